@@ -1,0 +1,58 @@
+// Package host runs the plugins that plugins.yaml declares: it starts, watches and restarts them, and hands each live session to
+// the core.
+package host
+
+import (
+	"context"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Instance is one run of a plugin: a session that has said Ready.
+type Instance struct {
+	Entry *Entry
+	// Order is the entry's place in plugins.yaml; of two that could do the same the first one does.
+	Order int
+	// Ready is what the plugin said of itself, checked against the entry.
+	Ready *pb.Ready
+	Link  *session.Core
+	// PID of its process; the runner's for WASM.
+	PID int
+}
+
+// Sessions takes over live sessions; core/control implements it.
+type Sessions interface {
+	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says which. It closes the link.
+	Serve(ctx context.Context, inst *Instance) error
+}
+
+// State is a plugin's place in its life.
+type State string
+
+// States, in the order of a life; Failed is reachable from each.
+const (
+	Declared    State = "declared"
+	Starting    State = "starting"
+	Configuring State = "configuring"
+	Syncing     State = "syncing"
+	Serving     State = "serving"
+	Draining    State = "draining"
+	Gone        State = "gone"
+	Failed      State = "failed"
+)
+
+// Status is what is known of a plugin.
+type Status struct {
+	Name, Kind, Carrier string
+	State               State
+	Since               time.Time
+	Plugin, Version     string
+	PID                 int
+	Restarts            int
+	// LastError is why it last failed, with the last lines of its standard error.
+	LastError string
+	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
+	Memory uint64
+}

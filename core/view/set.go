@@ -1,0 +1,80 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Set is an immutable set of resources by name. A body without content marks a name that is known to be absent.
+type Set struct {
+	bodies []*Body // by name
+}
+
+// NewSet returns the set of bodies, which it takes; names must be unique.
+func NewSet(bodies []*Body) *Set {
+	slices.SortFunc(bodies, compareNames)
+	return &Set{bodies: bodies}
+}
+
+// Absent returns the mark of a name that is known to be absent.
+func Absent(name string) *Body { return &Body{name: name} }
+
+// Exists says whether the body is a resource rather than the mark of an absent name.
+func (b *Body) Exists() bool { return b.fragment != nil }
+
+// Len returns the number of names.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.bodies)
+}
+
+// Bodies returns the set in order of names. Read only.
+func (s *Set) Bodies() []*Body {
+	if s == nil {
+		return nil
+	}
+	return s.bodies
+}
+
+// Get returns the body of a name, nil where the set doesn't know the name.
+func (s *Set) Get(name string) *Body {
+	if s == nil {
+		return nil
+	}
+	i, ok := slices.BinarySearchFunc(s.bodies, name, func(b *Body, n string) int { return cmp.Compare(b.name, n) })
+	if !ok {
+		return nil
+	}
+	return s.bodies[i]
+}
+
+// With returns the set with upserts put in and removes taken out. Upserts and removes need no order.
+func (s *Set) With(upserts []*Body, removes []string) *Set {
+	gone := make(map[string]bool, len(removes))
+	for _, n := range removes {
+		gone[n] = true
+	}
+	up := slices.Clone(upserts)
+	slices.SortStableFunc(up, compareNames)
+	out := make([]*Body, 0, s.Len()+len(up))
+	old := s.Bodies()
+	for len(old) > 0 || len(up) > 0 {
+		switch {
+		case len(up) > 1 && up[0].name == up[1].name: // the last one counts
+			up = up[1:]
+		case len(up) > 0 && (len(old) == 0 || up[0].name <= old[0].name):
+			if len(old) > 0 && up[0].name == old[0].name {
+				old = old[1:]
+			}
+			out, up = append(out, up[0]), up[1:]
+		default:
+			if !gone[old[0].name] {
+				out = append(out, old[0])
+			}
+			old = old[1:]
+		}
+	}
+	return &Set{bodies: out}
+}

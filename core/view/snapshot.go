@@ -1,0 +1,59 @@
+package view
+
+import "slices"
+
+// Snapshot is a view at one served revision: parts that it shares with other views and entries of its own, which hide the parts'.
+// Two snapshots of equal content may be different pointers, equal pointers always mean equal content.
+type Snapshot struct {
+	own      *Set
+	parts    []*Set
+	complete bool
+}
+
+// NewSnapshot returns a snapshot. complete says that the set holds all resources of the view, not only those that were wanted by name.
+func NewSnapshot(own *Set, parts []*Set, complete bool) *Snapshot {
+	return &Snapshot{own: own, parts: parts, complete: complete}
+}
+
+// Complete says whether the whole set of the view is known, as a wildcard subscription needs.
+func (s *Snapshot) Complete() bool { return s != nil && s.complete }
+
+// Get returns the body of a name. A body that doesn't Exist means that the name is known to be absent, nil that nothing is known of it yet.
+func (s *Snapshot) Get(name string) *Body {
+	if s == nil {
+		return nil
+	}
+	if b := s.own.Get(name); b != nil {
+		return b
+	}
+	for _, p := range s.parts {
+		if b := p.Get(name); b != nil {
+			return b
+		}
+	}
+	return nil
+}
+
+// Bodies returns every existing resource in order of names.
+func (s *Snapshot) Bodies() []*Body {
+	if s == nil {
+		return nil
+	}
+	var all []*Body
+	seen := map[string]bool{}
+	for _, set := range append([]*Set{s.own}, s.parts...) {
+		for _, b := range set.Bodies() {
+			if len(s.parts) > 0 {
+				if seen[b.name] {
+					continue
+				}
+				seen[b.name] = true
+			}
+			if b.Exists() {
+				all = append(all, b)
+			}
+		}
+	}
+	slices.SortFunc(all, compareNames)
+	return all
+}

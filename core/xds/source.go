@@ -1,0 +1,61 @@
+// Package xds is the ADS server: state of the world and delta, aggregated and per type, over gRPC.
+package xds
+
+import (
+	"context"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Source is what the server serves from; core/control implements it.
+type Source interface {
+	// Connect registers a stream with its first node. The error is a gRPC status: Unavailable while the core isn't ready,
+	// InvalidArgument for a node that no generator accepts. wake is called, from any goroutine and without blocking, whenever
+	// Pull may return something new.
+	Connect(ctx context.Context, p Peer, wake func()) (Connection, error)
+}
+
+// Peer is who is at the other end of a stream.
+type Peer struct {
+	Node          *core.Node
+	Identities    []string
+	RemoteAddress string
+	// Protocol is sotw or delta.
+	Protocol string
+}
+
+// Connection is one stream's side of the Source. It is used by one goroutine at a time.
+type Connection interface {
+	// ID is the number of the connection.
+	ID() uint64
+	// Offers says whether some generator serves the type to this connection, and how the type behaves.
+	Offers(typeURL string) (traits *pb.Traits, ok bool)
+	// Subscribe sets what the stream wants of a type, in place of what it wanted before. wildcard means everything; names may come
+	// in addition. No wildcard and no names end the subscription.
+	Subscribe(typeURL string, wildcard bool, names []string)
+	// Pull returns the served snapshots of all subscribed types, of one revision. A type for which nothing is known yet is missing.
+	Pull() Served
+	// Report says what became of a response: acknowledged or refused, for the ledger and for plugins that asked for it.
+	Report(Outcome)
+	// Close ends the connection.
+	Close()
+}
+
+// Served is what a connection is to have at one revision.
+type Served struct {
+	Epoch, Number uint64
+	Types         map[string]*view.Snapshot
+}
+
+// Outcome of a response.
+type Outcome struct {
+	Type    string
+	Version string
+	Number  uint64
+	// Refused is the client's error message; empty for an ACK.
+	Refused string
+	// Health is set for reports of health that aren't answers to a response (istio.v1.HealthInformation).
+	Health bool
+}

@@ -1,0 +1,206 @@
+package sdk
+
+import (
+	"context"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// The contract's own words, so that authors need one import.
+type (
+	Row      = pb.Row
+	Service  = pb.Service
+	Port     = pb.Port
+	Endpoint = pb.Endpoint
+	Workload = pb.Workload
+	Type     = pb.Type
+	Traits   = pb.Traits
+)
+
+// Plugin is what Serve runs: a name, a version, what it reads and publishes, and a constructor for exactly one kind.
+type Plugin struct {
+	// Name and Version are shown to operators; Version changes when results may change.
+	Name, Version string
+	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows out.
+	Reads []string
+	// Publishes names tables that it writes.
+	Publishes []string
+	// Types names what a generator offers or a patch changes.
+	Types []Type
+	// ConfigSchema is a JSON Schema of the config; optional.
+	ConfigSchema []byte
+
+	// One of the constructors. Each gets the entry's config (JSON, nil where it has none) and returns the plugin, or an error;
+	// a *FieldError names the field at fault. It must not start goroutines.
+	Registry      func(config []byte) (Registry, error)
+	ConfigSource  func(config []byte) (ConfigSource, error)
+	Deriver       func(config []byte) (Deriver, error)
+	Generator     func(config []byte) (Generator, error)
+	Engine        func(config []byte) (Engine, error)
+	Patch         func(config []byte) (Patch, error)
+	Authenticator func(config []byte) (Authenticator, error)
+	Controller    func(config []byte) (Controller, error)
+}
+
+// FieldError says which field of the config is wrong.
+type FieldError struct {
+	// Field is a path into the config, such as `services[2].port`.
+	Field string
+	Err   error
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Registry publishes services, endpoints and workloads of one source.
+type Registry interface {
+	// Run publishes until ctx ends: first everything that is there, then Synced, then what changes. Returning nil before
+	// ctx ends means that nothing will change any more; an error ends the plugin, and the core starts it again.
+	Run(ctx context.Context, out Publisher) error
+}
+
+// ConfigSource publishes config tables, such as networking.istio.io/VirtualService. Its Run is as a Registry's.
+type ConfigSource interface {
+	Run(ctx context.Context, out Publisher) error
+}
+
+// Publisher writes rows of the plugin's own shard. It may be used by several goroutines. Its methods block while the core
+// has not taken what was published before, and return an error only when the session is over. Rows given away must not
+// be changed afterwards.
+type Publisher interface {
+	// Update upserts and deletes rows of one table. Rows equal to the ones in the shard are no change.
+	Update(table string, upserts []*Row, deletes []string) error
+	// Synced says that the first full list is in. Rows of an earlier run that were not published again are dropped.
+	Synced() error
+	// State returns the rows that the plugin reads, at the newest revision it was sent, and a channel that is closed when
+	// there is a newer one. For plugins that declare Reads.
+	State() (*state.State, <-chan struct{})
+	// Log writes a line to the core's log. Args are key, value, … as in log/slog.
+	Log(level Level, text string, args ...any)
+}
+
+// Level of a log line.
+type Level = pb.LogLevel
+
+// Levels.
+const (
+	Debug = pb.LogLevelDebug
+	Info  = pb.LogLevelInfo
+	Warn  = pb.LogLevelWarn
+	Error = pb.LogLevelError
+)
+
+// Deriver publishes rows that are a function of the rows it reads, and nothing else. They belong to the revision that
+// caused them.
+type Deriver interface {
+	// Derive is called for each revision in which a table that it reads changed, never twice at once. It publishes what
+	// changes in its own rows and returns; an error keeps the rows that it published before.
+	Derive(ctx context.Context, change *state.Change, out Publisher) error
+}
+
+// Proxy is a connected xDS client.
+type Proxy struct {
+	// Connection is the number of its stream, never used twice.
+	Connection uint64
+	// Node is the encoded envoy.config.core.v3.Node without its extensions.
+	Node []byte
+	// Extensions are the names of Envoy extensions that the node has; nil where it didn't say. Shared: read only.
+	Extensions []string
+	// Identities were verified by an authenticator.
+	Identities    []string
+	RemoteAddress string
+	// Types that this generator serves to it.
+	Types []string
+}
+
+// Resource is one xDS resource.
+type Resource struct {
+	Name string
+	// Body is the encoded resource (the value of its Any), deterministic; nil: the name is known to be absent.
+	Body []byte
+}
+
+// Generator makes resources from rows; the simple form, which the SDK runs again for each live view at each revision
+// that changed a table it reads. Nothing is sent that didn't change.
+type Generator interface {
+	// Place names the view of each type that the proxy is in; proxies with equal names of a type get equal resources.
+	// A type left out is not served to it.
+	Place(s *state.State, p *Proxy) (map[string]string, error)
+	// Generate returns the resources of a view: all of them if names is nil, otherwise those of the names; a name that
+	// is not returned is absent. The result must depend on its arguments alone.
+	Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error)
+}
+
+// Engine is the full form of a generator, for those that compute increments themselves. Except for Overtake no two of its
+// methods run at once. What they report through out belongs to the revision of the last Commit.
+type Engine interface {
+	// Commit takes the engine to change.State. It reports placements that changed and, for everything that is wanted,
+	// what changed.
+	Commit(ctx context.Context, change *state.Change, out Output) error
+	// Overtake is called while Commit may be running: change has rows of the table endpoints alone, on top of what was served.
+	// It reports, at once, the endpoints (resources) that change, made from what the last finished Commit knew otherwise. Later
+	// reports must not go back behind these rows.
+	Overtake(ctx context.Context, change *state.Change, out Output) error
+	// Attach and Detach say which proxies there are. Attach reports the proxy's placement; it comes again for a proxy of
+	// which something changed.
+	Attach(ctx context.Context, p *Proxy, out Output) error
+	Detach(connection uint64)
+	// Want adds to what is wanted of a view (all of it if names is nil) and reports it.
+	Want(ctx context.Context, typeURL string, view uint64, names []string, out Output) error
+	// Drop takes back names, or the wildcard if names is nil. Where the view is no longer used, gone is true.
+	Drop(typeURL string, view uint64, names []string, gone bool)
+}
+
+// Explainer is an optional extra of engines and generators.
+type Explainer interface {
+	// Explain names the rows that a resource was made from, and those that were looked for in vain.
+	Explain(typeURL string, view uint64, name string) (rows, missing []state.Name, err error)
+}
+
+// Output takes what an engine reports. Bodies that are equal to what the core has are not sent again. It must not be kept
+// after the method that got it returns.
+type Output interface {
+	// View describes a view before its first use. facts are the answers that make up its key.
+	View(typeURL string, view uint64, label string, facts map[string]string)
+	// Place puts a connection into a view of a type; 0 takes the type away.
+	Place(connection uint64, typeURL string, view uint64)
+	// Part changes a set of resources that views share.
+	Part(typeURL string, part uint64, upserts []Resource, removes []string)
+	// Change changes a view: its list of parts (nil: as it was) and entries of its own.
+	Change(typeURL string, view uint64, parts []uint64, upserts []Resource, removes []string)
+	// Progress is a sign of life from work that takes long.
+	Progress()
+	// Fault reports work that failed and kept its last good result.
+	Fault(what string, err error, read ...state.Name)
+	// Log writes a line to the core's log.
+	Log(level Level, text string, args ...any)
+}
+
+// Patch changes what a generator made.
+type Patch interface {
+	// Patch returns what becomes of the resources: changed and added ones, and names to remove. What it doesn't name stays.
+	// It is a function of its arguments: results are remembered.
+	Patch(s *state.State, typeURL string, facts map[string]string, resources []Resource) (changed []Resource, removed []string, err error)
+}
+
+// Credentials are what a caller showed.
+type Credentials struct {
+	// Certificates are DER, leaf first, verified by TLS.
+	Certificates  [][]byte
+	Headers       map[string]string
+	RemoteAddress string
+}
+
+// Authenticator says who is calling.
+type Authenticator interface {
+	// Authenticate returns the caller's identities, or an error that says why these credentials don't count.
+	Authenticate(ctx context.Context, c Credentials) ([]string, error)
+}
+
+// Controller does long-running work with listeners or write access of its own.
+type Controller interface {
+	// Run works until ctx ends. It may publish, and read State.
+	Run(ctx context.Context, out Publisher) error
+}
