@@ -47,6 +47,8 @@ type Connection interface {
 type Served struct {
 	Epoch, Number uint64
 	Types         map[string]*view.Snapshot
+	// Err, a gRPC status, ends the stream: a generator refused the node (InvalidArgument), or the core lost the connection's plugin.
+	Err error
 }
 
 // Outcome of a response.

@@ -3281,6 +3281,8 @@ type Place struct {
 	Connection uint64       `json:"connection,omitempty"`
 	Revision   *Revision    `json:"revision,omitempty"`
 	Placements []*Placement `json:"placements,omitempty"`
+	// The plugin can make nothing of the node: the stream ends as InvalidArgument with this text for the operator of the proxy.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Size returns the number of bytes that AppendTo adds.
@@ -3294,6 +3296,9 @@ func (m *Place) Size() int {
 	}
 	for _, v := range m.Placements {
 		n += 1 + protowire.SizeBytes(v.Size())
+	}
+	if len(m.Refused) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Refused))
 	}
 	return n
 }
@@ -3311,6 +3316,10 @@ func (m *Place) AppendTo(b []byte) []byte {
 	for _, v := range m.Placements {
 		b = append(b, 0x1a)
 		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+	}
+	if len(m.Refused) > 0 {
+		b = append(b, 0x22)
+		b = protowire.AppendString(b, m.Refused)
 	}
 	return b
 }
@@ -3352,6 +3361,13 @@ func (m *Place) Unmarshal(b []byte) error {
 				return err
 			}
 			m.Placements = append(m.Placements, x)
+			b = b[n:]
+		case num == 4 && typ == 2:
+			v, n := protowire.ConsumeBytes(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			m.Refused = string(v)
 			b = b[n:]
 		default:
 			n := protowire.ConsumeFieldValue(num, typ, b)

@@ -1,0 +1,283 @@
+// Package environment holds the tables: rows in shards, each written by one plugin, and what is to be committed next. It has no clock and no
+// goroutine, and is not safe for concurrent use.
+package environment
+
+import (
+	"bytes"
+	"iter"
+	"maps"
+	"slices"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Endpoints and Services are the tables whose rows may go out ahead of others.
+const (
+	Endpoints = "endpoints"
+	Services  = "services"
+)
+
+// Shard is the part of the tables that one plugin owns.
+type Shard struct {
+	Name string
+	// Order is the owner's place in plugins.yaml: of equal keys in several shards the row of the first shard is served.
+	Order int
+	// Derived rows are a function of other rows.
+	Derived bool
+}
+
+// Name names a row.
+type Name struct{ Table, Key string }
+
+// Environment is all tables at the newest commit, and what has changed since.
+type Environment struct {
+	number  uint64
+	tables  map[string]*table
+	pending map[Name]map[*Shard]*pb.Row // nil row: deleted
+	// Hidden counts rows that another shard's row of the same key hides.
+	hidden int
+}
+
+// table holds, for each key, the rows of all shards in order; the first one is served.
+type table struct {
+	rows map[string][]owned
+}
+
+type owned struct {
+	shard *Shard
+	row   *pb.Row
+}
+
+// New returns an empty environment at revision number 0.
+func New() *Environment {
+	return &Environment{tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}}
+}
+
+// Number is the number of the newest commit.
+func (e *Environment) Number() uint64 { return e.number }
+
+// Hidden is the number of rows that aren't served because an earlier shard has the same key.
+func (e *Environment) Hidden() int { return e.hidden }
+
+// Equal says whether two rows mean the same: where they came from doesn't count.
+func Equal(a, b *pb.Row) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// Update notes changes of a shard for a later commit. Rows equal to what the shard has are no change.
+func (e *Environment) Update(s *Shard, tableName string, upserts []*pb.Row, deletes []string) {
+	for _, r := range upserts {
+		r.Shard = s.Name
+		e.note(s, Name{tableName, r.Key}, r)
+	}
+	for _, k := range deletes {
+		e.note(s, Name{tableName, k}, nil)
+	}
+}
+
+func (e *Environment) note(s *Shard, n Name, r *pb.Row) {
+	have := e.own(s, n)
+	if Equal(have, r) {
+		if p := e.pending[n]; p != nil {
+			delete(p, s)
+			if len(p) == 0 {
+				delete(e.pending, n)
+			}
+		}
+		if have != nil {
+			have.Source = r.Source
+		}
+		return
+	}
+	if e.pending[n] == nil {
+		e.pending[n] = map[*Shard]*pb.Row{}
+	}
+	e.pending[n][s] = r
+}
+
+// own returns the committed row of one shard.
+func (e *Environment) own(s *Shard, n Name) *pb.Row {
+	if t := e.tables[n.Table]; t != nil {
+		for _, o := range t.rows[n.Key] {
+			if o.shard == s {
+				return o.row
+			}
+		}
+	}
+	return nil
+}
+
+// Replace notes that the shard consists of these rows and no others, for a later commit.
+func (e *Environment) Replace(s *Shard, tables map[string]map[string]*pb.Row) {
+	for name, t := range e.tables {
+		for key, rows := range t.rows {
+			if tables[name][key] == nil && slices.ContainsFunc(rows, func(o owned) bool { return o.shard == s }) {
+				e.note(s, Name{name, key}, nil)
+			}
+		}
+	}
+	for n, shards := range e.pending { // uncommitted rows of an earlier session
+		if r := shards[s]; r != nil && tables[n.Table][n.Key] == nil {
+			e.note(s, n, nil)
+		}
+	}
+	for name, rows := range tables {
+		e.Update(s, name, slices.Collect(maps.Values(rows)), nil)
+	}
+}
+
+// Commit makes the noted changes that accept names part of the tables (all if accept is nil), and returns the keys whose served row changed.
+// Nothing changed means no new number, unless force says so.
+func (e *Environment) Commit(force bool, accept func(Name) bool) Changes {
+	changes := Changes{}
+	any := force
+	for n, shards := range e.pending {
+		if accept != nil && !accept(n) {
+			continue
+		}
+		for s, r := range shards {
+			if e.put(s, n, r) {
+				changes.add(n, s)
+			}
+			any = true
+		}
+		delete(e.pending, n)
+	}
+	if any {
+		e.number++
+	}
+	return changes
+}
+
+// Amend makes derived rows part of the tables at the present number, and returns the keys whose served row changed.
+func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
+	changes := Changes{}
+	for _, t := range tables {
+		e.Update(s, t.Table, t.Upserts, t.Deletes)
+	}
+	for n, shards := range e.pending {
+		r, ok := shards[s]
+		if !ok {
+			continue
+		}
+		if e.put(s, n, r) {
+			changes.add(n, s)
+		}
+		if delete(shards, s); len(shards) == 0 {
+			delete(e.pending, n)
+		}
+	}
+	return changes
+}
+
+// put writes a row of a shard and says whether the served row of the key changed.
+func (e *Environment) put(s *Shard, n Name, r *pb.Row) bool {
+	t := e.tables[n.Table]
+	if t == nil {
+		t = &table{rows: map[string][]owned{}}
+		e.tables[n.Table] = t
+	}
+	rows := t.rows[n.Key]
+	before := first(rows)
+	e.hidden -= max(0, len(rows)-1)
+	out := make([]owned, 0, len(rows)+1)
+	for _, o := range rows {
+		if o.shard != s {
+			out = append(out, o)
+		}
+	}
+	if r != nil {
+		i, _ := slices.BinarySearchFunc(out, s.Order, func(o owned, order int) int { return o.shard.Order - order })
+		out = slices.Insert(out, i, owned{s, r})
+	}
+	e.hidden += max(0, len(out)-1)
+	if len(out) == 0 {
+		delete(t.rows, n.Key)
+	} else {
+		t.rows[n.Key] = out
+	}
+	return !Equal(before, first(out))
+}
+
+func first(rows []owned) *pb.Row {
+	if len(rows) == 0 {
+		return nil
+	}
+	return rows[0].row
+}
+
+// Row returns the served row of a key, nil where there is none. sources leaves derived rows out.
+func (e *Environment) Row(n Name, sources bool) *pb.Row {
+	t := e.tables[n.Table]
+	if t == nil {
+		return nil
+	}
+	for _, o := range t.rows[n.Key] {
+		if !sources || !o.shard.Derived {
+			return o.row
+		}
+	}
+	return nil
+}
+
+// Rows yields the served rows of a table in no order.
+func (e *Environment) Rows(tableName string, sources bool) iter.Seq2[string, *pb.Row] {
+	return func(yield func(string, *pb.Row) bool) {
+		t := e.tables[tableName]
+		if t == nil {
+			return
+		}
+		for key, rows := range t.rows {
+			for _, o := range rows {
+				if sources && o.shard.Derived {
+					continue
+				}
+				if !yield(key, o.row) {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+// Tables returns the names of all tables that have had rows, sorted.
+func (e *Environment) Tables() []string { return slices.Sorted(maps.Keys(e.tables)) }
+
+// Len returns how many rows a shard has, hidden ones too.
+func (e *Environment) Len(s *Shard) int {
+	n := 0
+	for _, t := range e.tables {
+		for _, rows := range t.rows {
+			for _, o := range rows {
+				if o.shard == s {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// Pending says whether there is something to commit, of endpoints that may go ahead, and of anything else.
+func (e *Environment) Pending() (endpoints, rest bool) {
+	for n := range e.pending {
+		if e.Ahead(n) {
+			endpoints = true
+		} else {
+			rest = true
+		}
+		if endpoints && rest {
+			return
+		}
+	}
+	return
+}
+
+// Ahead says whether a row may be committed ahead of others: an endpoint whose service is in the tables.
+func (e *Environment) Ahead(n Name) bool {
+	return n.Table == Endpoints && e.Row(Name{Services, ServiceOf(n.Key)}, false) != nil
+}
