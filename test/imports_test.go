@@ -1,0 +1,138 @@
+package test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/coxswain-mesh/coxswain/"
+
+// rule says what packages under a folder may not import. Paths are relative to the module where they start with a folder of
+// it; otherwise they are import paths. A path names itself and all below.
+type rule struct {
+	of      string
+	except  []string // packages below `of` that the rule doesn't bind
+	forbids []string
+	why     string
+}
+
+var rules = []rule{
+	{of: "sdk", forbids: []string{"core", "plugins", "cmd", "examples", "test"}, why: "the SDK stands alone: authors import nothing else"},
+	{of: "core", forbids: []string{"plugins", "cmd", "examples", "test"}, why: "the core knows no plugin"},
+	{of: "core", forbids: []string{"github.com/knadh/koanf", "k8s.io", "sigs.k8s.io/controller-runtime", "istio.io"}, why: "opinions live in plugins, settings in cmd"},
+	{of: "core", except: []string{"core/host/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
+	{of: "sdk", except: []string{"sdk/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
+	{of: "plugins", forbids: []string{"core", "cmd", "examples", "test", "github.com/hashicorp/go-plugin"}, why: "a plugin sees the SDK and its own client library"},
+	{of: "examples", except: []string{"examples/demo"}, forbids: []string{"core", "plugins", "cmd", "test"}, why: "examples are written as outsiders write"},
+	{of: "", except: []string{"core/host/wasm"}, forbids: []string{"github.com/tetratelabs/wazero"}, why: "only the runner knows wazero"},
+	{of: "", except: []string{"cmd"}, forbids: []string{"github.com/knadh/koanf", "github.com/spf13/cobra"}, why: "flags, files and the environment belong to cmd"},
+	{of: "", forbids: []string{"istio.io/istio"}, why: "no code of the program that this one replaces"},
+	{of: "", except: []string{"cmd", "plugins"}, forbids: []string{"plugins"}, why: "only the command links plugins"},
+}
+
+// pkg is what `go list -json` says of a package.
+type pkg struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		switch err := d.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestLayers(t *testing.T) {
+	for _, p := range packages(t) {
+		folder := local(p.ImportPath)
+		for _, i := range append(append(p.Imports, p.TestImports...), p.XTestImports...) {
+			for _, r := range rules {
+				if r.breaks(folder, local(i)) {
+					t.Errorf("%s imports %s: %s", folder, local(i), r.why)
+				}
+			}
+			if bothPlugins(folder, local(i)) {
+				t.Errorf("%s imports %s: a plugin imports no other plugin; what two share belongs into plugins/internal", folder, local(i))
+			}
+		}
+	}
+}
+
+func (r rule) breaks(folder, imported string) bool {
+	return under(folder, r.of) && !anyUnder(folder, r.except) && anyUnder(imported, r.forbids)
+}
+
+// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>.
+func bothPlugins(a, b string) bool {
+	return plugin(a) != "" && plugin(b) != "" && plugin(a) != plugin(b)
+}
+
+func plugin(folder string) string {
+	s := strings.Split(folder, "/")
+	if len(s) < 3 || s[0] != "plugins" || s[1] == "internal" {
+		return ""
+	}
+	return strings.Join(s[:3], "/")
+}
+
+// local returns a path relative to the module, where it is of the module.
+func local(path string) string { return strings.TrimPrefix(path, module) }
+
+func under(path, of string) bool {
+	return of == "" || path == of || strings.HasPrefix(path, of+"/")
+}
+
+func anyUnder(path string, of []string) bool {
+	for _, o := range of {
+		if under(path, o) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		folder, imported string
+		bad              bool
+	}{
+		{"core/xds", "sdk/proto", false},
+		{"core/xds", "plugins/config/file", true},
+		{"core/host/process", "github.com/hashicorp/go-plugin", false},
+		{"core/host", "github.com/hashicorp/go-plugin/runner", true},
+		{"core/hosting", "github.com/hashicorp/go-plugins", false},
+		{"plugins/config/file", "sdk", false},
+		{"plugins/config/file", "core/view", true},
+		{"examples/registry-hello", "core/view", true},
+		{"cmd/coxswain", "plugins/config/file", false},
+		{"test/e2e", "plugins/config/file", true},
+		{"sdk/state", "core/view", true},
+	} {
+		bad := false
+		for _, r := range rules {
+			bad = bad || r.breaks(c.folder, c.imported)
+		}
+		if bad != c.bad {
+			t.Errorf("%s imports %s: breach %v, want %v", c.folder, c.imported, bad, c.bad)
+		}
+	}
+}
