@@ -1,0 +1,119 @@
+// Package admin is what people look at: the HTTP port with readiness and debug pages, and the monitoring port with metrics.
+package admin
+
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Source is what the pages show; core/control implements it. Any goroutine may call its methods. What they return is the caller's, but for
+// rows and bodies, which are shared and read only. Lists need no order.
+type Source interface {
+	// Ready returns why proxies aren't served, one reason a line; none: they are.
+	Ready() []string
+	// Revision returns the revision that is served.
+	Revision() Revision
+	Plugins() []Plugin
+	Views() []View
+	Streams() []Stream
+	// Tables returns the tables that have rows, or that a plugin reads or publishes.
+	Tables() []Table
+	// Rows returns the rows of a table; none where there is no such table.
+	Rows(table string) []Row
+	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is false where no such node is connected.
+	Dump(nodeID string) (types []TypeDump, ok bool)
+}
+
+// Revision that is served.
+type Revision struct {
+	Epoch  uint64 `json:"epoch"`
+	Number uint64 `json:"number"`
+	// Partial names plugins whose last rows were served because they did not finish in time.
+	Partial []string `json:"partial,omitempty"`
+}
+
+// Plugin is an entry of plugins.yaml and the process that carries it out.
+type Plugin struct {
+	Name    string    `json:"name"`
+	Kind    string    `json:"kind"`
+	Carrier string    `json:"carrier"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since"`
+	// Plugin and Version are what it says of itself.
+	Plugin  string `json:"plugin,omitempty"`
+	Version string `json:"version,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	// Rows that it has published, and Stale: it is away and its rows are kept.
+	Rows  int  `json:"rows"`
+	Stale bool `json:"stale,omitempty"`
+	// Revision that it has finished.
+	Revision uint64 `json:"revision"`
+	Restarts int    `json:"restarts"`
+	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
+	Memory    uint64 `json:"memory,omitempty"`
+	LastError string `json:"lastError,omitempty"`
+}
+
+// View is an equivalence class of connections of a type.
+type View struct {
+	Type string `json:"type"`
+	ID   uint64 `json:"id"`
+	// Plugin is the entry that generates it.
+	Plugin string            `json:"plugin"`
+	Label  string            `json:"label"`
+	Facts  map[string]string `json:"facts,omitempty"`
+	// Connections that are in it.
+	Connections int `json:"connections"`
+	Resources   int `json:"resources"`
+	// Bytes of the resources, as they are sent.
+	Bytes int `json:"bytes"`
+}
+
+// Stream is a connected xDS stream.
+type Stream struct {
+	Connection uint64    `json:"connection"`
+	Node       string    `json:"node"`
+	Protocol   string    `json:"protocol"`
+	Remote     string    `json:"remote"`
+	Since      time.Time `json:"since"`
+	Identities []string  `json:"identities,omitempty"`
+	// Types by type URL.
+	Types map[string]StreamType `json:"types"`
+}
+
+// StreamType is what a stream wants of a type and what became of it.
+type StreamType struct {
+	Wildcard bool `json:"wildcard,omitempty"`
+	// Names that it subscribed to, besides the wildcard.
+	Names int `json:"names"`
+	// View of the type that it is in.
+	View uint64 `json:"view"`
+	// Acked is the version that it acknowledged last, AckedRevision the revision that this was made for.
+	Acked         string `json:"acked,omitempty"`
+	AckedRevision uint64 `json:"ackedRevision"`
+	// Refused is what it said of the response that it refused last, if it has not acknowledged a later one.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Table of the Environment.
+type Table struct {
+	Name string `json:"name"`
+	// Shards counts rows by plugin.
+	Shards map[string]int `json:"shards"`
+}
+
+// Row is a row with the entry that published it.
+type Row struct {
+	Plugin string
+	*pb.Row
+}
+
+// TypeDump is what a node is to have of a type.
+type TypeDump struct {
+	Type string
+	// Sensitive bodies are not shown.
+	Sensitive bool
+	Bodies    []*view.Body
+}
