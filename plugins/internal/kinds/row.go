@@ -1,0 +1,55 @@
+package kinds
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"google.golang.org/protobuf/proto"
+)
+
+// AutoAddresses is an annotation that rows of ServiceEntries have whose object came with status.addresses: addresses that
+// were given to hosts without any. Its value is a JSON list of Address.
+const AutoAddresses = "coxswain.io/auto-addresses"
+
+// Address is an address that was given to a host; with an empty host, to any host of the entry.
+type Address struct {
+	Host  string `json:"host,omitempty"`
+	Value string `json:"value"`
+}
+
+// Decode returns the spec that a row carries, as in Decode[*networking.VirtualService](row). It fails where the payload is
+// no such message.
+func Decode[M proto.Message](row *sdk.Row) (M, error) {
+	var kind M
+	spec := kind.ProtoReflect().New().Interface().(M)
+	if err := proto.Unmarshal(row.Payload, spec); err != nil {
+		return kind, fmt.Errorf("row %s (%s): no %s: %w", row.Key, row.Source, kind.ProtoReflect().Descriptor().FullName(), err)
+	}
+	return spec, nil
+}
+
+// Encode returns a spec as a row's payload: binary, equal for equal messages.
+func Encode(spec proto.Message) ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(spec)
+}
+
+// Key returns the key of a resource's row, NAMESPACE/NAME.
+func Key(namespace, name string) string { return namespace + "/" + name }
+
+// SplitKey returns namespace and name of a key.
+func SplitKey(key string) (namespace, name string) {
+	namespace, name, _ = strings.Cut(key, "/")
+	return namespace, name
+}
+
+// Allocated returns the addresses that a ServiceEntry's row carries beside its spec.
+func Allocated(row *sdk.Row) []Address {
+	var list []Address
+	if text := row.Annotations[AutoAddresses]; text != "" {
+		// The value is ours; one that isn't means no addresses.
+		_ = json.Unmarshal([]byte(text), &list)
+	}
+	return list
+}
