@@ -1,0 +1,311 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// connection is one xDS stream.
+type connection struct {
+	c    *Control
+	id   uint64
+	peer xds.Peer
+	node []byte // encoded, without extensions
+	// extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
+	extensions uint64
+	since      time.Time
+	wake       func()
+	err        error
+
+	generator map[string]string // type -> entry
+	subs      map[string]subscription
+	views     map[string]*view.View
+	home      map[string]*session // whose view it is
+	next      map[string]placement
+}
+
+// subscription is what a stream wants of one type.
+type subscription struct {
+	wildcard bool
+	names    []string // sorted
+}
+
+// placement is a move that is not served yet.
+type placement struct {
+	session *session
+	view    *view.View
+}
+
+// Connect implements xds.Source.
+func (c *Control) Connect(_ context.Context, p xds.Peer, wake func()) (xds.Connection, error) {
+	node, extensions, err := encodeNode(p.Node)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node cannot be encoded: %v", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if reasons := c.notReady(); len(reasons) > 0 {
+		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
+	}
+	c.nextConn++
+	conn := &connection{
+		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
+		generator: map[string]string{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
+		next: map[string]placement{},
+	}
+	c.conns[conn.id] = conn
+	c.assign(conn)
+	for _, k := range c.sortedKnown() {
+		if s := c.sessions[k.Name]; s != nil && s.generates() {
+			if types := conn.servedBy(k.Name); len(types) > 0 {
+				s.attach(conn, types)
+			}
+		}
+	}
+	return conn, nil
+}
+
+// encodeNode returns the node without its extensions, and the hash of their list.
+func encodeNode(n *corev3.Node) ([]byte, uint64, error) {
+	if len(n.GetExtensions()) == 0 {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
+		return b, 0, err
+	}
+	h := sha256.New()
+	for _, e := range n.Extensions {
+		h.Write(append([]byte(e.Name), 0))
+	}
+	id := binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+	short := proto.CloneOf(n)
+	short.Extensions = nil
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(short)
+	return b, id, err
+}
+
+// assign chooses a generator for each type that is offered, among declared plugins that have once been ready.
+func (c *Control) assign(conn *connection) {
+	offering := map[string][]string{}
+	for _, k := range c.sortedKnown() {
+		if k.Kind == pb.KindGenerator && k.ready != nil {
+			for _, t := range k.ready.Types {
+				offering[t.Url] = append(offering[t.Url], k.Name)
+			}
+		}
+	}
+	for url, names := range offering {
+		if name := c.cfg.Choose(url, conn.peer.Node, names); name != "" {
+			conn.generator[url] = name
+		} else {
+			delete(conn.generator, url)
+		}
+	}
+}
+
+// servedBy returns the types that a generator serves to the connection, sorted.
+func (conn *connection) servedBy(name string) []string {
+	var types []string
+	for url, n := range conn.generator {
+		if n == name {
+			types = append(types, url)
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+// attach tells a generator of a connection.
+func (s *session) attach(conn *connection, types []string) {
+	if conn.extensions != 0 && !s.extensions[conn.extensions] {
+		m := &pb.Extensions{Id: conn.extensions}
+		for _, e := range conn.peer.Node.Extensions {
+			m.Names = append(m.Names, e.Name)
+		}
+		s.out.call(&pb.FromCore{Extensions: m})
+		s.extensions[conn.extensions] = true
+	}
+	s.out.call(&pb.FromCore{Attach: &pb.Attach{
+		Connection: conn.id, Node: conn.node, Extensions: conn.extensions, Identities: conn.peer.Identities,
+		RemoteAddress: conn.peer.RemoteAddress, Types: types,
+	}})
+}
+
+// ID implements xds.Connection.
+func (conn *connection) ID() uint64 { return conn.id }
+
+// Offers implements xds.Connection.
+func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
+	conn.c.mu.Lock()
+	defer conn.c.mu.Unlock()
+	k := conn.c.known[conn.generator[typeURL]]
+	if k == nil {
+		return nil, false
+	}
+	for _, t := range k.ready.Types {
+		if t.Url == typeURL {
+			return traitsOf(t), true
+		}
+	}
+	return nil, false
+}
+
+// Subscribe implements xds.Connection.
+func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string) {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	sub := subscription{wildcard, slices.Compact(names)}
+	c := conn.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := conn.subs[typeURL]
+	conn.subs[typeURL] = sub
+	if !wildcard && len(names) == 0 {
+		delete(conn.subs, typeURL)
+	}
+	added := subscription{sub.wildcard && !old.wildcard, minus(sub.names, old.names)}
+	removed := subscription{old.wildcard && !sub.wildcard, minus(old.names, sub.names)}
+	if v := conn.views[typeURL]; v != nil {
+		c.want(conn.home[typeURL], v, added, false)
+		c.unwant(conn.home[typeURL], v, removed, false)
+		c.publish(conn.home[typeURL])
+	}
+	if n := conn.next[typeURL]; n.view != nil {
+		c.want(n.session, n.view, added, true)
+		c.unwant(n.session, n.view, removed, false)
+	}
+}
+
+// minus returns the sorted names of a that are not among the sorted names of b.
+func minus(a, b []string) []string {
+	var out []string
+	for _, n := range a {
+		for len(b) > 0 && b[0] < n {
+			b = b[1:]
+		}
+		if len(b) == 0 || b[0] != n {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Pull implements xds.Connection.
+func (conn *connection) Pull() xds.Served {
+	c := conn.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := xds.Served{Epoch: c.epoch, Number: c.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
+	if c.closed {
+		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
+	}
+	for url := range conn.subs {
+		if v := conn.views[url]; v != nil && v.Snapshot() != nil {
+			s.Types[url] = v.Snapshot()
+		}
+	}
+	return s
+}
+
+// Report implements xds.Connection.
+func (conn *connection) Report(o xds.Outcome) {
+	c := conn.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.sessions[conn.generator[o.Type]]
+	if s == nil || !s.ready.Reports {
+		return
+	}
+	event := pb.ReportEventAck
+	switch {
+	case o.Health:
+		event = pb.ReportEventHealth
+	case o.Refused != "":
+		event = pb.ReportEventNack
+	}
+	s.out.call(&pb.FromCore{Report: &pb.Report{
+		Connection: conn.id, Type: o.Type, Event: event, Detail: o.Refused, Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
+	}})
+}
+
+// Close implements xds.Connection.
+func (conn *connection) Close() {
+	c := conn.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conns[conn.id] != conn {
+		return
+	}
+	delete(c.conns, conn.id)
+	for url, v := range conn.views {
+		c.unwant(conn.home[url], v, conn.subs[url], true)
+	}
+	for url, n := range conn.next {
+		if n.view != nil {
+			c.unwant(n.session, n.view, conn.subs[url], true)
+		}
+	}
+	for _, s := range c.sessions {
+		if s.generates() && len(conn.servedBy(s.Name)) > 0 {
+			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+		}
+	}
+}
+
+// refuse ends the stream: a generator can make nothing of the node.
+func (conn *connection) refuse(plugin, reason string) {
+	conn.err = status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", reason, plugin)
+	conn.wake()
+}
+
+// forgetNext drops moves of a session that ended.
+func (conn *connection) forgetNext(s *session) {
+	for url, n := range conn.next {
+		if n.session == s {
+			delete(conn.next, url)
+		}
+	}
+}
+
+// notReady says why new streams are not taken.
+func (c *Control) notReady() []string {
+	if c.closed {
+		return []string{"it is stopping"}
+	}
+	if !c.started {
+		reasons := c.unready()
+		if len(reasons) == 0 {
+			reasons = []string{"the first revision is being made" + c.waitingFor()}
+		}
+		return reasons
+	}
+	var reasons []string
+	for _, k := range c.sortedKnown() {
+		if k.Blocks && c.sessions[k.Name] == nil {
+			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
+		}
+	}
+	return reasons
+}
+
+func (c *Control) waitingFor() string {
+	if c.flight == nil || len(c.flight.waiting) == 0 {
+		return ""
+	}
+	var names []string
+	for n := range c.flight.waiting {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return " by " + strings.Join(names, ", ")
+}

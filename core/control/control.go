@@ -1,0 +1,178 @@
+// Package control is the core's middle: it takes rows from plugins into the environment, leads each revision through the stages, keeps the views
+// that generators make, and tells connections when there is something new. All state is behind one mutex; what happens in it is short and
+// never blocks: messages to plugins go through outboxes, streams are only woken.
+package control
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Expected is a plugin that is declared.
+type Expected struct {
+	Name string
+	// Order is its place in plugins.yaml.
+	Order int
+	Kind  pb.Kind
+	// Optional ones don't hold the first revision.
+	Optional bool
+	// Blocks: the core isn't ready while it is away (onFailure: block).
+	Blocks bool
+	Limits Limits
+}
+
+// Limits of one plugin.
+type Limits struct {
+	// Revision is how long it may take for a revision before it counts as hung and is started again.
+	Revision time.Duration
+	// Rows of its shard; 0: no limit.
+	Rows int
+}
+
+// Config of a Control.
+type Config struct {
+	Plugins []Expected
+	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "".
+	Choose func(typeURL string, node *corev3.Node, offering []string) string
+	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints alone, too.
+	DebounceAfter, DebounceMax time.Duration
+	DebounceEndpoints          bool
+	// EndpointPatience is how long endpoints wait for a revision in the making before they overtake it.
+	EndpointPatience time.Duration
+	// HoldMax is how long a revision waits for a plugin before it is served without.
+	HoldMax time.Duration
+	Log     *slog.Logger
+	Metrics Metrics
+	// OnServing is called, without locks, when a plugin's session has reached its place in life: "syncing" or "serving".
+	OnState func(plugin, state string)
+}
+
+// Metrics takes what Control counts. All methods must be quick and must not block.
+type Metrics interface {
+	Committed(kind string)                     // full, endpoints, overtaking
+	Served(kind string, took time.Duration)    // a revision was served
+	Partial(plugin string)                     // a revision was served without it
+	Fault(plugin string)                       // it reported failed work
+	Broken(plugin string)                      // its session ended because it broke a rule
+	Hidden(rows int)                           // rows that another shard's row hides
+	Debounced(waited time.Duration)            // from the first change to the commit
+	Woken(connections int, changedViews int)   // by one revision
+	Unknown(plugin string, what string, n int) // messages skipped
+}
+
+// Control is the core's middle.
+type Control struct {
+	cfg   Config
+	epoch uint64
+
+	mu       sync.Mutex
+	env      *environment.Environment
+	full     environment.Debounce
+	sessions map[string]*session
+	known    map[string]*known
+	flight   *flight
+	forced   map[string]bool
+	started  bool
+	served   served
+	conns    map[uint64]*connection
+	nextConn uint64
+	history  []served
+	wake     chan struct{}
+	closed   bool
+}
+
+// known is what outlives a plugin's sessions.
+type known struct {
+	Expected
+	shard *environment.Shard
+	// ready is what it last said of itself; nil before the first session.
+	ready *pb.Ready
+	// away is since when it has no session; zero while it has one.
+	away   time.Time
+	faults []*pb.Fault
+	// level among the derivers, as last computed.
+	level int
+}
+
+// served describes a revision that proxies have been given.
+type served struct {
+	Number  uint64
+	At      time.Time
+	Took    time.Duration
+	Kind    string
+	Partial []string
+	Rows    int
+	Views   int
+}
+
+// New returns a Control. It checks nothing that needs plugins; Run must be called.
+func New(cfg Config) (*Control, error) {
+	if cfg.Choose == nil || cfg.Log == nil || cfg.Metrics == nil {
+		return nil, errors.New("control: Choose, Log and Metrics are needed")
+	}
+	if cfg.DebounceAfter < 0 || cfg.DebounceMax < cfg.DebounceAfter {
+		return nil, errors.New("control: debounceMax must not be less than debounceAfter")
+	}
+	if cfg.HoldMax <= 0 {
+		return nil, errors.New("control: holdMax must be more than 0")
+	}
+	c := &Control{
+		cfg: cfg, epoch: newEpoch(), env: environment.New(),
+		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
+		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
+		conns: map[uint64]*connection{}, wake: make(chan struct{}, 1),
+	}
+	now := time.Now()
+	for _, e := range cfg.Plugins {
+		c.known[e.Name] = &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}}
+	}
+	return c, nil
+}
+
+func newEpoch() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (c *Control) state(plugin, state string) {
+	if c.cfg.OnState != nil {
+		go c.cfg.OnState(plugin, state)
+	}
+}
+
+// publish makes what changed in a session's views visible and wakes the connections.
+func (c *Control) publish(s *session) (views int) {
+	return c.woken(s.views.Publish())
+}
+
+func (c *Control) woken(changed []*view.View) int {
+	if len(changed) == 0 {
+		return 0
+	}
+	set := make(map[*view.View]bool, len(changed))
+	for _, v := range changed {
+		set[v] = true
+	}
+	n := 0
+	for _, conn := range c.conns {
+		for _, v := range conn.views {
+			if set[v] {
+				conn.wake()
+				n++
+				break
+			}
+		}
+	}
+	c.cfg.Metrics.Woken(n, len(changed))
+	return len(changed)
+}

@@ -1,0 +1,245 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// takeGenerated takes a message of a generator: into the served state if it belongs to what is served, aside if to a later revision.
+func (c *Control) takeGenerated(s *session, m *pb.FromPlugin) error {
+	switch {
+	case m.Bodies != nil:
+		return s.views.Store(m.Bodies)
+	case m.View != nil:
+		if !offers(s.ready, m.View.Type) {
+			return fmt.Errorf("it described a view of type %s, which its Ready doesn't offer", m.View.Type)
+		}
+		s.views.Describe(m.View)
+		return nil
+	case m.Part != nil:
+		return c.at(s, m.Part.Revision, func() error { return s.lenient(c, s.views.Part(m.Part)) })
+	case m.Change != nil:
+		if !offers(s.ready, m.Change.Type) {
+			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
+		}
+		return c.at(s, m.Change.Revision, func() error { return s.lenient(c, s.views.Change(m.Change)) })
+	case m.Place != nil:
+		return c.takePlace(s, m.Place)
+	case m.Wanted != nil:
+		return c.takeWanted(s, m.Wanted)
+	}
+	c.cfg.Metrics.Unknown(s.Name, "message", 1)
+	return nil
+}
+
+// lenient answers missing bodies by asking for them; other faults end the session.
+func (s *session) lenient(c *Control, err error) error {
+	var missing *view.MissingError
+	if errors.As(err, &missing) {
+		c.cfg.Log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
+		s.out.call(&pb.FromCore{Missing: &pb.Missing{Bodies: missing.Bodies}})
+		return nil
+	}
+	return err
+}
+
+func offers(ready *pb.Ready, typeURL string) bool {
+	return slices.ContainsFunc(ready.Types, func(t *pb.Type) bool { return t.Url == typeURL })
+}
+
+// at runs an op now if its revision is served, and keeps it otherwise.
+func (c *Control) at(s *session, r *pb.Revision, o op) error {
+	switch {
+	case r == nil:
+		return errors.New("it said something without naming a revision")
+	case s.overtaking != 0 && r.Number == s.overtaking:
+		s.overtakenOps = append(s.overtakenOps, o)
+		return nil
+	case r.Number > s.acked:
+		s.ops = append(s.ops, o)
+		return nil
+	}
+	if err := o(); err != nil {
+		return err
+	}
+	c.publish(s)
+	return nil
+}
+
+// apply makes what was kept for the session's newest state part of what is served.
+func (c *Control) apply(s *session) error {
+	ops := s.ops
+	s.ops, s.acked = nil, s.sent
+	for _, o := range ops {
+		if err := o(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free tells a generator which of its bodies are no longer used.
+func (c *Control) free(s *session) {
+	if ids := s.views.Freed(); len(ids) > 0 {
+		s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: ids}})
+		s.freed = append(s.freed, ids...)
+	}
+}
+
+// takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
+// when it is served.
+func (c *Control) takePlace(s *session, m *pb.Place) error {
+	conn := c.conns[m.Connection]
+	if conn == nil {
+		return nil // it went meanwhile
+	}
+	if m.Refused != "" {
+		conn.refuse(s.Name, m.Refused)
+		return nil
+	}
+	for _, p := range m.Placements {
+		if conn.generator[p.Type] != s.Name {
+			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
+		}
+		var to *view.View
+		if p.View != 0 {
+			if to = s.views.Get(p.Type, p.View); to == nil {
+				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
+			}
+		}
+		if err := c.place(s, conn, p.Type, to, m.Revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Control) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
+	before := conn.next[typeURL].view
+	if before == nil && conn.home[typeURL] == s {
+		before = conn.views[typeURL]
+	}
+	if to != nil && to == before {
+		return nil
+	}
+	if to != nil {
+		to.Connections++
+		c.want(s, to, conn.subs[typeURL], r != nil && r.Number > s.acked)
+	}
+	if old := conn.next[typeURL]; old.view != nil {
+		c.unwant(old.session, old.view, conn.subs[typeURL], true)
+	}
+	conn.next[typeURL] = placement{s, to}
+	return c.at(s, r, func() error {
+		if now := conn.next[typeURL]; c.conns[conn.id] != conn || now.session != s || now.view != to {
+			return nil // it was moved again, or went
+		}
+		delete(conn.next, typeURL)
+		c.move(s, conn, typeURL, to)
+		return nil
+	})
+}
+
+// move makes a placement the served one.
+func (c *Control) move(s *session, conn *connection, typeURL string, to *view.View) {
+	if old := conn.views[typeURL]; old != nil {
+		c.unwant(conn.home[typeURL], old, conn.subs[typeURL], true)
+	}
+	if to == nil {
+		delete(conn.views, typeURL)
+		delete(conn.home, typeURL)
+	} else {
+		conn.views[typeURL], conn.home[typeURL] = to, s
+	}
+	conn.wake()
+}
+
+// want adds wishes to a view. hold makes the revision in the making wait for the answer.
+func (c *Control) want(s *session, v *view.View, sub subscription, hold bool) {
+	all, fresh := v.Want(sub.wildcard, sub.names)
+	if all {
+		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, hold)
+	}
+	for len(fresh) > 0 {
+		n := cut(fresh)
+		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Names: fresh[:n]}, hold)
+		fresh = fresh[n:]
+	}
+}
+
+func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
+	if c.sessions[s.Name] != s {
+		return // it is gone; the next session is asked anew
+	}
+	s.nextWant++
+	m.Id = s.nextWant
+	s.asked[m.Id] = m
+	if hold {
+		s.wants[m.Id] = true
+	}
+	s.out.call(&pb.FromCore{Want: m})
+}
+
+// unwant takes wishes back; leave says that the connection leaves the view.
+func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool) {
+	all, gone := v.Drop(sub.wildcard, sub.names)
+	if leave {
+		v.Connections--
+	}
+	live := c.sessions[s.Name] == s
+	if v.Connections == 0 {
+		if live {
+			s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, All: true}})
+		}
+		s.views.Forget(v)
+		return
+	}
+	if all {
+		s.views.Unwant(v, true, nil)
+		if live {
+			s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, Wildcard: true}})
+		}
+	}
+	if len(gone) > 0 {
+		s.views.Unwant(v, false, gone)
+	}
+	for len(gone) > 0 && live {
+		n := cut(gone)
+		s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, Names: gone[:n]}})
+		gone = gone[n:]
+	}
+}
+
+// cut returns how many names fit into one message.
+func cut(names []string) int {
+	size := 0
+	for i, n := range names {
+		if size += len(n) + 4; size > stateRoom && i > 0 {
+			return i
+		}
+	}
+	return len(names)
+}
+
+// takeWanted notes that a wish has been answered.
+func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
+	asked := s.asked[m.Id]
+	if asked == nil {
+		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
+	}
+	delete(s.asked, m.Id)
+	delete(s.wants, m.Id)
+	err := c.at(s, m.Revision, func() error {
+		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
+			s.views.Complete(v)
+		}
+		return nil
+	})
+	c.advance(time.Now())
+	return err
+}

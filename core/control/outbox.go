@@ -1,0 +1,172 @@
+package control
+
+import (
+	"context"
+	"sync"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// stateRoom is how many bytes of a State message are left to what is not rows.
+const stateRoom = session.MaxMessage - 8<<10
+
+// maxRow is the largest row that is taken: it must fit into a message again with the shard's name.
+const maxRow = session.MaxMessage - 16<<10
+
+// outbox is what waits to be sent to one plugin. Calls overtake states; neither blocks the one who puts them in.
+type outbox struct {
+	mu     sync.Mutex
+	calls  []*pb.FromCore
+	states []*stateJob
+	signal chan struct{}
+	// sent is called when a state has been handed to the carrier.
+	sent func(number uint64)
+}
+
+// stateJob is a State that is not encoded yet: the rows are shared pointers.
+type stateJob struct {
+	revision  pb.Revision
+	whole     bool
+	overtakes bool
+	tables    []*pb.TableRows
+}
+
+func newOutbox(sent func(uint64)) *outbox {
+	return &outbox{signal: make(chan struct{}, 1), sent: sent}
+}
+
+func (o *outbox) call(m *pb.FromCore) {
+	o.mu.Lock()
+	o.calls = append(o.calls, m)
+	o.mu.Unlock()
+	o.ring()
+}
+
+func (o *outbox) state(j *stateJob) {
+	o.mu.Lock()
+	o.states = append(o.states, j)
+	o.mu.Unlock()
+	o.ring()
+}
+
+func (o *outbox) ring() {
+	select {
+	case o.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) nextCall() *pb.FromCore {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.calls) == 0 {
+		return nil
+	}
+	m := o.calls[0]
+	o.calls = o.calls[1:]
+	return m
+}
+
+func (o *outbox) nextState() *stateJob {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.states) == 0 {
+		return nil
+	}
+	j := o.states[0]
+	o.states = o.states[1:]
+	return j
+}
+
+// run sends until ctx ends or the link breaks.
+func (o *outbox) run(ctx context.Context, link *session.Core) error {
+	for {
+		if err := o.flushCalls(ctx, link); err != nil {
+			return err
+		}
+		if j := o.nextState(); j != nil {
+			if err := o.sendState(ctx, link, j); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-o.signal:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (o *outbox) flushCalls(ctx context.Context, link *session.Core) error {
+	for m := o.nextCall(); m != nil; m = o.nextCall() {
+		if err := link.Send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *outbox) sendState(ctx context.Context, link *session.Core, j *stateJob) error {
+	split := newSplit(j)
+	for m := split.next(); m != nil; m = split.next() {
+		if err := link.Send(ctx, &pb.FromCore{State: m}); err != nil {
+			return err
+		}
+		if err := o.flushCalls(ctx, link); err != nil {
+			return err
+		}
+	}
+	if !j.overtakes && o.sent != nil {
+		o.sent(j.revision.Number)
+	}
+	return nil
+}
+
+// split cuts a state into messages.
+type split struct {
+	job          *stateJob
+	table        int
+	upsert, gone int
+	begun, ended bool
+}
+
+func newSplit(j *stateJob) *split { return &split{job: j} }
+
+// next returns the next message; nil after the last one.
+func (s *split) next() *pb.State {
+	if s.ended {
+		return nil
+	}
+	m := &pb.State{Revision: &s.job.revision, Whole: s.job.whole && !s.begun, Overtakes: s.job.overtakes}
+	s.begun = true
+	room := stateRoom
+	for ; s.table < len(s.job.tables); s.table, s.upsert, s.gone = s.table+1, 0, 0 {
+		from := s.job.tables[s.table]
+		t := &pb.TableRows{Table: from.Table}
+		for ; s.upsert < len(from.Upserts) && room > 0; s.upsert++ {
+			size := from.Upserts[s.upsert].Size() + 8
+			if size > room && room < stateRoom {
+				room = 0
+				break
+			}
+			t.Upserts = append(t.Upserts, from.Upserts[s.upsert])
+			room -= size
+		}
+		for ; s.gone < len(from.Deletes) && room > 0; s.gone++ {
+			t.Deletes = append(t.Deletes, from.Deletes[s.gone])
+			room -= len(from.Deletes[s.gone]) + 8
+		}
+		if len(t.Upserts)+len(t.Deletes) > 0 {
+			m.Tables = append(m.Tables, t)
+			room -= len(t.Table) + 16
+		}
+		if s.upsert < len(from.Upserts) || s.gone < len(from.Deletes) {
+			m.More = true
+			return m
+		}
+	}
+	s.ended = true
+	return m
+}

@@ -1,0 +1,198 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// takeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced, later ones go to the next commit.
+func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
+	for _, t := range m.Tables {
+		if !slices.Contains(s.ready.Publishes, t.Table) {
+			return fmt.Errorf("it published rows of table %q, which its Ready doesn't declare", t.Table)
+		}
+		for _, r := range t.Upserts {
+			if r.Key == "" {
+				return fmt.Errorf("it published a row of table %q without a key", t.Table)
+			}
+			if size := r.Size(); size > maxRow {
+				return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, maxRow)
+			}
+		}
+	}
+	switch {
+	case s.ready.Derives:
+		s.staged = append(s.staged, m.Tables...)
+	case !s.synced:
+		s.collect(m.Tables)
+	default:
+		for _, t := range m.Tables {
+			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+		}
+		c.touched(now)
+	}
+	return nil
+}
+
+// collect adds rows to the candidate shard.
+func (s *session) collect(tables []*pb.TableRows) {
+	for _, t := range tables {
+		if s.candidate[t.Table] == nil {
+			s.candidate[t.Table] = map[string]*pb.Row{}
+		}
+		for _, r := range t.Upserts {
+			s.candidate[t.Table][r.Key] = r
+		}
+		for _, k := range t.Deletes {
+			delete(s.candidate[t.Table], k)
+		}
+	}
+}
+
+// takeSynced makes the candidate the shard: rows of an earlier session that did not come again are gone.
+func (c *Control) takeSynced(s *session, now time.Time) error {
+	if s.synced || s.ready.Derives {
+		return nil
+	}
+	s.synced = true
+	c.env.Replace(s.shard, s.candidate)
+	s.candidate = nil
+	c.state(s.Name, string(host.Serving))
+	c.touched(now)
+	return nil
+}
+
+// touched starts the debounce for what now waits to be committed.
+func (c *Control) touched(now time.Time) {
+	endpoints, rest := c.env.Pending()
+	if rest || endpoints && c.cfg.DebounceEndpoints {
+		c.full.Touch(now)
+	}
+}
+
+// derived takes in what a deriver made of a revision.
+func (c *Control) derived(s *session, now time.Time) {
+	if !s.synced {
+		s.synced = true
+		s.collect(s.staged)
+		s.staged = nil
+		c.env.Replace(s.shard, s.candidate)
+		s.candidate = nil
+		c.state(s.Name, string(host.Serving))
+	}
+	staged := s.staged
+	s.staged = nil
+	if c.flight != nil && c.flight.waiting[s.Name] && s.done >= c.flight.number {
+		changes := c.env.Amend(s.shard, staged)
+		c.flight.changes.Merge(changes)
+		c.markDirty(changes)
+		return
+	}
+	for _, t := range staged {
+		c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+	}
+	c.touched(now)
+}
+
+// markDirty notes changed keys for all sessions that read them.
+func (c *Control) markDirty(changes environment.Changes) {
+	for _, s := range c.sessions {
+		s.mark(changes)
+	}
+}
+
+func (s *session) mark(changes environment.Changes) {
+	if s.whole {
+		return
+	}
+	for table, keys := range changes {
+		sources, reads := s.reads[table]
+		if !reads {
+			continue
+		}
+		for key, source := range keys {
+			if sources && !source {
+				continue
+			}
+			if s.dirty[table] == nil {
+				s.dirty[table] = map[string]bool{}
+			}
+			s.dirty[table][key] = true
+		}
+	}
+}
+
+// sendState sends what the session has not been sent yet, at a revision; if it still owes a Done, the Done will.
+func (c *Control) sendState(s *session, number uint64) {
+	if !s.busy.IsZero() {
+		return
+	}
+	s.out.state(&stateJob{
+		revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: s.whole, tables: c.delta(s),
+	})
+	s.sent, s.busy = number, time.Now()
+	s.whole, s.dirty = false, environment.Changes{}
+}
+
+// delta returns the rows that the session lacks.
+func (c *Control) delta(s *session) []*pb.TableRows {
+	var out []*pb.TableRows
+	for _, table := range slices.Sorted(maps.Keys(s.reads)) {
+		t := &pb.TableRows{Table: table}
+		if s.whole {
+			for _, r := range c.env.Rows(table, s.reads[table]) {
+				t.Upserts = append(t.Upserts, r)
+			}
+			slices.SortFunc(t.Upserts, func(a, b *pb.Row) int {
+				if a.Key < b.Key {
+					return -1
+				}
+				return 1
+			})
+		} else {
+			for _, key := range slices.Sorted(maps.Keys(s.dirty[table])) {
+				if r := c.env.Row(environment.Name{Table: table, Key: key}, s.reads[table]); r != nil {
+					t.Upserts = append(t.Upserts, r)
+				} else {
+					t.Deletes = append(t.Deletes, key)
+				}
+			}
+		}
+		if len(t.Upserts)+len(t.Deletes) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// stateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.
+func (c *Control) stateSent(s *session, number uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.generates() || s.ready.Derives || s.sent != number {
+		return
+	}
+	s.busy, s.done = time.Time{}, number
+	if len(s.dirty) > 0 {
+		c.sendState(s, c.env.Number())
+	}
+}
+
+func (c *Control) takeLog(s *session, m *pb.Log) {
+	level := map[pb.LogLevel]slog.Level{
+		pb.LogLevelDebug: slog.LevelDebug, pb.LogLevelWarn: slog.LevelWarn, pb.LogLevelError: slog.LevelError,
+	}[m.Level]
+	args := []any{"plugin", s.Name}
+	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
+		args = append(args, k, m.Fields[k])
+	}
+	c.cfg.Log.Log(context.Background(), level, m.Text, args...)
+}

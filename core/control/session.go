@@ -1,0 +1,214 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// session is a live plugin.
+type session struct {
+	*known
+	inst   *host.Instance
+	out    *outbox
+	cancel context.CancelCauseFunc
+	reads  map[string]bool // table -> sources only
+
+	// What it has not been sent yet: everything, or these keys.
+	whole bool
+	dirty environment.Changes
+	// Numbers of the newest state sent, done, and of the one whose results proxies have been given.
+	sent, done, acked uint64
+	busy              time.Time // since when a Done is owed; zero if none
+
+	// Publishing.
+	synced    bool
+	candidate map[string]map[string]*pb.Row // sources: rows before Synced
+	staged    []*pb.TableRows               // derivers: rows before Done
+	rows      int
+
+	// Generating.
+	views        *view.Views
+	ops          []op
+	overtaking   uint64
+	overtakenOps []op
+	wants        map[uint64]bool // Want ids that hold the revision
+	nextWant     uint64
+	asked        map[uint64]*pb.Want // by id, until Wanted
+	extensions   map[uint64]bool
+	freed        []uint64 // told with the state that was sent last
+}
+
+// op is something a generator said about a revision that is not served yet.
+type op func() error
+
+func (s *session) generates() bool { return s.Kind == pb.KindGenerator }
+
+// Serve implements host.Sessions.
+func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer inst.Link.Close()
+	s, err := c.join(inst, cancel)
+	if err != nil {
+		return err
+	}
+	defer c.leave(s)
+	go func() {
+		if err := s.out.run(ctx, inst.Link); err != nil {
+			cancel(err)
+		}
+	}()
+	for {
+		m, cost, err := inst.Link.Recv(ctx)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+				return cause
+			}
+			return err
+		}
+		err = c.handle(s, m)
+		inst.Link.Release(cost)
+		if err != nil {
+			c.cfg.Metrics.Broken(s.Name)
+			return fmt.Errorf("plugin %s broke the contract: %w", s.Name, err)
+		}
+	}
+}
+
+// join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
+func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[inst.Entry.Name]
+	if k == nil {
+		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
+	}
+	if c.sessions[k.Name] != nil {
+		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
+	}
+	s := &session{
+		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
+		candidate: map[string]map[string]*pb.Row{}, wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, extensions: map[uint64]bool{},
+	}
+	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
+	for _, r := range inst.Ready.Reads {
+		s.reads[r.Table] = r.Sources
+	}
+	levels, err := stage.Levels(c.stagePlugins(k.Name, inst.Ready))
+	if err != nil {
+		return nil, err
+	}
+	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
+	c.sessions[k.Name] = s
+	for name, level := range levels {
+		c.known[name].level = level
+	}
+	if s.generates() {
+		s.views = view.NewViews()
+		for _, conn := range c.sortedConns() {
+			c.assign(conn)
+		}
+		for _, conn := range c.sortedConns() {
+			if types := conn.servedBy(k.Name); len(types) > 0 {
+				s.attach(conn, types)
+			}
+		}
+	}
+	switch {
+	case s.generates() || inst.Ready.Derives:
+		c.forced[k.Name] = true
+	case len(s.reads) > 0:
+		c.sendState(s, c.env.Number())
+	}
+	c.state(k.Name, string(host.Syncing))
+	c.resume(s)
+	c.schedule(time.Now())
+	return s, nil
+}
+
+// resume gives a revision in the making to a plugin that died in it and is back.
+func (c *Control) resume(s *session) {
+	if c.flight == nil || !c.flight.waiting[s.Name] {
+		return
+	}
+	delete(c.forced, s.Name)
+	c.sendState(s, c.flight.number)
+}
+
+func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
+	var all []stage.Plugin
+	for _, k := range c.known {
+		r := k.ready
+		if k.Name == name {
+			r = ready
+		}
+		if r == nil {
+			continue
+		}
+		p := stage.Plugin{Name: k.Name, Publishes: r.Publishes, Derives: r.Derives}
+		for _, read := range r.Reads {
+			p.Reads = append(p.Reads, stage.Read{Table: read.Table, Sources: read.Sources})
+		}
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b stage.Plugin) int { return c.known[a.Name].Order - c.known[b.Name].Order })
+	return all
+}
+
+// leave takes a session out. Its shard and its views stay served.
+func (c *Control) leave(s *session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.sessions, s.Name)
+	delete(c.forced, s.Name)
+	s.away = time.Now()
+	for _, conn := range c.conns {
+		conn.forgetNext(s)
+	}
+	c.schedule(time.Now())
+}
+
+// handle takes one message. An error ends the session and blames the plugin.
+func (c *Control) handle(s *session, m *pb.FromPlugin) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !s.busy.IsZero() {
+		s.busy = now // progress
+	}
+	defer c.schedule(now)
+	switch {
+	case m.Rows != nil:
+		return c.takeRows(s, m.Rows, now)
+	case m.Synced != nil:
+		return c.takeSynced(s, now)
+	case m.Done != nil:
+		return c.takeDone(s, m.Done, now)
+	case m.Log != nil:
+		c.takeLog(s, m.Log)
+	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
+	case s.generates():
+		return c.takeGenerated(s, m)
+	default:
+		c.cfg.Metrics.Unknown(s.Name, "message", 1)
+	}
+	return nil
+}
+
+func (c *Control) sortedConns() []*connection {
+	all := make([]*connection, 0, len(c.conns))
+	for _, conn := range c.conns {
+		all = append(all, conn)
+	}
+	slices.SortFunc(all, func(a, b *connection) int { return int(int64(a.id) - int64(b.id)) })
+	return all
+}

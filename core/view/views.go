@@ -1,0 +1,361 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Views is what one generator's session has said: bodies, parts and views. Not safe for concurrent use.
+type Views struct {
+	bodies map[uint64]*stored
+	refs   map[*Body]*stored
+	parts  map[uint64]*part
+	views  map[key]*View
+	dirty  map[*View]bool
+	unused map[uint64]*part // listed once, by no view now
+	freed  []*stored
+}
+
+type key struct {
+	typeURL string
+	id      uint64
+}
+
+// stored is a body of the session. raw is what came of it until its first use gives it a name.
+type stored struct {
+	id   uint64
+	raw  []byte
+	more bool
+	body *Body
+	refs int
+	told bool // Freed was sent
+}
+
+type part struct {
+	set   *Set
+	users map[*View]bool
+}
+
+// View is an equivalence class of connections for one type.
+type View struct {
+	Type  string
+	ID    uint64
+	Label string
+	Facts map[string]string
+	// Connections is how many are placed in the view, or about to be.
+	Connections int
+
+	own      *Set
+	parts    []uint64
+	complete bool
+	wildcard int
+	wants    map[string]int
+	snapshot *Snapshot
+}
+
+// MissingError names bodies that were used before they were sent.
+type MissingError struct{ Bodies []uint64 }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("bodies %v were named but never sent", e.Bodies)
+}
+
+// NewViews returns the empty views of a new session.
+func NewViews() *Views {
+	return &Views{
+		bodies: map[uint64]*stored{}, refs: map[*Body]*stored{}, parts: map[uint64]*part{}, views: map[key]*View{},
+		dirty: map[*View]bool{}, unused: map[uint64]*part{},
+	}
+}
+
+// Snapshot returns what the view's connections get.
+func (v *View) Snapshot() *Snapshot { return v.snapshot }
+
+// Get returns a view, nil where it was not described.
+func (vs *Views) Get(typeURL string, id uint64) *View { return vs.views[key{typeURL, id}] }
+
+// All returns all views, ordered by type and number.
+func (vs *Views) All() []*View {
+	return slices.SortedFunc(maps.Values(vs.views), func(a, b *View) int {
+		if a.Type != b.Type {
+			if a.Type < b.Type {
+				return -1
+			}
+			return 1
+		}
+		return int(int64(a.ID) - int64(b.ID))
+	})
+}
+
+// Len returns how many bodies, and how many of their bytes, are kept.
+func (vs *Views) Len() (bodies, bytes int) {
+	for _, s := range vs.bodies {
+		bytes += len(s.raw)
+		if s.body != nil {
+			bytes += len(s.body.fragment)
+		}
+	}
+	return len(vs.bodies), bytes
+}
+
+// Describe notes a new view.
+func (vs *Views) Describe(m *pb.View) {
+	k := key{m.Type, m.View}
+	if vs.views[k] == nil {
+		vs.views[k] = &View{Type: m.Type, ID: m.View, Label: m.Label, Facts: m.Facts, wants: map[string]int{}}
+	}
+}
+
+// Forget lets go of a view that no connection is in.
+func (vs *Views) Forget(v *View) {
+	delete(vs.views, key{v.Type, v.ID})
+	delete(vs.dirty, v)
+	vs.setParts(v, nil)
+	for _, b := range v.own.Bodies() {
+		vs.release(b)
+	}
+	v.own = nil
+}
+
+// Store keeps bodies until they are named.
+func (vs *Views) Store(m *pb.Bodies) error {
+	for _, b := range m.Bodies {
+		s := vs.bodies[b.Id]
+		switch {
+		case s == nil:
+			s = &stored{id: b.Id, raw: b.Bytes, more: b.More}
+			vs.bodies[b.Id] = s
+		case s.more:
+			s.raw, s.more = append(s.raw, b.Bytes...), b.More
+		default:
+			return fmt.Errorf("body %d was sent twice", b.Id)
+		}
+	}
+	return nil
+}
+
+// Part changes a part.
+func (vs *Views) Part(m *pb.Part) error {
+	p := vs.part(m.Part)
+	set, err := vs.edit(p.set, m.Type, m.Upserts, m.Removes)
+	p.set = set
+	for v := range p.users {
+		vs.dirty[v] = true
+	}
+	return err
+}
+
+func (vs *Views) part(id uint64) *part {
+	p := vs.parts[id]
+	if p == nil {
+		p = &part{users: map[*View]bool{}}
+		vs.parts[id] = p
+	}
+	return p
+}
+
+// Change changes a view.
+func (vs *Views) Change(m *pb.Change) error {
+	v := vs.views[key{m.Type, m.View}]
+	if v == nil {
+		return fmt.Errorf("view %d of %s was changed but never described", m.View, m.Type)
+	}
+	if m.SetParts {
+		vs.setParts(v, m.Parts)
+	}
+	set, err := vs.edit(v.own, m.Type, m.Upserts, m.Removes)
+	v.own = set
+	vs.dirty[v] = true
+	return err
+}
+
+// Complete notes that the whole set of the view is known.
+func (vs *Views) Complete(v *View) {
+	v.complete = true
+	vs.dirty[v] = true
+}
+
+func (vs *Views) setParts(v *View, parts []uint64) {
+	for _, id := range v.parts {
+		p := vs.part(id)
+		if delete(p.users, v); len(p.users) == 0 {
+			vs.unused[id] = p
+		}
+	}
+	v.parts = parts
+	for _, id := range parts {
+		vs.part(id).users[v] = true
+		delete(vs.unused, id)
+	}
+}
+
+// edit applies entries to a set. What it can't apply (missing bodies) stays as it was and is the error.
+func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []string) (*Set, error) {
+	ups := make([]*Body, 0, len(entries))
+	missing := &MissingError{}
+	for _, e := range entries {
+		b, err := vs.use(typeURL, e)
+		if err != nil {
+			missing.Bodies = append(missing.Bodies, e.Body)
+			continue
+		}
+		ups = append(ups, b)
+	}
+	next := set.With(ups, removes)
+	for _, b := range ups {
+		vs.release(set.Get(b.name))
+	}
+	for _, n := range removes {
+		if next.Get(n) == nil {
+			vs.release(set.Get(n))
+		}
+	}
+	if len(missing.Bodies) > 0 {
+		return next, missing
+	}
+	return next, nil
+}
+
+// use returns the body that an entry names and counts the use.
+func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
+	if e.Body == 0 {
+		return Absent(e.Name), nil
+	}
+	s := vs.bodies[e.Body]
+	if s == nil || s.more {
+		return nil, errors.New("missing")
+	}
+	if s.body == nil {
+		s.body, s.raw = NewBody(typeURL, e.Name, s.raw, e.Ttl), nil
+		vs.refs[s.body] = s
+	}
+	if s.body.name != e.Name {
+		// The same bytes under another name: rare enough to keep a copy.
+		return NewBody(typeURL, e.Name, s.body.value(), e.Ttl), nil
+	}
+	s.refs++
+	return s.body, nil
+}
+
+// release takes back a use.
+func (vs *Views) release(b *Body) {
+	if b == nil || !b.Exists() {
+		return
+	}
+	if s := vs.refs[b]; s != nil {
+		if s.refs--; s.refs == 0 {
+			vs.freed = append(vs.freed, s)
+		}
+	}
+}
+
+// value returns the resource's bytes out of the fragment.
+func (b *Body) value() []byte {
+	_, n := protowire.ConsumeVarint(b.fragment[b.sotw+1:])
+	a := b.fragment[b.sotw+1+n:]
+	_, n = protowire.ConsumeBytes(a[1:])
+	if a = a[1+n:]; len(a) == 0 {
+		return nil
+	}
+	v, _ := protowire.ConsumeBytes(a[1:])
+	return v
+}
+
+// Value returns the resource's bytes: the value of its Any. Read only.
+func (b *Body) Value() []byte { return b.value() }
+
+// Publish makes what was said since the last call visible, and returns the views that changed.
+func (vs *Views) Publish() []*View {
+	changed := slices.Collect(maps.Keys(vs.dirty))
+	for _, v := range changed {
+		parts := make([]*Set, len(v.parts))
+		for i, id := range v.parts {
+			parts[i] = vs.part(id).set
+		}
+		v.snapshot = NewSnapshot(v.own, parts, v.complete)
+	}
+	clear(vs.dirty)
+	for id, p := range vs.unused {
+		for _, b := range p.set.Bodies() {
+			vs.release(b)
+		}
+		delete(vs.parts, id)
+	}
+	clear(vs.unused)
+	return changed
+}
+
+// Freed returns bodies that no part and no view names any more, which the plugin is to be told of. They are kept until Collect, for the plugin
+// may be naming them at this moment.
+func (vs *Views) Freed() []uint64 {
+	var ids []uint64
+	for _, s := range vs.freed {
+		if s.refs == 0 && !s.told {
+			s.told = true
+			ids = append(ids, s.id)
+		}
+	}
+	return ids
+}
+
+// Collect lets go of the bodies in ids: the plugin has read that they are free.
+func (vs *Views) Collect(ids []uint64) {
+	for _, id := range ids {
+		if s := vs.bodies[id]; s != nil && s.refs == 0 {
+			delete(vs.bodies, id)
+			delete(vs.refs, s.body)
+		}
+	}
+	vs.freed = slices.DeleteFunc(vs.freed, func(s *stored) bool { return s.told })
+}
+
+// Want adds a connection's wishes and returns those that are new to the view.
+func (v *View) Want(wildcard bool, names []string) (all bool, fresh []string) {
+	if wildcard {
+		v.wildcard++
+		all = v.wildcard == 1
+	}
+	for _, n := range names {
+		if v.wants[n]++; v.wants[n] == 1 {
+			fresh = append(fresh, n)
+		}
+	}
+	return all, fresh
+}
+
+// Drop takes a connection's wishes back and returns those that nobody has any more.
+func (v *View) Drop(wildcard bool, names []string) (all bool, gone []string) {
+	if wildcard {
+		v.wildcard--
+		all = v.wildcard == 0
+	}
+	for _, n := range names {
+		if v.wants[n]--; v.wants[n] == 0 {
+			delete(v.wants, n)
+			gone = append(gone, n)
+		}
+	}
+	return all, gone
+}
+
+// Wishes returns what is wanted of the view.
+func (v *View) Wishes() (wildcard bool, names []string) {
+	return v.wildcard > 0, slices.Sorted(maps.Keys(v.wants))
+}
+
+// Unwant removes entries that nobody wants any more: they would go stale.
+func (vs *Views) Unwant(v *View, wildcard bool, names []string) {
+	if wildcard {
+		v.complete = false
+	} else if v.wildcard > 0 {
+		return
+	}
+	next, _ := vs.edit(v.own, v.Type, nil, names)
+	v.own = next
+	vs.dirty[v] = true
+}
