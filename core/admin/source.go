@@ -21,7 +21,7 @@ type Source interface {
 	// Tables returns the tables that have rows, or that a plugin reads or publishes.
 	Tables() []Table
 	// Rows returns the rows of a table; none where there is no such table.
-	Rows(table string) []Row
+	Rows(table string) []*pb.Row
 	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is false where no such node is connected.
 	Dump(nodeID string) (types []TypeDump, ok bool)
 }
@@ -102,12 +102,6 @@ type Table struct {
 	Name string `json:"name"`
 	// Shards counts rows by plugin.
 	Shards map[string]int `json:"shards"`
-}
-
-// Row is a row with the entry that published it.
-type Row struct {
-	Plugin string
-	*pb.Row
 }
 
 // TypeDump is what a node is to have of a type.
