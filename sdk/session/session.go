@@ -1,9 +1,12 @@
 // Package session carries the contract's messages over any ordered carrier, with credit: the same code for the core and for
 // plugins, for processes, WASM and tests.
+//
+// A Link is one side of a session. It owns two goroutines: a reader that is always reading, since the other side sends only
+// what it has credit for, and a writer. So neither side can block the other by being slow, and the memory of a session is
+// bounded by the credit that was given.
 package session
 
 import (
-	"context"
 	"errors"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -16,10 +19,18 @@ const (
 	InitialCredit = 16 << 20
 )
 
-// ErrTooLarge is returned for a message over MaxMessage.
-var ErrTooLarge = errors.New("message is larger than 1 MiB")
+// Version is the major version of the contract that this code speaks.
+const Version = 1
 
-// Carrier moves frames in order. Send is called by one goroutine at a time, Recv by another one. Close ends both.
+var (
+	// ErrTooLarge is returned for a message over MaxMessage.
+	ErrTooLarge = errors.New("message is larger than 1 MiB")
+	// ErrClosed is returned after this side closed the session.
+	ErrClosed = errors.New("session is closed")
+)
+
+// Carrier moves frames in order. Send is called by one goroutine at a time, Recv by another one. Close ends both; it may be
+// called more than once and by any goroutine.
 type Carrier interface {
 	// Send hands over a frame; it may block. The carrier owns the frame afterwards.
 	Send(frame []byte) error
@@ -35,25 +46,14 @@ type Message interface {
 	Unmarshal([]byte) error
 }
 
-// Version is the major version of the contract that this code speaks.
-const Version = 1
-
-var _ = []Message{(*pb.FromCore)(nil), (*pb.FromPlugin)(nil)}
-
 // Core is the core's side of a session, Plugin the plugin's.
 type (
 	Core   = Link[*pb.FromCore, *pb.FromPlugin]
 	Plugin = Link[*pb.FromPlugin, *pb.FromCore]
 )
 
-// link is what Link promises; see link.go.
-type link[Out, In Message] interface {
-	// Send queues a message for the carrier. It blocks until there is credit for it, in the order of callers, or ctx ends.
-	Send(ctx context.Context, m Out) error
-	// Recv returns the next message and its cost, which the receiver gives back with Release when it has dealt with it.
-	// Credit, Ping and Pong are dealt with by the link itself.
-	Recv(ctx context.Context) (m In, cost int, err error)
-	// Release gives credit back to the other side.
-	Release(cost int)
-	Close() error
-}
+// NewCore starts the core's side of a session.
+func NewCore(c Carrier) *Core { return newLink(c, coreSide()) }
+
+// NewPlugin starts the plugin's side of a session.
+func NewPlugin(c Carrier) *Plugin { return newLink(c, pluginSide()) }

@@ -2,6 +2,9 @@
 package state
 
 import (
+	"maps"
+	"slices"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -48,6 +51,9 @@ func (s *State) Table(name string) *Table {
 	}
 	return &Table{}
 }
+
+// Tables returns the names of the tables that there are, in no order.
+func (s *State) Tables() []string { return slices.Collect(maps.Keys(s.tables)) }
 
 // Row returns a row, nil where there is none. Rows are shared: read only.
 func (s *State) Row(table, key string) *pb.Row { return s.Table(table).Get(key) }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
@@ -8,19 +9,51 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Table is the rows of one table by key. It never changes.
+// Table is the rows of one table by key. It never changes: the next revision's table shares with it all that is equal.
 type Table struct {
-	rows map[string]*pb.Row
+	// shards are maps by the key's hash; their number is a power of two, so that one change copies a small map.
+	shards []map[string]*pb.Row
+	seed   maphash.Seed
+	rows   int
 }
 
-// Get returns the row of a key, nil where there is none.
-func (t *Table) Get(key string) *pb.Row { return t.rows[key] }
+// Get returns the row of a key, nil where there is none. Rows are shared: read only.
+func (t *Table) Get(key string) *pb.Row {
+	if len(t.shards) == 0 {
+		return nil
+	}
+	return t.shards[t.shard(key)][key]
+}
 
 // Len returns the number of rows.
-func (t *Table) Len() int { return len(t.rows) }
+func (t *Table) Len() int { return t.rows }
 
 // Keys returns all keys, sorted.
-func (t *Table) Keys() []string { return slices.Sorted(maps.Keys(t.rows)) }
+func (t *Table) Keys() []string {
+	keys := make([]string, 0, t.rows)
+	for _, s := range t.shards {
+		keys = slices.AppendSeq(keys, maps.Keys(s))
+	}
+	slices.Sort(keys)
+	return keys
+}
 
 // All yields all rows in no order.
-func (t *Table) All() iter.Seq2[string, *pb.Row] { return maps.All(t.rows) }
+func (t *Table) All() iter.Seq2[string, *pb.Row] {
+	return func(yield func(string, *pb.Row) bool) {
+		for _, s := range t.shards {
+			for k, r := range s {
+				if !yield(k, r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *Table) shard(key string) int {
+	if len(t.shards) == 1 {
+		return 0
+	}
+	return int(maphash.String(t.seed, key) & uint64(len(t.shards)-1))
+}

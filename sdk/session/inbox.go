@@ -1,0 +1,73 @@
+package session
+
+import "fmt"
+
+// maxFree bounds messages that cost no credit and were not taken yet: Hello, Ready, Drain and the like come once.
+const maxFree = 64
+
+// inbox is the receiving half: what has arrived and was not taken yet. It is guarded by Link.mu.
+type inbox[In Message] struct {
+	// left is what the other side may still send.
+	left uint64
+	// owed is credit that was released and not given back yet.
+	owed   uint64
+	queue  []letter[In]
+	free   int
+	queued int
+	most   int
+}
+
+type letter[In Message] struct {
+	m    In
+	cost int
+	free bool
+}
+
+// charge books a message of n bytes.
+func (i *inbox[In]) charge(n int) error {
+	if uint64(n) > i.left {
+		return fmt.Errorf("the other side sent a message of %d bytes with %d bytes of credit left", n, i.left)
+	}
+	i.left -= uint64(n)
+	return nil
+}
+
+func (i *inbox[In]) push(l letter[In]) error {
+	if l.free {
+		if i.free++; i.free > maxFree {
+			return fmt.Errorf("the other side sent more than %d messages that cost no credit and come once", maxFree)
+		}
+	}
+	i.queue = append(i.queue, l)
+	i.queued += l.cost
+	i.most = max(i.most, i.queued)
+	return nil
+}
+
+func (i *inbox[In]) pop() (letter[In], bool) {
+	if len(i.queue) == 0 {
+		return letter[In]{}, false
+	}
+	l := i.queue[0]
+	i.queue[0] = letter[In]{}
+	i.queue = i.queue[1:]
+	i.queued -= l.cost
+	if l.free {
+		i.free--
+	}
+	if len(i.queue) == 0 {
+		i.queue = nil
+	}
+	return l, true
+}
+
+// grant returns credit to give back now, 0 if it isn't worth a message yet.
+func (i *inbox[In]) grant() uint64 {
+	const batch = InitialCredit / 16
+	if i.owed < batch {
+		return 0
+	}
+	n := i.owed
+	i.owed, i.left = 0, i.left+n
+	return n
+}
