@@ -34,6 +34,7 @@ type connection struct {
 	views     map[string]*view.View
 	home      map[string]*session // whose view it is
 	next      map[string]placement
+	outcomes  map[string]outcome
 }
 
 // subscription is what a stream wants of one type.
@@ -63,7 +64,7 @@ func (c *Control) Connect(_ context.Context, p xds.Peer, wake func()) (xds.Conne
 	conn := &connection{
 		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
 		generator: map[string]string{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
-		next: map[string]placement{},
+		next: map[string]placement{}, outcomes: map[string]outcome{},
 	}
 	c.conns[conn.id] = conn
 	c.assign(conn)
@@ -148,16 +149,10 @@ func (conn *connection) ID() uint64 { return conn.id }
 func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
 	conn.c.mu.Lock()
 	defer conn.c.mu.Unlock()
-	k := conn.c.known[conn.generator[typeURL]]
-	if k == nil {
+	if conn.generator[typeURL] == "" {
 		return nil, false
 	}
-	for _, t := range k.ready.Types {
-		if t.Url == typeURL {
-			return traitsOf(t), true
-		}
-	}
-	return nil, false
+	return conn.c.traits(conn, typeURL), true
 }
 
 // Subscribe implements xds.Connection.
@@ -222,6 +217,9 @@ func (conn *connection) Report(o xds.Outcome) {
 	c := conn.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !o.Health {
+		conn.note(o)
+	}
 	s := c.sessions[conn.generator[o.Type]]
 	if s == nil || !s.ready.Reports {
 		return
@@ -236,6 +234,18 @@ func (conn *connection) Report(o xds.Outcome) {
 	s.out.call(&pb.FromCore{Report: &pb.Report{
 		Connection: conn.id, Type: o.Type, Event: event, Detail: o.Refused, Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
 	}})
+}
+
+// note keeps what became of a type's last responses.
+func (conn *connection) note(o xds.Outcome) {
+	last := conn.outcomes[o.Type]
+	last.at, last.refused = time.Now(), o.Refused
+	if o.Refused == "" {
+		last.acked, last.revision = o.Version, o.Number
+	} else {
+		conn.c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
+	}
+	conn.outcomes[o.Type] = last
 }
 
 // Close implements xds.Connection.

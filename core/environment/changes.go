@@ -5,11 +5,11 @@ import "strings"
 // Changes are the keys whose served rows changed in a commit, by table; the value says whether a source's row is among the causes.
 type Changes map[string]map[string]bool
 
-func (c Changes) add(n Name, s *Shard) {
+func (c Changes) add(n Name, source bool) {
 	if c[n.Table] == nil {
 		c[n.Table] = map[string]bool{}
 	}
-	c[n.Table][n.Key] = c[n.Table][n.Key] || !s.Derived
+	c[n.Table][n.Key] = c[n.Table][n.Key] || source
 }
 
 // Merge adds the changes of another commit.

@@ -138,13 +138,9 @@ func (e *Environment) Commit(force bool, accept func(Name) bool) Changes {
 		if accept != nil && !accept(n) {
 			continue
 		}
-		for s, r := range shards {
-			if e.put(s, n, r) {
-				changes.add(n, s)
-			}
-			any = true
-		}
+		e.settle(n, shards, changes)
 		delete(e.pending, n)
+		any = true
 	}
 	if any {
 		e.number++
@@ -163,9 +159,7 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 		if !ok {
 			continue
 		}
-		if e.put(s, n, r) {
-			changes.add(n, s)
-		}
+		e.settle(n, map[*Shard]*pb.Row{s: r}, changes)
 		if delete(shards, s); len(shards) == 0 {
 			delete(e.pending, n)
 		}
@@ -173,15 +167,27 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 	return changes
 }
 
-// put writes a row of a shard and says whether the served row of the key changed.
-func (e *Environment) put(s *Shard, n Name, r *pb.Row) bool {
+// settle writes the shards' rows of a key, and notes if the served row changed.
+func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
+	before := e.Row(n, false)
+	source := false
+	for s, r := range rows {
+		e.put(s, n, r)
+		source = source || !s.Derived
+	}
+	if !Equal(before, e.Row(n, false)) {
+		changes.add(n, source)
+	}
+}
+
+// put writes a row of a shard.
+func (e *Environment) put(s *Shard, n Name, r *pb.Row) {
 	t := e.tables[n.Table]
 	if t == nil {
 		t = &table{rows: map[string][]owned{}}
 		e.tables[n.Table] = t
 	}
 	rows := t.rows[n.Key]
-	before := first(rows)
 	e.hidden -= max(0, len(rows)-1)
 	out := make([]owned, 0, len(rows)+1)
 	for _, o := range rows {
@@ -199,14 +205,6 @@ func (e *Environment) put(s *Shard, n Name, r *pb.Row) bool {
 	} else {
 		t.rows[n.Key] = out
 	}
-	return !Equal(before, first(out))
-}
-
-func first(rows []owned) *pb.Row {
-	if len(rows) == 0 {
-		return nil
-	}
-	return rows[0].row
 }
 
 // Row returns the served row of a key, nil where there is none. sources leaves derived rows out.
@@ -247,19 +245,18 @@ func (e *Environment) Rows(tableName string, sources bool) iter.Seq2[string, *pb
 // Tables returns the names of all tables that have had rows, sorted.
 func (e *Environment) Tables() []string { return slices.Sorted(maps.Keys(e.tables)) }
 
-// Len returns how many rows a shard has, hidden ones too.
-func (e *Environment) Len(s *Shard) int {
-	n := 0
-	for _, t := range e.tables {
+// Counts returns how many rows each shard has in each table, hidden ones too.
+func (e *Environment) Counts() map[string]map[string]int {
+	out := make(map[string]map[string]int, len(e.tables))
+	for name, t := range e.tables {
+		out[name] = map[string]int{}
 		for _, rows := range t.rows {
 			for _, o := range rows {
-				if o.shard == s {
-					n++
-				}
+				out[name][o.shard.Name]++
 			}
 		}
 	}
-	return n
+	return out
 }
 
 // Pending says whether there is something to commit, of endpoints that may go ahead, and of anything else.

@@ -1,0 +1,186 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Ready returns why proxies aren't served; none: they are.
+func (c *Control) Ready() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notReady()
+}
+
+// Revision returns the revision that is served.
+func (c *Control) Revision() admin.Revision {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return admin.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
+}
+
+// PluginRows is what control knows of a plugin.
+type PluginRows struct {
+	Rows     int
+	Stale    bool
+	Revision uint64
+}
+
+// PluginRows returns what is known of each declared plugin, by name.
+func (c *Control) PluginRows() map[string]PluginRows {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := c.env.Counts()
+	out := make(map[string]PluginRows, len(c.known))
+	for name, k := range c.known {
+		r := PluginRows{Stale: !k.away.IsZero() && k.ready != nil}
+		for _, shards := range counts {
+			r.Rows += shards[name]
+		}
+		if s := c.sessions[name]; s != nil {
+			r.Revision = s.done
+		}
+		out[name] = r
+	}
+	return out
+}
+
+// Views returns all views that connections are in.
+func (c *Control) Views() []admin.View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []admin.View
+	for _, name := range slices.Sorted(maps.Keys(c.sessions)) {
+		s := c.sessions[name]
+		if !s.generates() {
+			continue
+		}
+		for _, v := range s.views.All() {
+			a := admin.View{Type: v.Type, ID: v.ID, Plugin: name, Label: v.Label, Facts: v.Facts, Connections: v.Connections}
+			for _, b := range v.Snapshot().Bodies() {
+				a.Resources++
+				a.Bytes += len(b.SotW())
+			}
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Streams returns the connected streams.
+func (c *Control) Streams() []admin.Stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []admin.Stream
+	for _, conn := range c.sortedConns() {
+		s := admin.Stream{
+			Connection: conn.id, Node: conn.peer.Node.GetId(), Protocol: conn.peer.Protocol, Remote: conn.peer.RemoteAddress,
+			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]admin.StreamType{},
+		}
+		for url, sub := range conn.subs {
+			t := admin.StreamType{Wildcard: sub.wildcard, Names: len(sub.names)}
+			if v := conn.views[url]; v != nil {
+				t.View = v.ID
+			}
+			o := conn.outcomes[url]
+			t.Acked, t.AckedRevision, t.Refused = o.acked, o.revision, o.refused
+			s.Types[url] = t
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Tables returns the tables that have rows, or that a plugin reads or publishes.
+func (c *Control) Tables() []admin.Table {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]map[string]int{}
+	for _, k := range c.known {
+		if k.ready == nil {
+			continue
+		}
+		for _, r := range k.ready.Reads {
+			all[r.Table] = nil
+		}
+		for _, t := range k.ready.Publishes {
+			all[t] = nil
+		}
+	}
+	maps.Copy(all, c.env.Counts())
+	var out []admin.Table
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, admin.Table{Name: name, Shards: maps.Clone(all[name])})
+	}
+	return out
+}
+
+// Rows returns the rows of a table.
+func (c *Control) Rows(table string) []admin.Row {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []admin.Row
+	for _, r := range c.env.Rows(table, false) {
+		out = append(out, admin.Row{Plugin: r.Shard, Row: r})
+	}
+	return out
+}
+
+// Dump returns what the streams of a node are to have.
+func (c *Control) Dump(nodeID string) ([]admin.TypeDump, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []admin.TypeDump
+	found := false
+	for _, conn := range c.sortedConns() {
+		if conn.peer.Node.GetId() != nodeID {
+			continue
+		}
+		found = true
+		for _, url := range slices.Sorted(maps.Keys(conn.subs)) {
+			out = append(out, c.dump(conn, url))
+		}
+	}
+	return out, found
+}
+
+func (c *Control) dump(conn *connection, url string) admin.TypeDump {
+	d := admin.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
+	v, sub := conn.views[url], conn.subs[url]
+	if v == nil {
+		return d
+	}
+	if sub.wildcard {
+		d.Bodies = v.Snapshot().Bodies()
+		return d
+	}
+	for _, n := range sub.names {
+		if b := v.Snapshot().Get(n); b != nil && b.Exists() {
+			d.Bodies = append(d.Bodies, b)
+		}
+	}
+	return d
+}
+
+func (c *Control) traits(conn *connection, url string) *pb.Traits {
+	if k := c.known[conn.generator[url]]; k != nil && k.ready != nil {
+		for _, t := range k.ready.Types {
+			if t.Url == url {
+				return traitsOf(t)
+			}
+		}
+	}
+	return &pb.Traits{}
+}
+
+// outcome is what became of the responses of one type.
+type outcome struct {
+	acked    string
+	revision uint64
+	refused  string
+	at       time.Time
+}

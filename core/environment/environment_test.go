@@ -1,0 +1,191 @@
+package environment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/google/go-cmp/cmp"
+)
+
+func row(key, payload string) *pb.Row { return &pb.Row{Key: key, Payload: []byte(payload)} }
+
+func TestEqualRowsAreNoChange(t *testing.T) {
+	e, s := New(), &Shard{Name: "files"}
+	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	if got := e.Commit(false, nil); !got["t"]["a"] || e.Number() != 1 {
+		t.Fatalf("changes %v at %d", got, e.Number())
+	}
+	again := row("a", "1")
+	again.Source = "elsewhere.yaml:7"
+	e.Update(s, "t", []*pb.Row{again}, []string{"never was"})
+	if got := e.Commit(false, nil); len(got) != 0 || e.Number() != 1 {
+		t.Errorf("equal rows made changes %v and number %d", got, e.Number())
+	}
+	if r := e.Row(Name{"t", "a"}, false); r.Source != "elsewhere.yaml:7" {
+		t.Errorf("the place is %q", r.Source)
+	}
+}
+
+func TestThereAndBackIsNoChange(t *testing.T) {
+	e, s := New(), &Shard{Name: "files"}
+	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	e.Commit(false, nil)
+	e.Update(s, "t", []*pb.Row{row("a", "2")}, nil)
+	e.Update(s, "t", []*pb.Row{row("a", "1")}, nil)
+	if _, rest := e.Pending(); rest {
+		t.Error("something waits to be committed")
+	}
+}
+
+func TestFirstShardIsServed(t *testing.T) {
+	e, one, two := New(), &Shard{Name: "one", Order: 1}, &Shard{Name: "two", Order: 2}
+	e.Update(two, "t", []*pb.Row{row("a", "two")}, nil)
+	e.Commit(false, nil)
+	e.Update(one, "t", []*pb.Row{row("a", "one")}, nil)
+	e.Commit(false, nil)
+	if r := e.Row(Name{"t", "a"}, false); string(r.Payload) != "one" || e.Hidden() != 1 {
+		t.Errorf("served %s, hidden %d", r.Payload, e.Hidden())
+	}
+	e.Update(two, "t", []*pb.Row{row("a", "zwei")}, nil)
+	if got := e.Commit(false, nil); len(got) != 0 {
+		t.Errorf("a hidden row's change is visible: %v", got)
+	}
+	e.Update(one, "t", nil, []string{"a"})
+	e.Commit(false, nil)
+	if r := e.Row(Name{"t", "a"}, false); string(r.Payload) != "zwei" || e.Hidden() != 0 {
+		t.Errorf("served %s, hidden %d", r.Payload, e.Hidden())
+	}
+}
+
+func TestReplaceDropsWhatDidNotComeAgain(t *testing.T) {
+	e, s, other := New(), &Shard{Name: "s"}, &Shard{Name: "other", Order: 1}
+	e.Update(s, "t", []*pb.Row{row("a", "1"), row("b", "1")}, nil)
+	e.Update(other, "t", []*pb.Row{row("c", "1")}, nil)
+	e.Commit(false, nil)
+	e.Update(s, "t", []*pb.Row{row("uncommitted", "1")}, nil)
+	e.Replace(s, map[string]map[string]*pb.Row{"t": {"b": row("b", "2"), "d": row("d", "1")}})
+	got := e.Commit(false, nil)
+	want := Changes{"t": {"a": true, "b": true, "d": true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if e.Row(Name{"t", "c"}, false) == nil {
+		t.Error("another shard's row is gone")
+	}
+}
+
+func TestEndpointsOfKnownServicesGoAhead(t *testing.T) {
+	e, s := New(), &Shard{Name: "s"}
+	e.Update(s, Services, []*pb.Row{row("ns/a.com", "1")}, nil)
+	e.Commit(false, nil)
+	e.Update(s, Services, []*pb.Row{row("ns/b.com", "1")}, nil)
+	e.Update(s, Endpoints, []*pb.Row{row("ns/a.com/http/1.1.1.1:80", "1"), row("ns/b.com/http/1.1.1.1:80", "1")}, nil)
+	if endpoints, rest := e.Pending(); !endpoints || !rest {
+		t.Errorf("endpoints %v, rest %v", endpoints, rest)
+	}
+	if diff := cmp.Diff(Changes{Endpoints: {"ns/a.com/http/1.1.1.1:80": true}}, e.Commit(false, e.Ahead)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(Changes{Services: {"ns/b.com": true}, Endpoints: {"ns/b.com/http/1.1.1.1:80": true}}, e.Commit(false, nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRandomHistories compares the environment with a plain model: rows by shard, the first shard wins, a commit names exactly the keys whose
+// served row changed.
+func TestRandomHistories(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		e := New()
+		shards := []*Shard{{Name: "a"}, {Name: "b", Order: 1}, {Name: "c", Order: 2}}
+		now := make([]map[string]string, len(shards)) // newest rows by shard
+		for i := range now {
+			now[i] = map[string]string{}
+		}
+		before := map[string]string{}
+		for step := range 100 {
+			i, key := r.IntN(len(shards)), fmt.Sprint(r.IntN(8))
+			switch r.IntN(4) {
+			case 0:
+				e.Update(shards[i], "t", nil, []string{key})
+				delete(now[i], key)
+			case 1:
+				all := map[string]*pb.Row{}
+				now[i] = map[string]string{}
+				for range r.IntN(5) {
+					k, v := fmt.Sprint(r.IntN(8)), fmt.Sprint(r.IntN(3))
+					all[k], now[i][k] = row(k, v), v
+				}
+				e.Replace(shards[i], map[string]map[string]*pb.Row{"t": all})
+			default:
+				v := fmt.Sprint(r.IntN(3))
+				e.Update(shards[i], "t", []*pb.Row{row(key, v)}, nil)
+				now[i][key] = v
+			}
+			if r.IntN(3) > 0 {
+				continue
+			}
+			want := map[string]string{}
+			for i := len(now) - 1; i >= 0; i-- {
+				for k, v := range now[i] {
+					want[k] = v
+				}
+			}
+			changed := map[string]bool{}
+			for k := range 8 {
+				key := fmt.Sprint(k)
+				if before[key] != want[key] {
+					changed[key] = true
+				}
+			}
+			got := e.Commit(false, nil)["t"]
+			if len(changed) == 0 {
+				changed = nil
+			}
+			if diff := cmp.Diff(changed, got); diff != "" {
+				t.Fatalf("seed %d step %d: changed keys: %s", seed, step, diff)
+			}
+			served := map[string]string{}
+			for k, row := range e.Rows("t", false) {
+				served[k] = string(row.Payload)
+			}
+			if diff := cmp.Diff(want, served); diff != "" {
+				t.Fatalf("seed %d step %d: served rows: %s", seed, step, diff)
+			}
+			before = want
+		}
+	}
+}
+
+func TestDebounce(t *testing.T) {
+	start := time.Unix(1000, 0)
+	ms := func(n int) time.Time { return start.Add(time.Duration(n) * time.Millisecond) }
+	for name, tt := range map[string]struct {
+		touches []int
+		want    int
+	}{
+		"quiet after one":    {[]int{0}, 100},
+		"each change delays": {[]int{0, 50, 90}, 190},
+		"but not for ever":   {[]int{0, 90, 180, 270, 360, 450, 480}, 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Debounce{After: 100 * time.Millisecond, Max: 500 * time.Millisecond}
+			if !d.Due().IsZero() {
+				t.Error("due before anything happened")
+			}
+			for _, at := range tt.touches {
+				d.Touch(ms(at))
+			}
+			if got := d.Due(); !got.Equal(ms(tt.want)) {
+				t.Errorf("due at %s, want %s", got.Sub(start), ms(tt.want).Sub(start))
+			}
+			d.Reset()
+			if !d.Due().IsZero() {
+				t.Error("due after a reset")
+			}
+		})
+	}
+}
