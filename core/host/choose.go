@@ -1,0 +1,56 @@
+package host
+
+import (
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Generators returns the generators that may serve the proxy, in the order in which they are asked: file order, but for a proxy
+// whose metadata names a GENERATOR the entries that select it go first, as with istiod. For each type the first that offers it
+// generates.
+func (s *Set) Generators(node *corev3.Node) []*Entry {
+	var named, others []*Entry
+	for _, e := range s.Plugins {
+		switch {
+		case e.Kind != "generator" || !e.Select.Matches(node):
+		case e.Select != nil && e.Select.Generator != "":
+			// It matches, so the proxy names it.
+			named = append(named, e)
+		default:
+			others = append(others, e)
+		}
+	}
+	return append(named, others...)
+}
+
+// Patches returns the patches that apply to the proxy, in file order.
+func (s *Set) Patches(node *corev3.Node) []*Entry {
+	var found []*Entry
+	for _, e := range s.Plugins {
+		if e.Kind == "patch" && e.Select.Matches(node) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// Generator returns the entry that makes a type for a proxy, or nil. offers says whether an entry's plugin has declared the type; the
+// entry's own `types` are heeded here.
+func (s *Set) Generator(typeURL string, node *corev3.Node, offers func(*Entry) bool) *Entry {
+	for _, e := range s.Generators(node) {
+		if e.Serves(typeURL) && offers(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Choose is Generator by name: which of the generators in offering serves the type to the proxy, or "".
+func (s *Set) Choose(typeURL string, node *corev3.Node, offering []string) string {
+	e := s.Generator(typeURL, node, func(e *Entry) bool { return slices.Contains(offering, e.Name) })
+	if e == nil {
+		return ""
+	}
+	return e.Name
+}

@@ -1,0 +1,193 @@
+package host
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+)
+
+// The comments in this file are the documentation of plugins.yaml: docs/plugins.schema.json is made of them (make generate).
+
+// Set is a plugins.yaml: the plugins that the core runs. The order counts: for one type and proxy the first generator whose select matches generates, patches apply in this order, and of two rows with one key that of the earlier plugin is used.
+type Set struct {
+	// Plugins in order.
+	Plugins []*Entry `yaml:"plugins" need:"true"`
+
+	// file is the name that Parse was given.
+	file string
+}
+
+// Dir is the directory of the file: what is relative in it is relative to this, and plugins run in it.
+func (s *Set) Dir() string { return filepath.Dir(s.file) }
+
+// Entry declares one plugin: name, kind, and exactly one of builtin, process and wasm.
+type Entry struct {
+	// At is where the entry stands, Keys where its values do.
+	At   strict.Place
+	Keys strict.Keys
+
+	// Name of this instance, unique in the file; the plugin's shard has it too.
+	Name string `yaml:"name" need:"true"`
+	// Kind says what the plugin is for.
+	Kind Kind `yaml:"kind" need:"true" enum:"registry,config,generator,patch,authenticator,controller"`
+	// Builtin runs a plugin that ships in the coxswain binary, as KIND/NAME; it is a process of its own all the same.
+	Builtin string `yaml:"builtin"`
+	// Process runs a program that speaks the contract over go-plugin.
+	Process *Process `yaml:"process"`
+	// Wasm runs a WASI module in a runner process.
+	Wasm *Wasm `yaml:"wasm"`
+	// Config is handed to the plugin as JSON; what it may hold is the plugin's affair. It is treated as a secret and never logged.
+	Config strict.JSON `yaml:"config"`
+	// Types limits a generator or patch to some of the types that it offers, by type URL or as CDS, EDS, LDS, RDS, SDS, ECDS, NDS. All, if left out.
+	Types []TypeURL `yaml:"types"`
+	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
+	Select *Select `yaml:"select"`
+	// Optional plugins neither fail the core's start nor hold its first revision.
+	Optional bool `yaml:"optional"`
+	// OnFailure says what happens while the plugin is away: last-good (the default) serves what it said last, skip leaves a patch out, block makes the core not ready.
+	OnFailure string `yaml:"onFailure" enum:"last-good,skip,block"`
+	// Limits hold this plugin to deadlines and sizes; crossing one fails this plugin alone.
+	Limits Limits `yaml:"limits"`
+	// Sha256 pins the program of a process: exactly these bytes are executed.
+	Sha256 Digest `yaml:"sha256"`
+	// Allow grants what a plugin has not got by itself.
+	Allow *Allow `yaml:"allow"`
+	// Insecure says that a process or module without sha256 is meant to be.
+	Insecure bool `yaml:"insecure"`
+	// Guard refuses revisions that look like an accident.
+	Guard *Guard `yaml:"guard"`
+	// Rollback says when a swap of this plugin is taken back.
+	Rollback *Rollback `yaml:"rollback"`
+}
+
+// Process is a program to run. It gets no environment but env and what allow.env names, and runs in the directory of plugins.yaml.
+type Process struct {
+	Keys strict.Keys
+
+	// Command is a path, absolute or relative to plugins.yaml (then with a slash), or a name that is looked for in PATH.
+	Command string `yaml:"command" need:"true"`
+	// Args of the command.
+	Args []string `yaml:"args"`
+	// Env is the program's environment.
+	Env map[string]string `yaml:"env"`
+	// Files belong to the plugin too (a script, a jar) and are checked before each start.
+	Files []File `yaml:"files"`
+	// Tls is auto (the default: mutual TLS with keys made at each start) or off.
+	Tls string `yaml:"tls" enum:"auto,off"`
+}
+
+// File is a pinned file.
+type File struct {
+	// Path is absolute or relative to plugins.yaml.
+	Path string `yaml:"path" need:"true"`
+	// Sha256 of its content.
+	Sha256 Digest `yaml:"sha256" need:"true"`
+}
+
+// Wasm is a WASI command module.
+type Wasm struct {
+	Keys strict.Keys
+
+	// Path is absolute or relative to plugins.yaml.
+	Path string `yaml:"path" need:"true"`
+	// Sha256 pins the module.
+	Sha256 Digest `yaml:"sha256"`
+	// Memory that one instance may have, at most 4Gi.
+	Memory Size `yaml:"memory"`
+	// Instances that may run at once.
+	Instances uint `yaml:"instances"`
+	// Allow grants what the module has not got by itself.
+	Allow *Allow `yaml:"allow"`
+}
+
+// Allow grants capabilities by name.
+type Allow struct {
+	// Http lists hosts, or URL prefixes, that a module may call, as patterns with `*`.
+	Http []Glob `yaml:"http"`
+	// Files lists files and directories that a module may read.
+	Files []string `yaml:"files"`
+	// Env lists variables of the core's own environment that the plugin gets.
+	Env []string `yaml:"env"`
+	// Clock lets a module see the time; without it time stands still.
+	Clock bool `yaml:"clock"`
+}
+
+// Select matches proxies by their xDS node. Patterns may have `*`, which stands for any number of characters.
+type Select struct {
+	// Id of the node.
+	ID Glob `yaml:"id"`
+	// Cluster of the node.
+	Cluster Glob `yaml:"cluster"`
+	// UserAgent is the client's name, such as envoy, or name/version.
+	UserAgent Glob `yaml:"userAgent"`
+	// Generator is the node's metadata GENERATOR. A proxy that has one is served by entries that name it first.
+	Generator Glob `yaml:"generator"`
+	// Metadata matches values by key; dots lead into nested ones.
+	Metadata map[string]Glob `yaml:"metadata"`
+	// Labels matches the node's metadata LABELS.
+	Labels map[string]Glob `yaml:"labels"`
+	// Namespace is the node's metadata NAMESPACE.
+	Namespace Glob `yaml:"namespace"`
+	// Locality is REGION, REGION/ZONE or REGION/ZONE/SUBZONE, as far as the node says.
+	Locality Glob `yaml:"locality"`
+}
+
+// Limits of a plugin.
+type Limits struct {
+	Keys strict.Keys
+
+	// Start is the time from starting the process to its session (default 30s).
+	Start time.Duration `yaml:"start"`
+	// Configure is the time from Hello to Ready (default 30s).
+	Configure time.Duration `yaml:"configure"`
+	// Sync is the time from Ready until the first full list is in (default 60s).
+	Sync time.Duration `yaml:"sync"`
+	// Revision is how long a deriver or generator may take for a revision before it counts as hung (default 30s).
+	Revision time.Duration `yaml:"revision"`
+	// Call is the time for the answer to one question, such as who a caller is (default 5s).
+	Call time.Duration `yaml:"call"`
+	// Progress is how long a plugin that owes an answer may show no sign of life (default 30s).
+	Progress time.Duration `yaml:"progress"`
+	// Stop is the time that it has to end by itself (default 5s).
+	Stop time.Duration `yaml:"stop"`
+	// Memory that it may use. No limit, if left out.
+	Memory Size `yaml:"memory"`
+	// Rows that it may publish (default 1000000).
+	Rows uint64 `yaml:"rows"`
+	// RowBytes is the size of one row (default 1Mi).
+	RowBytes Size `yaml:"rowBytes"`
+	// MessageBytes is the size of one message (default and most 1Mi).
+	MessageBytes Size `yaml:"messageBytes"`
+}
+
+// Guard keeps what is served if a change looks like an accident.
+type Guard struct {
+	// MaxRemoved is how much of its rows a plugin may remove at once, as a number or a percentage such as 30%.
+	MaxRemoved Share `yaml:"maxRemoved"`
+}
+
+// Rollback takes a swapped plugin back if proxies refuse what it makes.
+type Rollback struct {
+	// NackedProxies is how many proxies, as a number or a percentage, must refuse.
+	NackedProxies Share `yaml:"nackedProxies"`
+	// Window is how long after the swap refusals count (default 5m).
+	Window time.Duration `yaml:"window"`
+}
+
+// Carrier says how the plugin runs: builtin, process or wasm.
+func (e *Entry) Carrier() string {
+	switch {
+	case e.Process != nil:
+		return "process"
+	case e.Wasm != nil:
+		return "wasm"
+	}
+	return "builtin"
+}
+
+// Serves reports whether the entry's types include the type.
+func (e *Entry) Serves(typeURL string) bool {
+	return len(e.Types) == 0 || slices.Contains(e.Types, TypeURL(typeURL))
+}

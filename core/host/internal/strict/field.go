@@ -1,0 +1,74 @@
+package strict
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Field is a key that a struct takes.
+type Field struct {
+	Key string
+	// Name and Index are the Go field's.
+	Name  string
+	Index []int
+	Type  reflect.Type
+	// Enum lists the legal words, comma separated; empty: any.
+	Enum string
+	Need bool
+}
+
+// Fields returns the keys of a struct type, in its order. Schema generators use it too, so that both tell the same.
+func Fields(t reflect.Type) []Field {
+	var fields []Field
+	for f := range t.Fields() {
+		key := f.Tag.Get("yaml")
+		if key == "" || key == "-" {
+			continue
+		}
+		fields = append(fields, Field{key, f.Name, f.Index, f.Type, f.Tag.Get("enum"), f.Tag.Get("need") == "true"})
+	}
+	return fields
+}
+
+func keys(fields []Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Key
+	}
+	return names
+}
+
+// Hint is "; did you mean `X`?" if one of the words is near, otherwise a list of them.
+func Hint(got string, words []string) string {
+	best, distance := "", 1+max(2, len(got)/3)
+	for _, word := range words {
+		if d := edits(strings.ToLower(got), strings.ToLower(word)); d < distance {
+			best, distance = word, d
+		}
+	}
+	if best == "" || distance >= len(best) {
+		return "; there is " + strings.Join(words, ", ")
+	}
+	return "; did you mean `" + best + "`?"
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,87 @@
+package strict
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// JSON is any value, as canonical JSON: sorted keys, no spaces. It is nil where the file says nothing or null.
+type JSON []byte
+
+// json converts a node. It returns nil after reporting an error.
+func (d *decoder) json(n *yaml.Node) []byte {
+	errors := len(d.errors)
+	value := d.plain(n)
+	if value == nil || len(d.errors) > errors {
+		return nil
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		d.fail(n, "%s", err)
+		return nil
+	}
+	return text
+}
+
+// plain returns a node as map[string]any, []any or a scalar that encoding/json knows.
+func (d *decoder) plain(at *yaml.Node) any {
+	n, ok := d.enter(at)
+	defer d.leave()
+	if !ok {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for _, p := range d.pairs(n) {
+			out[p.key.Value] = d.plain(p.value)
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, one := range n.Content {
+			out[i] = d.plain(one)
+		}
+		return out
+	}
+	return d.plainScalar(at, n)
+}
+
+func (d *decoder) plainScalar(at, n *yaml.Node) any {
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		var b bool
+		if n.Decode(&b) == nil {
+			return b
+		}
+	case "!!int":
+		if number, ok := wholeNumber(n); ok {
+			return number
+		}
+	case "!!float":
+		var f float64
+		if err := n.Decode(&f); err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+			d.fail(at, "%s is no number that JSON has", n.Value)
+			return nil
+		}
+		return f
+	}
+	return n.Value
+}
+
+func wholeNumber(n *yaml.Node) (json.Number, bool) {
+	var i int64
+	if n.Decode(&i) == nil {
+		return json.Number(strconv.FormatInt(i, 10)), true
+	}
+	var u uint64
+	if n.Decode(&u) == nil {
+		return json.Number(strconv.FormatUint(u, 10)), true
+	}
+	return "", false
+}

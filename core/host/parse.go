@@ -1,0 +1,192 @@
+package host
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Parse reads a plugins.yaml. name is its path: it stands in errors, and what is relative in the file is relative to its directory.
+// The error lists every mistake, one a line, as `file:line:column: what, and what to do`. Nothing outside of data is read.
+func Parse(name string, data []byte) (*Set, error) {
+	set := &Set{file: name}
+	var found strict.Errors
+	if errs, ok := strict.Decode(name, data, set).(strict.Errors); ok {
+		found = errs
+	}
+	set.Plugins = slices.DeleteFunc(set.Plugins, func(e *Entry) bool { return e == nil })
+	c := &checker{found: found, names: map[string]strict.Place{}}
+	for _, e := range set.Plugins {
+		c.entry(e)
+		e.Limits.fill()
+	}
+	if len(c.found) > 0 {
+		slices.SortStableFunc(c.found, func(a, b strict.Error) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return nil, c.found
+	}
+	return set, nil
+}
+
+// checker finds what concerns more than one key.
+type checker struct {
+	found strict.Errors
+	names map[string]strict.Place
+}
+
+var (
+	namePattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
+	builtinPattern = regexp.MustCompile(`^([a-z]+)/[a-z0-9][a-z0-9-]*$`)
+	envPattern     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+func (c *checker) fail(at strict.Place, format string, args ...any) {
+	if at.Line > 0 {
+		c.found = append(c.found, strict.Error{Place: at, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *checker) entry(e *Entry) {
+	c.name(e)
+	c.carrier(e)
+	c.serving(e)
+	c.trust(e)
+	if e.OnFailure == "skip" && e.Kind != "patch" {
+		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s has last-good or block", e.Kind)
+	}
+	if e.Limits.MessageBytes > session.MaxMessage {
+		c.fail(e.Limits.Keys["messageBytes"], "`messageBytes` is at most 1Mi")
+	}
+}
+
+func (c *checker) name(e *Entry) {
+	if e.Name == "" {
+		return
+	}
+	if !namePattern.MatchString(e.Name) {
+		c.fail(e.Keys["name"], "the name `%s` is not made of a-z, 0-9, `-`, `_` and `.`, at most 63 of them", e.Name)
+	}
+	if first, twice := c.names[e.Name]; twice {
+		c.fail(e.Keys["name"], "the name `%s` is taken in line %d; names are unique", e.Name, first.Line)
+		return
+	}
+	c.names[e.Name] = e.Keys["name"]
+}
+
+func (c *checker) carrier(e *Entry) {
+	var given []string
+	for word, is := range map[string]bool{"builtin": e.Builtin != "", "process": e.Process != nil, "wasm": e.Wasm != nil} {
+		if is {
+			given = append(given, "`"+word+"`")
+		}
+	}
+	slices.Sort(given)
+	switch len(given) {
+	case 0:
+		c.fail(e.At, "nothing says what to run; give one of `builtin`, `process`, `wasm`")
+	case 1:
+		c.run(e)
+	default:
+		c.fail(e.At, "%s are given; exactly one of them says what to run", strings.Join(given, " and "))
+	}
+}
+
+func (c *checker) run(e *Entry) {
+	switch {
+	case e.Builtin != "":
+		m := builtinPattern.FindStringSubmatch(e.Builtin)
+		if m == nil {
+			c.fail(e.Keys["builtin"], "`builtin` wants KIND/NAME, such as config/file, not `%s`", e.Builtin)
+		} else if e.Kind != "" && m[1] != string(e.Kind) {
+			c.fail(e.Keys["builtin"], "the kind is %s, but `%s` is a %s", e.Kind, e.Builtin, m[1])
+		}
+	case e.Process != nil:
+		c.process(e.Process)
+	case e.Wasm != nil && e.Wasm.Memory > 4<<30:
+		c.fail(e.Wasm.Keys["memory"], "`memory` of a module is at most 4Gi")
+	}
+}
+
+func (c *checker) process(p *Process) {
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		if !envPattern.MatchString(name) {
+			c.fail(p.Keys["env"], "`%s` is no name for an environment variable", name)
+		}
+	}
+}
+
+// serving checks what only generators and patches have.
+func (c *checker) serving(e *Entry) {
+	if e.Kind == "generator" || e.Kind == "patch" || e.Kind == "" {
+		return
+	}
+	if e.Types != nil {
+		c.fail(e.Keys["types"], "`types` is for generators and patches; a %s serves none", e.Kind)
+	}
+	if e.Select != nil {
+		c.fail(e.Keys["select"], "`select` is for generators and patches; a %s serves no proxies", e.Kind)
+	}
+}
+
+func (c *checker) trust(e *Entry) {
+	if e.Sha256 != "" && e.Builtin != "" {
+		c.fail(e.Keys["sha256"], "`sha256` is for `process`; a built-in is part of the binary that runs it")
+	}
+	if e.Wasm != nil && e.Sha256 != "" {
+		c.fail(e.Keys["sha256"], "the module's hash is `wasm.sha256`")
+	}
+	if e.Wasm != nil && e.Wasm.Allow != nil && e.Allow != nil {
+		c.fail(e.Keys["allow"], "`allow` and `wasm.allow` are given; keep one")
+	}
+}
+
+// fill sets defaults.
+func (l *Limits) fill() {
+	l.Start = cmp.Or(l.Start, 30*time.Second)
+	l.Configure = cmp.Or(l.Configure, 30*time.Second)
+	l.Sync = cmp.Or(l.Sync, time.Minute)
+	l.Revision = cmp.Or(l.Revision, 30*time.Second)
+	l.Call = cmp.Or(l.Call, 5*time.Second)
+	l.Progress = cmp.Or(l.Progress, 30*time.Second)
+	l.Stop = cmp.Or(l.Stop, 5*time.Second)
+	l.Rows = cmp.Or(l.Rows, 1_000_000)
+	l.RowBytes = cmp.Or(l.RowBytes, 1<<20)
+	l.MessageBytes = cmp.Or(l.MessageBytes, session.MaxMessage)
+}
+
+// Builtins returns the entries that run a built-in plugin, such as config/file.
+func (s *Set) Builtins(name string) []*Entry {
+	var found []*Entry
+	for _, e := range s.Plugins {
+		if e.Builtin == name {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// SetConfig sets fields of the entry's config, over what the file says: for flags that stand for a field.
+func (e *Entry) SetConfig(fields map[string]any) error {
+	all := map[string]any{}
+	if len(e.Config) > 0 {
+		if err := json.Unmarshal(e.Config, &all); err != nil {
+			return fmt.Errorf("%s: the config of %s is no mapping", e.At, e.Name)
+		}
+	}
+	maps.Copy(all, fields)
+	text, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("%s: the config of %s: %w", e.At, e.Name, err)
+	}
+	e.Config = text
+	return nil
+}
