@@ -50,20 +50,18 @@ func (s *Set) Get(name string) *Body {
 	return s.bodies[i]
 }
 
-// With returns the set with upserts put in and removes taken out. Upserts and removes need no order.
+// With returns the set with upserts put in and removes taken out; a name in both is put in. They need no order; names of upserts are unique.
 func (s *Set) With(upserts []*Body, removes []string) *Set {
 	gone := make(map[string]bool, len(removes))
 	for _, n := range removes {
 		gone[n] = true
 	}
 	up := slices.Clone(upserts)
-	slices.SortStableFunc(up, compareNames)
+	slices.SortFunc(up, compareNames)
 	out := make([]*Body, 0, s.Len()+len(up))
 	old := s.Bodies()
 	for len(old) > 0 || len(up) > 0 {
 		switch {
-		case len(up) > 1 && up[0].name == up[1].name: // the last one counts
-			up = up[1:]
 		case len(up) > 0 && (len(old) == 0 || up[0].name <= old[0].name):
 			if len(old) > 0 && up[0].name == old[0].name {
 				old = old[1:]

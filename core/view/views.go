@@ -198,7 +198,7 @@ func (vs *Views) setParts(v *View, parts []uint64) {
 func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []string) (*Set, error) {
 	ups := make([]*Body, 0, len(entries))
 	missing := &MissingError{}
-	for _, e := range entries {
+	for _, e := range lastOfEach(entries) {
 		b, err := vs.use(typeURL, e)
 		if err != nil {
 			missing.Bodies = append(missing.Bodies, e.Body)
@@ -219,6 +219,18 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 		return next, missing
 	}
 	return next, nil
+}
+
+// lastOfEach returns the entries without those that a later one of the same name overrides.
+func lastOfEach(entries []*pb.Entry) []*pb.Entry {
+	last := make(map[string]*pb.Entry, len(entries))
+	for _, e := range entries {
+		last[e.Name] = e
+	}
+	if len(last) == len(entries) {
+		return entries
+	}
+	return slices.DeleteFunc(slices.Clone(entries), func(e *pb.Entry) bool { return last[e.Name] != e })
 }
 
 // use returns the body that an entry names and counts the use.

@@ -1,0 +1,62 @@
+package view
+
+import (
+	"testing"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+func TestBodyIsBothProtocolsResource(t *testing.T) {
+	const url = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	for name, tt := range map[string]struct {
+		value []byte
+		ttl   uint32
+	}{
+		"a resource":       {[]byte("\x0a\x03abc"), 0},
+		"an empty message": {nil, 0},
+		"with a life time": {make([]byte, 70000), 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBody(url, "abc", tt.value, tt.ttl)
+			resource := &anypb.Any{TypeUrl: url, Value: tt.value}
+			want := &discovery.Resource{Name: "abc", Version: b.Version(), Resource: resource}
+			if tt.ttl > 0 {
+				want.Ttl = durationpb.New(300e9)
+			}
+			var delta discovery.DeltaDiscoveryResponse
+			if err := proto.Unmarshal(b.Delta(), &delta); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]*discovery.Resource{want}, delta.Resources, protocmp.Transform()); diff != "" {
+				t.Error(diff)
+			}
+			var sotw discovery.DiscoveryResponse
+			if err := proto.Unmarshal(b.SotW(), &sotw); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]*anypb.Any{resource}, sotw.Resources, protocmp.Transform()); diff != "" {
+				t.Error(diff)
+			}
+			if string(b.Value()) != string(tt.value) {
+				t.Errorf("value %q", b.Value())
+			}
+		})
+	}
+}
+
+func TestVersionIsContent(t *testing.T) {
+	a, b := NewBody("t", "n", []byte("x"), 0), NewBody("t", "n", []byte("x"), 0)
+	if a.Version() != b.Version() || len(a.Version()) != versionLength {
+		t.Errorf("versions %s and %s of the same content", a.Version(), b.Version())
+	}
+	for _, other := range []*Body{NewBody("t", "n", []byte("y"), 0), NewBody("u", "n", []byte("x"), 0), NewBody("t", "n", []byte("x"), 9)} {
+		if other.Version() == a.Version() {
+			t.Errorf("equal versions of different content")
+		}
+	}
+}
