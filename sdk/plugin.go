@@ -96,7 +96,8 @@ const (
 // caused them.
 type Deriver interface {
 	// Derive is called for each revision in which a table that it reads changed, never twice at once. It publishes what
-	// changes in its own rows and returns; an error keeps the rows that it published before.
+	// changes in its own rows and returns; an error keeps the rows that it published before. Parts of the work that failed
+	// are returned as *Fault, joined, if what was published is to count all the same.
 	Derive(ctx context.Context, change *state.Change, out Publisher) error
 }
 

@@ -1,0 +1,180 @@
+package serviceentry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// deriver keeps the rows of each unit that it published, and derives anew only the units that a change concerns.
+type deriver struct {
+	*index
+	published map[unit]map[rowName]*sdk.Row
+	// dirty units are to be derived; they stay so until what they became is published.
+	dirty map[unit]bool
+	// faults by the row, or the unit, that is at fault.
+	faults map[rowName]*sdk.Fault
+}
+
+func newDeriver(c Config) *deriver {
+	return &deriver{
+		index: newIndex(c.Cluster), published: map[unit]map[rowName]*sdk.Row{},
+		dirty: map[unit]bool{}, faults: map[rowName]*sdk.Fault{},
+	}
+}
+
+// Derive is a sdk.Deriver's. A resource that is wrong keeps the rows that its last good version had, and is a fault for as long.
+func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publisher) error {
+	if change.Before == nil {
+		d.forget(change.State)
+	}
+	for _, key := range change.Keys[kinds.ServiceEntry] {
+		d.takeEntry(key, change.State.Row(kinds.ServiceEntry, key))
+	}
+	for _, key := range change.Keys[kinds.WorkloadEntry] {
+		d.takeWorkload(key, change.State.Row(kinds.WorkloadEntry, key))
+	}
+	if err := d.publish(out); err != nil {
+		return err
+	}
+	return d.standing()
+}
+
+// forget takes back what a whole new state hasn't got. What it has is read again, and is no change if it is as it was.
+func (d *deriver) forget(s *state.State) {
+	for key := range d.entries {
+		if s.Row(kinds.ServiceEntry, key) == nil {
+			d.mark(d.setEntry(key, nil))
+		}
+	}
+	for key := range d.workloads {
+		if s.Row(kinds.WorkloadEntry, key) == nil {
+			d.mark(d.setWorkload(key, nil))
+		}
+	}
+	clear(d.faults)
+}
+
+func (d *deriver) mark(units []unit) {
+	for _, u := range units {
+		d.dirty[u] = true
+	}
+}
+
+func (d *deriver) takeEntry(key string, row *sdk.Row) {
+	n := rowName{Table: kinds.ServiceEntry, Key: key}
+	delete(d.faults, n)
+	if row == nil {
+		d.mark(d.setEntry(key, nil))
+		return
+	}
+	e, err := readEntry(row)
+	if err != nil {
+		d.fault("ServiceEntry "+key, err, n)
+		return
+	}
+	d.mark(d.setEntry(key, e))
+}
+
+func (d *deriver) takeWorkload(key string, row *sdk.Row) {
+	n := rowName{Table: kinds.WorkloadEntry, Key: key}
+	delete(d.faults, n)
+	if row == nil {
+		d.mark(d.setWorkload(key, nil))
+		return
+	}
+	w, err := readWorkload(row, d.cluster)
+	if err != nil {
+		d.fault("WorkloadEntry "+key, err, n)
+		return
+	}
+	d.mark(d.setWorkload(key, w))
+}
+
+func (d *deriver) fault(what string, err error, at rowName) {
+	d.faults[at] = &sdk.Fault{What: what, Err: err, Rows: []state.Name{at}}
+}
+
+// standing are all faults, in order of their rows.
+func (d *deriver) standing() error {
+	var errs []error
+	for _, n := range slices.SortedFunc(maps.Keys(d.faults), byName) {
+		errs = append(errs, d.faults[n])
+	}
+	return errors.Join(errs...)
+}
+
+// publish derives the dirty units and publishes what differs from what was published before.
+func (d *deriver) publish(out sdk.Publisher) error {
+	edits, made := map[string]*edit{}, map[unit]map[rowName]*sdk.Row{}
+	for _, u := range slices.SortedFunc(maps.Keys(d.dirty), byName) {
+		made[u] = d.derive(u)
+		difference(d.published[u], made[u], edits)
+	}
+	for _, table := range slices.Sorted(maps.Keys(edits)) {
+		if err := out.Update(table, edits[table].upserts, edits[table].deletes); err != nil {
+			return err
+		}
+	}
+	d.keep(made)
+	return nil
+}
+
+// edit is what changes in one table.
+type edit struct {
+	upserts []*sdk.Row
+	deletes []string
+}
+
+// keep notes what was published.
+func (d *deriver) keep(made map[unit]map[rowName]*sdk.Row) {
+	for u, rows := range made {
+		if len(rows) == 0 {
+			delete(d.published, u)
+		} else {
+			d.published[u] = rows
+		}
+	}
+	clear(d.dirty)
+}
+
+// difference adds to edits what takes the rows from old to now.
+func difference(old, now map[rowName]*sdk.Row, edits map[string]*edit) {
+	of := func(table string) *edit {
+		if edits[table] == nil {
+			edits[table] = &edit{}
+		}
+		return edits[table]
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(now), byName) {
+		if !same(old[n], now[n]) {
+			e := of(n.Table)
+			e.upserts = append(e.upserts, now[n])
+		}
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(old), byName) {
+		if now[n] == nil {
+			e := of(n.Table)
+			e.deletes = append(e.deletes, n.Key)
+		}
+	}
+}
+
+// same says whether two rows mean the same; where they come from doesn't count.
+func same(a, b *sdk.Row) bool {
+	return a != nil && a.Created == b.Created && bytes.Equal(a.Payload, b.Payload)
+}
+
+func byName(a, b state.Name) int {
+	if c := strings.Compare(a.Table, b.Table); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Key, b.Key)
+}

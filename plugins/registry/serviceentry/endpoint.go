@@ -1,0 +1,98 @@
+package serviceentry
+
+import (
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// placed is an endpoint and the row that it comes from.
+type placed struct {
+	*pb.Endpoint
+	origin *sdk.Row
+}
+
+// groupEndpoints are the endpoints of all entries of a host. Those that entries hold themselves are numbered through; selected
+// workloads share the number of their entry's first place, and stand in order of their names, so that one more doesn't change the others.
+func groupEndpoints(host, cluster string, members []member) (out []placed) {
+	index := 0
+	for _, m := range members {
+		behind := m.behind(host, cluster)
+		for i, w := range behind {
+			for _, p := range m.ports {
+				e := w.endpoint(m.entry, host, p)
+				e.Index = uint32(index)
+				if w.row == nil {
+					e.Index += uint32(i)
+				}
+				out = append(out, slices.Repeat([]placed{{e, origin(m.entry, w)}}, m.copies())...)
+			}
+		}
+		if m.selector == nil {
+			index += len(behind)
+		} else {
+			index++
+		}
+	}
+	return out
+}
+
+// behind are the workloads that serve an entry's host: those that it lists, those that it selects, or what DNS says of the host.
+func (m member) behind(host, cluster string) []*workload {
+	r := m.spec.Resolution
+	switch {
+	case r == networking.ServiceEntry_DYNAMIC_DNS:
+		return nil
+	case m.spec.WorkloadSelector != nil:
+		return slices.DeleteFunc(slices.Clone(m.workloads), func(w *workload) bool { return !reachable(r, w) })
+	case len(m.spec.Endpoints) == 0 && resolvesByDNS(r):
+		return []*workload{m.resolved(host, cluster)}
+	}
+	var out []*workload
+	for i, spec := range m.spec.Endpoints {
+		w := newWorkload(spec, spec.Labels, cluster)
+		w.name, w.namespace = m.name+"-"+strconv.Itoa(i), m.namespace
+		out = append(out, w)
+	}
+	return out
+}
+
+// resolved is the endpoint of a host that DNS resolves.
+func (m member) resolved(host, cluster string) *workload {
+	w := newWorkload(&networking.WorkloadEntry{Address: host}, nil, cluster)
+	w.name, w.namespace = m.name, m.namespace
+	return w
+}
+
+// reachable says whether a service of such a resolution can have the workload as an endpoint.
+func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
+	_, unix := hosts.Path(w.spec.Address)
+	switch {
+	case r == networking.ServiceEntry_STATIC:
+		return unix || w.spec.Address == "" || hosts.IsIP(w.spec.Address)
+	case resolvesByDNS(r):
+		return !unix
+	}
+	return true
+}
+
+func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {
+	return &pb.Endpoint{
+		Host: host, Namespace: e.namespace, PortName: p.Name, ServicePort: p.Number,
+		Address: w.address(), Port: w.port(p), Labels: w.labels,
+		Network: w.network, Locality: w.locality, Weight: w.spec.Weight, ServiceAccount: w.spec.ServiceAccount,
+		TlsMode: w.tlsMode, Cluster: w.cluster, Workload: w.name,
+	}
+}
+
+func origin(e *entry, w *workload) *sdk.Row {
+	if w.row != nil {
+		return w.row
+	}
+	return e.row
+}

@@ -1,0 +1,52 @@
+// Package serviceentry is the built-in plugin registry/serviceentry: it makes services, endpoints and workloads out of Istio's
+// ServiceEntry and WorkloadEntry resources.
+//
+// It derives: what it publishes is a function of the rows that it reads. Convert in entry.go and workload.go, group.go to rows;
+// deriver.go does as little of it as a change asks for.
+package serviceentry
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Config is the entry's `config` in plugins.yaml.
+type Config struct {
+	// Cluster is the cluster that endpoints are said to be in; `Kubernetes` if absent, as istiod names its own.
+	Cluster string `json:"cluster"`
+}
+
+const schema = `{"type":"object","additionalProperties":false,"properties":{"cluster":{"type":"string",` +
+	`"description":"cluster that endpoints are said to be in","default":"Kubernetes"}}}`
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name:         "serviceentry",
+		Version:      "1",
+		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry},
+		Publishes:    []string{state.Services, state.Endpoints, state.Workloads},
+		ConfigSchema: []byte(schema),
+		Deriver: func(config []byte) (sdk.Deriver, error) {
+			c, err := parseConfig(config)
+			if err != nil {
+				return nil, err
+			}
+			return newDeriver(c), nil
+		},
+	}
+}
+
+func parseConfig(config []byte) (Config, error) {
+	c := Config{Cluster: "Kubernetes"}
+	if len(config) == 0 {
+		return c, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(config))
+	d.DisallowUnknownFields()
+	return c, d.Decode(&c)
+}
