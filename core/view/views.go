@@ -130,6 +130,7 @@ func (vs *Views) Store(m *pb.Bodies) error {
 		case s == nil:
 			s = &stored{id: b.Id, raw: b.Bytes, more: b.More}
 			vs.bodies[b.Id] = s
+			vs.freed = append(vs.freed, s) // until it is named
 		case s.more:
 			s.raw, s.more = append(s.raw, b.Bytes...), b.More
 		default:
@@ -302,7 +303,7 @@ func (vs *Views) Publish() []*View {
 	return changed
 }
 
-// Freed returns bodies that no part and no view names any more, which the plugin is to be told of. They are kept until Collect, for the plugin
+// Freed returns bodies that no part and no view names, which the plugin is to be told of. They are kept until Collect, for the plugin
 // may be naming them at this moment.
 func (vs *Views) Freed() []uint64 {
 	var ids []uint64
@@ -312,18 +313,24 @@ func (vs *Views) Freed() []uint64 {
 			ids = append(ids, s.id)
 		}
 	}
+	vs.freed = nil
 	return ids
 }
 
-// Collect lets go of the bodies in ids: the plugin has read that they are free.
+// Collect lets go of the bodies in ids: the plugin has read that they are free, and what it named before has come.
 func (vs *Views) Collect(ids []uint64) {
 	for _, id := range ids {
-		if s := vs.bodies[id]; s != nil && s.refs == 0 {
-			delete(vs.bodies, id)
-			delete(vs.refs, s.body)
+		s := vs.bodies[id]
+		if s == nil {
+			continue
 		}
+		if s.refs > 0 {
+			s.told = false
+			continue
+		}
+		delete(vs.bodies, id)
+		delete(vs.refs, s.body)
 	}
-	vs.freed = slices.DeleteFunc(vs.freed, func(s *stored) bool { return s.told })
 }
 
 // Want adds a connection's wishes and returns those that are new to the view.
