@@ -211,7 +211,7 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 	for _, b := range ups {
 		vs.release(set.Get(b.name))
 	}
-	for _, n := range removes {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(removes))) {
 		if next.Get(n) == nil {
 			vs.release(set.Get(n))
 		}
