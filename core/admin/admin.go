@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+)
+
+// Config of the two ports.
+type Config struct {
+	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
+	HTTPAddr, MonitoringAddr string
+	Source                   Source
+	// Registry is what /metrics shows.
+	Registry *prometheus.Registry
+	// Version is what /version shows.
+	Version string
+	Log     *slog.Logger
+	// Listening is called with each port's name (http, monitoring) and address when it is open; optional.
+	Listening func(port string, address net.Addr)
+}
+
+// Server serves both ports.
+type Server struct {
+	cfg Config
+}
+
+// shutdown is how long requests that are under way may take when the server stops.
+const shutdown = 2 * time.Second
+
+// New checks the config.
+func New(cfg Config) (*Server, error) {
+	switch {
+	case cfg.Source == nil:
+		return nil, errors.New("admin: no Source")
+	case cfg.Registry == nil:
+		return nil, errors.New("admin: no Registry")
+	case cfg.Log == nil:
+		return nil, errors.New("admin: no Log")
+	}
+	if cfg.Listening == nil {
+		cfg.Listening = func(string, net.Addr) {}
+	}
+	return &Server{cfg: cfg}, nil
+}
+
+// Run opens the ports and serves until ctx ends. The error is about a port that can't be opened.
+func (s *Server) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, p := range []struct {
+		name, address string
+		handler       http.Handler
+	}{
+		{"http", s.cfg.HTTPAddr, s.HTTP()},
+		{"monitoring", s.cfg.MonitoringAddr, s.Monitoring()},
+	} {
+		if p.address != "" {
+			g.Go(func() error { return s.serve(ctx, p.name, p.address, p.handler) })
+		}
+	}
+	return g.Wait()
+}
+
+func (s *Server) serve(ctx context.Context, name, address string, h http.Handler) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s port: %w", name, err)
+	}
+	s.cfg.Log.Info("listening", "port", name, "address", l.Addr().String())
+	s.cfg.Listening(name, l.Addr())
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 90 * time.Second}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
+		defer cancel()
+		if server.Shutdown(grace) != nil {
+			_ = server.Close()
+		}
+	}()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("%s port: %w", name, err)
+	}
+	<-stopped
+	return nil
+}

@@ -1,0 +1,190 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// twin is a Source with a bit of everything.
+type twin struct{ reasons []string }
+
+func (s twin) Ready() []string    { return s.reasons }
+func (s twin) Revision() Revision { return Revision{Epoch: 7, Number: 3} }
+func (s twin) Plugins() []Plugin {
+	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2}}
+}
+func (s twin) Views() []View {
+	return []View{{Type: typeURL("rds"), ID: 2, Label: "ns a"}, {Type: typeURL("cds"), ID: 1, Label: "all"}}
+}
+func (s twin) Streams() []Stream {
+	return []Stream{{Connection: 2, Node: "b"}, {Connection: 1, Node: "a", Types: map[string]StreamType{typeURL("cds"): {Wildcard: true, Acked: "v"}}}}
+}
+func (s twin) Tables() []Table {
+	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}}}
+}
+func (s twin) Rows(table string) []*pb.Row {
+	switch table {
+	case "services":
+		m := &pb.Service{Host: "web.example", Namespace: "a"}
+		return []*pb.Row{{Key: "a/web.example", Shard: "se", Payload: m.AppendTo(nil)}}
+	case "endpoints":
+		m := &pb.Endpoint{Host: "web.example", Namespace: "a", Address: "10.0.0.1", Port: 80}
+		return []*pb.Row{{Key: "1", Shard: "se", Payload: m.AppendTo(nil)}}
+	case "networking.istio.io/Gateway":
+		return []*pb.Row{{Key: "a/gw", Shard: "files", Source: "gw.yaml:1:1"}}
+	}
+	return nil
+}
+
+func (s twin) Dump(node string) ([]TypeDump, bool) {
+	if node != "a" {
+		return nil, false
+	}
+	strange := &anypb.Any{TypeUrl: prefix + "example.Unknown", Value: []byte{8, 1}}
+	l := &listenerv3.Listener{Name: "in", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+		Name: "strange", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: strange}}}}}}
+	value, _ := proto.Marshal(l)
+	return []TypeDump{
+		{Type: typeURL("lds"), Bodies: []*view.Body{view.NewBody(typeURL("lds"), "in", value, 0)}},
+		{Type: typeURL("sds"), Sensitive: true, Bodies: []*view.Body{view.NewBody(typeURL("sds"), "key", []byte("hush"), 0)}},
+	}, true
+}
+
+func start(t *testing.T, s Source) *Server {
+	t.Helper()
+	r := prometheus.NewRegistry()
+	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "one"}, func() float64 { return 1 }))
+	a, err := New(Config{Source: s, Registry: r, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestPages(t *testing.T) {
+	a := start(t, twin{})
+	for path, want := range map[string][]string{
+		"/ready":                                 {"ready"},
+		"/debug":                                 {"/debug/syncz"},
+		"/debug/list":                            {`"/debug/configz"`},
+		"/debug/plugins":                         {`"files"`, `"serving"`},
+		"/debug/views?type=cds":                  {`"all"`},
+		"/debug/syncz":                           {`"epoch": 7`, `"wildcard": true`},
+		"/debug/registryz":                       {`"host": "web.example"`, `"plugin": "se"`},
+		"/debug/endpointShardz":                  {`"Shards"`, `"10.0.0.1"`},
+		"/debug/configz":                         {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`},
+		"/debug/tables":                          {`"services"`},
+		"/debug/config_dump?proxyID=a":           {"ListenersConfigDump", `"strange"`, `"redacted": true`},
+		"/debug/config_dump?proxyID=a&types=lds": {"dynamic_listeners", "active_state"},
+	} {
+		w := httptest.NewRecorder()
+		a.HTTP().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if w.Code != 200 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		for _, part := range want {
+			if !strings.Contains(w.Body.String(), part) {
+				t.Errorf("%s: no %s in\n%s", path, part, w.Body)
+			}
+		}
+		if strings.HasPrefix(path, "/debug/") && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: not JSON", path)
+		}
+		if strings.Contains(w.Body.String(), "hush") {
+			t.Errorf("%s shows a secret", path)
+		}
+	}
+}
+
+func TestAnswersThatHelp(t *testing.T) {
+	a := start(t, twin{reasons: []string{"plugin files: syncing"}})
+	for _, c := range []struct {
+		path, accept string
+		code         int
+		want         string
+	}{
+		{"/ready", "", 503, "plugin files: syncing\n"},
+		{"/ready", "application/json", 503, `{"ready":false,"reasons":["plugin files: syncing"]}`},
+		{"/debug/config_dump", "", 400, "proxyID"},
+		{"/debug/config_dump?proxyID=x", "", 404, "not connected"},
+		{"/debug/nothing", "", 404, ""},
+	} {
+		r := httptest.NewRequest("GET", c.path, nil)
+		r.Header.Set("Accept", c.accept)
+		w := httptest.NewRecorder()
+		a.HTTP().ServeHTTP(w, r)
+		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %q, want %d %q", c.path, w.Code, w.Body, c.code, c.want)
+		}
+	}
+}
+
+func TestMonitoring(t *testing.T) {
+	a := start(t, twin{})
+	for path, want := range map[string]string{"/metrics": "one 1", "/version": "v1.2.3", "/debug/plugins": "files"} {
+		w := httptest.NewRecorder()
+		a.Monitoring().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ports := make(chan net.Addr, 2)
+	a, err := New(Config{
+		HTTPAddr: "127.0.0.1:0", MonitoringAddr: "127.0.0.1:0", Source: twin{}, Registry: prometheus.NewRegistry(),
+		Log: slog.New(slog.DiscardHandler), Listening: func(_ string, addr net.Addr) { ports <- addr },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 2 {
+		resp, err := client.Get("http://" + (<-ports).String() + "/debug/list")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunSaysWhichPort(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a, err := New(Config{HTTPAddr: "127.0.0.1:0", MonitoringAddr: l.Addr().String(), Source: twin{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "monitoring port") {
+		t.Errorf("got %v", err)
+	}
+}
