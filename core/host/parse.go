@@ -61,7 +61,7 @@ func (c *checker) entry(e *Entry) {
 	c.serving(e)
 	c.trust(e)
 	if e.OnFailure == "skip" && e.Kind != "patch" {
-		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s has last-good or block", e.Kind)
+		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s plugin has last-good or block", e.Kind)
 	}
 	if e.Limits.MessageBytes > session.MaxMessage {
 		c.fail(e.Limits.Keys["messageBytes"], "`messageBytes` is at most 1Mi")
@@ -107,7 +107,7 @@ func (c *checker) run(e *Entry) {
 		if m == nil {
 			c.fail(e.Keys["builtin"], "`builtin` wants KIND/NAME, such as config/file, not `%s`", e.Builtin)
 		} else if e.Kind != "" && m[1] != string(e.Kind) {
-			c.fail(e.Keys["builtin"], "the kind is %s, but `%s` is a %s", e.Kind, e.Builtin, m[1])
+			c.fail(e.Keys["builtin"], "the kind is %s, but `%s` is one of kind %s", e.Kind, e.Builtin, m[1])
 		}
 	case e.Process != nil:
 		c.process(e.Process)
@@ -130,10 +130,10 @@ func (c *checker) serving(e *Entry) {
 		return
 	}
 	if e.Types != nil {
-		c.fail(e.Keys["types"], "`types` is for generators and patches; a %s serves none", e.Kind)
+		c.fail(e.Keys["types"], "`types` is for generators and patches; a %s plugin serves none", e.Kind)
 	}
 	if e.Select != nil {
-		c.fail(e.Keys["select"], "`select` is for generators and patches; a %s serves no proxies", e.Kind)
+		c.fail(e.Keys["select"], "`select` is for generators and patches; a %s plugin serves no proxies", e.Kind)
 	}
 }
 

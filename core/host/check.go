@@ -1,0 +1,95 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+var tablePattern = regexp.MustCompile(`^[A-Za-z0-9.-]+(/[A-Za-z0-9.-]+)?$`)
+
+// check compares what a plugin says of itself with its entry and with the contract.
+func check(e *Entry, r *pb.Ready) error {
+	if r.Version != session.Version {
+		return fmt.Errorf("it chose version %d of the contract, this core speaks %d; use a build of the plugin that speaks it too",
+			r.Version, session.Version)
+	}
+	if r.Kind != e.Kind.Proto() {
+		return fmt.Errorf("it is a plugin of kind %s, the entry says %s; correct the one that is wrong", kindWord(r.Kind), e.Kind)
+	}
+	if r.Plugin == "" {
+		return errors.New("its Ready has no plugin name")
+	}
+	if len(r.ConfigSchema) > 0 && !json.Valid(r.ConfigSchema) {
+		return errors.New("the schema of its config is no JSON")
+	}
+	if err := checkTables(r); err != nil {
+		return err
+	}
+	return checkTypes(e, r)
+}
+
+func checkTables(r *pb.Ready) error {
+	reads := make([]string, len(r.Reads))
+	for i, read := range r.Reads {
+		reads[i] = read.Table
+	}
+	if err := tables("reads", reads); err != nil {
+		return err
+	}
+	if err := tables("publishes", r.Publishes); err != nil {
+		return err
+	}
+	source := r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig
+	switch {
+	case source && len(r.Publishes) == 0:
+		return fmt.Errorf("it is a plugin of kind %s and publishes no table", kindWord(r.Kind))
+	case r.Derives && (len(r.Reads) == 0 || len(r.Publishes) == 0):
+		return errors.New("it derives rows, so it must say which tables it reads and which it publishes")
+	}
+	return nil
+}
+
+func tables(what string, names []string) error {
+	seen := map[string]bool{}
+	for _, name := range names {
+		switch {
+		case !tablePattern.MatchString(name):
+			return fmt.Errorf("it %s a table named %q; a name is like services or networking.istio.io/Gateway", what, name)
+		case seen[name]:
+			return fmt.Errorf("it %s the table %s twice", what, name)
+		case what == "publishes" && name == "proxies":
+			return errors.New("it publishes the table proxies, which is the core's own")
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+func checkTypes(e *Entry, r *pb.Ready) error {
+	serves := r.Kind == pb.KindGenerator || r.Kind == pb.KindPatch
+	if serves && len(r.Types) == 0 {
+		return fmt.Errorf("it is a plugin of kind %s and declares no resource types", e.Kind)
+	}
+	if !serves && len(r.Types) > 0 {
+		return fmt.Errorf("it declares resource types, which a plugin of kind %s has not", e.Kind)
+	}
+	offered := map[string]bool{}
+	for _, t := range r.Types {
+		if t.Url == "" || strings.ContainsAny(t.Url, " \t\n") || offered[t.Url] {
+			return fmt.Errorf("it declares the type %q, which is empty, has spaces or stands there twice", t.Url)
+		}
+		offered[t.Url] = true
+	}
+	for _, t := range e.Types {
+		if !offered[string(t)] {
+			return fmt.Errorf("the entry's types name %s, which it does not offer", t)
+		}
+	}
+	return nil
+}

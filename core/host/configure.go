@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// configure says Hello and returns the instance that answered Ready.
+func configure(ctx context.Context, s *slot, link *session.Core, epoch uint64) (*Instance, error) {
+	limit := s.entry.Limits.Configure
+	late := fmt.Errorf("it has not said Ready within %v (limits.configure)", limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	defer cancel()
+	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, epoch)}); err != nil {
+		return nil, err
+	}
+	ready, err := answer(ctx, s, link)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(s.entry, ready); err != nil {
+		return nil, err
+	}
+	return &Instance{Entry: s.entry, Order: s.order, Ready: ready, Link: link}, nil
+}
+
+func hello(e *Entry, epoch uint64) *pb.Hello {
+	return &pb.Hello{
+		Versions: []uint32{session.Version},
+		Instance: e.Name,
+		Config:   e.Config,
+		Epoch:    epoch,
+		Limits: &pb.Limits{
+			MessageBytes: uint32(e.Limits.MessageBytes),
+			CreditBytes:  session.InitialCredit,
+			Rows:         e.Limits.Rows,
+			RowBytes:     uint64(e.Limits.RowBytes),
+			MemoryBytes:  uint64(e.Limits.Memory),
+			RevisionMs:   milliseconds(e.Limits.Revision),
+			CallMs:       milliseconds(e.Limits.Call),
+			ProgressMs:   milliseconds(e.Limits.Progress),
+		},
+	}
+}
+
+func milliseconds(d time.Duration) uint32 {
+	return uint32(min(max(d.Milliseconds(), 1), math.MaxUint32))
+}
+
+// answer reads up to Ready or Refused. Log lines may come before.
+func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error) {
+	for {
+		m, cost, err := link.Recv(ctx)
+		if err != nil {
+			return nil, err
+		}
+		link.Release(cost)
+		switch {
+		case m.Ready != nil:
+			return m.Ready, nil
+		case m.Refused != nil:
+			return nil, refusal(m.Refused)
+		case m.Log != nil:
+			s.log.Info(m.Log.Text)
+		case m.Measure != nil:
+		default:
+			return nil, errors.New("it broke the contract: its first message is neither Ready nor Refused")
+		}
+	}
+}
+
+// RefusedError is a plugin's word that it can't run with its config.
+type RefusedError struct {
+	// Field is a path into the config; it may be empty.
+	Field, Reason string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Field == "" {
+		return "it refused its config: " + e.Reason
+	}
+	return "it refused its config: " + e.Field + ": " + e.Reason
+}
+
+func refusal(r *pb.Refused) error { return &RefusedError{r.Field, r.Reason} }

@@ -1,0 +1,156 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Config of a Host.
+type Config struct {
+	// Set is what to run.
+	Set *Set
+	// Exe is the binary that runs built-ins, as `EXE plugin KIND/NAME`.
+	Exe string
+	// RuntimeDir is where sockets and private directories live, in a directory of this process's own.
+	RuntimeDir string
+	// Environ is the core's environment, of which plugins get what is allowed by name.
+	Environ []string
+	// Epoch is told to plugins.
+	Epoch uint64
+	// Sessions takes over what is ready.
+	Sessions Sessions
+	// Starter starts processes.
+	Starter Starter
+	Backoff Backoff
+	Log     *slog.Logger
+	// OnTransition, if set, is called at each step of a plugin's life, one at a time for each plugin. It must not block.
+	OnTransition func(Transition)
+}
+
+// Transition is a step in a plugin's life.
+type Transition struct {
+	Plugin   string
+	From, To State
+	At       time.Time
+	// Err is why it failed.
+	Err error
+	// Restart is set for a Starting that follows a failure.
+	Restart bool
+}
+
+// Host runs a set of plugins.
+type Host struct {
+	cfg   Config
+	slots []*slot
+	done  chan struct{}
+	err   error
+}
+
+// New checks the config. Nothing runs before Run.
+func New(cfg Config) (*Host, error) {
+	if cfg.Set == nil || cfg.Sessions == nil || cfg.Starter == nil || cfg.Log == nil {
+		return nil, errors.New("host: Set, Sessions, Starter and Log are needed")
+	}
+	if cfg.RuntimeDir == "" {
+		return nil, errors.New("host: RuntimeDir is needed")
+	}
+	if cfg.Exe == "" {
+		return nil, errors.New("host: Exe is needed")
+	}
+	cfg.Backoff = cfg.Backoff.filled()
+	dir, err := filepath.Abs(cfg.RuntimeDir)
+	if err != nil {
+		return nil, fmt.Errorf("host: runtime directory: %w", err)
+	}
+	cfg.RuntimeDir = dir
+	h := &Host{cfg: cfg, done: make(chan struct{})}
+	for i, e := range cfg.Set.Plugins {
+		h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
+	}
+	return h, nil
+}
+
+// Run starts all plugins at once and keeps them running until ctx ends; then it asks them to end, and returns when all are gone. It
+// returns an error only if the start failed: each plugin that isn't optional and failed before it served is a *StartError in it.
+// Run is called once.
+func (h *Host) Run(ctx context.Context) error {
+	defer close(h.done)
+	h.err = h.run(ctx)
+	return h.err
+}
+
+func (h *Host) run(ctx context.Context) error {
+	dir, err := openRuntimeDir(h.cfg.RuntimeDir)
+	if err != nil {
+		return fmt.Errorf("host: runtime directory: %w", err)
+	}
+	defer dir.remove()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(h.slots))
+	var all sync.WaitGroup
+	for i, s := range h.slots {
+		all.Go(func() {
+			if errs[i] = h.keep(ctx, s, dir); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// WaitStarted returns when every plugin that isn't optional has a session, or with the error that Run ends with.
+func (h *Host) WaitStarted(ctx context.Context) error {
+	for _, s := range h.slots {
+		if s.entry.Optional {
+			continue
+		}
+		select {
+		case <-s.up:
+		case <-h.done:
+			return h.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// SetState tells that a plugin's session has come further: from syncing to serving. Other steps are the host's own and are ignored
+// here, as is a plugin that isn't there.
+func (h *Host) SetState(plugin string, to State) {
+	for _, s := range h.slots {
+		if s.entry.Name == plugin && to == Serving {
+			s.serving()
+		}
+	}
+}
+
+// Status returns what is known of each plugin, in the order of the file.
+func (h *Host) Status() []Status {
+	all := make([]Status, len(h.slots))
+	for i, s := range h.slots {
+		all[i] = s.read()
+	}
+	return all
+}
+
+// StartError is why a plugin did not start.
+type StartError struct {
+	Entry *Entry
+	Err   error
+	// Stderr has the process's last lines of standard error.
+	Stderr string
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("%s: plugin %s: %v", e.Entry.At, e.Entry.Name, withTail(e.Err, e.Stderr))
+}
+
+func (e *StartError) Unwrap() error { return e.Err }

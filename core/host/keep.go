@@ -1,0 +1,73 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// keep runs an entry's plugin, again and again, until ctx ends. It returns an error if the start of the core fails with it.
+func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
+	for failures := 0; ; failures++ {
+		up, tail, err := h.once(ctx, s, dir)
+		if ctx.Err() != nil {
+			s.move(Gone, nil, func(st *Status) { st.PID = 0 })
+			return nil
+		}
+		if s.failed(withTail(err, tail), up) {
+			return &StartError{s.entry, err, tail}
+		}
+		if up >= h.cfg.Backoff.Reset {
+			failures = 0
+		}
+		pause := h.cfg.Backoff.pause(failures, rand.Float64())
+		s.log.Info("plugin will be started again", "in", pause.Round(time.Millisecond), "failures", failures+1)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			s.move(Gone, nil, nil)
+			return nil
+		}
+	}
+}
+
+// once is one life of a plugin, from its start until its process is gone. It returns how long it was ready, its process's last
+// lines of standard error, and why it ended.
+func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Duration, tail string, err error) {
+	s.move(Starting, nil, nil)
+	private, err := dir.fresh(s.order)
+	if err != nil {
+		return 0, "", fmt.Errorf("its private directory: %w", err)
+	}
+	defer os.RemoveAll(private)
+	running, err := h.start(ctx, s, private)
+	if err != nil {
+		return 0, "", err
+	}
+	s.move(Configuring, nil, func(st *Status) { st.PID = running.PID() })
+	l := &life{slot: s, running: running, link: session.NewCore(running.Carrier())}
+	inst, err := configure(ctx, s, l.link, h.cfg.Epoch)
+	if err == nil {
+		inst.PID = running.PID()
+		began := time.Now()
+		s.ready(inst)
+		err = l.serve(ctx, h.cfg.Sessions, inst)
+		up = time.Since(began)
+	}
+	err = l.end(err)
+	return up, running.StderrTail(), err
+}
+
+// withTail appends the last lines of standard error.
+func withTail(err error, tail string) error {
+	tail = strings.TrimSpace(tail)
+	if tail == "" {
+		return err
+	}
+	return fmt.Errorf("%w; its last lines of standard error:\n  %s", err, strings.ReplaceAll(tail, "\n", "\n  "))
+}

@@ -1,0 +1,84 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// farewell is how long a process whose session ended may take to be gone, so that its exit can be told, before it is killed.
+const farewell = time.Second
+
+// life is one run of a plugin's process.
+type life struct {
+	slot    *slot
+	running Running
+	link    *session.Core
+	// stopBy is when it must be gone; set once it was asked to end.
+	stopBy time.Time
+}
+
+// serve hands the session to the core until it ends and, when ctx ends, asks the plugin to end.
+func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- sessions.Serve(inner, inst) }()
+	patience := farewell
+	select {
+	case err := <-ended:
+		return err
+	case <-l.running.Done():
+		// What it said before it died is still taken in.
+	case <-ctx.Done():
+		l.slot.move(Draining, nil, nil)
+		patience = l.slot.entry.Limits.Stop
+		l.stopBy = time.Now().Add(patience)
+		_ = l.link.Send(inner, &pb.FromCore{Drain: &pb.Drain{}})
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+	}
+	cancel()
+	_ = l.link.Close()
+	<-ended
+	return nil
+}
+
+// end sees the process off, and makes of why the session ended why the life ended.
+func (l *life) end(err error) error {
+	cause := l.link.Err()
+	_ = l.link.Close()
+	gone := err == nil || errors.Is(err, io.EOF) || cause != nil && errors.Is(err, cause)
+	byItself := gone && l.stopBy.IsZero() && l.goneSoon()
+	l.running.Stop(max(0, time.Until(l.stopBy)))
+	exit := l.running.Wait()
+	switch {
+	case !gone:
+		return err
+	case byItself && exit != nil:
+		return fmt.Errorf("its process ended: %w", exit)
+	case byItself:
+		return errors.New("its process ended by itself")
+	case err == nil || errors.Is(err, io.EOF):
+		return errors.New("it ended its session")
+	}
+	return err
+}
+
+// goneSoon reports whether the process ends without being stopped.
+func (l *life) goneSoon() bool {
+	select {
+	case <-l.running.Done():
+		return true
+	case <-time.After(farewell):
+		return false
+	}
+}

@@ -1,0 +1,45 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+)
+
+// verify checks a file's hash.
+func verify(path string, want Digest) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return compare(path, sum, want)
+}
+
+func compare(path string, sum hash.Hash, want Digest) error {
+	if got := hex.EncodeToString(sum.Sum(nil)); got != string(want) {
+		return fmt.Errorf("%s is not what plugins.yaml pins: its sha256 is %s, the file says %s", path, got, want)
+	}
+	return nil
+}
+
+// copyPinned copies a file into another and checks the hash of what it copied.
+func copyPinned(to *os.File, path string, want Digest) error {
+	from, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(to, sum), from); err != nil {
+		return fmt.Errorf("reading %s: %w", path, err)
+	}
+	return compare(path, sum, want)
+}

@@ -1,0 +1,98 @@
+package host
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// slot is an entry's place in the host; it outlives the entry's processes.
+type slot struct {
+	entry        *Entry
+	order        int
+	log          *slog.Logger
+	onTransition func(Transition)
+	// up is closed at the first Ready.
+	up     chan struct{}
+	onceUp sync.Once
+
+	mu     sync.Mutex
+	status Status
+	// settled: it has served, or could have for so long that a failure is no matter of the start any more.
+	settled bool
+}
+
+func newSlot(e *Entry, order int, log *slog.Logger, on func(Transition)) *slot {
+	return &slot{
+		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}),
+		status: Status{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), State: Declared, Since: time.Now()},
+	}
+}
+
+// move takes the plugin to a state. update, if not nil, changes the rest of its status.
+func (s *slot) move(to State, err error, update func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moveLocked(to, err, update)
+}
+
+func (s *slot) moveLocked(to State, err error, update func(*Status)) {
+	t := Transition{Plugin: s.entry.Name, From: s.status.State, To: to, At: time.Now(), Err: err}
+	t.Restart = to == Starting && t.From == Failed
+	s.status.State, s.status.Since = to, t.At
+	if t.Restart {
+		s.status.Restarts++
+	}
+	if err != nil {
+		s.status.LastError = err.Error()
+	}
+	if update != nil {
+		update(&s.status)
+	}
+	s.tell(t)
+}
+
+func (s *slot) tell(t Transition) {
+	if t.Err != nil {
+		s.log.Warn("plugin failed", "was", t.From, "error", t.Err)
+	} else {
+		s.log.Info("plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
+	}
+	if s.onTransition != nil {
+		s.onTransition(t)
+	}
+}
+
+func (s *slot) serving() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status.State == Syncing {
+		s.settled = true
+		s.moveLocked(Serving, nil, nil)
+	}
+}
+
+// ready takes in what the plugin said of itself.
+func (s *slot) ready(inst *Instance) {
+	s.move(Syncing, nil, func(st *Status) {
+		st.Plugin, st.Version, st.LastError = inst.Ready.Plugin, inst.Ready.PluginVersion, ""
+	})
+	s.onceUp.Do(func() { close(s.up) })
+}
+
+// failed notes the end of a life; up is how long it was ready. fatal: the start of the core fails with it.
+func (s *slot) failed(err error, up time.Duration) (fatal bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settled = s.settled || up > s.entry.Limits.Sync
+	s.moveLocked(Failed, err, func(st *Status) { st.PID = 0 })
+	return !s.settled && !s.entry.Optional
+}
+
+func (s *slot) read() Status {
+	s.mu.Lock()
+	st := s.status
+	s.mu.Unlock()
+	st.Memory = pss(st.PID)
+	return st
+}

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// start starts an entry's process in a private directory of its own.
+func (h *Host) start(ctx context.Context, s *slot, private string) (Running, error) {
+	l, release, err := h.launch(s.entry)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	l.Log, l.SocketDir = s.log, private
+	return h.cfg.Starter.Start(ctx, l)
+}
+
+// launch says what to run for an entry. release is called once the process runs.
+func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
+	dir, err := filepath.Abs(h.cfg.Set.Dir())
+	if err != nil {
+		return l, nil, err
+	}
+	l = Launch{Name: e.Name, Dir: dir, Timeout: e.Limits.Start}
+	release = func() {}
+	switch {
+	case e.Wasm != nil:
+		return l, nil, errors.New("this build of coxswain cannot run WASM plugins yet; use `builtin` or `process`")
+	case e.Process == nil:
+		l.Path, l.Args = h.cfg.Exe, []string{"plugin", e.Builtin}
+		l.Env = h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
+	default:
+		l.Args, l.TLS = e.Process.Args, e.Process.Tls != "off"
+		l.Env = h.inherited(e)
+		for _, name := range slices.Sorted(maps.Keys(e.Process.Env)) {
+			l.Env = append(l.Env, name+"="+e.Process.Env[name])
+		}
+		l.Path, release, err = h.program(e, dir)
+	}
+	return l, release, err
+}
+
+// program finds a process's program and checks what is pinned.
+func (h *Host) program(e *Entry, dir string) (path string, release func(), err error) {
+	path, err = find(e.Process.Command, dir, h.environ("PATH"))
+	if err != nil {
+		return "", nil, err
+	}
+	for _, f := range e.Process.Files {
+		if err := verify(under(dir, f.Path), f.Sha256); err != nil {
+			return "", nil, err
+		}
+	}
+	if e.Sha256 == "" {
+		return path, func() {}, nil
+	}
+	return pin(path, e.Sha256)
+}
+
+// inherited is what a plugin gets of the core's environment: what the entry allows, and more.
+func (h *Host) inherited(e *Entry, more ...string) []string {
+	if e.Allow != nil {
+		more = append(more, e.Allow.Env...)
+	}
+	var env []string
+	for _, name := range more {
+		if value := h.environ(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+func (h *Host) environ(name string) string {
+	for _, pair := range h.cfg.Environ {
+		if value, ok := strings.CutPrefix(pair, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// find looks for a command as a shell would: a name without a slash in PATH, anything else as a path, relative to dir.
+func find(command, dir, path string) (string, error) {
+	if strings.Contains(command, "/") {
+		file := under(dir, command)
+		return file, executable(file)
+	}
+	for _, place := range filepath.SplitList(path) {
+		if file := filepath.Join(place, command); filepath.IsAbs(file) && executable(file) == nil {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("command %s is not in PATH; give a path with a slash, absolute or relative to plugins.yaml", command)
+}
+
+func executable(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("command %s does not exist; relative paths start at the directory of plugins.yaml", file)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode()&0o111 == 0:
+		return fmt.Errorf("command %s is not an executable file; chmod +x it", file)
+	}
+	return nil
+}
+
+func under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}

@@ -1,0 +1,50 @@
+package host
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Starter starts plugin processes.
+type Starter interface {
+	// Start returns when the process is up and its session can begin, or with the reason why not, the process's last lines of
+	// standard error in it where there is a process. ctx concerns the start alone.
+	Start(ctx context.Context, l Launch) (Running, error)
+}
+
+// Launch is what to start.
+type Launch struct {
+	// Name of the entry.
+	Name string
+	// Path of the program and its arguments, without the program's name.
+	Path string
+	Args []string
+	// Env is the whole environment but for what the handshake adds, as NAME=value.
+	Env []string
+	// Dir is the working directory.
+	Dir string
+	// SocketDir is a private directory, only for this start.
+	SocketDir string
+	// TLS asks for mutual TLS with keys made for this start.
+	TLS bool
+	// Timeout of the start.
+	Timeout time.Duration
+	// Log takes the lines that the process writes to standard error.
+	Log *slog.Logger
+}
+
+// Running is a process that has been started.
+type Running interface {
+	Carrier() session.Carrier
+	PID() int
+	// StderrTail returns the last lines of standard error.
+	StderrTail() string
+	// Stop ends the process: asks it to, kills it after grace (at once for 0), and returns when it is gone.
+	Stop(grace time.Duration)
+	// Done is closed when the process is gone; Wait then says how it ended.
+	Done() <-chan struct{}
+	Wait() error
+}
