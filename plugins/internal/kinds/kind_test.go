@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -29,11 +29,11 @@ func TestRowCarriesSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode[*networking.VirtualService](&sdk.Row{Key: "a/b", Payload: payload})
+	got, err := Decode[*networking.VirtualService](&pb.Row{Key: "a/b", Payload: payload})
 	if err != nil || !proto.Equal(got, spec) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := Decode[*networking.Gateway](&sdk.Row{Key: "a/b", Payload: []byte{0xff}}); err == nil {
+	if _, err := Decode[*networking.Gateway](&pb.Row{Key: "a/b", Payload: []byte{0xff}}); err == nil {
 		t.Error("garbage decoded")
 	}
 }

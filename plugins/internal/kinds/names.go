@@ -2,30 +2,30 @@ package kinds
 
 // Groups of Istio's API.
 const (
-	Networking = "networking.istio.io"
-	Security   = "security.istio.io"
-	Telemetries = "telemetry.istio.io"
-	Extensions = "extensions.istio.io"
+	networkingGroup = "networking.istio.io"
+	securityGroup   = "security.istio.io"
+	telemetryGroup  = "telemetry.istio.io"
+	extensionsGroup = "extensions.istio.io"
 )
 
 // Tables of the kinds, GROUP/KIND.
 const (
-	DestinationRule = Networking + "/DestinationRule"
-	EnvoyFilter     = Networking + "/EnvoyFilter"
-	Gateway         = Networking + "/Gateway"
-	ProxyConfig     = Networking + "/ProxyConfig"
-	ServiceEntry    = Networking + "/ServiceEntry"
-	Sidecar         = Networking + "/Sidecar"
-	VirtualService  = Networking + "/VirtualService"
-	WorkloadEntry   = Networking + "/WorkloadEntry"
-	WorkloadGroup   = Networking + "/WorkloadGroup"
+	DestinationRule = networkingGroup + "/DestinationRule"
+	EnvoyFilter     = networkingGroup + "/EnvoyFilter"
+	Gateway         = networkingGroup + "/Gateway"
+	ProxyConfig     = networkingGroup + "/ProxyConfig"
+	ServiceEntry    = networkingGroup + "/ServiceEntry"
+	Sidecar         = networkingGroup + "/Sidecar"
+	VirtualService  = networkingGroup + "/VirtualService"
+	WorkloadEntry   = networkingGroup + "/WorkloadEntry"
+	WorkloadGroup   = networkingGroup + "/WorkloadGroup"
 
-	AuthorizationPolicy   = Security + "/AuthorizationPolicy"
-	PeerAuthentication    = Security + "/PeerAuthentication"
-	RequestAuthentication = Security + "/RequestAuthentication"
+	AuthorizationPolicy   = securityGroup + "/AuthorizationPolicy"
+	PeerAuthentication    = securityGroup + "/PeerAuthentication"
+	RequestAuthentication = securityGroup + "/RequestAuthentication"
 
-	Telemetry = Telemetries + "/Telemetry"
+	Telemetry = telemetryGroup + "/Telemetry"
 
-	TrafficExtension = Extensions + "/TrafficExtension"
-	WasmPlugin       = Extensions + "/WasmPlugin"
+	TrafficExtension = extensionsGroup + "/TrafficExtension"
+	WasmPlugin       = extensionsGroup + "/WasmPlugin"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -21,7 +21,7 @@ type Address struct {
 
 // Decode returns the spec that a row carries, as in Decode[*networking.VirtualService](row). It fails where the payload is
 // no such message.
-func Decode[M proto.Message](row *sdk.Row) (M, error) {
+func Decode[M proto.Message](row *pb.Row) (M, error) {
 	var kind M
 	spec := kind.ProtoReflect().New().Interface().(M)
 	if err := proto.Unmarshal(row.Payload, spec); err != nil {
@@ -45,7 +45,7 @@ func SplitKey(key string) (namespace, name string) {
 }
 
 // Allocated returns the addresses that a ServiceEntry's row carries beside its spec.
-func Allocated(row *sdk.Row) []Address {
+func Allocated(row *pb.Row) []Address {
 	var list []Address
 	if text := row.Annotations[AutoAddresses]; text != "" {
 		// The value is ours; one that isn't means no addresses.

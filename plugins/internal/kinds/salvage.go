@@ -1,0 +1,46 @@
+package kinds
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+)
+
+// Lines that name an object, in text that does not parse.
+var (
+	versionLine     = regexp.MustCompile(`(?m)^apiVersion:[ \t]*["']?([A-Za-z0-9./-]+)`)
+	kindLine        = regexp.MustCompile(`(?m)^kind:[ \t]*["']?([A-Za-z]+)`)
+	metadataBlock   = regexp.MustCompile(`(?m)^metadata:[ \t]*\r?\n((?:[ \t]+.*(?:\r?\n|$)|[ \t]*\r?\n)+)`)
+	inlineName      = regexp.MustCompile(`(?m)^metadata:[ \t]*\{(?:[^}\n]*[ ,])?name:[ \t]*["']?([a-z0-9.-]+)`)
+	inlineNamespace = regexp.MustCompile(`(?m)^metadata:[ \t]*\{(?:[^}\n]*[ ,])?namespace:[ \t]*["']?([a-z0-9-]+)`)
+	nameLine        = regexp.MustCompile(`(?m)^ {1,4}name:[ \t]*["']?([a-z0-9.-]+)["']?[ \t]*(?:#.*)?\r?$`)
+	namespaceLine   = regexp.MustCompile(`(?m)^ {1,4}namespace:[ \t]*["']?([a-z0-9-]+)["']?[ \t]*(?:#.*)?\r?$`)
+)
+
+// unparsed is the document of a text that is no YAML. Its name is read off the lines that usually hold it, so that the
+// right object's last good version is kept and people are told which one it is.
+func unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fault) Document {
+	d := Document{Line: chunk.Before + 1, Column: 1}
+	f := NewFault(file, fault)
+	group, _, _ := strings.Cut(first(versionLine, chunk.Text), "/")
+	f.Kind = first(kindLine, chunk.Text)
+	block := []byte(first(metadataBlock, chunk.Text))
+	if kind, ok := Lookup(group + "/" + f.Kind); ok {
+		d.Table, d.Name = kind.Table, cmp.Or(first(nameLine, block), first(inlineName, chunk.Text))
+	}
+	if d.Name != "" {
+		d.Namespace = cmp.Or(first(namespaceLine, block), first(inlineNamespace, chunk.Text), DefaultNamespace)
+	}
+	f.Namespace, f.Name = d.Namespace, d.Name
+	d.Faults = []Fault{f}
+	return d
+}
+
+func first(form *regexp.Regexp, text []byte) string {
+	if m := form.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return ""
+}

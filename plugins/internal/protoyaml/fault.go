@@ -1,0 +1,20 @@
+package protoyaml
+
+import "fmt"
+
+// Fault is one mistake in a text.
+type Fault struct {
+	// Line and Column count from 1.
+	Line, Column int
+	// Field is the path of the field, such as spec.http[0].route; empty where the mistake is not in one.
+	Field string
+	// Reason says what is wrong and, where that is known, what would be right.
+	Reason string
+}
+
+func (f Fault) Error() string {
+	if f.Field == "" {
+		return fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Reason)
+	}
+	return fmt.Sprintf("%d:%d: %s: %s", f.Line, f.Column, f.Field, f.Reason)
+}
