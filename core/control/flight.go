@@ -148,7 +148,7 @@ func (c *Control) unready() []string {
 		switch {
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
-		case !s.generates() && !s.ready.Derives && !s.synced:
+		case !s.ready.Derives && !s.synced && (!s.generates() || len(s.ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
 		}
 	}
