@@ -62,6 +62,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 	@$(VENV)/bin/python -m grpc_tools.protoc -I sdk/proto --plugin=$(CACHE)/bin/protoc-gen-light \
 		--light_out=sdk/proto --light_opt=module=$(MODULE)/sdk/proto sdk/proto/session.proto sdk/proto/model.proto
 	@gofmt -w sdk/proto/*.gen.go
+	@go run ./core/host/schema
 
 .PHONY: help
 help: ## List the targets

@@ -2,6 +2,7 @@ package host
 
 import (
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ type Entry struct {
 	// Wasm runs a WASI module in a runner process.
 	Wasm *Wasm `yaml:"wasm"`
 	// Config is handed to the plugin as JSON; what it may hold is the plugin's affair. It is treated as a secret and never logged.
-	Config strict.JSON `yaml:"config"`
+	Config JSON `yaml:"config"`
 	// Types limits a generator or patch to some of the types that it offers, by type URL or as CDS, EDS, LDS, RDS, SDS, ECDS, NDS. All, if left out.
 	Types []TypeURL `yaml:"types"`
 	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
@@ -50,8 +51,8 @@ type Entry struct {
 	OnFailure string `yaml:"onFailure" enum:"last-good,skip,block"`
 	// Limits hold this plugin to deadlines and sizes; crossing one fails this plugin alone.
 	Limits Limits `yaml:"limits"`
-	// Sha256 pins the program of a process: exactly these bytes are executed.
-	Sha256 Digest `yaml:"sha256"`
+	// SHA256 pins the program of a process: exactly these bytes are executed.
+	SHA256 Digest `yaml:"sha256"`
 	// Allow grants what a plugin has not got by itself.
 	Allow *Allow `yaml:"allow"`
 	// Insecure says that a process or module without sha256 is meant to be.
@@ -74,16 +75,16 @@ type Process struct {
 	Env map[string]string `yaml:"env"`
 	// Files belong to the plugin too (a script, a jar) and are checked before each start.
 	Files []File `yaml:"files"`
-	// Tls is auto (the default: mutual TLS with keys made at each start) or off.
-	Tls string `yaml:"tls" enum:"auto,off"`
+	// TLS is auto (the default: mutual TLS with keys made at each start) or off.
+	TLS string `yaml:"tls" enum:"auto,off"`
 }
 
 // File is a pinned file.
 type File struct {
 	// Path is absolute or relative to plugins.yaml.
 	Path string `yaml:"path" need:"true"`
-	// Sha256 of its content.
-	Sha256 Digest `yaml:"sha256" need:"true"`
+	// SHA256 of its content.
+	SHA256 Digest `yaml:"sha256" need:"true"`
 }
 
 // Wasm is a WASI command module.
@@ -92,8 +93,8 @@ type Wasm struct {
 
 	// Path is absolute or relative to plugins.yaml.
 	Path string `yaml:"path" need:"true"`
-	// Sha256 pins the module.
-	Sha256 Digest `yaml:"sha256"`
+	// SHA256 pins the module.
+	SHA256 Digest `yaml:"sha256"`
 	// Memory that one instance may have, at most 4Gi.
 	Memory Size `yaml:"memory"`
 	// Instances that may run at once.
@@ -104,8 +105,8 @@ type Wasm struct {
 
 // Allow grants capabilities by name.
 type Allow struct {
-	// Http lists hosts, or URL prefixes, that a module may call, as patterns with `*`.
-	Http []Glob `yaml:"http"`
+	// HTTP lists hosts, or URL prefixes, that a module may call, as patterns with `*`.
+	HTTP []Glob `yaml:"http"`
 	// Files lists files and directories that a module may read.
 	Files []string `yaml:"files"`
 	// Env lists variables of the core's own environment that the plugin gets.
@@ -116,7 +117,7 @@ type Allow struct {
 
 // Select matches proxies by their xDS node. Patterns may have `*`, which stands for any number of characters.
 type Select struct {
-	// Id of the node.
+	// ID of the node.
 	ID Glob `yaml:"id"`
 	// Cluster of the node.
 	Cluster Glob `yaml:"cluster"`
@@ -191,3 +192,9 @@ func (e *Entry) Carrier() string {
 func (e *Entry) Serves(typeURL string) bool {
 	return len(e.Types) == 0 || slices.Contains(e.Types, TypeURL(typeURL))
 }
+
+// JSON is any value of plugins.yaml as canonical JSON: sorted keys, no spaces.
+type JSON = strict.JSON
+
+// Fields returns the keys of one of this file's struct types, for what is generated from them.
+func Fields(t reflect.Type) []strict.Field { return strict.Fields(t) }

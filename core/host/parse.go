@@ -138,10 +138,10 @@ func (c *checker) serving(e *Entry) {
 }
 
 func (c *checker) trust(e *Entry) {
-	if e.Sha256 != "" && e.Builtin != "" {
+	if e.SHA256 != "" && e.Builtin != "" {
 		c.fail(e.Keys["sha256"], "`sha256` is for `process`; a built-in is part of the binary that runs it")
 	}
-	if e.Wasm != nil && e.Sha256 != "" {
+	if e.Wasm != nil && e.SHA256 != "" {
 		c.fail(e.Keys["sha256"], "the module's hash is `wasm.sha256`")
 	}
 	if e.Wasm != nil && e.Wasm.Allow != nil && e.Allow != nil {

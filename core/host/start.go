@@ -38,7 +38,7 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 		l.Path, l.Args = h.cfg.Exe, []string{"plugin", e.Builtin}
 		l.Env = h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
 	default:
-		l.Args, l.TLS = e.Process.Args, e.Process.Tls != "off"
+		l.Args, l.TLS = e.Process.Args, e.Process.TLS != "off"
 		l.Env = h.inherited(e)
 		for _, name := range slices.Sorted(maps.Keys(e.Process.Env)) {
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
@@ -55,14 +55,14 @@ func (h *Host) program(e *Entry, dir string) (path string, release func(), err e
 		return "", nil, err
 	}
 	for _, f := range e.Process.Files {
-		if err := verify(under(dir, f.Path), f.Sha256); err != nil {
+		if err := verify(under(dir, f.Path), f.SHA256); err != nil {
 			return "", nil, err
 		}
 	}
-	if e.Sha256 == "" {
+	if e.SHA256 == "" {
 		return path, func() {}, nil
 	}
-	return pin(path, e.Sha256)
+	return pin(path, e.SHA256)
 }
 
 // inherited is what a plugin gets of the core's environment: what the entry allows, and more.

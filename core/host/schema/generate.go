@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// object is a JSON Schema, or a part of one.
+type object = map[string]any
+
+// generate makes the schema; source is the Go file with the types' comments.
+func generate(source []byte) ([]byte, error) {
+	docs, err := comments(source)
+	if err != nil {
+		return nil, err
+	}
+	g := &generator{docs: docs, definitions: object{}}
+	root := g.structure(reflect.TypeFor[host.Set]())
+	if len(g.missing) > 0 {
+		return nil, fmt.Errorf("no comment on %s", strings.Join(g.missing, ", "))
+	}
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "plugins.yaml of Coxswain"
+	root["$defs"] = g.definitions
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err = e.Encode(root)
+	return out.Bytes(), err
+}
+
+type generator struct {
+	docs        map[string]string
+	definitions object
+	missing     []string
+}
+
+// structure is the schema of a struct type.
+func (g *generator) structure(t reflect.Type) object {
+	properties := object{}
+	var need []string
+	for _, f := range host.Fields(t) {
+		p := g.value(f.Type, f.Enum)
+		p["description"] = g.comment(t.Name() + "." + f.Name)
+		properties[f.Key] = p
+		if f.Need {
+			need = append(need, f.Key)
+		}
+	}
+	s := object{"type": "object", "properties": properties, "additionalProperties": false, "description": g.comment(t.Name())}
+	if need != nil {
+		slices.Sort(need)
+		s["required"] = need
+	}
+	if t == reflect.TypeFor[host.Entry]() {
+		s["oneOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"process"}}, {"required": []string{"wasm"}}}
+	}
+	return s
+}
+
+// comment is what the source says of a type or TYPE.FIELD.
+func (g *generator) comment(name string) string {
+	if g.docs[name] == "" {
+		g.missing = append(g.missing, name)
+	}
+	return g.docs[name]
+}
+
+// value is the schema of a key's value.
+func (g *generator) value(t reflect.Type, enum string) object {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if known := scalar(t); known != nil {
+		return known
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if g.definitions[t.Name()] == nil {
+			g.definitions[t.Name()] = object{}
+			g.definitions[t.Name()] = g.structure(t)
+		}
+		return object{"$ref": "#/$defs/" + t.Name()}
+	case reflect.Slice:
+		return object{"type": "array", "items": g.value(t.Elem(), enum)}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": g.value(t.Elem(), "")}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.String:
+		if enum != "" {
+			return object{"enum": strings.Split(enum, ",")}
+		}
+		return object{"type": "string"}
+	}
+	return object{"type": "integer", "minimum": 0}
+}
+
+// scalar is the schema of a type that reads itself; nil for others.
+func scalar(t reflect.Type) object {
+	switch t {
+	case reflect.TypeFor[host.JSON]():
+		return object{}
+	case reflect.TypeFor[time.Duration]():
+		return object{"type": "string", "pattern": "^([0-9]+(\\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$"}
+	case reflect.TypeFor[host.Size]():
+		return object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|k|M|G|T)?$", "minimum": 1}
+	case reflect.TypeFor[host.Digest]():
+		return object{"type": "string", "pattern": "^[0-9a-f]{64}$"}
+	case reflect.TypeFor[host.Glob]():
+		return object{"type": []string{"string", "number", "boolean"}, "minLength": 1, "maxLength": 1024}
+	case reflect.TypeFor[host.Share]():
+		return object{"type": []string{"string", "integer"}, "pattern": "^([1-9][0-9]*|[1-9][0-9]?%|100%)$", "minimum": 1}
+	case reflect.TypeFor[host.TypeURL]():
+		short := []string{}
+		for name := range host.ShortTypes() {
+			short = append(short, name)
+		}
+		slices.Sort(short)
+		return object{"type": "string", "anyOf": []object{{"enum": short}, {"pattern": "^[^ ]*[./][^ ]*$"}}}
+	}
+	return nil
+}

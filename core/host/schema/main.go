@@ -1,0 +1,32 @@
+// Command schema writes docs/plugins.schema.json, the JSON Schema of plugins.yaml for editors, from the struct types that the host reads
+// it into and their comments. It is run in the repository's root, by make generate.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+const (
+	source = "core/host/entry.go"
+	target = "docs/plugins.schema.json"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "schema:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return fmt.Errorf("%w; run it in the root of the repository", err)
+	}
+	schema, err := generate(text)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(target, schema, 0o644)
+}
