@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
+	"github.com/spf13/cobra"
+)
+
+// istioVersion whose answers a proxy understands, where nothing else is said.
+const istioVersion = "1.31.0"
+
+func (p *program) bootstrap() *cobra.Command {
+	var b bootstrap.Config
+	var labels, metadata []string
+	c := &cobra.Command{
+		Use:   "bootstrap",
+		Short: "Print the bootstrap of an Envoy that this control plane serves",
+		Long: `Print the bootstrap of an Envoy that this control plane serves.
+
+The proxy is marked as one without an agent (metadata COXSWAIN_NO_AGENT), so that it gets nothing that waits for certificates from an agent's
+socket. With --interception NONE a sidecar's listeners are bound to ports of their own: no iptables rules are needed to reach them.`,
+		Example: `  coxswain bootstrap --type router --name gateway --labels istio=ingressgateway > gateway.json
+  coxswain bootstrap --name client --interception NONE --protocol delta > client.json
+  envoy -c client.json`,
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) (err error) {
+			if b.Labels, err = pairs("labels", labels); err != nil {
+				return err
+			}
+			if b.Metadata, err = values("metadata", metadata); err != nil {
+				return err
+			}
+			if b.Type == "gateway" {
+				b.Type = bootstrap.Router
+			}
+			out, err := bootstrap.New(b)
+			if err != nil {
+				return usageError{err}
+			}
+			_, err = p.out.Write(out)
+			return err
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&b.Type, "type", bootstrap.Sidecar, "sidecar or router (a gateway)")
+	f.StringVar(&b.Name, "name", "envoy", "name of the proxy, in Kubernetes that of its pod")
+	f.StringVarP(&b.Namespace, "namespace", "n", "default", "namespace of the proxy")
+	f.StringVar(&b.IP, "ip", "127.0.0.1", "address of the proxy; endpoints with it are its own")
+	f.StringVar(&b.Domain, "domain", "cluster.local", "DNS domain of the cluster")
+	f.StringSliceVarP(&labels, "labels", "l", nil, "labels of the workload, KEY=VALUE,…")
+	f.StringVar(&b.ClusterID, "clusterID", "Kubernetes", "cluster that the proxy is in")
+	f.StringVar(&b.Network, "network", "", "network that the proxy is in")
+	f.StringVar(&b.Locality, "locality", "", "REGION/ZONE/SUBZONE")
+	f.StringVar(&b.Interception, "interception", "", "how traffic gets into a sidecar: REDIRECT, TPROXY or NONE")
+	f.StringVar(&b.IstioVersion, "istioVersion", istioVersion, "version of Istio whose answers the proxy understands")
+	f.StringArrayVar(&metadata, "metadata", nil, "metadata of the node, KEY=VALUE; VALUE may be JSON (repeat it for more)")
+	f.StringVar(&b.XDS, "xds", "127.0.0.1:15010", "address of the control plane, HOST:PORT or unix:PATH")
+	f.StringVar(&b.Protocol, "protocol", bootstrap.SotW, "sotw or delta")
+	f.StringVar(&b.Admin, "admin", "127.0.0.1:15000", "address of Envoy's admin pages; empty: none")
+	return c
+}
+
+// pairs reads KEY=VALUE.
+func pairs(flag string, list []string) (map[string]string, error) {
+	m := make(map[string]string, len(list))
+	for _, s := range list {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok || key == "" {
+			return nil, usageError{fmt.Errorf("--%s: %q is not KEY=VALUE", flag, s)}
+		}
+		m[key] = value
+	}
+	return m, nil
+}
+
+// values reads KEY=VALUE, where VALUE may be a JSON object or list. Everything else is a string, as Istio's agent writes metadata.
+func values(flag string, list []string) (map[string]any, error) {
+	texts, err := pairs(flag, list)
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]any, len(texts))
+	for key, text := range texts {
+		m[key] = text
+		if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+			var v any
+			if err := json.Unmarshal([]byte(text), &v); err != nil {
+				return nil, usageError{fmt.Errorf("--%s: %s: %w", flag, key, err)}
+			}
+			m[key] = v
+		}
+	}
+	return m, nil
+}

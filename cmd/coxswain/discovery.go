@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) discovery() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "discovery",
+		Short: "Run the control plane",
+		Long: `Run the control plane: start the plugins, and serve xDS from what they say.
+
+Flags have pilot-discovery's names. Each is a setting that may also stand in the file that --settings names, by the same name, or in the
+environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the environment, and that over the file.`,
+		Example: `  coxswain discovery --configDir ./config
+  coxswain discovery --plugins plugins.yaml --grpcAddr 127.0.0.1:16010
+  COXSWAIN_LOG_LEVEL=debug coxswain discovery --settings settings.yaml`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, unknown, err := settings.Load(c.Flags(), p.environ)
+			if err != nil {
+				return usageError{err}
+			}
+			log := logger(s.Log, p.err)
+			for _, line := range settings.Ignored(c.Flags()) {
+				log.Warn(line)
+			}
+			for _, name := range unknown {
+				log.Warn(fmt.Sprintf("the environment variable %s is no setting", name))
+			}
+			return p.serve(c.Context(), s, log)
+		},
+	}
+	settings.Flags(c.Flags(), settings.Defaults())
+	settings.PilotFlags(c.Flags())
+	return c
+}
+
+func logger(l settings.Log, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // checked with the settings
+	o := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/spf13/cobra"
+)
+
+// addrVariable says where commands find a control plane.
+const addrVariable = "COXSWAIN_ADDR"
+
+func (p *program) plugins() *cobra.Command {
+	return listing(p, &cobra.Command{
+		Use:   "plugins",
+		Short: "Show the plugins of a running control plane, and how they are",
+		Example: `  coxswain plugins
+  coxswain plugins --addr 127.0.0.1:8080 -o json`,
+	}, "/debug/plugins", pluginTable)
+}
+
+func (p *program) views() *cobra.Command {
+	return listing(p, &cobra.Command{
+		Use:   "views",
+		Short: "Show the views of a running control plane: how many per type, and what splits them",
+		Example: `  coxswain views
+  coxswain views -o json`,
+	}, "/debug/views", viewTable)
+}
+
+// listing makes c a command that gets a list from a page and shows it as a table, or as the page has it.
+func listing[T any](p *program, c *cobra.Command, page string, table func(io.Writer, []T)) *cobra.Command {
+	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
+	var format string
+	c.Flags().StringVar(&addr, "addr", addr, "address of the control plane's HTTP port ($"+addrVariable+")")
+	c.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	c.Args = noArgs
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if format != "table" && format != "json" {
+			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
+		}
+		raw, err := get(c.Context(), addr, page)
+		if err != nil {
+			return err
+		}
+		if format == "json" {
+			_, err := p.out.Write(raw)
+			return err
+		}
+		var list []T
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return fmt.Errorf("http://%s%s: %w; is it a control plane of this version?", addr, page, err)
+		}
+		w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
+		table(w, list)
+		return w.Flush()
+	}
+	return c
+}
+
+func get(ctx context.Context, addr, page string) ([]byte, error) {
+	code, raw, err := call(ctx, http.MethodGet, addr, page, nil)
+	if err != nil {
+		return nil, err
+	}
+	if code != http.StatusOK {
+		return nil, fmt.Errorf("http://%s%s: %d %s", addr, page, code, strings.TrimSpace(string(raw)))
+	}
+	return raw, nil
+}
+
+func (p *program) variable(name string) string {
+	for _, e := range p.environ {
+		if key, value, _ := strings.Cut(e, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+func pluginTable(w io.Writer, list []admin.Plugin) {
+	fmt.Fprintln(w, "NAME\tKIND\tCARRIER\tSTATE\tVERSION\tROWS\tREVISION\tRESTARTS\tMEMORY")
+	for _, p := range list {
+		state := p.State
+		if p.Stale {
+			state += " (stale rows)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
+			p.Name, p.Kind, p.Carrier, state, cmp.Or(p.Version, "-"), p.Rows, p.Revision, p.Restarts, size(p.Memory))
+	}
+	for _, p := range list {
+		if p.LastError != "" {
+			fmt.Fprintf(w, "\n%s failed last: %s\n", p.Name, strings.ReplaceAll(strings.TrimSpace(p.LastError), "\t", " "))
+		}
+	}
+}
+
+// size in the unit that people read.
+func size(bytes uint64) string {
+	if bytes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+}
+
+// viewTable has a line for each type, with the facts of which views of it have different values.
+func viewTable(w io.Writer, list []admin.View) {
+	fmt.Fprintln(w, "TYPE\tVIEWS\tCONNECTIONS\tRESOURCES\tSPLIT BY")
+	types := map[string][]admin.View{}
+	for _, v := range list {
+		types[v.Type] = append(types[v.Type], v)
+	}
+	for _, t := range slices.Sorted(maps.Keys(types)) {
+		connections, most := 0, 0
+		for _, v := range types[t] {
+			connections += v.Connections
+			most = max(most, v.Resources)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\n", t[strings.LastIndexAny(t, "/.")+1:], len(types[t]), connections, most, cmp.Or(splitting(types[t]), "-"))
+	}
+}
+
+// splitting names the facts that differ between views, each with the number of its values.
+func splitting(views []admin.View) string {
+	values := map[string]map[string]bool{}
+	for _, v := range views {
+		for fact := range v.Facts {
+			values[fact] = map[string]bool{}
+		}
+	}
+	for _, v := range views {
+		for fact, of := range values {
+			of[v.Facts[fact]] = true
+		}
+	}
+	var split []string
+	for _, fact := range slices.Sorted(maps.Keys(values)) {
+		if n := len(values[fact]); n > 1 {
+			split = append(split, fmt.Sprintf("%s (%d)", fact, n))
+		}
+	}
+	return strings.Join(split, ", ")
+}

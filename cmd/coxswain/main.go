@@ -1,0 +1,62 @@
+// Command coxswain is a control plane for Envoy and every other xDS client, made of plugins. `coxswain help` says what it can do.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+// version is set by the linker.
+var version string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be.
+func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
+	p := &program{environ: environ, in: in, out: out, err: errOut}
+	root := p.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(errOut, "coxswain: %v\n", err)
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+// program is what the commands have in common: the world that they run in.
+type program struct {
+	environ  []string
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is about the command line itself.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// build returns the version of this program, from the linker or from what the Go toolchain noted.
+func build() string {
+	if version != "" {
+		return version
+	}
+	if i, ok := debug.ReadBuildInfo(); ok && i.Main.Version != "" {
+		return i.Main.Version
+	}
+	return "unknown"
+}

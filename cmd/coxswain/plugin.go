@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/spf13/cobra"
+)
+
+// plugin is what the core starts for an entry with `builtin: KIND/NAME`.
+func (p *program) plugin() *cobra.Command {
+	return &cobra.Command{
+		Use:    "plugin KIND/NAME",
+		Short:  "Run a built-in plugin; the core does this",
+		Hidden: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("coxswain plugin wants one argument, KIND/NAME; there are %s", strings.Join(names(), ", "))}
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			made, ok := builtins()[args[0]]
+			if !ok {
+				return usageError{fmt.Errorf("there is no built-in plugin %s%s; there are %s",
+					args[0], settings.Hint(args[0], names()), strings.Join(names(), ", "))}
+			}
+			return serve(made())
+		},
+	}
+}
+
+// names returns the built-in plugins in order.
+func names() []string { return slices.Sorted(maps.Keys(builtins())) }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "coxswain",
+		Short:         "A control plane for Envoy and every other xDS client, made of plugins",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Example: `  coxswain discovery --configDir ./config       serve the Istio resources of a directory
+  coxswain bootstrap --type router --name gw     print the bootstrap of an Envoy
+  coxswain plugins                               show what runs, and how it is`,
+	}
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(p.discovery(), p.bootstrap(), p.plugins(), p.views(), p.request(), p.version(), p.plugin())
+	return root
+}
+
+// flagError names the flag that an unknown one may have been meant for.
+func flagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return usageError{err}
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := settings.Hint(unknown.GetSpecifiedName(), names)
+	if hint == "" {
+		hint = fmt.Sprintf("; see %s --help", c.CommandPath())
+	}
+	return usageError{fmt.Errorf("unknown flag --%s%s", unknown.GetSpecifiedName(), hint)}
+}
+
+// noArgs refuses arguments, which cobra's own check words as if they were commands.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("%s takes no arguments, not %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
+	}
+	return nil
+}
+
+func (p *program) version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  noArgs,
+		Run: func(*cobra.Command, []string) {
+			fmt.Fprintf(p.out, "coxswain %s (%s %s/%s)\n", build(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		},
+	}
+}

@@ -1,0 +1,112 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Check returns what can't be, in the words of the flags.
+func (s Settings) Check() error {
+	return errors.Join(s.Ports.check(), s.Commit.check(), s.Serving.check(), s.Keepalive.check(), s.Log.check())
+}
+
+func (p Ports) check() error {
+	errs := []error{
+		address("grpcAddr", p.GRPCAddr),
+		address("httpAddr", p.HTTPAddr),
+		address("monitoringAddr", p.MonitoringAddr),
+	}
+	if p.SecureGRPCAddr != "" {
+		errs = append(errs, fmt.Errorf("secureGRPCAddr: xDS over TLS is not built yet; leave it empty and use grpcAddr"))
+	}
+	if p.HTTPSAddr != "" {
+		errs = append(errs, fmt.Errorf("httpsAddr: webhooks are not built yet; leave it empty"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Commit) check() error {
+	errs := []error{
+		positive("debounceAfter", c.DebounceAfter),
+		positive("debounceMax", c.DebounceMax),
+		positive("endpointPatience", c.EndpointPatience),
+		positive("holdMax", c.HoldMax),
+	}
+	if c.DebounceMax < c.DebounceAfter {
+		errs = append(errs, fmt.Errorf("debounceMax: %v is less than debounceAfter, %v", c.DebounceMax, c.DebounceAfter))
+	}
+	return errors.Join(errs...)
+}
+
+func (s Serving) check() error {
+	var errs []error
+	if s.PushThrottle < 0 {
+		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
+	}
+	if s.MaxRequestsPerSecond < 0 {
+		errs = append(errs, fmt.Errorf("maxRequestsPerSecond: %v is negative", s.MaxRequestsPerSecond))
+	}
+	return errors.Join(append(errs, notNegative("sendTimeout", s.SendTimeout), notNegative("shutdownDuration", s.ShutdownDuration))...)
+}
+
+func (k Keepalive) check() error {
+	return errors.Join(
+		atLeast("keepaliveInterval", k.Interval, time.Second),
+		atLeast("keepaliveTimeout", k.Timeout, time.Second),
+		notNegative("keepaliveMaxServerConnectionAge", k.MaxAge),
+		notNegative("keepaliveMaxServerConnectionAgeGrace", k.MaxAgeGrace),
+	)
+}
+
+func (l Log) check() error {
+	return errors.Join(
+		oneOf("logLevel", l.Level, "debug", "info", "warn", "error"),
+		oneOf("logFormat", l.Format, "text", "json"),
+	)
+}
+
+func address(name, a string) error {
+	if a == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(a)
+	if err != nil {
+		return fmt.Errorf("%s: %q is no address; write HOST:PORT, such as 127.0.0.1:15010", name, a)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%s: %q has no port number from 0 to 65535", name, a)
+	}
+	return nil
+}
+
+func positive(name string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%s: %v must be more than 0", name, d)
+	}
+	return nil
+}
+
+func notNegative(name string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%s: %v is negative", name, d)
+	}
+	return nil
+}
+
+func atLeast(name string, d, least time.Duration) error {
+	if d < least {
+		return fmt.Errorf("%s: %v is less than %v", name, d, least)
+	}
+	return nil
+}
+
+func oneOf(name, got string, of ...string) error {
+	if !slices.Contains(of, got) {
+		return fmt.Errorf("%s: %q is none of %v%s", name, got, of, Hint(got, of))
+	}
+	return nil
+}

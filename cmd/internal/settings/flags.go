@@ -1,0 +1,64 @@
+package settings
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/spf13/pflag"
+)
+
+// SettingsFlag names the file that settings are read from.
+const SettingsFlag = "settings"
+
+// Prefix of the environment variables.
+const Prefix = "COXSWAIN_"
+
+// Flags adds a flag for each setting, with the defaults d. Load reads them.
+func Flags(fs *pflag.FlagSet, d Settings) {
+	fs.SortFlags = false
+	fs.String(SettingsFlag, "", "YAML file with settings, by the names of these flags")
+
+	fs.String("plugins", d.Plugins, "plugins.yaml to run in place of the built-in set")
+	fs.String("configDir", d.ConfigDir, "directory of Istio resources, for the set's config/file")
+	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
+	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
+
+	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")
+	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
+	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")
+	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS; not built yet, must be empty")
+	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks; not built yet, must be empty")
+
+	fs.Duration("debounceAfter", d.DebounceAfter, "commit changes after this time without another one")
+	fs.Duration("debounceMax", d.DebounceMax, "commit changes after this time at the latest")
+	fs.Bool("debounceEndpoints", d.DebounceEndpoints, "let changes of endpoints alone wait as well")
+	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
+	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
+
+	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: the core chooses")
+	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second; 0: no limit")
+	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
+	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")
+
+	fs.Duration("keepaliveInterval", d.Keepalive.Interval, "ask a quiet xDS client for a sign of life after this time")
+	fs.Duration("keepaliveTimeout", d.Keepalive.Timeout, "close its connection if none comes for this time")
+	fs.Duration("keepaliveMaxServerConnectionAge", d.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")
+	fs.Duration("keepaliveMaxServerConnectionAgeGrace", d.MaxAgeGrace, "how long they may take to go")
+
+	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
+	fs.String("logFormat", d.Format, "how it is logged: text or json")
+}
+
+// Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER.
+func Variable(name string) string {
+	var b strings.Builder
+	b.WriteString(Prefix)
+	rs := []rune(name)
+	for i, r := range rs {
+		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(rs[i-1]) || i+1 < len(rs) && unicode.IsLower(rs[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
+}

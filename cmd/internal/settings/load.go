@@ -1,0 +1,140 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+	yamlv3 "go.yaml.in/yaml/v3"
+)
+
+// Load returns the settings from the file that --settings names, the environment and the flags, checked. Unknown are variables with our
+// prefix that are no setting.
+func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, err error) {
+	k := koanf.New(".")
+	path, err := fs.GetString(SettingsFlag)
+	if err != nil {
+		return s, nil, err
+	}
+	if path == "" {
+		path = lookup(environ, Variable(SettingsFlag))
+	}
+	if path != "" {
+		if err := loadFile(k, path); err != nil {
+			return s, nil, err
+		}
+	}
+	variables, unknown := environment(environ)
+	if err := k.Load(variables, nil); err != nil {
+		return s, nil, fmt.Errorf("environment: %w", err)
+	}
+	if err := k.Load(posflag.ProviderWithFlag(fs, ".", k, func(f *pflag.Flag) (string, any) {
+		if f.Hidden || !slices.Contains(Names(), f.Name) {
+			return "", nil
+		}
+		return f.Name, posflag.FlagVal(fs, f)
+	}), nil); err != nil {
+		return s, nil, fmt.Errorf("flags: %w", err)
+	}
+	s = Defaults()
+	if err := k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{Tag: "koanf"}); err != nil {
+		return s, nil, fmt.Errorf("settings: %w", err)
+	}
+	return s, unknown, s.Check()
+}
+
+// Names returns the names of all settings.
+func Names() []string {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(fs, Defaults())
+	var names []string
+	fs.VisitAll(func(f *pflag.Flag) {
+		if f.Name != SettingsFlag {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+func loadFile(k *koanf.Koanf, path string) error {
+	if err := checkFile(path); err != nil {
+		return err
+	}
+	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// checkFile refuses keys that are no setting, with their place.
+func checkFile(path string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	var doc yamlv3.Node
+	if err := yamlv3.Unmarshal(b, &doc); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	m := doc.Content[0]
+	if m.Kind != yamlv3.MappingNode {
+		return fmt.Errorf("%s:%d:%d: want a mapping of settings, such as `debounceAfter: 100ms`", path, m.Line, m.Column)
+	}
+	var errs []error
+	for i := 0; i < len(m.Content); i += 2 {
+		if key := m.Content[i]; !slices.Contains(Names(), key.Value) {
+			errs = append(errs, fmt.Errorf("%s:%d:%d: unknown setting %q%s", path, key.Line, key.Column, key.Value, Hint(key.Value, Names())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// environment returns a provider of the settings among variables, and the names of others that have our prefix.
+func environment(environ []string) (*env.Env, []string) {
+	names := map[string]string{}
+	for _, n := range Names() {
+		names[Variable(n)] = n
+	}
+	var unknown []string
+	for _, e := range environ {
+		key, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(key, Prefix) && names[key] == "" && !others(key) {
+			unknown = append(unknown, key)
+		}
+	}
+	return env.Provider(".", env.Opt{
+		Prefix:        Prefix,
+		EnvironFunc:   func() []string { return environ },
+		TransformFunc: func(k, v string) (string, any) { return names[k], v },
+	}), unknown
+}
+
+// others says which variables with our prefix are none of a control plane's settings: those of other commands, of tests, and what
+// Kubernetes sets in pods for a Service called coxswain.
+func others(key string) bool {
+	switch key {
+	case Variable(SettingsFlag), "COXSWAIN_ADDR", "COXSWAIN_SHARED", "COXSWAIN_ENVOY":
+		return true
+	}
+	return strings.HasPrefix(key, "COXSWAIN_SERVICE_") || strings.HasPrefix(key, "COXSWAIN_PORT")
+}
+
+func lookup(environ []string, name string) string {
+	for _, e := range environ {
+		if key, value, _ := strings.Cut(e, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}

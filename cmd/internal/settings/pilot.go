@@ -1,0 +1,43 @@
+package settings
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags of pilot-discovery that have no meaning here yet.
+var pilotFlags = struct{ strings, bools []string }{
+	strings: []string{
+		"registries", "clusterRegistriesNamespace", "kubeconfig", "cniNamespace", "domain", "clusterID", "clusterAliases",
+		"kubernetesApiQPS", "kubernetesApiBurst", "caCertFile", "tlsCertFile", "tlsKeyFile", "tls-cipher-suites", "tls-min-version",
+		"ctrlz_port", "ctrlz_address", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "log_rotate",
+		"log_rotate_max_age", "log_rotate_max_backups", "log_rotate_max_size", "vklog",
+	},
+	bools: []string{"profile", "log_as_json"},
+}
+
+// PilotFlags adds, hidden, the flags of pilot-discovery that are accepted without effect, so that its command lines start.
+func PilotFlags(fs *pflag.FlagSet) {
+	for _, name := range pilotFlags.strings {
+		fs.StringArray(name, nil, "accepted for pilot-discovery's sake")
+		_ = fs.MarkHidden(name)
+	}
+	fs.StringArrayP("namespace", "n", nil, "accepted for pilot-discovery's sake")
+	_ = fs.MarkHidden("namespace")
+	for _, name := range pilotFlags.bools {
+		fs.Bool(name, false, "accepted for pilot-discovery's sake")
+		_ = fs.MarkHidden(name)
+	}
+}
+
+// Ignored returns a line for each flag of pilot-discovery that was given and has no effect.
+func Ignored(fs *pflag.FlagSet) []string {
+	var lines []string
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Hidden {
+			lines = append(lines, fmt.Sprintf("--%s is a flag of pilot-discovery that has no effect here yet", f.Name))
+		}
+	})
+	return lines
+}

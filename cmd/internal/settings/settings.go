@@ -1,0 +1,94 @@
+// Package settings holds what `coxswain discovery` can be told: where each setting comes from, its default, and what it may be.
+//
+// A setting has one name everywhere. In a settings file it is a key (debounceAfter: 100ms), in the environment it is in capitals with a
+// prefix (COXSWAIN_DEBOUNCE_AFTER), on the command line it is a flag (--debounceAfter). Flags win over the environment, and that over the file.
+package settings
+
+import "time"
+
+// Settings of a control plane.
+type Settings struct {
+	Inputs    `koanf:",squash"`
+	Ports     `koanf:",squash"`
+	Commit    `koanf:",squash"`
+	Serving   `koanf:",squash"`
+	Keepalive `koanf:",squash"`
+	Log       `koanf:",squash"`
+}
+
+// Inputs are files that are read.
+type Inputs struct {
+	// Plugins is a plugins.yaml; empty: the set that is built in.
+	Plugins string `koanf:"plugins"`
+	// ConfigDir, MeshConfig and NetworksConfig are handed to the set's config/file and config/mesh.
+	ConfigDir      string `koanf:"configDir"`
+	MeshConfig     string `koanf:"meshConfig"`
+	NetworksConfig string `koanf:"networksConfig"`
+}
+
+// Ports are addresses to listen on, HOST:PORT; empty: not at all.
+type Ports struct {
+	GRPCAddr       string `koanf:"grpcAddr"`
+	HTTPAddr       string `koanf:"httpAddr"`
+	MonitoringAddr string `koanf:"monitoringAddr"`
+	SecureGRPCAddr string `koanf:"secureGRPCAddr"`
+	HTTPSAddr      string `koanf:"httpsAddr"`
+}
+
+// Commit is when changes become a revision, and how long one may take.
+type Commit struct {
+	DebounceAfter     time.Duration `koanf:"debounceAfter"`
+	DebounceMax       time.Duration `koanf:"debounceMax"`
+	DebounceEndpoints bool          `koanf:"debounceEndpoints"`
+	EndpointPatience  time.Duration `koanf:"endpointPatience"`
+	HoldMax           time.Duration `koanf:"holdMax"`
+}
+
+// Serving bounds what proxies get at once. Zero: no bound.
+type Serving struct {
+	PushThrottle         int           `koanf:"pushThrottle"`
+	MaxRequestsPerSecond float64       `koanf:"maxRequestsPerSecond"`
+	SendTimeout          time.Duration `koanf:"sendTimeout"`
+	ShutdownDuration     time.Duration `koanf:"shutdownDuration"`
+}
+
+// Keepalive of xDS connections. A MaxAge of zero: no end.
+type Keepalive struct {
+	Interval    time.Duration `koanf:"keepaliveInterval"`
+	Timeout     time.Duration `koanf:"keepaliveTimeout"`
+	MaxAge      time.Duration `koanf:"keepaliveMaxServerConnectionAge"`
+	MaxAgeGrace time.Duration `koanf:"keepaliveMaxServerConnectionAgeGrace"`
+}
+
+// Log is what is logged, and how.
+type Log struct {
+	Level  string `koanf:"logLevel"`
+	Format string `koanf:"logFormat"`
+}
+
+// Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
+func Defaults() Settings {
+	return Settings{
+		Ports: Ports{
+			GRPCAddr:       "127.0.0.1:15010",
+			HTTPAddr:       "127.0.0.1:8080",
+			MonitoringAddr: "127.0.0.1:15014",
+		},
+		Commit: Commit{
+			DebounceAfter:    100 * time.Millisecond,
+			DebounceMax:      10 * time.Second,
+			EndpointPatience: 200 * time.Millisecond,
+			HoldMax:          10 * time.Second,
+		},
+		Serving: Serving{
+			SendTimeout:      time.Minute,
+			ShutdownDuration: 10 * time.Second,
+		},
+		Keepalive: Keepalive{
+			Interval:    30 * time.Second,
+			Timeout:     10 * time.Second,
+			MaxAgeGrace: 10 * time.Second,
+		},
+		Log: Log{Level: "info", Format: "text"},
+	}
+}
