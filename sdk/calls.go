@@ -1,0 +1,142 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// deadline returns a ctx that ends with the core's deadline for calls.
+func (t *talk) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.hello.Limits == nil || t.hello.Limits.CallMs == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(t.hello.Limits.CallMs)*time.Millisecond)
+}
+
+// answer sends the answer of a call; one that is too large becomes an error of that call.
+func (t *talk) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason string) *pb.FromPlugin) {
+	if err := t.link.Send(ctx, m); errors.Is(err, session.ErrTooLarge) {
+		_ = t.link.Send(ctx, failed("the answer's "+err.Error()))
+	}
+}
+
+func resourcesProto(resources []Resource) []*pb.Resource {
+	all := make([]*pb.Resource, len(resources))
+	for i, r := range resources {
+		all[i] = &pb.Resource{Name: r.Name, Bytes: r.Body}
+	}
+	return all
+}
+
+// patching runs a patch plugin: one call after the other.
+type patching struct {
+	*talk
+	patch   Patch
+	lane    *lane
+	builder state.Builder
+	state   *state.State
+}
+
+func newPatching(t *talk, p Patch) *patching {
+	return &patching{talk: t, patch: p, lane: newLane(), state: &state.State{}}
+}
+
+func (p *patching) proto() pb.Kind { return pb.KindPatch }
+
+func (p *patching) run(ctx context.Context) error {
+	p.lane.run(ctx)
+	return nil
+}
+
+func (p *patching) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	switch {
+	case m.State != nil:
+		defer release()
+		change, err := p.builder.Apply(m.State)
+		if change != nil {
+			p.state = change.State
+		}
+		return err
+	case m.Patch != nil:
+		s := p.state
+		p.lane.add(func() {
+			defer release()
+			p.alive(ctx, func() { p.call(ctx, s, m.Patch) })
+		})
+		return nil
+	}
+	release()
+	return nil
+}
+
+func (p *patching) call(ctx context.Context, s *state.State, m *pb.Patch) {
+	given := make([]Resource, len(m.Resources))
+	for i, r := range m.Resources {
+		given[i] = Resource{Name: r.Name, Body: r.Bytes}
+	}
+	patched := &pb.Patched{Id: m.Id}
+	err := caught("Patch", func() error {
+		changed, removed, err := p.patch.Patch(s, m.Type, m.Facts, given)
+		patched.Resources, patched.Removes = resourcesProto(changed), removed
+		return err
+	})
+	if err != nil {
+		patched = &pb.Patched{Id: m.Id, Error: err.Error()}
+	}
+	p.answer(ctx, &pb.FromPlugin{Patched: patched}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Patched: &pb.Patched{Id: m.Id, Error: reason}}
+	})
+}
+
+// authentication runs an authenticator: calls at once, each with its deadline.
+type authentication struct {
+	*talk
+	authenticator Authenticator
+	calls         sync.WaitGroup
+}
+
+func newAuthentication(t *talk, a Authenticator) *authentication {
+	return &authentication{talk: t, authenticator: a}
+}
+
+func (a *authentication) proto() pb.Kind { return pb.KindAuthenticator }
+
+func (a *authentication) run(ctx context.Context) error {
+	<-ctx.Done()
+	a.calls.Wait()
+	return nil
+}
+
+func (a *authentication) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	if m.Authenticate == nil {
+		release()
+		return nil
+	}
+	a.calls.Go(func() {
+		defer release()
+		a.call(ctx, m.Authenticate)
+	})
+	return nil
+}
+
+func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
+	limited, cancel := a.deadline(ctx)
+	defer cancel()
+	caller := &pb.Caller{Id: m.Id}
+	err := caught("Authenticate", func() (err error) {
+		caller.Identities, err = a.authenticator.Authenticate(limited, Credentials{
+			Certificates: m.Certificates, Headers: m.Headers, RemoteAddress: m.RemoteAddress,
+		})
+		return err
+	})
+	if err != nil {
+		caller = &pb.Caller{Id: m.Id, Refusal: err.Error()}
+	}
+	_ = a.link.Send(ctx, &pb.FromPlugin{Caller: caller})
+}

@@ -1,0 +1,125 @@
+package sdk
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// derivation runs a deriver: State in, Rows of the same revision and Done out.
+type derivation struct {
+	*talk
+	deriver Deriver
+	lane    *lane
+	builder state.Builder
+	// missed are the changes that failed and come again with the next.
+	missed *state.Change
+}
+
+func newDerivation(t *talk, d Deriver) *derivation {
+	return &derivation{talk: t, deriver: d, lane: newLane()}
+}
+
+func (d *derivation) proto() pb.Kind { return deriverKind(d.plugin.Publishes) }
+
+func (d *derivation) run(ctx context.Context) error {
+	d.lane.run(ctx)
+	return nil
+}
+
+func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	if m.State == nil {
+		release()
+		return nil
+	}
+	change, err := d.builder.Apply(m.State)
+	if err != nil || change == nil {
+		release()
+		return err
+	}
+	d.lane.add(func() {
+		defer release()
+		d.alive(ctx, func() { d.derive(ctx, change) })
+	})
+	return nil
+}
+
+// derive brings the plugin's rows to a revision. What it published counts only if it returns without an error, or with nothing but faults.
+func (d *derivation) derive(ctx context.Context, change *state.Change) {
+	change = merge(d.missed, change)
+	revision := change.State.Revision().Proto()
+	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch{revision: revision}}
+	done := &pb.Done{Revision: revision}
+	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
+	list, partial := faults(err)
+	done.Faults = list
+	if partial {
+		d.missed = nil
+		d.publish(ctx, out.rows.messages())
+	} else if ctx.Err() == nil {
+		d.missed = change
+	}
+	// An error of Send is the end of the session, which the reader sees.
+	_ = d.link.Send(ctx, &pb.FromPlugin{Done: done})
+}
+
+func (d *derivation) publish(ctx context.Context, messages []*pb.Rows) {
+	for _, rows := range messages {
+		_ = d.link.Send(ctx, &pb.FromPlugin{Rows: rows})
+	}
+}
+
+// merge returns the change that covers both.
+func merge(before, after *state.Change) *state.Change {
+	switch {
+	case before == nil || after.Before == nil:
+		return after
+	case before.Before == nil:
+		all := &state.Change{State: after.State, Keys: map[string][]string{}}
+		for _, name := range after.State.Tables() {
+			all.Keys[name] = after.State.Table(name).Keys()
+		}
+		return all
+	}
+	keys := maps.Clone(after.Keys)
+	for table, old := range before.Keys {
+		keys[table] = slices.Compact(slices.Sorted(both(old, keys[table])))
+	}
+	return &state.Change{Before: before.Before, State: after.State, Keys: keys}
+}
+
+func both(a, b []string) func(func(string) bool) {
+	return slices.Values(slices.Concat(a, b))
+}
+
+// derived is a deriver's Publisher for one revision.
+type derived struct {
+	*derivation
+	ctx   context.Context
+	state *state.State
+
+	mu   sync.Mutex
+	rows batch
+}
+
+func (p *derived) Update(table string, upserts []*Row, deletes []string) error {
+	if err := declared(&p.plugin, table); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows.add(table, upserts, deletes)
+}
+
+// Synced is said by the first Done.
+func (p *derived) Synced() error { return nil }
+
+func (p *derived) State() (*state.State, <-chan struct{}) { return p.state, p.ctx.Done() }
+
+func (p *derived) Log(level Level, text string, args ...any) {
+	p.log(p.ctx, level, text, args...)
+}

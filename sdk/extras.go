@@ -1,0 +1,31 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Answerer is an optional extra of engines and generators: resources of types that are answered per request, as debug types are.
+type Answerer interface {
+	Answer(ctx context.Context, connection uint64, typeURL string, names []string) ([]Resource, error)
+}
+
+// Report says what became of what was sent to a proxy.
+type Report struct {
+	Connection uint64
+	Type       string
+	// Event is an ACK, a NACK or a change of health.
+	Event    pb.ReportEvent
+	Detail   string
+	Revision state.Revision
+}
+
+// Reporter is an optional extra of engines and generators that want to hear of ACKs and NACKs.
+type Reporter interface {
+	Report(r Report)
+}
+
+var errNotSupported = errors.New("not supported")

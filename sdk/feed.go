@@ -1,0 +1,50 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Source is an optional extra of engines and generators that have input of their own, such as files. What it publishes, in
+// tables that Plugin.Publishes declares, comes back to the generator in State, at a revision of its own, if Plugin.Reads names
+// these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
+type Source interface {
+	// Run is as a Registry's. It runs beside the generator's other methods.
+	Run(ctx context.Context, out Publisher) error
+}
+
+// Offerer is an optional extra of engines and generators that learn from their config which types they offer besides Plugin.Types.
+type Offerer interface {
+	// Offers is called once, before Ready.
+	Offers() []Type
+}
+
+func (g *generation) offers() []Type {
+	if x, ok := g.author.(Offerer); ok {
+		return x.Offers()
+	}
+	return nil
+}
+
+// feed runs work, and the generator's own source beside it if it has one. The first error ends both.
+func (g *generation) feed(ctx context.Context, work func(context.Context) error) error {
+	author, ok := g.author.(Source)
+	if !ok {
+		return work(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var feeding sync.WaitGroup
+	var failed error
+	feeding.Go(func() {
+		defer stop()
+		failed = caught("Run", func() error { return newSource(g.talk, pb.KindGenerator, author.Run).run(ctx) })
+	})
+	err := work(ctx)
+	stop()
+	feeding.Wait()
+	return errors.Join(failed, err)
+}

@@ -1,0 +1,53 @@
+package sdk
+
+import (
+	"context"
+
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// RegistryFunc, ConfigSourceFunc and ControllerFunc make a function a Registry, a ConfigSource or a Controller.
+type (
+	RegistryFunc     func(ctx context.Context, out Publisher) error
+	ConfigSourceFunc func(ctx context.Context, out Publisher) error
+	ControllerFunc   func(ctx context.Context, out Publisher) error
+)
+
+func (f RegistryFunc) Run(ctx context.Context, out Publisher) error     { return f(ctx, out) }
+func (f ConfigSourceFunc) Run(ctx context.Context, out Publisher) error { return f(ctx, out) }
+func (f ControllerFunc) Run(ctx context.Context, out Publisher) error   { return f(ctx, out) }
+
+// DeriverFunc makes a function a Deriver.
+type DeriverFunc func(ctx context.Context, change *state.Change, out Publisher) error
+
+func (f DeriverFunc) Derive(ctx context.Context, change *state.Change, out Publisher) error {
+	return f(ctx, change, out)
+}
+
+// GeneratorFuncs makes two functions a Generator.
+type GeneratorFuncs struct {
+	PlaceFunc    func(s *state.State, p *Proxy) (map[string]string, error)
+	GenerateFunc func(s *state.State, typeURL, view string, names []string) ([]Resource, error)
+}
+
+func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, error) {
+	return f.PlaceFunc(s, p)
+}
+
+func (f GeneratorFuncs) Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error) {
+	return f.GenerateFunc(s, typeURL, view, names)
+}
+
+// PatchFunc makes a function a Patch.
+type PatchFunc func(s *state.State, typeURL string, facts map[string]string, resources []Resource) ([]Resource, []string, error)
+
+func (f PatchFunc) Patch(s *state.State, typeURL string, facts map[string]string, resources []Resource) ([]Resource, []string, error) {
+	return f(s, typeURL, facts, resources)
+}
+
+// AuthenticatorFunc makes a function an Authenticator.
+type AuthenticatorFunc func(ctx context.Context, c Credentials) ([]string, error)
+
+func (f AuthenticatorFunc) Authenticate(ctx context.Context, c Credentials) ([]string, error) {
+	return f(ctx, c)
+}

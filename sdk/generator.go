@@ -1,0 +1,266 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// generatorEngine makes an Engine of a Generator: at each revision it places all proxies again, generates every live view again and
+// reports what differs.
+type generatorEngine struct {
+	generator Generator
+
+	state   *state.State
+	numbers map[viewName]uint64
+	views   map[uint64]*liveView
+	proxies map[uint64]*placed
+	next    uint64
+}
+
+type viewName struct{ typeURL, name string }
+
+// liveView is a view that has a number.
+type liveView struct {
+	viewName
+	wildcard bool
+	names    map[string]bool
+	// last is what was reported, by name; a nil hash is an absent name.
+	last map[string]*hash
+	// proxies counts those placed in it.
+	proxies int
+}
+
+type placed struct {
+	proxy *Proxy
+	views map[string]uint64
+}
+
+func newGeneratorEngine(g Generator) *generatorEngine {
+	return &generatorEngine{
+		generator: g, state: &state.State{},
+		numbers: map[viewName]uint64{}, views: map[uint64]*liveView{}, proxies: map[uint64]*placed{},
+	}
+}
+
+func (g *generatorEngine) Commit(ctx context.Context, change *state.Change, out Output) error {
+	g.state = change.State
+	if change.Before != nil && len(change.Keys) == 0 {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(g.proxies)) {
+		p := g.proxies[id]
+		if err := g.place(p, out); err != nil {
+			out.Fault(fmt.Sprintf("place connection %d", id), err)
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(g.views)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		g.refresh(number, out)
+	}
+	return nil
+}
+
+// Overtake reports nothing: the SDK commits these rows again as soon as the Commit that runs is done, and a Generator has no way
+// to make one resource of what was served while it makes all of what comes.
+func (g *generatorEngine) Overtake(_ context.Context, change *state.Change, _ Output) error {
+	return fmt.Errorf("%d endpoints wait for the revision in the making", len(change.Keys[state.Endpoints]))
+}
+
+func (g *generatorEngine) Attach(_ context.Context, p *Proxy, out Output) error {
+	at := g.proxies[p.Connection]
+	if at == nil {
+		at = &placed{views: map[string]uint64{}}
+		g.proxies[p.Connection] = at
+	}
+	at.proxy = p
+	return g.place(at, out)
+}
+
+func (g *generatorEngine) Detach(connection uint64) {
+	if p := g.proxies[connection]; p != nil {
+		for _, number := range p.views {
+			g.leave(number)
+		}
+		delete(g.proxies, connection)
+	}
+}
+
+func (g *generatorEngine) Want(_ context.Context, typeURL string, view uint64, names []string, out Output) error {
+	v := g.views[view]
+	if v == nil {
+		return fmt.Errorf("there is no view %d of %s", view, typeURL)
+	}
+	if names == nil {
+		v.wildcard = true
+	}
+	for _, n := range names {
+		v.names[n] = true
+	}
+	return g.generate(view, v, names, out)
+}
+
+func (g *generatorEngine) Drop(_ string, view uint64, names []string, gone bool) {
+	v := g.views[view]
+	if v == nil {
+		return
+	}
+	switch {
+	case gone:
+		v.wildcard, v.names, v.last = false, map[string]bool{}, map[string]*hash{}
+		g.collect(view, v)
+	case names == nil:
+		v.wildcard = false
+		maps.DeleteFunc(v.last, func(n string, _ *hash) bool { return !v.names[n] })
+	default:
+		for _, n := range names {
+			delete(v.names, n)
+			if !v.wildcard {
+				delete(v.last, n)
+			}
+		}
+	}
+}
+
+// place asks where a proxy is and reports what changed.
+func (g *generatorEngine) place(p *placed, out Output) error {
+	var names map[string]string
+	err := caught("Place", func() (err error) {
+		names, err = g.generator.Place(g.state, p.proxy)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, typeURL := range slices.Sorted(maps.Keys(names)) {
+		if !slices.Contains(p.proxy.Types, typeURL) {
+			continue
+		}
+		number := g.number(viewName{typeURL, names[typeURL]}, out)
+		if old := p.views[typeURL]; old != number {
+			p.views[typeURL] = number
+			g.views[number].proxies++
+			g.leave(old)
+			out.Place(p.proxy.Connection, typeURL, number)
+		}
+	}
+	for typeURL, old := range p.views {
+		if _, still := names[typeURL]; !still || !slices.Contains(p.proxy.Types, typeURL) {
+			delete(p.views, typeURL)
+			g.leave(old)
+			out.Place(p.proxy.Connection, typeURL, 0)
+		}
+	}
+	return nil
+}
+
+// number returns the number of a view, a new one if it has none.
+func (g *generatorEngine) number(name viewName, out Output) uint64 {
+	if n, ok := g.numbers[name]; ok {
+		return n
+	}
+	g.next++
+	g.numbers[name] = g.next
+	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*hash{}}
+	out.View(name.typeURL, g.next, name.name, map[string]string{"view": name.name})
+	return g.next
+}
+
+func (g *generatorEngine) leave(number uint64) {
+	if v := g.views[number]; v != nil {
+		v.proxies--
+		g.collect(number, v)
+	}
+}
+
+// collect forgets a view that has no proxies and of which nothing is wanted.
+func (g *generatorEngine) collect(number uint64, v *liveView) {
+	if v.proxies <= 0 && !v.wildcard && len(v.names) == 0 {
+		delete(g.views, number)
+		delete(g.numbers, v.viewName)
+	}
+}
+
+// refresh generates what is wanted of a view again.
+func (g *generatorEngine) refresh(number uint64, out Output) {
+	v := g.views[number]
+	var err error
+	switch {
+	case v.wildcard:
+		err = g.generate(number, v, nil, out)
+	case len(v.names) > 0:
+		err = g.generate(number, v, slices.Sorted(maps.Keys(v.names)), out)
+	}
+	if err != nil {
+		out.Fault(fmt.Sprintf("generate %s, view %s", v.typeURL, v.name), err)
+	}
+}
+
+// generate reports what differs from what was reported before. names nil means all.
+func (g *generatorEngine) generate(number uint64, v *liveView, names []string, out Output) error {
+	var made []Resource
+	err := caught("Generate", func() (err error) {
+		made, err = g.generator.Generate(g.state, v.typeURL, v.name, names)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var upserts []Resource
+	seen := make(map[string]bool, len(made))
+	for _, r := range made {
+		seen[r.Name] = true
+		upserts = v.report(upserts, r)
+	}
+	asked := names
+	if names == nil {
+		asked = slices.Sorted(maps.Keys(v.names))
+	}
+	for _, n := range asked {
+		if !seen[n] {
+			seen[n] = true
+			upserts = v.report(upserts, Resource{Name: n})
+		}
+	}
+	var removes []string
+	if names == nil {
+		removes = v.vanished(seen)
+	}
+	if len(upserts)+len(removes) > 0 {
+		out.Change(v.typeURL, number, nil, upserts, removes)
+	}
+	return nil
+}
+
+// report adds a resource if it differs from what was reported.
+func (v *liveView) report(upserts []Resource, r Resource) []Resource {
+	var now *hash
+	if r.Body != nil {
+		sum := sha256.Sum256(r.Body)
+		now = (*hash)(sum[:16])
+	}
+	was, had := v.last[r.Name]
+	if had && (was == now || was != nil && now != nil && *was == *now) {
+		return upserts
+	}
+	v.last[r.Name] = now
+	return append(upserts, r)
+}
+
+// vanished takes out what is no longer there, and returns it.
+func (v *liveView) vanished(seen map[string]bool) []string {
+	var gone []string
+	for _, name := range slices.Sorted(maps.Keys(v.last)) {
+		if !seen[name] {
+			gone = append(gone, name)
+			delete(v.last, name)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,175 @@
+package sdk
+
+import (
+	"context"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// job returns what a message asks of an engine, nil where it asks nothing.
+func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
+	switch {
+	case m.Attach != nil:
+		p := g.proxy(m.Attach)
+		return func() { g.attach(ctx, p) }
+	case m.Detach != nil:
+		return func() { g.guard(ctx, "Detach", func() { g.engine.Detach(m.Detach.Connection) }) }
+	case m.Want != nil:
+		return func() { g.want(ctx, m.Want) }
+	case m.Drop != nil:
+		return func() { g.drop(ctx, m.Drop) }
+	case m.Freed != nil:
+		return func() { g.freed(m.Freed.Bodies) }
+	case m.Missing != nil:
+		return func() { g.missing(ctx, m.Missing.Bodies) }
+	case m.Explain != nil:
+		return func() { g.explain(ctx, m.Explain) }
+	case m.Ask != nil:
+		return func() { g.ask(ctx, m.Ask) }
+	case m.Report != nil:
+		return func() { g.report(ctx, m.Report) }
+	}
+	return nil
+}
+
+func (g *generation) proxy(a *pb.Attach) *Proxy {
+	return &Proxy{
+		Connection: a.Connection, Node: a.Node, Extensions: g.extensions[a.Extensions],
+		Identities: a.Identities, RemoteAddress: a.RemoteAddress, Types: a.Types,
+	}
+}
+
+// guard runs author code that returns nothing; a panic is logged.
+func (g *generation) guard(ctx context.Context, what string, f func()) {
+	if err := caught(what, func() error { f(); return nil }); err != nil {
+		g.log(ctx, Error, "the plugin panicked", "error", err)
+	}
+}
+
+func (g *generation) attach(ctx context.Context, p *Proxy) {
+	out := g.output(ctx, g.revision)
+	err := caught("Attach", func() error { return g.engine.Attach(ctx, p, out) })
+	if err != nil {
+		out.refuse(p.Connection, err)
+	}
+	g.finish(ctx, out)
+}
+
+// want answers a Want. A part of it that fails is not answered, which means: not yet.
+func (g *generation) want(ctx context.Context, w *pb.Want) {
+	out := g.output(ctx, g.revision)
+	ok := true
+	ask := func(names []string) {
+		err := caught("Want", func() error { return g.engine.Want(ctx, w.Type, w.View, names, out) })
+		if err != nil {
+			ok = false
+			g.log(ctx, Error, "the plugin could not answer", "type", w.Type, "view", w.View, "error", err)
+		}
+	}
+	if w.Wildcard {
+		ask(nil)
+	}
+	if len(w.Names) > 0 {
+		ask(w.Names)
+	}
+	g.finish(ctx, out)
+	if ok {
+		_ = g.link.Send(ctx, &pb.FromPlugin{Wanted: &pb.Wanted{Id: w.Id, Revision: g.revision}})
+	}
+}
+
+// finish sends what an output gathered; faults outside of a Commit go to the log.
+func (g *generation) finish(ctx context.Context, out *output) {
+	out.flush()
+	for _, f := range out.faults {
+		g.log(ctx, Error, "work failed; its last good result stays", "what", f.What, "error", f.Reason)
+	}
+}
+
+func (g *generation) drop(ctx context.Context, d *pb.Drop) {
+	g.guard(ctx, "Drop", func() {
+		if d.Wildcard || d.All {
+			g.engine.Drop(d.Type, d.View, nil, d.All)
+		}
+		if len(d.Names) > 0 && !d.All {
+			g.engine.Drop(d.Type, d.View, d.Names, false)
+		}
+	})
+	if d.All {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ledger.forget(place{number: d.View})
+	}
+}
+
+func (g *generation) freed(ids []uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ledger.freed(ids)
+}
+
+// missing sends bodies again, and what names them.
+func (g *generation) missing(ctx context.Context, ids []uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wanted := map[uint64]bool{}
+	var bodies []*pb.Body
+	for _, id := range ids {
+		if b := g.ledger.bodies[id]; b != nil {
+			wanted[id] = true
+			bodies = append(bodies, pieces(id, b.bytes)...)
+		}
+	}
+	for _, m := range append(bodyMessages(bodies), g.ledger.naming(wanted, g.revision)...) {
+		_ = g.link.Send(ctx, m)
+	}
+}
+
+func (g *generation) explain(ctx context.Context, e *pb.Explain) {
+	because := &pb.Because{Id: e.Id}
+	err := caught("Explain", func() error {
+		x, ok := g.author.(Explainer)
+		if !ok {
+			return errNotSupported
+		}
+		rows, missing, err := x.Explain(e.Type, e.View, e.Name)
+		because.Rows, because.Missing = rowNames(rows), rowNames(missing)
+		return err
+	})
+	if err != nil {
+		because.Error = err.Error()
+	}
+	_ = g.link.Send(ctx, &pb.FromPlugin{Because: because})
+}
+
+func (g *generation) ask(ctx context.Context, a *pb.Ask) {
+	answer := &pb.Answer{Id: a.Id}
+	ctx, cancel := g.deadline(ctx)
+	defer cancel()
+	err := caught("Answer", func() error {
+		x, ok := g.author.(Answerer)
+		if !ok {
+			return errNotSupported
+		}
+		found, err := x.Answer(ctx, a.Connection, a.Type, a.Names)
+		answer.Resources = resourcesProto(found)
+		return err
+	})
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	g.answer(ctx, &pb.FromPlugin{Answer: answer}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Answer: &pb.Answer{Id: a.Id, Error: reason}}
+	})
+}
+
+func (g *generation) report(ctx context.Context, r *pb.Report) {
+	if x, ok := g.author.(Reporter); ok {
+		g.guard(ctx, "Report", func() {
+			x.Report(Report{
+				Connection: r.Connection, Type: r.Type, Event: r.Event, Detail: r.Detail, Revision: state.RevisionOf(r.Revision),
+			})
+		})
+	}
+}

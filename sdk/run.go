@@ -1,0 +1,151 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// flushTimeout is how long the last words of a session may take.
+const flushTimeout = 2 * time.Second
+
+// Run runs a plugin over a carrier until the session ends: Serve without a process around it. It returns nil when the core
+// drained the plugin or ended the session, or ctx ended; otherwise what went wrong: a config that was refused, an error of the
+// plugin's Run, a breach of the contract. All goroutines that it started have ended then, but for author code that ignores its ctx.
+func Run(ctx context.Context, p Plugin, carrier session.Carrier) error {
+	link := session.NewPlugin(carrier)
+	defer link.Close()
+	hello, err := greet(ctx, link)
+	if err != nil {
+		return quiet(ctx, err)
+	}
+	t := &talk{plugin: p, link: link, hello: hello}
+	k, err := t.construct()
+	if err != nil {
+		return errors.Join(err, t.refuse(ctx, err))
+	}
+	if err := link.Send(ctx, &pb.FromPlugin{Ready: t.ready(k)}); err != nil {
+		return quiet(ctx, err)
+	}
+	return t.serve(ctx, k)
+}
+
+// talk is a session of a plugin.
+type talk struct {
+	plugin Plugin
+	link   *session.Plugin
+	hello  *pb.Hello
+}
+
+// kind is what a plugin of some kind does with its session.
+type kind interface {
+	// receive takes a message, in order. It must not block: a slow author must not stop the reader. It calls release when it
+	// has dealt with the message.
+	receive(ctx context.Context, m *pb.FromCore, release func()) error
+	// run works until ctx ends; it returns early only with an error.
+	run(ctx context.Context) error
+	proto() pb.Kind
+}
+
+func greet(ctx context.Context, link *session.Plugin) (*pb.Hello, error) {
+	m, _, err := link.Recv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m.Hello == nil {
+		return nil, errors.New("the session did not begin with Hello")
+	}
+	return m.Hello, nil
+}
+
+// serve runs the plugin until the core drains it, the session ends or something fails.
+func (t *talk) serve(ctx context.Context, k kind) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ran := make(chan error, 1)
+	go func() { ran <- caught(t.plugin.Name, func() error { return k.run(ctx) }) }()
+	read := make(chan error, 1)
+	go func() { read <- t.read(ctx, k) }()
+	var err error
+	select {
+	case err = <-ran:
+		stop()
+		_ = t.last(err)
+		_ = t.link.Close()
+		<-read
+	case err = <-read:
+		stop()
+		if late := <-ran; err == nil {
+			err = late
+		}
+		_ = t.last(nil)
+	}
+	return quiet(ctx, err)
+}
+
+// read hands over messages until Drain, which is nil, or the session's end.
+func (t *talk) read(ctx context.Context, k kind) error {
+	for {
+		m, cost, err := t.link.Recv(ctx)
+		switch {
+		case err != nil:
+			return err
+		case m.Drain != nil:
+			return nil
+		}
+		release := func() { t.link.Release(cost) }
+		if err := k.receive(ctx, m, release); err != nil {
+			return err
+		}
+	}
+}
+
+// last says why the plugin ends, if it does so by itself, and sees that what it said arrives.
+func (t *talk) last(err error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.log(ctx, Error, "the plugin ends", "error", err)
+	}
+	return t.link.Flush(ctx)
+}
+
+// quiet turns the ordinary ends of a session into nil.
+func quiet(ctx context.Context, err error) error {
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, session.ErrClosed):
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil
+	}
+	return err
+}
+
+// caught runs author code; a panic becomes an error with its stack.
+func caught(what string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicError(what, r)
+		}
+	}()
+	return f()
+}
+
+func (t *talk) refuse(ctx context.Context, reason error) error {
+	refused := &pb.Refused{Reason: reason.Error()}
+	var field *FieldError
+	if errors.As(reason, &field) {
+		refused.Field, refused.Reason = field.Field, field.Err.Error()
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := t.link.Send(ctx, &pb.FromPlugin{Refused: refused}); err != nil {
+		return fmt.Errorf("telling the core: %w", err)
+	}
+	return t.link.Flush(ctx)
+}

@@ -1,0 +1,97 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// source runs registries, config sources and controllers: author code that publishes when it likes.
+type source struct {
+	*talk
+	kind pb.Kind
+	work func(context.Context, Publisher) error
+
+	builder state.Builder
+	mu      sync.Mutex
+	state   *state.State
+	newer   chan struct{}
+}
+
+func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) *source {
+	return &source{talk: t, kind: k, work: work, state: &state.State{}, newer: make(chan struct{})}
+}
+
+func (s *source) proto() pb.Kind { return s.kind }
+
+func (s *source) run(ctx context.Context) error {
+	if err := s.work(ctx, &publisher{source: s, ctx: ctx}); err != nil {
+		return fmt.Errorf("%s: %w", s.plugin.Name, err)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (s *source) receive(_ context.Context, m *pb.FromCore, release func()) error {
+	defer release()
+	if m.State == nil {
+		return nil
+	}
+	change, err := s.builder.Apply(m.State)
+	if err != nil || change == nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state = change.State
+	close(s.newer)
+	s.newer = make(chan struct{})
+	return nil
+}
+
+// publisher is a source's Publisher.
+type publisher struct {
+	source *source
+	ctx    context.Context
+}
+
+func (p *publisher) Update(table string, upserts []*Row, deletes []string) error {
+	if err := declared(&p.source.plugin, table); err != nil {
+		return err
+	}
+	var b batch
+	if err := b.add(table, upserts, deletes); err != nil {
+		return err
+	}
+	for _, rows := range b.messages() {
+		if err := p.source.link.Send(p.ctx, &pb.FromPlugin{Rows: rows}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *publisher) Synced() error {
+	return p.source.link.Send(p.ctx, &pb.FromPlugin{Synced: &pb.Synced{}})
+}
+
+func (p *publisher) State() (*state.State, <-chan struct{}) {
+	p.source.mu.Lock()
+	defer p.source.mu.Unlock()
+	return p.source.state, p.source.newer
+}
+
+func (p *publisher) Log(level Level, text string, args ...any) {
+	p.source.log(p.ctx, level, text, args...)
+}
+
+func declared(p *Plugin, table string) error {
+	if slices.Contains(p.Publishes, table) {
+		return nil
+	}
+	return fmt.Errorf("table %s is not among those that %s declares (%q): add it to Plugin.Publishes", table, p.Name, p.Publishes)
+}

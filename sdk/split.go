@@ -1,0 +1,75 @@
+package sdk
+
+import (
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// pieces cuts a body that does not fit into one message.
+func pieces(id uint64, bytes []byte) []*pb.Body {
+	const room = messageRoom - 64
+	var all []*pb.Body
+	for len(bytes) > room {
+		all = append(all, &pb.Body{Id: id, Bytes: bytes[:room], More: true})
+		bytes = bytes[room:]
+	}
+	return append(all, &pb.Body{Id: id, Bytes: bytes})
+}
+
+// bodyMessages packs bodies into messages of at most 1 MiB.
+func bodyMessages(bodies []*pb.Body) []*pb.FromPlugin {
+	var messages []*pb.FromPlugin
+	size := 0
+	for i, first := 0, 0; i < len(bodies); i++ {
+		size += len(bodies[i].Bytes) + 32
+		if i+1 == len(bodies) || size+len(bodies[i+1].Bytes)+32 > messageRoom {
+			messages = append(messages, &pb.FromPlugin{Bodies: &pb.Bodies{Bodies: bodies[first : i+1]}})
+			first, size = i+1, 0
+		}
+	}
+	return messages
+}
+
+// entryMessages packs changes of a part or view into messages of at most 1 MiB.
+func entryMessages(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string) []*pb.FromPlugin {
+	var messages []*pb.FromPlugin
+	for len(upserts)+len(removes) > 0 {
+		var u []*pb.Entry
+		var r []string
+		room := messageRoom - len(typeURL)
+		u, upserts, room = cut(upserts, room, func(e *pb.Entry) int { return len(e.Name) + 32 })
+		r, removes, _ = cut(removes, room, func(name string) int { return len(name) + 8 })
+		messages = append(messages, entryMessage(p, typeURL, revision, u, r))
+		if len(u)+len(r) == 0 {
+			break // A name of 1 MiB; Send will refuse the message that has it.
+		}
+	}
+	return messages
+}
+
+func entryMessage(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string) *pb.FromPlugin {
+	if p.part {
+		return &pb.FromPlugin{Part: &pb.Part{Part: p.number, Type: typeURL, Revision: revision, Upserts: upserts, Removes: removes}}
+	}
+	return &pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: revision, Upserts: upserts, Removes: removes}}
+}
+
+// cut takes from the front what fits into room.
+func cut[T any](all []T, room int, size func(T) int) (head, tail []T, left int) {
+	for i, x := range all {
+		if n := size(x); n <= room {
+			room -= n
+			continue
+		}
+		return all[:i], all[i:], room
+	}
+	return all, nil, room
+}
+
+func rowNames(names []state.Name) []*pb.RowName {
+	rows := make([]*pb.RowName, len(names))
+	for i, n := range names {
+		rows[i] = &pb.RowName{Table: n.Table, Key: n.Key}
+	}
+	return rows
+}
