@@ -79,7 +79,8 @@ func start(t testing.TB, p sdk.Plugin, config any) *Harness {
 		t: t, link: session.NewCore(core), cancel: cancel, ended: make(chan error, 1), read: make(chan struct{}),
 		change: make(chan struct{}), world: newWorld(),
 	}
-	go func() { h.ended <- sdk.Run(ctx, p, plugin) }()
+	ended := h.ended
+	go func() { ended <- sdk.Run(ctx, p, plugin) }()
 	go h.reader(ctx)
 	t.Cleanup(h.stop)
 	h.send(&pb.FromCore{Hello: &pb.Hello{
