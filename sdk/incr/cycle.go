@@ -1,0 +1,98 @@
+package incr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// task is one sequential piece of work: a stack of nodes that need each other, and the node of another task that the top one
+// waits for.
+type task struct {
+	stack   []frame
+	waiting id
+}
+
+type frame struct {
+	node   id
+	poison error
+}
+
+// poison returns why the node at the top of the stack must fail.
+func (t *task) poison() error {
+	if len(t.stack) == 0 {
+		return nil
+	}
+	return t.stack[len(t.stack)-1].poison
+}
+
+// above returns the stack from n upwards, nil if n isn't in it.
+func (t *task) above(n id) []frame {
+	i := slices.IndexFunc(t.stack, func(f frame) bool { return f.node == n })
+	if i < 0 {
+		return nil
+	}
+	return t.stack[i:]
+}
+
+// CycleError is the failure of functions that need each other's results.
+type CycleError struct {
+	// Path names the nodes as `name(key)`, each of which read the next; the last read the first.
+	Path []string
+}
+
+func (e *CycleError) Error() string {
+	return "cycle: " + strings.Join(append(e.Path[:len(e.Path):len(e.Path)], e.Path[0]), " → ")
+}
+
+// poisonCycle follows who waits for whom from n on. If that leads back to t, all nodes on the way are poisoned.
+func (g *Graph) poisonCycle(t *task, n id) bool {
+	var cycle []frame2
+	for next := n; ; {
+		owner := g.flights[next]
+		if owner == nil {
+			return false
+		}
+		cycle = append(cycle, frame2{owner, len(owner.stack) - len(owner.above(next))})
+		if owner == t {
+			break
+		}
+		if next = owner.waiting; next == 0 || len(cycle) > len(g.flights) {
+			return false
+		}
+	}
+	g.poison(cycle)
+	return true
+}
+
+// frame2 is the part of a task's stack from an index on.
+type frame2 struct {
+	task *task
+	from int
+}
+
+func (g *Graph) poison(cycle []frame2) {
+	err := &CycleError{}
+	for _, part := range cycle {
+		for _, f := range part.task.stack[part.from:] {
+			if _, isOp := g.familyOf(f.node).(*operators); !isOp || len(cycle) == 1 {
+				err.Path = append(err.Path, g.describe(f.node))
+			}
+		}
+	}
+	for _, part := range cycle {
+		for i := part.from; i < len(part.task.stack); i++ {
+			part.task.stack[i].poison = err
+		}
+	}
+	g.done.Broadcast()
+}
+
+// describe names a node for people.
+func (g *Graph) describe(n id) string {
+	f := g.familyOf(n)
+	if _, ok := f.(*operators); ok {
+		return fmt.Sprint(f.keyOf(n))
+	}
+	return fmt.Sprintf("%s(%v)", f.name(), f.keyOf(n))
+}

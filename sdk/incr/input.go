@@ -1,0 +1,93 @@
+package incr
+
+// Input is a table of rows that waves change. It is a Collection: functions read single rows, or rows by an index of it.
+type Input[K comparable, V any] struct {
+	store[K, V]
+	out outlet
+}
+
+// NewInput adds a table to the graph. A row set to an equal value is no change; without equal, every Set is one.
+func NewInput[K comparable, V any](g *Graph, name string, equal func(a, b V) bool) *Input[K, V] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	in := &Input[K, V]{store: newStore[K](g, name, equal)}
+	in.index = g.addFamily(in)
+	return in
+}
+
+// Set gives a row a value at the next wave. The value must not be changed afterwards.
+func (in *Input[K, V]) Set(k K, v V) { in.stage(k, v, true) }
+
+// Delete takes a row away at the next wave.
+func (in *Input[K, V]) Delete(k K) {
+	var none V
+	in.stage(k, none, false)
+}
+
+func (in *Input[K, V]) stage(k K, v V, ok bool) {
+	in.g.mu.Lock()
+	defer in.g.mu.Unlock()
+	in.g.staged = append(in.g.staged, func() { in.write(k, v, ok) })
+}
+
+func (in *Input[K, V]) write(k K, v V, ok bool) {
+	n := in.find(k)
+	if n == 0 {
+		if !ok {
+			return
+		}
+		n = in.intern(k)
+	}
+	in.assign(n, v, ok)
+}
+
+// Get returns a row, false where there is none.
+func (in *Input[K, V]) Get(c *Ctx, k K) (V, bool) {
+	in.g.mu.Lock()
+	defer in.g.mu.Unlock()
+	n := in.intern(k)
+	in.g.nodes.at(n).flags |= computed
+	c.read(n)
+	return in.get(n)
+}
+
+// All returns all rows, in the order of their keys. A function that reads them runs again when any of them changes.
+func (in *Input[K, V]) All(c *Ctx) []Item[K, V] { return all(c, in) }
+
+// Len returns the number of rows after the last wave.
+func (in *Input[K, V]) Len() int {
+	in.g.mu.Lock()
+	defer in.g.mu.Unlock()
+	n := 0
+	in.members(func(id) bool { n++; return true })
+	return n
+}
+
+func (in *Input[K, V]) input() bool  { return true }
+func (in *Input[K, V]) values() bool { return true }
+
+func (in *Input[K, V]) compute(*Ctx, id) (bool, error) { return false, nil }
+
+func (in *Input[K, V]) changed(n id) { in.out.emit(in.g, n) }
+
+func (in *Input[K, V]) graph() *Graph   { return in.g }
+func (in *Input[K, V]) outlet() *outlet { return &in.out }
+
+func (in *Input[K, V]) anchor() id { return in.out.anchor(in.g, (*tableOp[K, V])(in)) }
+
+func (in *Input[K, V]) members(yield func(id) bool) { in.presentOnes(yield) }
+
+func (in *Input[K, V]) settleMembers(*task) {}
+func (in *Input[K, V]) membersFloor() int32 { return 0 }
+
+// tableOp is the operator of a table: it stands on nothing and is always up to date.
+type tableOp[K comparable, V any] Input[K, V]
+
+func (o *tableOp[K, V]) name() string               { return o.label }
+func (o *tableOp[K, V]) run(*Ctx, id) (bool, error) { return false, nil }
+func (o *tableOp[K, V]) settle(*task)               {}
+func (o *tableOp[K, V]) floor() int32               { return 0 }
+func (o *tableOp[K, V]) stop()                      { o.out.node = 0 }
+func (o *tableOp[K, V]) sources(yield func(id)) {
+	(*Input[K, V])(o).members(func(n id) bool { yield(n); return true })
+}

@@ -1,0 +1,85 @@
+package incr
+
+// resting is a node that nothing needed at a wave.
+type resting struct {
+	node  id
+	since uint32
+}
+
+// rest notes that nothing needs n for now.
+func (g *Graph) rest(n id) {
+	nd := g.nodes.at(n)
+	nd.idle = g.wave + 1
+	g.idle = append(g.idle, resting{n, nd.idle})
+}
+
+func (g *Graph) pin(n id) {
+	nd := g.nodes.at(n)
+	nd.pins++
+	nd.idle = 0
+}
+
+func (g *Graph) unpin(n id) {
+	nd := g.nodes.at(n)
+	nd.pins--
+	if !nd.needed() {
+		g.rest(n)
+	}
+}
+
+// release lets go of what nothing has needed for two waves.
+func (g *Graph) release() {
+	for _, n := range g.cut() {
+		g.rest(n)
+	}
+	if len(g.cyclic) > 0 {
+		g.restUnreached()
+	}
+	var due []id
+	kept := g.idle[:0]
+	for _, r := range g.idle {
+		nd := g.nodes.at(r.node)
+		switch {
+		case nd.idle != r.since:
+		case r.since+2 > g.wave+1:
+			kept = append(kept, r)
+		default:
+			due = append(due, r.node)
+		}
+	}
+	g.idle = kept
+	g.free(due)
+}
+
+// free lets go of nodes and of all that they alone needed.
+func (g *Graph) free(due []id) {
+	resting := len(g.idle)
+	for len(due) > 0 {
+		for _, n := range due {
+			g.freeOne(n)
+		}
+		due = g.cut()
+		for _, r := range g.idle[resting:] {
+			due = append(due, r.node)
+		}
+		g.idle = g.idle[:resting]
+	}
+}
+
+func (g *Graph) freeOne(n id) {
+	nd := g.nodes.at(n)
+	if !nd.is(live) || nd.needed() {
+		return
+	}
+	for _, r := range nd.reads {
+		g.cuts = append(g.cuts, edge{r, n})
+	}
+	g.familyOf(n).release(n)
+	delete(g.failures, n)
+	delete(g.cyclic, n)
+	g.nodes.drop(n)
+}
+
+// restUnreached finds nodes that are needed by each other only, in a cycle.
+func (g *Graph) restUnreached() {
+}

@@ -1,0 +1,117 @@
+package incr
+
+// settled says whether n is up to date and stays so for the rest of the wave: it has nothing to do, and neither has anything
+// below it, because the wave has passed its height or because that was looked into already.
+func (g *Graph) settled(n id) bool {
+	nd := g.nodes.at(n)
+	if nd.is(dirty|flying) || !nd.is(computed) {
+		return false
+	}
+	return g.front == settledFront || nd.settled == g.wave || nd.height < g.front && !nd.is(inCycle)
+}
+
+// settle brings n up to date, or waits for the task that is doing so. If that task waits for this one, all nodes of the
+// cycle are poisoned, the top of t's stack among them.
+func (g *Graph) settle(t *task, n id) {
+	for !g.settled(n) {
+		owner := g.flights[n]
+		if owner == nil {
+			g.fly(t, n)
+			return
+		}
+		if g.poisonCycle(t, n) {
+			return
+		}
+		g.await(t, n)
+		if t.poison() != nil {
+			return
+		}
+	}
+}
+
+func (g *Graph) await(t *task, n id) {
+	t.waiting = n
+	g.waiters++
+	g.done.Wait()
+	g.waiters--
+	t.waiting = 0
+}
+
+// fly brings n up to date in this task.
+func (g *Graph) fly(t *task, n id) {
+	nd := g.nodes.at(n)
+	nd.flags |= flying
+	g.flights[n] = t
+	t.stack = append(t.stack, frame{node: n})
+	g.refresh(t, n)
+	t.stack = t.stack[:len(t.stack)-1]
+	delete(g.flights, n)
+	nd.flags &^= flying
+	nd.settled = g.wave
+	if g.waiters > 0 {
+		g.done.Broadcast()
+	}
+}
+
+// refresh runs n if it has to, which shows when what it read before is settled, in the order in which it was read: what follows
+// a changed read may not be wanted any more.
+func (g *Graph) refresh(t *task, n id) {
+	nd := g.nodes.at(n)
+	for i := 0; nd.is(computed) && !nd.is(dirty) && i < len(nd.reads); i++ {
+		g.settle(t, nd.reads[i])
+		if err := t.poison(); err != nil {
+			g.fail(n, err)
+			return
+		}
+	}
+	if nd.is(computed) && !nd.is(dirty) {
+		g.families[nd.family].verify(t, n)
+	}
+	if !nd.is(computed) || nd.is(dirty) {
+		g.run(t, n)
+	}
+}
+
+// run computes n, replaces its reads and passes on what changed.
+func (g *Graph) run(t *task, n id) {
+	nd := g.nodes.at(n)
+	nd.flags = nd.flags&^dirty | executing
+	c := &Ctx{g: g, task: t}
+	changed, err := g.families[nd.family].compute(c, n)
+	if poison := t.poison(); poison != nil {
+		err = poison
+	}
+	nd.flags = nd.flags&^executing | computed
+	g.link(n, c.reads)
+	if err != nil {
+		g.fail(n, err)
+	} else {
+		g.recover(n)
+	}
+	g.settleHeight(n)
+	if changed {
+		g.changed(n)
+	}
+}
+
+// changed tells all who depend on n.
+func (g *Graph) changed(n id) {
+	for _, r := range g.nodes.at(n).readers {
+		g.mark(r)
+	}
+	g.familyOf(n).changed(n)
+}
+
+// mark says that n must run again. A node that is running reads settled nodes only, so that it has seen, or will see, the
+// change.
+func (g *Graph) mark(n id) {
+	nd := g.nodes.at(n)
+	if nd.is(executing) {
+		return
+	}
+	nd.flags |= dirty
+	if !nd.is(queued) {
+		nd.flags |= queued
+		g.queue.add(n, nd.height)
+	}
+}
