@@ -35,6 +35,7 @@ type decoder struct {
 	faults []Fault
 	// inAlias is how many aliases we are inside of, and aliased how many nodes were visited so.
 	inAlias, aliased int
+	overgrown        bool
 }
 
 // fault notes a mistake at a node.
@@ -58,9 +59,10 @@ func (d *decoder) enter(n *yaml.Node) (*yaml.Node, bool) {
 		d.aliased++
 	}
 	if d.aliased > maxAliased {
-		if d.aliased == maxAliased+1 {
+		if !d.overgrown {
 			d.fault(n, "aliases grow to more than %d nodes", maxAliased)
 		}
+		d.overgrown = true
 		d.leave(n)
 		return n, false
 	}
@@ -136,11 +138,12 @@ func (d *decoder) pairs(n *yaml.Node) iter.Seq[Pair] {
 			d.fault(n, "expected a mapping, got %s", describe(n))
 			return
 		}
-		pairs, faults := Pairs(n)
-		for _, f := range faults {
+		m := merge(n)
+		d.aliased += m.merged
+		for _, f := range m.faults {
 			d.fault(&yaml.Node{Line: f.Line, Column: f.Column}, "%s", f.Reason)
 		}
-		for _, pair := range pairs {
+		for _, pair := range m.pairs {
 			if !d.yield(pair, yield) {
 				return
 			}

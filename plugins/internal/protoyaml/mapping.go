@@ -16,20 +16,26 @@ type Pair struct {
 // Pairs returns the entries of a mapping in order, with what merge keys (`<<`) bring and the mapping hasn't got itself, and
 // faults: keys that are no scalars or stand twice. The node must be a mapping.
 func Pairs(mapping *yaml.Node) ([]Pair, []Fault) {
+	m := merge(mapping)
+	return m.pairs, m.faults
+}
+
+func merge(mapping *yaml.Node) merger {
 	m := merger{seen: make(map[string]*yaml.Node, len(mapping.Content)/2)}
 	m.add(mapping, 0)
-	return m.pairs, m.faults
+	return m
 }
 
 type merger struct {
 	pairs  []Pair
 	faults []Fault
 	seen   map[string]*yaml.Node
-	merges int
+	// merged is how many entries merge keys have led to.
+	merged int
 }
 
-// maxMerges bounds the mappings that are merged into one; they may name themselves, and each other many times.
-const maxMerges = 100
+// maxMerged bounds the entries that are merged into one mapping; mappings may name themselves, and each other many times.
+const maxMerged = 10_000
 
 func (m *merger) add(mapping *yaml.Node, depth int) {
 	var merges []*yaml.Node
@@ -64,12 +70,14 @@ func (m *merger) put(key, value *yaml.Node, depth int) {
 // merge adds a mapping, or each of a list of mappings; earlier ones win.
 func (m *merger) merge(source *yaml.Node, depth int, inList bool) {
 	target := Resolve(source)
-	m.merges++
+	if m.merged > maxMerged {
+		return
+	}
+	if m.merged += 1 + len(target.Content)/2; m.merged > maxMerged {
+		m.fault(source, fmt.Sprintf("more than %d entries merged into one mapping", maxMerged))
+		return
+	}
 	switch {
-	case m.merges > maxMerges:
-		if m.merges == maxMerges+1 {
-			m.fault(source, fmt.Sprintf("more than %d mappings merged into one", maxMerges))
-		}
 	case target.Kind == yaml.MappingNode:
 		m.add(target, depth)
 	case target.Kind == yaml.SequenceNode && !inList:
