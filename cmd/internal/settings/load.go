@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/file"
@@ -45,10 +48,27 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 		return s, nil, fmt.Errorf("flags: %w", err)
 	}
 	s = Defaults()
-	if err := k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{Tag: "koanf"}); err != nil {
+	if err := k.UnmarshalWithConf("", nil, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		TagName:          "koanf",
+		Result:           &s,
+		WeaklyTypedInput: true, // variables are text
+		DecodeHook:       duration,
+	}}); err != nil {
 		return s, nil, fmt.Errorf("settings: %w", err)
 	}
 	return s, unknown, s.Check()
+}
+
+// duration reads times, which need a unit.
+func duration(_, to reflect.Type, value any) (any, error) {
+	if to != reflect.TypeFor[time.Duration]() {
+		return value, nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return nil, fmt.Errorf("%v has no unit, write such as 100ms or 10s", value)
+	}
+	return time.ParseDuration(text)
 }
 
 // Names returns the names of all settings.

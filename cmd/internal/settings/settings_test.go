@@ -1,0 +1,140 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// load runs Load on a command line, an environment and the text of a settings file.
+func load(t *testing.T, args, environ []string, file string) (Settings, []string, error) {
+	t.Helper()
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "settings.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		environ = append(environ, "COXSWAIN_SETTINGS="+path)
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(fs, Defaults())
+	PilotFlags(fs)
+	if err := fs.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return Load(fs, environ)
+}
+
+func TestOrder(t *testing.T) {
+	file := "debounceAfter: 1s\ndebounceMax: 2s\nholdMax: 3s\nlogLevel: warn\n"
+	environ := []string{"COXSWAIN_DEBOUNCE_MAX=20s", "COXSWAIN_HOLD_MAX=30s", "PATH=/bin"}
+	s, unknown, err := load(t, []string{"--holdMax=300s", "--debounceEndpoints"}, environ, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Defaults()
+	want.DebounceAfter = time.Second
+	want.DebounceMax = 20 * time.Second
+	want.HoldMax = 300 * time.Second
+	want.DebounceEndpoints = true
+	want.Level = "warn"
+	if s != want {
+		t.Errorf("got  %+v\nwant %+v", s, want)
+	}
+	if len(unknown) > 0 {
+		t.Errorf("unknown: %v", unknown)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	s, _, err := load(t, nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s != Defaults() {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestEmptyAddressTurnsOff(t *testing.T) {
+	s, _, err := load(t, []string{"--httpAddr="}, []string{"COXSWAIN_MONITORING_ADDR="}, "grpcAddr: ''\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Ports != (Ports{}) {
+		t.Errorf("got %+v", s.Ports)
+	}
+}
+
+func TestUnknownVariables(t *testing.T) {
+	environ := []string{"COXSWAIN_HOLDMAX=1s", "COXSWAIN_SERVICE_HOST=10.0.0.1", "COXSWAIN_PORT_15010_TCP=x", "COXSWAIN_ADDR=a"}
+	_, unknown, err := load(t, nil, environ, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"COXSWAIN_HOLDMAX"}; !reflect.DeepEqual(unknown, want) {
+		t.Errorf("got %v, want %v", unknown, want)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		args    []string
+		environ []string
+		file    string
+		want    string
+	}{
+		{name: "key", file: "a:\n", want: `settings.yaml:1:1: unknown setting "a"`},
+		{name: "nearest key", file: "\ndebounceafter: 1s\n", want: `settings.yaml:2:1: unknown setting "debounceafter", did you mean "debounceAfter"?`},
+		{name: "two keys", file: "x1: 1\ny2: 1\n", want: `settings.yaml:2:1: unknown setting "y2"`},
+		{name: "no mapping", file: "- 1\n", want: "settings.yaml:1:1: want a mapping"},
+		{name: "no YAML", file: "a: [\n", want: "settings.yaml: yaml: line"},
+		{name: "no file", args: []string{"--settings=/nonexistent"}, want: "no such file"},
+		{name: "no duration", environ: []string{"COXSWAIN_HOLD_MAX=5"}, want: "holdMax"},
+		{name: "no unit", file: "holdMax: 5\n", want: "'holdMax' 5 has no unit"},
+		{name: "TLS", args: []string{"--secureGRPCAddr=:1"}, want: "secureGRPCAddr: xDS over TLS is not built yet"},
+		{name: "webhooks", args: []string{"--httpsAddr=:1"}, want: "httpsAddr: webhooks are not built yet"},
+		{name: "address", args: []string{"--grpcAddr=15010"}, want: `grpcAddr: "15010" is no address`},
+		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},
+		{name: "negative", args: []string{"--keepaliveMaxServerConnectionAge=-1s"}, want: "keepaliveMaxServerConnectionAge: -1s is negative"},
+		{name: "debounce", args: []string{"--debounceMax=1ms"}, want: "debounceMax: 1ms is less than debounceAfter"},
+		{name: "zero", args: []string{"--holdMax=0s"}, want: "holdMax: 0s must be more than 0"},
+		{name: "level", args: []string{"--logLevel=wran"}, want: `logLevel: "wran" is none of [debug info warn error], did you mean "warn"?`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := load(t, c.args, c.environ, c.file)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestVariable(t *testing.T) {
+	for name, want := range map[string]string{
+		"plugins": "COXSWAIN_PLUGINS", "grpcAddr": "COXSWAIN_GRPC_ADDR", "secureGRPCAddr": "COXSWAIN_SECURE_GRPC_ADDR",
+		"keepaliveMaxServerConnectionAge": "COXSWAIN_KEEPALIVE_MAX_SERVER_CONNECTION_AGE",
+	} {
+		if got := Variable(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestIgnored(t *testing.T) {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	Flags(fs, Defaults())
+	PilotFlags(fs)
+	if err := fs.Parse([]string{"--registries", "Kubernetes", "--profile", "-n", "istio-system", "--holdMax=1s"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Ignored(fs); len(got) != 3 {
+		t.Errorf("got %q", got)
+	}
+}
