@@ -48,7 +48,7 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 		return s, nil, fmt.Errorf("flags: %w", err)
 	}
 	s = Defaults()
-	if err := k.UnmarshalWithConf("", nil, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+	if err := k.UnmarshalWithConf("", &s, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		TagName:          "koanf",
 		Result:           &s,
 		WeaklyTypedInput: true, // variables are text
@@ -64,11 +64,13 @@ func duration(_, to reflect.Type, value any) (any, error) {
 	if to != reflect.TypeFor[time.Duration]() {
 		return value, nil
 	}
-	text, ok := value.(string)
-	if !ok {
-		return nil, fmt.Errorf("%v has no unit, write such as 100ms or 10s", value)
+	switch v := value.(type) {
+	case time.Duration:
+		return v, nil
+	case string:
+		return time.ParseDuration(v)
 	}
-	return time.ParseDuration(text)
+	return nil, fmt.Errorf("%v has no unit, write such as 100ms or 10s", value)
 }
 
 // Names returns the names of all settings.
