@@ -1,0 +1,264 @@
+package xds
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// target returns where the client can be taken now. all says that it is all that it wants; otherwise what is newly asked for isn't known
+// yet, and only what it has moves on.
+func (m *machine) target(w *watch) (to situation, all, ok bool) {
+	s := m.served.Types[w.url]
+	if s == nil || w.subscription == nil {
+		return to, false, false
+	}
+	to = situation{s, w.subscription}
+	if m.common.memo.content(to).known {
+		return to, true, true
+	}
+	to.subscription = w.sent.subscription
+	if to.subscription == nil || to.subscription == w.subscription {
+		return to, false, false
+	}
+	return to, false, m.common.memo.content(to).known
+}
+
+// batch is what a response is made from.
+type batch struct {
+	to      situation
+	answer  bool // to a request
+	first   bool // since the client subscribed
+	settles bool
+	upserts []*view.Body
+	absent  []string
+	shared  *sharedChange // set while upserts are exactly its own
+}
+
+// bring returns the response that gives the client what is new or changed, nil if there is nothing to say. What is gone is noted.
+func (m *machine) bring(w *watch) *response {
+	to, all, ok := m.target(w)
+	if !ok {
+		return nil
+	}
+	c := m.common.memo.change(w.sent, to)
+	b := &batch{to: to, answer: w.owed && all, first: !w.answered(), upserts: c.upserts, absent: c.absent, shared: c}
+	w.leave(c.gone)
+	b.settles = len(w.doubtful) == 0 || to.snapshot != w.sent.snapshot && !c.empty()
+	if b.settles {
+		for _, s := range w.doubtful {
+			d := m.common.memo.change(s, to)
+			b.add(d.upserts)
+			w.leave(d.gone)
+		}
+	}
+	m.repeatIn(w, b)
+	if w.traits.EmptyWhenAbsent {
+		m.fillAbsent(w, b)
+	}
+	w.stay(m.common.memo.content(to).content)
+	if !b.answer && len(b.upserts)+len(b.absent) == 0 {
+		w.sent = to
+		return nil
+	}
+	if m.delta {
+		return m.bringDelta(w, b)
+	}
+	return m.bringSotW(w, b)
+}
+
+// leave notes resources that are to be taken from the client.
+func (w *watch) leave(gone []*view.Body) {
+	if w.traits.NeverRemoved {
+		return
+	}
+	for _, g := range gone {
+		if !slices.ContainsFunc(w.gone, func(b *view.Body) bool { return b.Name() == g.Name() }) {
+			w.gone = append(w.gone, g)
+		}
+	}
+}
+
+// stay drops from what is to be taken what exists again and what the client dropped itself.
+func (w *watch) stay(now *content) {
+	w.gone = slices.DeleteFunc(w.gone, func(g *view.Body) bool {
+		i, ok := slices.BinarySearchFunc(now.bodies, g, byName)
+		return ok && now.bodies[i].Exists() || !w.subscription.wants(g.Name())
+	})
+}
+
+// add puts resources in that are not there yet.
+func (b *batch) add(bodies []*view.Body) {
+	var more []*view.Body
+	for _, x := range bodies {
+		if _, ok := slices.BinarySearchFunc(b.upserts, x, byName); !ok {
+			more = append(more, x)
+		}
+	}
+	if len(more) == 0 {
+		return
+	}
+	b.shared = nil
+	b.upserts = append(slices.Clone(b.upserts), more...)
+	slices.SortFunc(b.upserts, byName)
+	b.upserts = slices.CompactFunc(b.upserts, func(x, y *view.Body) bool { return x.Name() == y.Name() })
+}
+
+// repeatIn puts the names in that are to be sent once more.
+func (m *machine) repeatIn(w *watch, b *batch) {
+	for _, n := range w.resend {
+		if !b.to.subscription.wants(n) {
+			continue
+		}
+		if body := b.to.snapshot.Get(n); body != nil && body.Exists() {
+			b.add([]*view.Body{body})
+		} else if !slices.Contains(b.absent, n) {
+			b.absent = append(slices.Clone(b.absent), n)
+		}
+	}
+	w.resend = nil
+}
+
+// fillAbsent turns absent names that are asked for into empty resources.
+func (m *machine) fillAbsent(w *watch, b *batch) {
+	var left []string
+	for _, n := range b.absent {
+		if w.subscription.named(n) {
+			b.add([]*view.Body{emptyBody(w.url, n)})
+		} else {
+			left = append(left, n)
+		}
+	}
+	b.absent = left
+}
+
+// emptyBody is a resource without content but its name, which Envoy's types have in field 1.
+func emptyBody(typeURL, name string) *view.Body {
+	return view.NewBody(typeURL, name, appendText(nil, protowire.Number(1), name), 0)
+}
+
+func (m *machine) bringSotW(w *watch, b *batch) *response {
+	r := &response{resources: b.upserts}
+	if b.shared != nil {
+		r.fragments = b.shared.sotw.of(b.shared.upserts, false)
+	}
+	c := m.common.memo.content(b.to)
+	r.version = c.version
+	if w.traits.FullState {
+		if !b.answer && len(b.upserts) == 0 {
+			w.sent = b.to // absent names alone: nothing to say
+			return nil
+		}
+		r.resources = existing(c.bodies)
+		r.fragments = c.sotw.of(r.resources, false)
+		switch {
+		case !m.leads(w):
+			w.gone = nil
+		case len(w.gone) > 0: // the union, until everything else has been sent
+			r.resources, r.fragments = slices.Concat(r.resources, w.gone), nil
+			slices.SortFunc(r.resources, byName)
+			r.version = versionOf(r.resources)
+		}
+	} else if !b.answer && len(b.upserts) == 0 {
+		w.sent = b.to
+		return nil
+	}
+	return m.depart(w, b, r)
+}
+
+func (m *machine) bringDelta(w *watch, b *batch) *response {
+	r := &response{delta: true, version: m.common.memo.content(b.to).version}
+	if b.first && w.initial != nil {
+		m.reconcile(w, b, r)
+	}
+	r.resources = b.upserts
+	if b.shared != nil {
+		r.fragments = b.shared.delta.of(b.shared.upserts, true)
+	}
+	if !w.traits.NeverRemoved {
+		r.removed = append(r.removed, b.absent...)
+	}
+	if w.traits.FullState && !m.leads(w) && len(r.resources) > 0 {
+		for _, g := range w.gone {
+			r.removed = append(r.removed, g.Name())
+		}
+		w.gone = nil
+	}
+	if len(r.resources)+len(r.removed) == 0 && !b.first {
+		w.sent, w.owed = b.to, w.owed && !b.answer
+		return nil
+	}
+	return m.depart(w, b, r)
+}
+
+// reconcile leaves out what a reconnecting client has already, and removes what it has and nobody else.
+func (m *machine) reconcile(w *watch, b *batch, r *response) {
+	b.upserts = slices.DeleteFunc(slices.Clone(b.upserts), func(u *view.Body) bool { return w.initial[u.Name()] == u.Version() })
+	b.shared = nil
+	now := m.common.memo.content(b.to).bodies
+	for n := range w.initial {
+		_, has := slices.BinarySearchFunc(now, view.Absent(n), byName)
+		if !has && b.to.subscription.wants(n) && !w.traits.NeverRemoved {
+			r.removed = append(r.removed, n)
+		}
+	}
+	slices.Sort(r.removed)
+}
+
+// depart completes a response and records it.
+func (m *machine) depart(w *watch, b *batch, r *response) *response {
+	r.typeURL, r.identifier, r.number, r.nonce = w.url, m.common.identifier, m.served.Number, m.nextNonce()
+	if b.answer {
+		w.owed = false
+	}
+	if b.first {
+		w.initial = nil
+	}
+	w.depart(flight{nonce: r.nonce, version: r.version, number: r.number, to: b.to, settles: b.settles})
+	m.follow(w, b)
+	return r
+}
+
+// follow makes the types that come after this one be answered again.
+func (m *machine) follow(w *watch, b *batch) {
+	for _, d := range m.watches {
+		switch {
+		case d.traits.After != w.url || !d.answered():
+		case b.first && !m.delta:
+			d.again = true
+		default:
+			for _, n := range dependents(w.url, b.upserts) {
+				if d.sent.subscription.wants(n) {
+					d.resend = append(d.resend, n)
+				}
+			}
+		}
+	}
+}
+
+// remove returns the response that takes from the client what is gone, nil if nothing is or can be.
+func (m *machine) remove(w *watch) *response {
+	gone := w.gone
+	w.gone = nil
+	if len(gone) == 0 {
+		return nil
+	}
+	c := m.common.memo.content(w.sent)
+	r := &response{delta: m.delta, version: c.version}
+	for _, g := range gone {
+		switch {
+		case w.traits.EmptyWhenAbsent && w.subscription.named(g.Name()):
+			r.resources = append(r.resources, emptyBody(w.url, g.Name()))
+		case m.delta:
+			r.removed = append(r.removed, g.Name())
+		}
+	}
+	if !m.delta && w.traits.FullState {
+		r.resources = existing(c.bodies)
+		r.fragments = c.sotw.of(r.resources, false)
+	} else if len(r.resources)+len(r.removed) == 0 {
+		return nil
+	}
+	return m.depart(w, &batch{to: w.sent, settles: len(w.doubtful) == 0}, r)
+}

@@ -1,0 +1,121 @@
+package xds
+
+import (
+	"runtime"
+	"sync"
+	"weak"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"google.golang.org/grpc/mem"
+)
+
+// memo computes what streams in the same situation share once: contents, changes and their fragments. It holds situations weakly: a
+// result is let go with the first of the snapshots and subscriptions that it was computed from.
+type memo struct {
+	mu       sync.Mutex
+	contents map[weakSituation]*sharedContent
+	changes  map[[2]weakSituation]*sharedChange
+}
+
+type weakSituation struct {
+	snapshot     weak.Pointer[view.Snapshot]
+	subscription weak.Pointer[subscription]
+}
+
+type sharedContent struct {
+	once sync.Once
+	*content
+	sotw sharedFragments
+}
+
+type sharedChange struct {
+	once sync.Once
+	*change
+	sotw, delta sharedFragments
+}
+
+type sharedFragments struct {
+	once    sync.Once
+	buffers mem.BufferSlice
+}
+
+// of returns the fragments of bodies, which must be the same at each call.
+func (f *sharedFragments) of(bodies []*view.Body, delta bool) mem.BufferSlice {
+	f.once.Do(func() { f.buffers = fragments(bodies, delta) })
+	return f.buffers
+}
+
+func newMemo() *memo {
+	return &memo{contents: map[weakSituation]*sharedContent{}, changes: map[[2]weakSituation]*sharedChange{}}
+}
+
+func weaken(s situation) weakSituation {
+	return weakSituation{weak.Make(s.snapshot), weak.Make(s.subscription)}
+}
+
+// content spells a situation out.
+func (m *memo) content(s situation) *sharedContent {
+	key := weaken(s)
+	m.mu.Lock()
+	c := m.contents[key]
+	if c == nil {
+		c = &sharedContent{}
+		m.contents[key] = c
+		whenGone(s, func() { m.forgetContent(key) })
+	}
+	m.mu.Unlock()
+	c.once.Do(func() { c.content = resolve(s) })
+	return c
+}
+
+// change returns what leads from one situation to another.
+func (m *memo) change(from, to situation) *sharedChange {
+	key := [2]weakSituation{weaken(from), weaken(to)}
+	m.mu.Lock()
+	c := m.changes[key]
+	if c == nil {
+		c = &sharedChange{}
+		m.changes[key] = c
+		whenGone(from, func() { m.forgetChange(key) })
+		whenGone(to, func() { m.forgetChange(key) })
+	}
+	m.mu.Unlock()
+	c.once.Do(func() {
+		if from == to {
+			c.change = &change{}
+			return
+		}
+		c.change = compare(m.content(from).content, m.content(to).content, to.subscription)
+	})
+	return c
+}
+
+// whenGone calls f when either half of a situation is no longer used. f must not hold the situation.
+func whenGone(s situation, f func()) {
+	run := func(f func()) { f() }
+	if s.snapshot != nil {
+		runtime.AddCleanup(s.snapshot, run, f)
+	}
+	if s.subscription != nil {
+		runtime.AddCleanup(s.subscription, run, f)
+	}
+}
+
+func (m *memo) forgetContent(key weakSituation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.contents, key)
+}
+
+func (m *memo) forgetChange(key [2]weakSituation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.changes, key)
+}
+
+// size returns the numbers of contents and changes that are held.
+func (m *memo) size() (contents, changes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.contents), len(m.changes)
+}

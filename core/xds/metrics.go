@@ -1,0 +1,102 @@
+package xds
+
+import (
+	"errors"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics have the names that istiod gives them, so that dashboards go on working.
+type metrics struct {
+	connected                            *prometheus.GaugeVec   // by the proxy's version
+	pushes, sendErrors, expired, refused *prometheus.CounterVec // by type; refused streams by code
+	totalRejects                         *prometheus.CounterVec // by type
+	typeRejects                          map[string]prometheus.Gauge
+	timeouts, unknown, limited           prometheus.Counter
+	sendTime                             prometheus.Histogram
+	configSize                           *prometheus.HistogramVec // by type
+}
+
+// newMetrics returns the metrics, registered if there is somewhere to.
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	counters := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	m := &metrics{
+		connected:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pilot_xds", Help: "Connected xDS streams by the proxies' version."}, []string{"version"}),
+		pushes:       counters("pilot_xds_pushes", "Responses handed to gRPC, by type.", "type"),
+		sendErrors:   counters("pilot_xds_send_errors", "Responses that could not be sent, by type.", "type"),
+		expired:      counters("pilot_xds_expired_nonce", "Requests that answer a response which isn't the last, by type.", "type"),
+		refused:      counters("coxswain_xds_streams_refused", "Streams refused when they began, by gRPC code.", "code"),
+		totalRejects: counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
+		typeRejects:  map[string]prometheus.Gauge{},
+		timeouts:     counter("pilot_xds_write_timeout", "Streams ended because the client took nothing."),
+		unknown:      counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
+		limited:      counter("coxswain_xds_streams_limited", "Streams refused by the rate limit."),
+		sendTime:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_xds_send_time", Help: "Seconds until gRPC takes a response.", Buckets: []float64{.01, .1, 1, 3, 5, 10, 20, 30}}),
+		configSize:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pilot_xds_config_size_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
+	}
+	all := []prometheus.Collector{
+		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.totalRejects, m.timeouts, m.unknown, m.limited, m.sendTime, m.configSize,
+	}
+	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+		m.typeRejects[t] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pilot_xds_" + t + "_reject", Help: "Refused responses of " + t + "."})
+		all = append(all, m.typeRejects[t])
+	}
+	if r == nil {
+		return m, nil
+	}
+	var err error
+	for _, c := range all {
+		err = errors.Join(err, r.Register(c))
+	}
+	return m, err
+}
+
+func (m *metrics) rejects(typeURL string) {
+	t := short(typeURL)
+	m.totalRejects.WithLabelValues(t).Inc()
+	if g := m.typeRejects[t]; g != nil {
+		g.Inc()
+	}
+}
+
+func (m *metrics) pushed(typeURL string, size int) {
+	t := short(typeURL)
+	m.pushes.WithLabelValues(t).Inc()
+	m.configSize.WithLabelValues(t).Observe(float64(size))
+}
+
+// short returns a type's name in metrics: that of its service, or the URL. Only types that are offered come here, so there are few.
+func short(typeURL string) string {
+	switch typeURL {
+	case ClusterType:
+		return "cds"
+	case typeEndpoints:
+		return "eds"
+	case typeListeners:
+		return "lds"
+	case typeRoutes:
+		return "rds"
+	case typeSecrets:
+		return "sds"
+	case typeExtensions:
+		return "ecds"
+	case "type.googleapis.com/istio.networking.nds.v1.NameTable":
+		return "nds"
+	}
+	return typeURL
+}
+
+// version returns what a proxy says it is, as a metric's label.
+func version(n *core.Node) string {
+	v := n.GetMetadata().GetFields()["ISTIO_VERSION"].GetStringValue()
+	if v == "" {
+		v = "unknown"
+	}
+	return v[:min(len(v), 64)]
+}

@@ -1,0 +1,99 @@
+package xds
+
+import (
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of envoy.service.discovery.v3.DiscoveryResponse and DeltaDiscoveryResponse; those not listed apart are the same.
+const (
+	fieldVersion          protowire.Number = 1 // version_info, system_version_info
+	fieldTypeURL          protowire.Number = 4
+	fieldNonce            protowire.Number = 5
+	fieldControlPlane     protowire.Number = 6 // DiscoveryResponse
+	fieldRemoved          protowire.Number = 6 // DeltaDiscoveryResponse
+	fieldDeltaControl     protowire.Number = 7 // DeltaDiscoveryResponse
+	fieldControlPlaneName protowire.Number = 1 // envoy.config.core.v3.ControlPlane.identifier
+)
+
+// response is a discovery response before it is bytes.
+type response struct {
+	delta     bool
+	typeURL   string
+	version   string
+	nonce     string
+	resources []*view.Body
+	removed   []string // delta only
+	// fragments are the resources' encoded forms, where a list of them exists already and may be shared.
+	fragments  mem.BufferSlice
+	identifier string
+	number     uint64 // of the revision
+}
+
+// buffers returns the message: the resources' fragments, as they are, and the tail.
+func (r *response) buffers() mem.BufferSlice {
+	f := r.fragments
+	if f == nil {
+		f = fragments(r.resources, r.delta)
+	}
+	out := make(mem.BufferSlice, 0, len(f)+1)
+	return append(append(out, f...), mem.SliceBuffer(r.tail()))
+}
+
+// fragments returns the encoded forms of bodies as buffers.
+func fragments(bodies []*view.Body, delta bool) mem.BufferSlice {
+	out := make(mem.BufferSlice, 0, len(bodies))
+	for _, b := range bodies {
+		if delta {
+			out = append(out, mem.SliceBuffer(b.Delta()))
+		} else {
+			out = append(out, mem.SliceBuffer(b.SotW()))
+		}
+	}
+	return out
+}
+
+// size returns the number of bytes of the resources.
+func (r *response) size() int {
+	if r.fragments != nil {
+		return r.fragments.Len()
+	}
+	n := 0
+	for _, b := range r.resources {
+		if r.delta {
+			n += len(b.Delta())
+		} else {
+			n += len(b.SotW())
+		}
+	}
+	return n
+}
+
+// tail encodes what is this stream's own.
+func (r *response) tail() []byte {
+	var b []byte
+	b = appendText(b, fieldVersion, r.version)
+	b = appendText(b, fieldTypeURL, r.typeURL)
+	b = appendText(b, fieldNonce, r.nonce)
+	control := fieldControlPlane
+	if r.delta {
+		control = fieldDeltaControl
+		for _, name := range r.removed {
+			b = protowire.AppendTag(b, fieldRemoved, protowire.BytesType)
+			b = protowire.AppendString(b, name)
+		}
+	}
+	if r.identifier != "" {
+		b = protowire.AppendTag(b, control, protowire.BytesType)
+		b = protowire.AppendBytes(b, appendText(nil, fieldControlPlaneName, r.identifier))
+	}
+	return b
+}
+
+func appendText(b []byte, field protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+}

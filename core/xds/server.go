@@ -1,0 +1,178 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/push"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+)
+
+// Config of a server. Zero values mean the defaults that are named.
+type Config struct {
+	Source Source
+	Log    *slog.Logger
+	// Registerer takes the metrics; nil: they are counted and not shown.
+	Registerer prometheus.Registerer
+	// Identifier is sent as control_plane.identifier.
+	Identifier string
+	// Identify returns the verified identities of a stream's client; nil: no client has any. An error, a gRPC status, refuses the stream.
+	Identify func(context.Context) ([]string, error)
+	// MaxStreams of one connection: 100000. MaxReceive bytes of a request: 4 MiB.
+	MaxStreams uint32
+	MaxReceive int
+	// KeepaliveInterval: 30 s, KeepaliveTimeout: 10 s. Clients may ping twice as often.
+	KeepaliveInterval, KeepaliveTimeout time.Duration
+	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
+	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
+	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.
+	SendTimeout time.Duration
+	// SlowAfter is when a client that takes nothing gives its place in the push queue to others: 100 ms.
+	SlowAfter time.Duration
+	// OrderPatience is how long routes and removals wait for the client to accept what they depend on: 500 ms. Negative: they don't.
+	OrderPatience time.Duration
+	// Push limits what goes on at once: no limit.
+	Push push.Limits
+	// StreamsPerSecond that may begin: no limit. Above it a stream waits up to a second and is refused then.
+	StreamsPerSecond float64
+	// StopTimeout is how long Serve waits for connections to end: 5 s.
+	StopTimeout time.Duration
+}
+
+func (c *Config) complete() error {
+	if c.Source == nil {
+		return errors.New("xds: no source")
+	}
+	if c.StreamsPerSecond < 0 || c.Push.Running < 0 || c.Push.Bytes < 0 {
+		return fmt.Errorf("xds: limits must not be negative (%v streams per second, %+v); 0 means no limit", c.StreamsPerSecond, c.Push)
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	orDefault(&c.MaxStreams, 100000)
+	orDefault(&c.MaxReceive, 4<<20)
+	orDefault(&c.KeepaliveInterval, 30*time.Second)
+	orDefault(&c.KeepaliveTimeout, 10*time.Second)
+	orDefault(&c.MaxConnectionAgeGrace, 10*time.Second)
+	orDefault(&c.SendTimeout, 30*time.Second)
+	orDefault(&c.SlowAfter, 100*time.Millisecond)
+	orDefault(&c.OrderPatience, 500*time.Millisecond)
+	orDefault(&c.StopTimeout, 5*time.Second)
+	return nil
+}
+
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Server serves xDS from a Source.
+type Server struct {
+	config  Config
+	common  *common
+	turns   *push.Turns
+	rate    *rate.Limiter // nil: no limit
+	metrics *metrics
+	seed    uint32
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+}
+
+// New checks the configuration. It opens nothing.
+func New(c Config) (*Server, error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(c.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("xds: %w", err)
+	}
+	s := &Server{
+		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
+		metrics: m, seed: rand.Uint32(), streams: map[*stream]struct{}{},
+	}
+	if c.StreamsPerSecond > 0 {
+		s.rate = rate.NewLimiter(rate.Limit(c.StreamsPerSecond), 1)
+	}
+	return s, nil
+}
+
+// Serve serves xDS, health and reflection on a listener until ctx ends, and closes it. Options carry credentials; several listeners may
+// be served at once.
+func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.ServerOption) error {
+	e := &endpoint{server: s, stop: make(chan struct{})}
+	g := grpc.NewServer(append(s.options(), options...)...)
+	e.register(g)
+	healthServer := health.NewServer()
+	healthpb.RegisterHealthServer(g, healthServer)
+	reflection.Register(g)
+
+	failed := make(chan error, 1)
+	go func() { failed <- g.Serve(l) }()
+	var err error
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		healthServer.Shutdown()
+	}
+	close(e.stop)
+	e.drain(g, s.config.StopTimeout)
+	if err != nil {
+		return fmt.Errorf("xds: %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// options are those of every gRPC server of ours.
+func (s *Server) options() []grpc.ServerOption {
+	c := &s.config
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxConcurrentStreams(c.MaxStreams),
+		grpc.MaxRecvMsgSize(c.MaxReceive),
+		grpc.WaitForHandlers(true),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.KeepaliveInterval / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: c.KeepaliveInterval, Timeout: c.KeepaliveTimeout,
+			MaxConnectionAge: c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
+		}),
+	}
+}
+
+// endpoint is the server on one listener.
+type endpoint struct {
+	server *Server
+	stop   chan struct{}
+	wg     sync.WaitGroup // goroutines that outlive their handler
+}
+
+// drain waits for what runs to end, and ends it after the timeout.
+func (e *endpoint) drain(g *grpc.Server, timeout time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.GracefulStop()
+	}()
+	select {
+	case <-done:
+	case <-time.After(timeout):
+		g.Stop()
+		<-done
+	}
+	e.wg.Wait()
+}

@@ -1,0 +1,55 @@
+package xds
+
+import (
+	"slices"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+)
+
+// everything is the name that stands for all resources of a type.
+const everything = "*"
+
+// sotw takes a state-of-the-world request. Only the nonce tells what it answers; its version is not looked at.
+func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
+	w, known := m.watch(r.TypeUrl)
+	if w == nil {
+		return effects{unknown: !known}
+	}
+	var e effects
+	switch {
+	case r.ResponseNonce == "" && w.nonce != "": // the client begins anew
+		w.forget()
+	case w.nonce == "": // first request, or a reconnect: a nonce of another stream
+	case r.ResponseNonce != w.nonce:
+		e.stale = true
+		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail)) // still says what became of that response
+		return m.conclude(w, &e)
+	default:
+		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail))
+		if w.again && r.ErrorDetail == nil {
+			w.again, w.owed = false, true
+			w.sent = situation{}
+		}
+	}
+	m.want(w, r.ResourceNames, &e)
+	return m.conclude(w, &e)
+}
+
+// want sets what a request names. Whatever it adds is owed an answer; what it leaves out is dropped without one.
+func (m *machine) want(w *watch, names []string, e *effects) {
+	all := slices.Contains(names, everything)
+	if all || w.traits.Unnamed {
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == everything || w.traits.Unnamed })
+	}
+	wildcard := w.traits.Unnamed
+	if w.traits.Wildcard {
+		wildcard = wildcard || all || len(names) == 0 && !w.explicit
+		w.explicit = w.explicit || all || len(names) > 0
+	}
+	if !m.common.subscriptions.same(w.subscription, wildcard, names) {
+		m.resubscribe(w, m.common.subscriptions.get(wildcard, names), e)
+	}
+	if w.subscription != nil && w.sent.subscription != w.subscription {
+		w.owed = true
+	}
+}

@@ -1,0 +1,92 @@
+package xds
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// StreamStatus is one connected stream, as /debug/syncz shows it.
+type StreamStatus struct {
+	Connection uint64       `json:"connection"`
+	Node       string       `json:"node"`
+	Remote     string       `json:"remote"`
+	Protocol   string       `json:"protocol"`
+	Since      time.Time    `json:"since"`
+	Types      []TypeStatus `json:"types"`
+}
+
+// TypeStatus is what a stream has of a type.
+type TypeStatus struct {
+	Type     string `json:"type"`
+	Wildcard bool   `json:"wildcard,omitempty"`
+	Names    int    `json:"names,omitempty"`
+	// Sent and Acked are nonces and versions of the last response and of the last that was accepted.
+	Sent         string `json:"sent,omitempty"`
+	Acked        string `json:"acked,omitempty"`
+	SentVersion  string `json:"sentVersion,omitempty"`
+	AckedVersion string `json:"ackedVersion,omitempty"`
+	// Number is the revision that was accepted last.
+	Number uint64 `json:"revision,omitempty"`
+	// Refused is the client's reason, until it accepts a response that makes up for it.
+	Refused string `json:"refused,omitempty"`
+	// Waiting says that a request waits for its answer.
+	Waiting bool `json:"waiting,omitempty"`
+}
+
+// Status returns the connected streams in order of their connections.
+func (s *Server) Status() []StreamStatus {
+	s.mu.Lock()
+	streams := make([]*stream, 0, len(s.streams))
+	for st := range s.streams {
+		streams = append(streams, st)
+	}
+	s.mu.Unlock()
+	out := make([]StreamStatus, 0, len(streams))
+	for _, st := range streams {
+		answer := make(chan StreamStatus, 1)
+		select {
+		case st.inspect <- func() { answer <- st.status() }:
+			out = append(out, <-answer)
+		case <-st.done:
+		}
+	}
+	slices.SortFunc(out, func(a, b StreamStatus) int { return cmp.Compare(a.Connection, b.Connection) })
+	return out
+}
+
+func (s *Server) join(st *stream) {
+	s.metrics.connected.WithLabelValues(version(st.node)).Inc()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.streams[st] = struct{}{}
+}
+
+func (s *Server) leave(st *stream) {
+	s.metrics.connected.WithLabelValues(version(st.node)).Dec()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, st)
+}
+
+func (st *stream) status() StreamStatus {
+	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Remote: st.remote, Protocol: "sotw", Since: st.since}
+	if st.delta {
+		out.Protocol = "delta"
+	}
+	for _, w := range st.machine.watches {
+		out.Types = append(out.Types, w.status())
+	}
+	return out
+}
+
+func (w *watch) status() TypeStatus {
+	t := TypeStatus{
+		Type: w.url, Sent: w.nonce, SentVersion: w.version, Acked: w.acked.nonce, AckedVersion: w.acked.version, Number: w.acked.number,
+		Refused: w.refused, Waiting: w.owed,
+	}
+	if s := w.subscription; s != nil {
+		t.Wildcard, t.Names = s.wildcard, len(s.names)
+	}
+	return t
+}

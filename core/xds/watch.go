@@ -1,0 +1,104 @@
+package xds
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// watch is one stream's subscription to a type: what it wants, what it was sent and what it said to that. What it was sent is never a
+// map of its own, but a pointer to a snapshot and one to a subscription.
+type watch struct {
+	url    string
+	traits *pb.Traits
+
+	subscription *subscription
+	// explicit is set once the client gave names or `*`: from then on an empty list no longer means everything.
+	explicit bool
+	// owed is set while a request waits for its answer.
+	owed bool
+	// again (SotW) is set while the next request is to be answered whole, even if nothing changed.
+	again bool
+	// resend are names to be sent once more, though the client has them.
+	resend []string
+	// initial (delta) are the versions that a reconnecting client has, until the first answer.
+	initial map[string]string
+
+	sent situation
+	// gone are resources that the client still has and that are to be taken from it when all else has been sent.
+	gone           []*view.Body
+	nonce, version string // of the last response
+	// flights are responses without an answer yet, oldest first.
+	flights []flight
+	acked   flight
+	// doubtful are situations that the client may be in besides sent, since it refused a response, of which it may have taken parts.
+	doubtful []situation
+	refused  string
+}
+
+// flight is a response under way.
+type flight struct {
+	nonce, version string
+	number         uint64
+	to             situation
+	settles        bool // it covers what was doubtful before
+}
+
+const (
+	maxFlights  = 16
+	maxDoubtful = 4
+)
+
+// answered says whether the client has been sent anything since it subscribed.
+func (w *watch) answered() bool { return w.sent.snapshot != nil }
+
+// forget makes the watch as if nothing had been sent.
+func (w *watch) forget() {
+	w.sent, w.gone, w.nonce, w.version, w.flights, w.acked, w.doubtful, w.refused = situation{}, nil, "", "", nil, flight{}, nil, ""
+	w.resend, w.initial, w.again, w.owed = nil, nil, false, false
+}
+
+// take records a response. It returns the outcome to report, or nil for an answer that says nothing new.
+func (w *watch) take(nonce string, refused *string) *Outcome {
+	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
+	if i < 0 {
+		return nil
+	}
+	f := w.flights[i]
+	if refused != nil {
+		w.doubt(w.acked.to)
+		for _, g := range w.flights[:i+1] {
+			w.doubt(g.to)
+		}
+		w.flights = slices.Clone(w.flights[i+1:])
+		w.refused = *refused
+		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Refused: *refused}
+	}
+	w.flights = slices.Clone(w.flights[i+1:])
+	w.acked = f
+	if f.settles {
+		w.doubtful, w.refused = nil, ""
+	}
+	return &Outcome{Type: w.url, Version: f.version, Number: f.number}
+}
+
+// doubt adds a situation that the client may be in.
+func (w *watch) doubt(s situation) {
+	switch {
+	case slices.Contains(w.doubtful, s):
+	case len(w.doubtful) < maxDoubtful:
+		w.doubtful = append(w.doubtful, s)
+	case w.doubtful[0] != situation{}:
+		w.doubtful[0] = situation{} // it may have nothing: then everything is sent
+	}
+}
+
+// depart records a response that is handed over.
+func (w *watch) depart(f flight) {
+	if len(w.flights) == maxFlights {
+		w.flights = slices.Clone(w.flights[1:])
+	}
+	w.flights = append(w.flights, f)
+	w.nonce, w.version, w.sent = f.nonce, f.version, f.to
+}
