@@ -29,8 +29,8 @@ build: ## Build bin/coxswain
 
 .PHONY: run
 run: build envoy ## Run the demo mesh: the control plane, two backends, two Envoys
-	@go build -o $(CACHE)/bin/demo ./examples/demo
-	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY)
+	@go build -o $(CACHE)/bin/ ./examples/demo ./examples/demo/backend
+	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
 # Lines of packages without tests are left out.
 .PHONY: test
