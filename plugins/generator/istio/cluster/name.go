@@ -1,0 +1,51 @@
+package cluster
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Names that every proxy knows.
+const (
+	BlackHole          = "BlackHoleCluster"
+	Passthrough        = "PassthroughCluster"
+	InboundPassthrough = "InboundPassthroughCluster"
+)
+
+// Name is the name of an outbound cluster.
+type Name struct {
+	Port   uint32
+	Subset string
+	Host   string
+}
+
+// String writes it as Istio does: outbound|PORT|SUBSET|HOST.
+func (n Name) String() string {
+	return "outbound|" + strconv.FormatUint(uint64(n.Port), 10) + "|" + n.Subset + "|" + n.Host
+}
+
+// SNI is the server name that proxies of the mesh use for it: outbound_.PORT_.SUBSET_.HOST.
+func (n Name) SNI() string {
+	return "outbound_." + strconv.FormatUint(uint64(n.Port), 10) + "_." + n.Subset + "_." + n.Host
+}
+
+// ParseName reads an outbound cluster's name; false where it is none.
+func ParseName(s string) (Name, bool) {
+	parts := strings.Split(s, "|")
+	if len(parts) != 4 || parts[0] != "outbound" {
+		return Name{}, false
+	}
+	port, err := strconv.ParseUint(parts[1], 10, 16)
+	if err != nil {
+		return Name{}, false
+	}
+	return Name{Port: uint32(port), Subset: parts[2], Host: parts[3]}, true
+}
+
+// InboundName is the name of the cluster behind a workload's port: inbound|PORT||.
+func InboundName(port uint32) string {
+	return "inbound|" + strconv.FormatUint(uint64(port), 10) + "||"
+}
+
+// stat is an alternative name for statistics: the delimiter keeps Istio's tag rules from reading on.
+func stat(name string) string { return name + ";" }

@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+)
+
+// InboundSource is the address from which a sidecar dials its own workload, so that interception leaves it alone.
+const InboundSource = "127.0.0.6"
+
+const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// BuildBlackHole makes the cluster whose requests all fail.
+func BuildBlackHole(connectTimeout *durationpb.Duration) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name:                 BlackHole,
+		AltStatName:          stat(BlackHole),
+		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
+		ConnectTimeout:       connectTimeout,
+	}
+}
+
+// BuildPassthrough makes the cluster that dials where the client wanted to go.
+func BuildPassthrough(connectTimeout *durationpb.Duration, filters Filters) *clusterv3.Cluster {
+	c := originalDestination(Passthrough, connectTimeout)
+	c.Filters = filters.upstream()
+	return c
+}
+
+// BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names.
+func BuildInboundPassthrough(connectTimeout *durationpb.Duration) *clusterv3.Cluster {
+	c := originalDestination(InboundPassthrough, connectTimeout)
+	c.UpstreamBindConfig = bindTo(InboundSource)
+	return c
+}
+
+func originalDestination(name string, connectTimeout *durationpb.Duration) *clusterv3.Cluster {
+	options := &http.HttpProtocolOptions{
+		CommonHttpProtocolOptions: &core.HttpProtocolOptions{IdleTimeout: durationpb.New(passthroughIdle)},
+		UpstreamProtocolOptions:   downstreamProtocol(),
+	}
+	return &clusterv3.Cluster{
+		Name:                          name,
+		AltStatName:                   stat(Passthrough),
+		ClusterDiscoveryType:          &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
+		ConnectTimeout:                connectTimeout,
+		LbPolicy:                      clusterv3.Cluster_CLUSTER_PROVIDED,
+		CircuitBreakers:               unlimited(),
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{httpOptionsKey: encode.Any(options)},
+	}
+}
+
+func bindTo(address string) *core.BindConfig {
+	return &core.BindConfig{SourceAddress: &core.SocketAddress{
+		Address:       address,
+		PortSpecifier: &core.SocketAddress_PortValue{},
+	}}
+}
+
+// unlimited are circuit breakers that never break; Envoy's own default is 1024.
+func unlimited() *clusterv3.CircuitBreakers {
+	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections:     wrapperspb.UInt32(math.MaxUint32),
+		MaxPendingRequests: wrapperspb.UInt32(math.MaxUint32),
+		MaxRequests:        wrapperspb.UInt32(math.MaxUint32),
+		MaxRetries:         wrapperspb.UInt32(math.MaxUint32),
+	}}}
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Tables of Istio's resources.
+const (
+	VirtualServices  = "networking.istio.io/VirtualService"
+	DestinationRules = "networking.istio.io/DestinationRule"
+	Gateways         = "networking.istio.io/Gateway"
+	Sidecars         = "networking.istio.io/Sidecar"
+)
+
+// Meta is what every resource has besides its spec.
+type Meta struct {
+	Key, Namespace, Name string
+	Created              int64
+}
+
+func parseMeta(row *pb.Row) Meta {
+	namespace, name, _ := strings.Cut(row.Key, "/")
+	return Meta{Key: row.Key, Namespace: namespace, Name: name, Created: row.Created}
+}
+
+// Before orders resources as Istio does where age decides: the oldest first, then by name and namespace.
+func (m Meta) Before(o Meta) int {
+	if m.Created != o.Created {
+		if m.Created < o.Created {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(m.Name+"."+m.Namespace, o.Name+"."+o.Namespace)
+}
+
+// Path is the resource's path in Istio's API; kind is in lower case with dashes.
+func (m Meta) Path(kind string) string {
+	return "/apis/networking.istio.io/v1/namespaces/" + m.Namespace + "/" + kind + "/" + m.Name
+}
+
+// DestinationRule is a rule for clients of a host.
+type DestinationRule struct {
+	Meta
+	// Host is the full name.
+	Host string
+	Spec *networking.DestinationRule
+}
+
+// ParseDestinationRule reads a row; domain is the mesh's DNS domain.
+func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) {
+	r := &DestinationRule{Meta: parseMeta(row), Spec: &networking.DestinationRule{}}
+	if err := unmarshal(row, r.Spec); err != nil {
+		return nil, err
+	}
+	r.Host = Resolve(r.Spec.Host, r.Namespace, domain)
+	return r, nil
+}
+
+// VisibleIn reports whether the rule counts for clients of a namespace.
+func (r *DestinationRule) VisibleIn(namespace string, defaults []string) bool {
+	return visible(r.Spec.ExportTo, defaults, r.Namespace, namespace)
+}
+
+// Gateway says what gateways listen to.
+type Gateway struct {
+	Meta
+	Spec *networking.Gateway
+}
+
+// ParseGateway reads a row.
+func ParseGateway(row *pb.Row) (*Gateway, error) {
+	g := &Gateway{Meta: parseMeta(row), Spec: &networking.Gateway{}}
+	return g, unmarshal(row, g.Spec)
+}
+
+// Sidecar says what a workload reaches and serves.
+type Sidecar struct {
+	Meta
+	Spec *networking.Sidecar
+}
+
+// ParseSidecar reads a row.
+func ParseSidecar(row *pb.Row) (*Sidecar, error) {
+	s := &Sidecar{Meta: parseMeta(row), Spec: &networking.Sidecar{}}
+	return s, unmarshal(row, s.Spec)
+}
+
+func unmarshal(row *pb.Row, m proto.Message) error {
+	if err := proto.Unmarshal(row.Payload, m); err != nil {
+		return fmt.Errorf("%s %s: %w", m.ProtoReflect().Descriptor().Name(), row.Key, err)
+	}
+	return nil
+}
+
+// Selects reports whether labels hold all of a selector's.
+func Selects(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+// Package config reads rows into what the generator works with: services, and Istio's resources with their host names
+// resolved. Everything in it is read only once made.
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Wildcard addresses, for services without one of their own.
+const unspecified = "0.0.0.0"
+
+// Service is a row of the table `services`.
+type Service struct {
+	pb.Service
+	// Key is the row's: NAMESPACE/HOST.
+	Key     string
+	Created int64
+}
+
+// ParseService reads a row.
+func ParseService(row *pb.Row) (*Service, error) {
+	s := &Service{Key: row.Key, Created: row.Created}
+	if err := s.Unmarshal(row.Payload); err != nil {
+		return nil, fmt.Errorf("service %s: %w", row.Key, err)
+	}
+	return s, nil
+}
+
+// Port returns a service's port by number, nil where it has none.
+func (s *Service) Port(number uint32) *pb.Port {
+	for _, p := range s.Ports {
+		if p.Number == number {
+			return p
+		}
+	}
+	return nil
+}
+
+// Address is what a client dials, 0.0.0.0 where any.
+func (s *Service) Address() string {
+	for _, list := range [][]string{s.Addresses, s.AutoAddresses} {
+		for _, a := range list {
+			if a != "" {
+				return a
+			}
+		}
+	}
+	return unspecified
+}
+
+// VisibleIn reports whether clients of a namespace see the service; defaults are the mesh's exportTo.
+func (s *Service) VisibleIn(namespace string, defaults []string) bool {
+	return visible(s.ExportTo, defaults, s.Namespace, namespace)
+}
+
+// visible is the rule of exportTo: `*` everybody, `.` the own namespace, `~` nobody, otherwise names.
+func visible(exportTo, defaults []string, own, client string) bool {
+	if len(exportTo) == 0 {
+		exportTo = defaults
+	}
+	if len(exportTo) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(exportTo, func(e string) bool {
+		return e == "*" || e == client || e == "." && own == client
+	})
+}
+
+// Older orders services as Istio does where two compete: by age, then by host and namespace.
+func Older(a, b *Service) int {
+	if a.Created != b.Created {
+		if a.Created < b.Created {
+			return -1
+		}
+		return 1
+	}
+	if c := strings.Compare(a.Host, b.Host); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Namespace, b.Namespace)
+}

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// MeshGateway is the name that stands for all sidecars.
+const MeshGateway = "mesh"
+
+// VirtualService routes requests for hosts. Hosts, gateways and destinations in Spec are full names.
+type VirtualService struct {
+	Meta
+	Spec *networking.VirtualService
+}
+
+// ParseVirtualService reads a row and resolves the names in it; domain is the mesh's DNS domain.
+func ParseVirtualService(row *pb.Row, domain string) (*VirtualService, error) {
+	v := &VirtualService{Meta: parseMeta(row), Spec: &networking.VirtualService{}}
+	if err := unmarshal(row, v.Spec); err != nil {
+		return nil, err
+	}
+	resolver{v.Namespace, domain}.virtualService(v.Spec)
+	return v, nil
+}
+
+// Serves reports whether the resource counts at a gateway (NAMESPACE/NAME or MeshGateway).
+func (v *VirtualService) Serves(gateway string) bool {
+	for _, g := range v.Spec.Gateways {
+		if g == gateway {
+			return true
+		}
+	}
+	return false
+}
+
+// VisibleIn reports whether the resource counts for proxies of a namespace.
+func (v *VirtualService) VisibleIn(namespace string, defaults []string) bool {
+	return visible(v.Spec.ExportTo, defaults, v.Namespace, namespace)
+}
+
+type resolver struct{ namespace, domain string }
+
+func (r resolver) virtualService(s *networking.VirtualService) {
+	for i, h := range s.Hosts {
+		s.Hosts[i] = Resolve(h, r.namespace, r.domain)
+	}
+	if len(s.Gateways) == 0 {
+		s.Gateways = []string{MeshGateway}
+	}
+	r.gateways(s.Gateways)
+	for _, h := range s.Http {
+		r.httpRoute(h)
+	}
+	for _, t := range s.Tcp {
+		for _, m := range t.Match {
+			r.gateways(m.Gateways)
+		}
+		r.destinations(t.Route)
+	}
+	for _, t := range s.Tls {
+		for _, m := range t.Match {
+			r.gateways(m.Gateways)
+		}
+		r.destinations(t.Route)
+	}
+}
+
+func (r resolver) httpRoute(h *networking.HTTPRoute) {
+	for _, m := range h.Match {
+		r.gateways(m.Gateways)
+	}
+	for _, d := range h.Route {
+		r.destination(d.Destination)
+	}
+	r.destination(h.Mirror)
+	for _, m := range h.Mirrors {
+		r.destination(m.Destination)
+	}
+}
+
+func (r resolver) destinations(list []*networking.RouteDestination) {
+	for _, d := range list {
+		r.destination(d.Destination)
+	}
+}
+
+func (r resolver) destination(d *networking.Destination) {
+	if d != nil {
+		d.Host = Resolve(d.Host, r.namespace, r.domain)
+	}
+}
+
+// gateways makes names NAMESPACE/NAME; the old form NAME.NAMESPACE[.svc…] is understood too.
+func (r resolver) gateways(names []string) {
+	for i, g := range names {
+		switch {
+		case g == MeshGateway || strings.Contains(g, "/"):
+		case strings.Contains(g, "."):
+			parts := strings.SplitN(g, ".", 3)
+			names[i] = parts[1] + "/" + parts[0]
+		default:
+			names[i] = r.namespace + "/" + g
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package encode
+
+// Type URLs of the resources that this generator makes.
+const (
+	ClusterType  = typePrefix + "envoy.config.cluster.v3.Cluster"
+	EndpointType = typePrefix + "envoy.config.endpoint.v3.ClusterLoadAssignment"
+	ListenerType = typePrefix + "envoy.config.listener.v3.Listener"
+	RouteType    = typePrefix + "envoy.config.route.v3.RouteConfiguration"
+)

@@ -1,0 +1,106 @@
+package endpoint
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Build makes the assignment of the spec's cluster from all endpoints of its service. It is a pure function, so that endpoints
+// alone can change without a wave of the graph.
+func Build(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignment {
+	return build(spec, endpoints, isAddress)
+}
+
+// BuildNames is Build for clusters whose proxies look endpoints up in DNS.
+func BuildNames(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignment {
+	return build(spec, endpoints, func(a string) bool { return a != "" })
+}
+
+func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *endpointv3.ClusterLoadAssignment {
+	subset := ParseSelector(spec.Subset)
+	places := map[string][]*Endpoint{}
+	for _, e := range slices.SortedFunc(slices.Values(endpoints), order) {
+		if usable(e.Address) && spec.selects(e, subset) && (spec.Unready || serves(e)) {
+			places[e.Locality] = append(places[e.Locality], e)
+		}
+	}
+	out := &endpointv3.ClusterLoadAssignment{ClusterName: spec.Cluster}
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		out.Endpoints = append(out.Endpoints, locality(spec, place, places[place]))
+	}
+	return out
+}
+
+func isAddress(a string) bool {
+	if strings.HasPrefix(a, "unix:") || strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@") {
+		return true
+	}
+	_, err := netip.ParseAddr(a)
+	return err == nil
+}
+
+// serves reports whether an endpoint is to be sent to. One that drains is not sent new work, and Envoy is told so.
+func serves(e *Endpoint) bool {
+	return e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthDraining
+}
+
+func locality(spec Spec, place string, endpoints []*Endpoint) *endpointv3.LocalityLbEndpoints {
+	out := &endpointv3.LocalityLbEndpoints{Locality: Locality(place)}
+	var sum uint32
+	for _, e := range endpoints {
+		w := max(e.Weight, 1)
+		sum += w
+		out.LbEndpoints = append(out.LbEndpoints, lbEndpoint(spec, e, w))
+	}
+	out.LoadBalancingWeight = wrapperspb.UInt32(sum)
+	return out
+}
+
+// Locality reads region/zone/subzone.
+func Locality(place string) *core.Locality {
+	parts := append(strings.SplitN(place, "/", 3), "", "")
+	return &core.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+}
+
+func lbEndpoint(spec Spec, e *Endpoint, weight uint32) *endpointv3.LbEndpoint {
+	out := &endpointv3.LbEndpoint{
+		HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address(e)}},
+		LoadBalancingWeight: wrapperspb.UInt32(weight),
+		Metadata:            metadata(spec, e),
+	}
+	if e.Health == pb.EndpointHealthDraining {
+		out.HealthStatus = core.HealthStatus_DRAINING
+	}
+	return out
+}
+
+func address(e *Endpoint) *core.Address {
+	if path, ok := strings.CutPrefix(e.Address, "unix:"); ok || strings.HasPrefix(e.Address, "/") || strings.HasPrefix(e.Address, "@") {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}
+	}
+	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
+		Address:       e.Address,
+		PortSpecifier: &core.SocketAddress_PortValue{PortValue: e.Port},
+	}}}
+}
+
+// metadata says how to speak to an endpoint (it selects the cluster's transport socket), and who it is.
+func metadata(spec Spec, e *Endpoint) *core.Metadata {
+	service, revision := e.canonical()
+	workload := strings.Join([]string{e.Workload, e.namespace(), service, revision, e.Cluster}, ";")
+	out := map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"workload": workload})}
+	if e.TlsMode == "istio" && !spec.Plaintext {
+		out["envoy.transport_socket_match"] = encode.Struct(map[string]any{"tlsMode": "istio"})
+	}
+	return &core.Metadata{FilterMetadata: out}
+}

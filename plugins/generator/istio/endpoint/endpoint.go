@@ -1,0 +1,66 @@
+package endpoint
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Endpoint is a row of the table `endpoints`.
+type Endpoint struct {
+	pb.Endpoint
+	Key string
+}
+
+// Parse reads a row.
+func Parse(row *pb.Row) (*Endpoint, error) {
+	e := &Endpoint{Key: row.Key}
+	if err := e.Unmarshal(row.Payload); err != nil {
+		return nil, fmt.Errorf("endpoint %s: %w", row.Key, err)
+	}
+	return e, nil
+}
+
+// ServiceKey is the key of the service that the endpoint belongs to.
+func (e *Endpoint) ServiceKey() string { return e.Namespace + "/" + e.Host }
+
+// Identity is the SPIFFE name of the workload; empty where it has no service account.
+func (e *Endpoint) Identity(trustDomain string) string {
+	switch {
+	case e.ServiceAccount == "":
+		return ""
+	case strings.HasPrefix(e.ServiceAccount, "spiffe://"):
+		return e.ServiceAccount
+	}
+	return "spiffe://" + trustDomain + "/ns/" + e.namespace() + "/sa/" + e.ServiceAccount
+}
+
+// namespace is the workload's.
+func (e *Endpoint) namespace() string {
+	if e.WorkloadNamespace != "" {
+		return e.WorkloadNamespace
+	}
+	return e.Namespace
+}
+
+// canonical names the workload's service and its revision, for telemetry.
+func (e *Endpoint) canonical() (service, revision string) {
+	return first(e.Labels, "service.istio.io/canonical-name", "app.kubernetes.io/name", "app"),
+		first(e.Labels, "service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
+}
+
+func first(labels map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if v, ok := labels[k]; ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// order is the order of a service's endpoints as they were declared.
+func order(a, b *Endpoint) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
+}

@@ -1,0 +1,67 @@
+// Package endpoint makes load assignments: which addresses a cluster sends to, by locality, with which weights.
+package endpoint
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+)
+
+// Spec is all that a load assignment depends on besides the endpoints themselves. It is comparable: equal specs
+// and equal endpoints give equal assignments.
+type Spec struct {
+	Cluster string
+	// Service is the key of the service's row; empty where there is no such service, so that there are no endpoints.
+	Service string
+	// Port is the service's port number and PortName its name: an endpoint belongs to both.
+	Port     uint32
+	PortName string
+	// Subset is the subset's selector, as Selector writes it.
+	Subset string
+	// Plaintext: endpoints are not marked as speaking the mesh's mutual TLS, whatever they say.
+	Plaintext bool
+	// Unready: endpoints that are not ready count too.
+	Unready bool
+}
+
+// Selector writes labels as text that is the same for equal labels.
+func Selector(labels map[string]string) string {
+	var b strings.Builder
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		b.WriteString(strconv.Quote(k) + "=" + strconv.Quote(labels[k]) + ",")
+	}
+	return b.String()
+}
+
+// ParseSelector reads what Selector wrote; nil where it can't.
+func ParseSelector(s string) map[string]string {
+	out := map[string]string{}
+	for s != "" {
+		k, rest, ok := unquote(s)
+		if !ok || !strings.HasPrefix(rest, "=") {
+			return nil
+		}
+		v, rest, ok := unquote(rest[1:])
+		if !ok || !strings.HasPrefix(rest, ",") {
+			return nil
+		}
+		out[k], s = v, rest[1:]
+	}
+	return out
+}
+
+func unquote(s string) (value, rest string, ok bool) {
+	q, err := strconv.QuotedPrefix(s)
+	if err != nil {
+		return "", "", false
+	}
+	v, err := strconv.Unquote(q)
+	return v, s[len(q):], err == nil
+}
+
+func (s *Spec) selects(e *Endpoint, subset map[string]string) bool {
+	return e.PortName == s.PortName && e.ServicePort == s.Port && config.Selects(subset, e.Labels)
+}

@@ -1,0 +1,60 @@
+package listener
+
+import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	uuid "github.com/envoyproxy/go-control-plane/envoy/extensions/request_id/uuid/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+)
+
+// connectionManager is what all HTTP chains have in common.
+func connectionManager(p Proxy, statPrefix string, filters []*hcm.HttpFilter) *hcm.HttpConnectionManager {
+	return &hcm.HttpConnectionManager{
+		StatPrefix:                   statPrefix + ";",
+		HttpFilters:                  filters,
+		NormalizePath:                wrapperspb.Bool(true),
+		PathWithEscapedSlashesAction: hcm.HttpConnectionManager_KEEP_UNCHANGED,
+		Proxy_100Continue:            true,
+		UseRemoteAddress:             wrapperspb.Bool(false),
+		StreamIdleTimeout:            durationpb.New(0),
+		UpgradeConfigs:               []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		RequestIdExtension: &hcm.RequestIDExtension{
+			TypedConfig: encode.Any(&uuid.UuidRequestIdConfig{UseRequestIdForTraceSampling: wrapperspb.Bool(true)}),
+		},
+		Tracing: tracing(p.Tracing),
+	}
+}
+
+// throughRDS reads routes from a route configuration on the stream.
+func throughRDS(name string) *hcm.HttpConnectionManager_Rds {
+	return &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
+		RouteConfigName: name,
+		ConfigSource: &core.ConfigSource{
+			ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},
+			InitialFetchTimeout:   durationpb.New(0),
+			ResourceApiVersion:    core.ApiVersion_V3,
+		},
+	}}
+}
+
+func inline(c *routev3.RouteConfiguration) *hcm.HttpConnectionManager_RouteConfig {
+	return &hcm.HttpConnectionManager_RouteConfig{RouteConfig: c}
+}
+
+// receiving adds what a server tells the application about who called.
+func receiving(m *hcm.HttpConnectionManager, mode hcm.HttpConnectionManager_ForwardClientCertDetails, certificate bool) {
+	m.ServerName = "istio-envoy"
+	m.ForwardClientCertDetails = mode
+	m.SetCurrentClientCertDetails = &hcm.HttpConnectionManager_SetCurrentClientCertDetails{
+		Subject: wrapperspb.Bool(true), Uri: true, Dns: true, Cert: certificate,
+	}
+}
+
+func managerFilter(m *hcm.HttpConnectionManager) *listenerv3.Filter {
+	return networkFilter("envoy.filters.network.http_connection_manager", m)
+}

@@ -1,0 +1,145 @@
+package listener
+
+import (
+	"slices"
+	"strconv"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+)
+
+// Port is a port of the workload behind a sidecar.
+type Port struct {
+	// Target is where the workload listens, Number the service's port, Host the service's name.
+	Target, Number uint32
+	Host           string
+	Protocol       config.Protocol
+}
+
+// Inbound is the listener for what a workload receives.
+type Inbound struct {
+	// Ports of the workload, one for each target, by target.
+	Ports []Port
+	// TrustDomains whose workloads may come with mutual TLS.
+	TrustDomains []string
+	Proxy        Proxy
+}
+
+// BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for ports that no service names, and
+// one that breaks loops of the proxy to itself.
+func BuildInbound(in Inbound) *listenerv3.Listener {
+	chains := []*listenerv3.FilterChain{blackHole(in.Proxy)}
+	chains = append(chains, in.passthrough()...)
+	for _, p := range in.Ports {
+		chains = append(chains, in.port(p)...)
+	}
+	return &listenerv3.Listener{
+		Name:                                 VirtualInbound,
+		Address:                              socketAddress(anyAddress, inboundPort),
+		TrafficDirection:                     core.TrafficDirection_INBOUND,
+		FilterChains:                         chains,
+		ListenerFilters:                      in.inspectors(),
+		ListenerFiltersTimeout:               durationpb.New(0),
+		ContinueOnListenerFiltersTimeout:     true,
+		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+	}
+}
+
+// inspectors look into connections only where the answer decides something: not where HTTP or TCP was declared.
+func (in *Inbound) inspectors() []*listenerv3.ListenerFilter {
+	declared := []uint32{inboundPort}
+	for _, p := range in.Ports {
+		if p.Protocol != config.Sniffed {
+			declared = append(declared, p.Target)
+		}
+	}
+	return []*listenerv3.ListenerFilter{originalDestination(), tlsInspector(inboundPort), httpInspector(declared...)}
+}
+
+func blackHole(p Proxy) *listenerv3.FilterChain {
+	return &listenerv3.FilterChain{
+		Name:             "virtualInbound-blackhole",
+		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(inboundPort)},
+		Filters:          append(networkMetadata(p), tcpProxy(cluster.BlackHole)),
+	}
+}
+
+// passthrough takes connections to ports that no service names.
+func (in *Inbound) passthrough() []*listenerv3.FilterChain {
+	c := chains{
+		Inbound:  in,
+		cluster:  cluster.InboundPassthrough,
+		stat:     cluster.InboundPassthrough,
+		httpName: "virtualInbound-catchall-http",
+		tcpName:  VirtualInbound,
+	}
+	return c.build(config.Sniffed)
+}
+
+func (in *Inbound) port(p Port) []*listenerv3.FilterChain {
+	name := anyAddress + "_" + strconv.FormatUint(uint64(p.Target), 10)
+	c := chains{
+		Inbound:  in,
+		port:     p,
+		cluster:  cluster.InboundName(p.Target),
+		stat:     "inbound_" + name,
+		httpName: name,
+		tcpName:  name,
+	}
+	return c.build(p.Protocol)
+}
+
+// chains makes the filter chains of one port: for clients of the mesh with mutual TLS, and for others without.
+type chains struct {
+	*Inbound
+	port                             Port
+	cluster, stat, httpName, tcpName string
+}
+
+func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
+	var out []*listenerv3.FilterChain
+	switch {
+	case protocol.IsHTTP():
+		out = append(out, c.secure(true, meshAny()), c.plain(true, rawBuffer))
+	case protocol.IsTCP():
+		out = append(out, c.secure(false, meshAny()), c.plain(false, rawBuffer), c.plain(false, tlsBytes))
+	default:
+		sniffed := c.plain(true, rawBuffer)
+		sniffed.FilterChainMatch = plainHTTP(c.port.Target)
+		out = append(out, c.secure(true, meshHTTP()), sniffed,
+			c.secure(false, meshTCP()), c.plain(false, rawBuffer), c.plain(false, tlsBytes))
+	}
+	return slices.DeleteFunc(out, func(f *listenerv3.FilterChain) bool { return f == nil })
+}
+
+// secure is the chain for mutual TLS; nil where nobody serves the proxy certificates.
+func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
+	if c.Proxy.NoAgent {
+		return nil
+	}
+	out := c.chain(http)
+	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes, ApplicationProtocols: alpn}
+	atPort(out.FilterChainMatch, c.port.Target)
+	out.TransportSocket = mutualTLS(http, c.TrustDomains)
+	return out
+}
+
+func (c *chains) plain(http bool, transport string) *listenerv3.FilterChain {
+	out := c.chain(http)
+	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: transport}
+	atPort(out.FilterChainMatch, c.port.Target)
+	return out
+}
+
+func (c *chains) chain(http bool) *listenerv3.FilterChain {
+	filters := networkMetadata(c.Proxy)
+	if http {
+		return &listenerv3.FilterChain{Name: c.httpName, Filters: append(filters, c.manager())}
+	}
+	return &listenerv3.FilterChain{Name: c.tcpName, Filters: append(filters, connectionFilters(c.cluster, c.port.Protocol)...)}
+}

@@ -1,0 +1,116 @@
+// Package node reads who a proxy is from its xDS node: Istio's four-part id and its metadata.
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Type of a proxy, the first part of its id.
+type Type string
+
+// Types that get resources from this generator.
+const (
+	Sidecar Type = "sidecar"
+	Router  Type = "router"
+)
+
+// Node is a proxy as it describes itself.
+type Node struct {
+	ID        string
+	Type      Type
+	Name      string
+	Namespace string
+	// Domain is the DNS domain of its namespace, such as default.svc.cluster.local.
+	Domain string
+	// Addresses of the proxy, the primary first.
+	Addresses []string
+	Labels    map[string]string
+	Locality  string
+	Metadata  Metadata
+	// extensions that the proxy has; nil where it didn't say.
+	extensions []string
+}
+
+// ErrBadNode says that a node can't be served.
+var ErrBadNode = errors.New("bad xDS node")
+
+// Parse reads an encoded envoy.config.core.v3.Node. extensions are the names that Envoy lists, nil where it lists none.
+func Parse(encoded []byte, extensions []string) (*Node, error) {
+	var n core.Node
+	if err := proto.Unmarshal(encoded, &n); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadNode, err)
+	}
+	return From(&n, extensions)
+}
+
+// From reads a node.
+func From(n *core.Node, extensions []string) (*Node, error) {
+	if n.GetId() == "" {
+		return nil, fmt.Errorf("%w: missing node id: want TYPE~IP~NAME.NAMESPACE~DOMAIN", ErrBadNode)
+	}
+	parts := strings.Split(n.Id, "~")
+	if len(parts) != 4 {
+		return nil, fmt.Errorf("%w: missing parts in the service node %q: want TYPE~IP~NAME.NAMESPACE~DOMAIN, such as sidecar~10.0.0.1~web-1.default~default.svc.cluster.local",
+			ErrBadNode, n.Id)
+	}
+	out := &Node{ID: n.Id, Type: Type(parts[0]), Domain: parts[3], Metadata: parseMetadata(n.Metadata), extensions: extensions}
+	if out.Type != Sidecar && out.Type != Router {
+		return nil, fmt.Errorf("%w: unknown type %q in the service node %q: want sidecar or router", ErrBadNode, parts[0], n.Id)
+	}
+	out.Name, out.Namespace, _ = strings.Cut(parts[2], ".")
+	if ns := out.Metadata.Namespace; ns != "" {
+		out.Namespace = ns
+	}
+	out.Labels = out.Metadata.Labels
+	out.Locality = locality(n.Locality)
+	var err error
+	out.Addresses, err = addresses(parts[1], out.Metadata.InstanceIPs)
+	if err != nil {
+		return nil, fmt.Errorf("%w: service node %q: %w", ErrBadNode, n.Id, err)
+	}
+	return out, nil
+}
+
+// addresses are those of metadata INSTANCE_IPS, and otherwise the id's.
+func addresses(id string, instance []string) ([]string, error) {
+	var out []string
+	for _, ip := range instance {
+		if a, err := netip.ParseAddr(strings.TrimSpace(ip)); err == nil {
+			out = append(out, a.String())
+		}
+	}
+	if a, err := netip.ParseAddr(id); err == nil && !slices.Contains(out, a.String()) {
+		out = append([]string{a.String()}, out...)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no valid IP address, neither in the id's second part nor in metadata INSTANCE_IPS")
+	}
+	return out, nil
+}
+
+func locality(l *core.Locality) string {
+	out := l.GetRegion()
+	if l.GetZone() != "" || l.GetSubZone() != "" {
+		out += "/" + l.GetZone()
+	}
+	if l.GetSubZone() != "" {
+		out += "/" + l.GetSubZone()
+	}
+	return out
+}
+
+// Supports reports whether the proxy can be sent an extension: by default yes; no where it lists what it has and lacks all of
+// the names.
+func (n *Node) Supports(names ...string) bool {
+	if n.extensions == nil {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(n.extensions, name) })
+}

@@ -1,0 +1,87 @@
+package route
+
+import (
+	"strconv"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+)
+
+// maxDirectResponse is the largest body of a direct response, in bytes.
+const maxDirectResponse = 1 << 20
+
+// HostName names a virtual host: HOST:PORT.
+func HostName(host string, port uint32) string {
+	return host + ":" + strconv.FormatUint(uint64(port), 10)
+}
+
+// Default is the route to a service that no virtual service speaks of.
+func Default(to cluster.Name, policy *networking.TrafficPolicy, retries *networking.HTTPRetry) *routev3.Route {
+	action := NewAction(nil)
+	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.String()}
+	action.RetryPolicy = retryPolicy(nil, retries, false)
+	action.HashPolicy = HashPolicy(policy)
+	out := &routev3.Route{
+		Name:   "default",
+		Match:  match(nil),
+		Action: &routev3.Route_Route{Route: action},
+	}
+	out.Decorator = &routev3.Decorator{Operation: operation(out, to.Host, to.Port)}
+	return out
+}
+
+// VirtualHost holds the routes of some domains.
+func VirtualHost(name string, domains []string, routes []*routev3.Route) *routev3.VirtualHost {
+	return &routev3.VirtualHost{Name: name, Domains: domains, Routes: routes, IncludeRequestAttemptCount: true}
+}
+
+// AllowAny sends requests for hosts that nobody knows where they were going.
+func AllowAny() *routev3.VirtualHost {
+	action := NewAction(nil)
+	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: cluster.Passthrough}
+	r := &routev3.Route{Name: "allow_any", Match: match(nil), Action: &routev3.Route_Route{Route: action}}
+	return VirtualHost("allow_any", []string{"*"}, []*routev3.Route{r})
+}
+
+// BlockAll refuses requests for hosts that nobody knows.
+func BlockAll() *routev3.VirtualHost {
+	r := &routev3.Route{
+		Name:   "block_all",
+		Match:  match(nil),
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}},
+	}
+	return VirtualHost("block_all", []string{"*"}, []*routev3.Route{r})
+}
+
+// Unknown refuses requests at a gateway's port for which there is no virtual service at all.
+func Unknown(port uint32) *routev3.VirtualHost {
+	return &routev3.VirtualHost{Name: HostName("blackhole", port), Domains: []string{"*"}}
+}
+
+// Configuration is an encoded route configuration of encoded virtual hosts: they are copied, not made again.
+func Configuration(name string, hosts [][]byte) []byte {
+	out := encode.Bytes(&routev3.RouteConfiguration{
+		Name:                           name,
+		ValidateClusters:               wrapperspb.Bool(false),
+		IgnorePortInHostMatching:       true,
+		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponse),
+	})
+	for _, h := range hosts {
+		out = protowire.AppendTag(out, virtualHostsField, protowire.BytesType)
+		out = protowire.AppendBytes(out, h)
+	}
+	return out
+}
+
+// virtualHostsField is the number of RouteConfiguration.virtual_hosts.
+const virtualHostsField = 2
+
+// Empty is the route configuration of a name that means nothing to this proxy.
+func Empty(name string) []byte {
+	return encode.Bytes(&routev3.RouteConfiguration{Name: name, ValidateClusters: wrapperspb.Bool(false)})
+}
