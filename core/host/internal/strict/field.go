@@ -40,6 +40,14 @@ func keys(fields []Field) []string {
 
 // Hint is "; did you mean `X`?" if one of the words is near, otherwise a list of them.
 func Hint(got string, words []string) string {
+	if hint := near(got, words); hint != "" {
+		return hint
+	}
+	return "; there is " + strings.Join(words, ", ")
+}
+
+// near is "; did you mean `X`?", or nothing.
+func near(got string, words []string) string {
 	best, distance := "", 1+max(2, len(got)/3)
 	for _, word := range words {
 		if d := edits(strings.ToLower(got), strings.ToLower(word)); d < distance {
@@ -47,7 +55,7 @@ func Hint(got string, words []string) string {
 		}
 	}
 	if best == "" || distance >= len(best) {
-		return "; there is " + strings.Join(words, ", ")
+		return ""
 	}
 	return "; did you mean `" + best + "`?"
 }

@@ -47,6 +47,7 @@ func (d *decoder) merge(own []pair, seen map[string]*yaml.Node, from *yaml.Node)
 			own = d.merge(own, seen, one)
 		}
 	case n.Kind == yaml.MappingNode:
+		d.budget -= len(n.Content)
 		for _, p := range d.pairs(n) {
 			if seen[p.key.Value] == nil {
 				seen[p.key.Value] = p.key

@@ -78,6 +78,7 @@ type decoder struct {
 	file   string
 	errors Errors
 	budget int
+	spent  bool
 	depth  int
 }
 
@@ -87,14 +88,19 @@ func (d *decoder) fail(n *yaml.Node, format string, args ...any) {
 	d.errors = append(d.errors, Error{d.place(n), fmt.Sprintf(format, args...)})
 }
 
-var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var (
+	syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+	// fromZero are messages for which the parser counts lines from 0.
+	fromZero = regexp.MustCompile(`^did not find expected (<|node content|'-' indicator|key|',' or)`)
+	anchor   = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
 
 // document parses the text and checks that it holds one mapping.
 func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, more yaml.Node
 	if err := decoder.Decode(&doc); err != nil {
-		d.syntax(err)
+		d.syntax(err, string(data))
 		return nil, false
 	}
 	if err := decoder.Decode(&more); err == nil {
@@ -107,18 +113,26 @@ func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 	return doc.Content[0], true
 }
 
-// syntax turns the parser's error, which knows only the line, into one of ours.
-func (d *decoder) syntax(err error) {
+// syntax turns the parser's error, which knows only the line, and not always that, into one of ours.
+func (d *decoder) syntax(err error, data string) {
 	at := yaml.Node{Line: 1, Column: 1}
 	text := err.Error()
 	if text == "EOF" {
 		text = "the file is empty"
 	}
 	if m := syntaxLine.FindStringSubmatch(text); m != nil {
+		text = m[2]
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			at.Line = n
+			if fromZero.MatchString(text) {
+				at.Line++
+			}
 		}
-		text = m[2]
+	}
+	if m := anchor.FindStringSubmatch(text); m != nil {
+		before, _, _ := strings.Cut(data, "*"+m[1])
+		at.Line = 1 + strings.Count(before, "\n")
+		at.Column = len(before) - strings.LastIndex(before, "\n")
 	}
 	d.fail(&at, "%s", text)
 }
@@ -135,10 +149,11 @@ func (d *decoder) enter(n *yaml.Node) (*yaml.Node, bool) {
 	case d.depth > maxDepth:
 		d.fail(at, "nested more than %d deep", maxDepth)
 		return nil, false
-	case d.budget == 0:
+	case d.budget <= 0 && !d.spent:
+		d.spent = true
 		d.fail(at, "the file expands to more than %d values; are there aliases of aliases?", maxNodes)
 		return nil, false
-	case d.budget < 0:
+	case d.budget <= 0:
 		return nil, false
 	}
 	return n, true

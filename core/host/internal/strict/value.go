@@ -38,6 +38,8 @@ func (d *decoder) value(at *yaml.Node, v reflect.Value, enum string) {
 		v = v.Elem()
 	}
 	switch {
+	case v.Addr().Type().Implements(textType):
+		d.scalar(at, n, v, enum)
 	case v.Kind() == reflect.Struct:
 		d.structure(at, n, v)
 	case v.Kind() == reflect.Slice:
@@ -157,7 +159,7 @@ func (d *decoder) text(at, n *yaml.Node, v reflect.Value, enum string) {
 		return
 	}
 	if words := strings.Split(enum, ","); enum != "" && !slices.Contains(words, n.Value) {
-		d.fail(at, "want %s, not `%s`%s", orList(words), n.Value, Hint(n.Value, words))
+		d.fail(at, "want %s, not `%s`%s", orList(words), n.Value, near(n.Value, words))
 		return
 	}
 	v.SetString(n.Value)
