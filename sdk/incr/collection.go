@@ -49,19 +49,20 @@ type Collection[K comparable, V any] interface {
 type stand[K comparable, V any] struct {
 	from Collection[K, V]
 	in   *inlet
+	// primed says that all elements have been taken once.
+	primed bool
 }
 
 // take returns the elements that changed since it was called last; the first time, all.
 func (s *stand[K, V]) take(c *Ctx, self id) []id {
 	c.read(s.from.anchor())
-	first := s.in == nil
-	if first {
+	if s.in == nil {
 		s.in = &inlet{node: self}
 		out := s.from.outlet()
 		out.inlets = append(out.inlets, s.in)
 	}
 	g := c.g
-	if first || g.nodes.at(self).height != g.front || len(g.cyclic) > 0 {
+	if !s.primed || g.nodes.at(self).height != g.front || len(g.cyclic) > 0 {
 		s.from.settleMembers(c.task)
 		if err := c.task.poison(); err != nil {
 			panic(err)
@@ -69,7 +70,8 @@ func (s *stand[K, V]) take(c *Ctx, self id) []id {
 	}
 	pend := s.in.pend
 	s.in.pend = nil
-	if first {
+	if !s.primed {
+		s.primed = true
 		pend = slices.Collect(s.from.members)
 	}
 	return pend
@@ -78,12 +80,14 @@ func (s *stand[K, V]) take(c *Ctx, self id) []id {
 func (s *stand[K, V]) leave() {
 	if s.in != nil {
 		s.from.outlet().remove(s.in)
-		s.in = nil
+		s.in, s.primed = nil, false
 		if b, ok := s.from.(interface{ left() }); ok {
 			b.left()
 		}
 	}
 }
+
+func (s *stand[K, V]) holds(func(id)) {}
 
 func (s *stand[K, V]) settle(t *task) { s.from.settleMembers(t) }
 func (s *stand[K, V]) floor() int32   { return s.from.membersFloor() }

@@ -2,20 +2,25 @@ package incr
 
 // Each is the collection of a function's values at the keys of another collection; keys without a value are left out.
 func Each[K comparable, A, V any](keys Collection[K, A], f *Func[K, V]) Collection[K, V] {
-	return &each[K, A, V]{stand: stand[K, A]{from: keys}, f: f}
+	is := NewFunc(keys.graph(), keys.name()+"/is", Same[bool], func(c *Ctx, k K) (bool, error) {
+		_, ok := keys.Get(c, k)
+		return ok, nil
+	})
+	return &each[K, A, V]{stand: stand[K, A]{from: keys}, f: f, is: is}
 }
 
 // Map is the collection of what f makes of each element. f runs again for an element when it, or what f read through c,
 // changed.
 func Map[K comparable, A, V any](from Collection[K, A], name string, equal func(a, b V) bool, f func(c *Ctx, k K, a A) (V, error)) Collection[K, V] {
-	return Each(from, NewFunc(from.graph(), name, equal, func(c *Ctx, k K) (V, error) {
+	made := NewFunc(from.graph(), name, equal, func(c *Ctx, k K) (V, error) {
 		a, ok := from.Get(c, k)
 		if !ok {
 			var none V
 			return none, Absent
 		}
 		return f(c, k, a)
-	}))
+	})
+	return &each[K, A, V]{stand: stand[K, A]{from: from}, f: made}
 }
 
 // Filter is the collection of those elements for which keep is true.
@@ -32,6 +37,8 @@ type each[K comparable, A, V any] struct {
 	stand[K, A]
 	f   *Func[K, V]
 	set members
+	// is says whether a key is an element of the collection below; nil where f looks itself.
+	is *Func[K, bool]
 }
 
 // members are those nodes of a function that are elements of a collection.
@@ -51,7 +58,7 @@ func (e *each[K, A, V]) name() string { return e.f.label }
 
 // Get implements Source.
 func (e *each[K, A, V]) Get(c *Ctx, k K) (V, bool) {
-	if _, ok := e.from.Get(c, k); !ok {
+	if e.is != nil && !e.is.Of(c, k) {
 		var none V
 		return none, false
 	}
@@ -105,6 +112,12 @@ func (e *each[K, A, V]) remove(n id) {
 	delete(e.set.has, n)
 	e.set.out.emit(e.f.g, n)
 	e.f.g.unpin(n)
+}
+
+func (e *each[K, A, V]) holds(yield func(id)) {
+	for n := range e.set.has {
+		yield(n)
+	}
 }
 
 func (e *each[K, A, V]) stop() {

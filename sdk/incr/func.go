@@ -44,8 +44,7 @@ func (f *Func[K, V]) compute(c *Ctx, n id) (bool, error) {
 	old, had := f.get(n)
 	f.g.runs++
 	f.g.mu.Unlock()
-	v, err := f.try(c, k)
-	same := err == nil && had && f.equal(old, v)
+	v, same, err := f.try(c, k, old, had)
 	f.g.mu.Lock()
 	switch {
 	case c.task.poison() != nil:
@@ -61,13 +60,14 @@ func (f *Func[K, V]) compute(c *Ctx, n id) (bool, error) {
 	return true, nil
 }
 
-func (f *Func[K, V]) try(c *Ctx, k K) (v V, err error) {
+func (f *Func[K, V]) try(c *Ctx, k K, old V, had bool) (v V, same bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = asError(p)
 		}
 	}()
-	return f.call(c, k)
+	v, err = f.call(c, k)
+	return v, err == nil && had && f.equal(old, v), err
 }
 
 func asError(p any) error {

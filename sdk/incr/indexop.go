@@ -61,9 +61,11 @@ func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) error {
 	return nil
 }
 
-// keys returns where an element belongs. Where by panics, it stays where it was.
-func (o *indexOp[I, K, V]) keys(n id) (is []I, err error) {
-	item, ok := o.rows.from.item(n)
+func (o *indexOp[I, K, V]) keys(n id) ([]I, error) { return placesOf(o.rows.from, n, o.by) }
+
+// placesOf returns where an element belongs. Where by panics there is an error: the element stays where it was.
+func placesOf[I, K comparable, V any](from Collection[K, V], n id, by func(K, V) []I) (is []I, err error) {
+	item, ok := from.item(n)
 	if !ok {
 		return nil, nil
 	}
@@ -72,7 +74,7 @@ func (o *indexOp[I, K, V]) keys(n id) (is []I, err error) {
 			err = asError(p)
 		}
 	}()
-	return distinct(o.by(item.Key, item.Value)), nil
+	return distinct(by(item.Key, item.Value)), nil
 }
 
 func (o *indexOp[I, K, V]) rebuild(i I, m *move) {
@@ -145,4 +147,8 @@ func distinctCopy[I comparable](keys []I) []I {
 		}
 	}
 	return out
+}
+
+func (o *indexOp[I, K, V]) holds(yield func(id)) {
+	o.all().members(func(n id) bool { yield(n); return true })
 }

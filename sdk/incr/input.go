@@ -4,6 +4,9 @@ package incr
 type Input[K comparable, V any] struct {
 	store[K, V]
 	out outlet
+	// edits since the last wave, the latest of each key.
+	edits  []edit[K, V]
+	latest map[K]int
 }
 
 // NewInput adds a table to the graph. A row set to an equal value is no change; without equal, every Set is one.
@@ -27,18 +30,41 @@ func (in *Input[K, V]) Delete(k K) {
 func (in *Input[K, V]) stage(k K, v V, ok bool) {
 	in.g.mu.Lock()
 	defer in.g.mu.Unlock()
-	in.g.staged = append(in.g.staged, func() { in.write(k, v, ok) })
+	if len(in.edits) == 0 {
+		in.g.staged = append(in.g.staged, in.apply)
+		in.latest = map[K]int{}
+	}
+	if i, again := in.latest[k]; again {
+		in.edits[i] = edit[K, V]{k, v, ok}
+		return
+	}
+	in.latest[k] = len(in.edits)
+	in.edits = append(in.edits, edit[K, V]{k, v, ok})
 }
 
-func (in *Input[K, V]) write(k K, v V, ok bool) {
-	n := in.find(k)
+// edit is what a wave will do to a row.
+type edit[K comparable, V any] struct {
+	key   K
+	value V
+	ok    bool
+}
+
+func (in *Input[K, V]) apply() {
+	for _, e := range in.edits {
+		in.write(e)
+	}
+	in.edits, in.latest = nil, nil
+}
+
+func (in *Input[K, V]) write(e edit[K, V]) {
+	n := in.find(e.key)
 	if n == 0 {
-		if !ok {
+		if !e.ok {
 			return
 		}
-		n = in.intern(k)
+		n = in.intern(e.key)
 	}
-	in.assign(n, v, ok)
+	in.assign(n, e.value, e.ok)
 }
 
 // Get returns a row, false where there is none.
@@ -85,6 +111,7 @@ type tableOp[K comparable, V any] Input[K, V]
 
 func (o *tableOp[K, V]) name() string               { return o.label }
 func (o *tableOp[K, V]) run(*Ctx, id) (bool, error) { return false, nil }
+func (o *tableOp[K, V]) holds(func(id))             {}
 func (o *tableOp[K, V]) settle(*task)               {}
 func (o *tableOp[K, V]) floor() int32               { return 0 }
 func (o *tableOp[K, V]) stop()                      { o.out.node = 0 }

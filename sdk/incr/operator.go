@@ -11,7 +11,9 @@ type op interface {
 	settle(t *task)
 	// floor is the least height it may have, given its elements.
 	floor() int32
-	// members yields the nodes that it was made from.
+	// holds yields the nodes that it pins.
+	holds(yield func(id))
+	// sources yields the nodes that it was made from.
 	sources(yield func(id))
 	// stop forgets everything: nobody needs it any more.
 	stop()

@@ -13,6 +13,9 @@ func (g *Graph) rest(n id) {
 	g.idle = append(g.idle, resting{n, nd.idle})
 }
 
+// overdue says that nothing needed a node in this wave and the one before.
+func overdue(n *node, wave uint32) bool { return n.idle+2 <= wave+1 }
+
 func (g *Graph) pin(n id) {
 	nd := g.nodes.at(n)
 	nd.pins++
@@ -33,7 +36,7 @@ func (g *Graph) release() {
 		g.rest(n)
 	}
 	if len(g.cyclic) > 0 {
-		g.restUnreached()
+		g.releaseCycles()
 	}
 	var due []id
 	kept := g.idle[:0]
@@ -41,7 +44,7 @@ func (g *Graph) release() {
 		nd := g.nodes.at(r.node)
 		switch {
 		case nd.idle != r.since:
-		case r.since+2 > g.wave+1:
+		case !overdue(nd, g.wave):
 			kept = append(kept, r)
 		default:
 			due = append(due, r.node)
@@ -78,8 +81,4 @@ func (g *Graph) freeOne(n id) {
 	delete(g.failures, n)
 	delete(g.cyclic, n)
 	g.nodes.drop(n)
-}
-
-// restUnreached finds nodes that are needed by each other only, in a cycle.
-func (g *Graph) restUnreached() {
 }

@@ -12,6 +12,7 @@ type Observed interface {
 type root interface {
 	op
 	Observed
+	wanted() bool
 	// forget drops what changed in the wave before.
 	forget()
 }
@@ -72,7 +73,9 @@ func (r *Root[K, V]) name() string     { return r.Name() }
 func (r *Root[K, V]) settle(*task)     {}
 func (r *Root[K, V]) floor() int32     { return 0 }
 func (r *Root[K, V]) sources(func(id)) {}
+func (r *Root[K, V]) holds(func(id))   {}
 func (r *Root[K, V]) stop()            {}
+func (r *Root[K, V]) wanted() bool     { return r.node != 0 }
 func (r *Root[K, V]) forget()          {}
 
 func (g *Graph) plant(r root) id {

@@ -68,5 +68,6 @@ func (r *SetRoot[K, V]) show(n id) {
 }
 
 func (r *SetRoot[K, V]) name() string { return r.Name() }
+func (r *SetRoot[K, V]) wanted() bool { return r.node != 0 }
 func (r *SetRoot[K, V]) stop()        { r.leave() }
 func (r *SetRoot[K, V]) forget()      { r.upserts, r.removes = nil, nil }

@@ -120,7 +120,9 @@ func (g *Graph) forget() {
 func (g *Graph) observed() []Observed {
 	var out []Observed
 	for _, r := range g.touched {
-		out = append(out, r)
+		if r.wanted() {
+			out = append(out, r)
+		}
 	}
 	return out
 }
