@@ -112,3 +112,24 @@ func deriverKind(publishes []string) pb.Kind {
 	}
 	return pb.KindConfig
 }
+
+// kindName returns the kind as plugins.yaml names it.
+func (p *Plugin) kindName() string {
+	switch {
+	case p.Registry != nil:
+		return "registry"
+	case p.ConfigSource != nil:
+		return "config"
+	case p.Generator != nil, p.Engine != nil:
+		return "generator"
+	case p.Patch != nil:
+		return "patch"
+	case p.Authenticator != nil:
+		return "authenticator"
+	case p.Deriver != nil && deriverKind(p.Publishes) == pb.KindRegistry:
+		return "registry"
+	case p.Deriver != nil:
+		return "config"
+	}
+	return "controller"
+}

@@ -2,8 +2,8 @@ package sdk
 
 import (
 	"fmt"
-	"net"
 	"strconv"
+	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -24,7 +24,11 @@ func EndpointRow(e *Endpoint) *Row {
 
 // EndpointKey returns the key of an endpoint.
 func EndpointKey(e *Endpoint) string {
-	return e.Namespace + "/" + e.Host + "/" + e.PortName + "/" + net.JoinHostPort(e.Address, strconv.Itoa(int(e.Port)))
+	address := e.Address
+	if strings.Contains(address, ":") {
+		address = "[" + address + "]" // As net.JoinHostPort does; package net would double a WASM plugin.
+	}
+	return e.Namespace + "/" + e.Host + "/" + e.PortName + "/" + address + ":" + strconv.Itoa(int(e.Port))
 }
 
 // EndpointRows returns the rows of endpoints; those with equal keys are numbered: KEY, KEY#1, KEY#2, …

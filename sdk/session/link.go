@@ -152,12 +152,15 @@ func (l *Link[Out, In]) Flush(ctx context.Context) error {
 	}
 }
 
-// Close ends the session and waits for the link's goroutines. What was not with the carrier yet is lost; see Flush.
+// Close ends the session. What was not with the carrier yet is lost; see Flush. It does not wait for the link's goroutines,
+// which end when the carrier's methods return: a carrier may need its caller to return before they do.
 func (l *Link[Out, In]) Close() error {
 	l.fail(ErrClosed)
-	l.tasks.Wait()
 	return nil
 }
+
+// Wait waits for the link's goroutines; they end after the session.
+func (l *Link[Out, In]) Wait() { l.tasks.Wait() }
 
 // Done is closed when the session is over; Err then says why.
 func (l *Link[Out, In]) Done() <-chan struct{} { return l.done }

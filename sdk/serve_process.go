@@ -1,0 +1,34 @@
+//go:build !wasip1
+
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/coxswain-mesh/coxswain/sdk/process"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Serve runs a plugin in the process that the core started for it, and does not return: the process ends with the session,
+// with status 0 if the core ended it and 1 otherwise. Started by hand it says how a plugin is used. Standard output and standard
+// error may be written to; the core keeps the last lines for its error messages.
+func Serve(p Plugin) {
+	err := process.Serve(func(ctx context.Context, c session.Carrier) error {
+		err := Run(ctx, p, c)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "plugin %s: %v\n", p.Name, err)
+		}
+		return err
+	})
+	if errors.Is(err, process.ErrByHand) {
+		fmt.Fprintf(os.Stderr, "This is %s %s, a plugin of the Coxswain control plane, which starts it itself. To use it, add to plugins.yaml:\n"+
+			"  - name: %s\n    kind: %s\n    process: {command: %s}\n", p.Name, p.Version, p.Name, p.kindName(), os.Args[0])
+	}
+	if err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
