@@ -70,7 +70,7 @@ func TestSelect(t *testing.T) {
 		want          bool
 	}{
 		{"nothing given", `{}`, true},
-		{"id", `{id: "sidecar~*.shop.svc.cluster.local"}`, true},
+		{"id", `{id: "sidecar~*~shop.svc.cluster.local"}`, true},
 		{"other id", `{id: "router~*"}`, false},
 		{"cluster", `{cluster: web.shop}`, true},
 		{"other cluster", `{cluster: web}`, false},

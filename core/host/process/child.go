@@ -1,0 +1,195 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+
+	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
+)
+
+// child is the operating system's side of a plugin; go-plugin drives it through runner.Runner.
+type child struct {
+	cmd      *exec.Cmd
+	stdout   *os.File
+	stderr   *os.File
+	lifeline *os.File // The end that the core holds open.
+	theirs   []*os.File
+	tail     *tail
+	copy     io.Writer
+	done     chan struct{} // Closed when it was waited for.
+	err      error
+	copied   sync.WaitGroup
+}
+
+var _ runner.Runner = (*child)(nil)
+
+func newChild(spec Spec, handshake []string) (*child, error) {
+	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr, done: make(chan struct{})}
+	c.cmd.Dir = spec.Dir
+	c.cmd.Env = append(append([]string{}, spec.Env...), handshake...)
+	c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD))
+	c.cmd.SysProcAttr = attributes()
+	if err := c.pipes(); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// pipes makes the child's standard output, standard error and lifeline. Standard input is empty.
+func (c *child) pipes() error {
+	out, outW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c.stdout, c.theirs = out, append(c.theirs, outW)
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c.stderr, c.theirs = errR, append(c.theirs, errW)
+	lifeR, lifeW, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c.lifeline, c.theirs = lifeW, append(c.theirs, lifeR)
+	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = outW, errW, []*os.File{lifeR}
+	return nil
+}
+
+// Start starts the child on a thread of its own, which lives as long as the child: the parent-death signal comes when the thread
+// that forked ends.
+func (c *child) Start(context.Context) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := c.cmd.Start()
+		for _, f := range c.theirs {
+			_ = f.Close()
+		}
+		started <- err
+		if err != nil {
+			c.close()
+			return
+		}
+		c.wait()
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	return nil
+}
+
+// wait reads standard error and waits for the child and its group.
+func (c *child) wait() {
+	defer close(c.done)
+	c.copied.Go(c.read)
+	awaitExit(c.cmd.Process.Pid)
+	// Not waited for yet, so the group's number is still its own.
+	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+	c.err = c.cmd.Wait()
+	// A descendant that left the group may hold the pipe open; what is in it by now is read.
+	_ = c.stderr.SetReadDeadline(time.Now().Add(terminating))
+	c.copied.Wait()
+	c.close()
+}
+
+func (c *child) read() {
+	lines := bufio.NewReaderSize(c.stderr, 4096)
+	for {
+		line, _, err := lines.ReadLine()
+		if err != nil {
+			return
+		}
+		c.tail.add(string(line))
+		if c.copy != nil {
+			_, _ = c.copy.Write(append(line[:len(line):len(line)], '\n'))
+		}
+	}
+}
+
+func (c *child) close() {
+	for _, f := range []*os.File{c.stdout, c.stderr, c.lifeline} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// Wait waits for the child's end.
+func (c *child) Wait(context.Context) error {
+	<-c.done
+	return c.err
+}
+
+// Kill kills the child's whole process group.
+func (c *child) Kill(context.Context) error { return c.signal(syscall.SIGKILL) }
+
+func (c *child) terminate() { _ = c.signal(syscall.SIGTERM) }
+
+func (c *child) signal(s syscall.Signal) error {
+	if c.cmd.Process == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	default:
+		return syscall.Kill(-c.cmd.Process.Pid, s)
+	}
+}
+
+// exitedWithin reports whether the child ends by itself within a time.
+func (c *child) exitedWithin(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.done:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// state says how the child ended.
+func (c *child) state() string { return c.cmd.ProcessState.String() }
+
+// Stdout carries the handshake; standard error is read by the child itself.
+func (c *child) Stdout() io.ReadCloser { return c.stdout }
+func (c *child) Stderr() io.ReadCloser { return io.NopCloser(noLines{}) }
+func (c *child) Name() string          { return c.cmd.Path }
+
+func (c *child) ID() string {
+	if c.cmd.Process == nil {
+		return ""
+	}
+	return strconv.Itoa(c.cmd.Process.Pid)
+}
+
+func (c *child) Diagnose(context.Context) string { return "" }
+
+// PluginToHost and HostToPlugin: both see the same file system.
+func (c *child) PluginToHost(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+func (c *child) HostToPlugin(network, address string) (string, string, error) {
+	return network, address, nil
+}
+
+type noLines struct{}
+
+func (noLines) Read([]byte) (int, error) { return 0, io.EOF }

@@ -1,0 +1,171 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+
+	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+const (
+	// ending is how long a process whose session is over may take to end by itself.
+	ending = 2 * time.Second
+	// terminating is how long it may take after SIGTERM.
+	terminating = 500 * time.Millisecond
+)
+
+// Process is a running plugin.
+type Process struct {
+	spec    Spec
+	client  *plugin.Client
+	child   *child
+	carrier *sdkprocess.Carrier
+	clean   sync.Once
+	done    chan struct{}
+}
+
+// Start runs a plugin and shakes hands with it. If it fails nothing is left behind, and the error ends with the last lines of the
+// plugin's standard error. ctx bounds the start alone; the process lives until Stop or its own end, which closes Done.
+func Start(ctx context.Context, spec Spec) (*Process, error) {
+	if err := spec.complete(); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", spec.Name, err)
+	}
+	p := &Process{spec: spec, done: make(chan struct{})}
+	p.client = plugin.NewClient(p.config())
+	carrier, err := p.connect(ctx)
+	if err != nil {
+		return nil, p.startError(ctx, err)
+	}
+	p.carrier = carrier
+	go p.watch()
+	return p, nil
+}
+
+func (p *Process) config() *plugin.ClientConfig {
+	return &plugin.ClientConfig{
+		HandshakeConfig:  sdkprocess.Handshake(),
+		Plugins:          sdkprocess.Set(),
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS:         p.spec.TLS,
+		SkipHostEnv:      true,
+		StartTimeout:     p.spec.StartTimeout,
+		Logger:           newHCLog(p.spec.Logger),
+		GRPCDialOptions:  sdkprocess.DialOptions(),
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.SocketDir},
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
+			c, err := newChild(p.spec, cmd.Env)
+			p.child = c
+			return c, err
+		},
+	}
+}
+
+// connect starts the child and opens the session.
+func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
+	stop := context.AfterFunc(ctx, func() {
+		if p.child != nil {
+			_ = p.child.Kill(ctx)
+		}
+	})
+	defer stop()
+	protocol, err := p.client.Client()
+	if err != nil {
+		return nil, err
+	}
+	session, err := protocol.Dispense(sdkprocess.Name)
+	if err != nil {
+		return nil, err
+	}
+	return session.(*sdkprocess.Carrier), ctx.Err()
+}
+
+// startError cleans up and says why the plugin did not start, in the words of what happened first.
+func (p *Process) startError(ctx context.Context, err error) error {
+	c := p.child
+	if c == nil || c.cmd.Process == nil {
+		p.client.Kill()
+		return fmt.Errorf("plugin %s: can't be started: %w", p.spec.Name, err)
+	}
+	early := c.exitedWithin(ctx, terminating)
+	_ = c.Kill(ctx)
+	<-c.done
+	p.client.Kill()
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case early:
+		err = fmt.Errorf("ended (%s) before it shook hands: is %s a Coxswain plugin", c.state(), p.spec.Path)
+	}
+	return fmt.Errorf("plugin %s: %w%s", p.spec.Name, err, c.tail.quoted())
+}
+
+// watch cleans up when the process ends.
+func (p *Process) watch() {
+	<-p.child.done
+	p.cleanUp()
+	close(p.done)
+}
+
+// cleanUp closes connections and removes the socket's directory.
+func (p *Process) cleanUp() {
+	p.clean.Do(func() {
+		_ = p.carrier.Close()
+		p.client.Kill()
+	})
+}
+
+// Carrier carries the plugin's session; closing the session closes it.
+func (p *Process) Carrier() session.Carrier { return p.carrier }
+
+// PID returns the process's number.
+func (p *Process) PID() int { return p.child.cmd.Process.Pid }
+
+// Done is closed when the process has ended and everything of it is cleaned up.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Wait waits for Done and returns how the process ended: `exit status 1`, `signal: killed`.
+func (p *Process) Wait() string {
+	<-p.done
+	return p.child.state()
+}
+
+// Stderr returns the last lines of the plugin's standard error.
+func (p *Process) Stderr() []string { return p.child.tail.lines() }
+
+// Stop ends the process and returns when it is gone. The caller has sent Drain before: the process has grace to finish. Then the
+// session is cut, and what does not end after that is terminated, then killed, with all processes of its group.
+func (p *Process) Stop(grace time.Duration) {
+	p.within(grace, p.carrier.Done())
+	_ = p.carrier.Close()
+	go p.cleanUp() // Asks the plugin's server to stop.
+	if p.within(ending, nil) {
+		return
+	}
+	p.child.terminate()
+	if p.within(terminating, nil) {
+		return
+	}
+	_ = p.child.Kill(context.Background())
+	<-p.done
+}
+
+// within waits for the process's end; false if it took longer, or if something else came before.
+func (p *Process) within(d time.Duration, or <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-or:
+	case <-t.C:
+	}
+	return false
+}

@@ -1,0 +1,54 @@
+// Package process runs a plugin as a child process under go-plugin's handshake, and sees that it never outlives the core.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Spec says what to run and how.
+type Spec struct {
+	// Name is the plugin's name, for errors and logs.
+	Name string
+	// Path is the executable, Args its arguments (without the name), Dir its working directory.
+	Path string
+	Args []string
+	Dir  string
+	// Env is the whole environment, but for what the handshake needs.
+	Env []string
+	// SocketDir is a private directory (mode 0700) in which the plugin's socket is made, in a directory of its own.
+	SocketDir string
+	// TLS makes both sides authenticate by certificates made for this one run (AutoMTLS).
+	TLS bool
+	// StartTimeout is how long the handshake may take; 10 s if it is 0.
+	StartTimeout time.Duration
+	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake.
+	Stderr io.Writer
+	// Logger gets go-plugin's lines, at level debug; none if it is nil.
+	Logger *slog.Logger
+}
+
+// maxSocketDir leaves room for what go-plugin adds; a socket's path has at most 107 bytes.
+const maxSocketDir = 107 - len("/plugin-dir0123456789/plugin0123456789")
+
+func (s *Spec) complete() error {
+	switch {
+	case s.Path == "":
+		return errors.New("no executable was named")
+	case s.SocketDir == "":
+		return errors.New("no directory for sockets was named")
+	case len(s.SocketDir) > maxSocketDir:
+		return fmt.Errorf("the directory for sockets %q is longer than %d bytes, which makes a socket's path too long: choose a shorter one",
+			s.SocketDir, maxSocketDir)
+	}
+	if s.StartTimeout == 0 {
+		s.StartTimeout = 10 * time.Second
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

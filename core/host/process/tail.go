@@ -1,0 +1,42 @@
+package process
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// tailLines is how many lines of standard error are kept for error messages.
+const tailLines = 20
+
+// tail keeps the last lines.
+type tail struct {
+	mu   sync.Mutex
+	kept []string
+}
+
+func newTail() *tail { return &tail{} }
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.kept) == tailLines {
+		t.kept = slices.Delete(t.kept, 0, 1)
+	}
+	t.kept = append(t.kept, line)
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.kept)
+}
+
+// quoted returns the lines as the end of an error message.
+func (t *tail) quoted() string {
+	lines := t.lines()
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; its last lines of standard error:\n  " + strings.Join(lines, "\n  ")
+}
