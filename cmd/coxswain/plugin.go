@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/spf13/cobra"
 )
 
@@ -28,7 +29,8 @@ func (p *program) plugin() *cobra.Command {
 				return usageError{fmt.Errorf("there is no built-in plugin %s%s; there are %s",
 					args[0], settings.Hint(args[0], names()), strings.Join(names(), ", "))}
 			}
-			return serve(made())
+			sdk.Serve(made())
+			return nil
 		},
 	}
 }

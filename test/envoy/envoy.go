@@ -1,0 +1,181 @@
+// Package envoy runs real Envoys in tests. They listen on loopback addresses alone and end with the test.
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// Binary returns the path of Envoy: what COXSWAIN_ENVOY names, or .cache/envoy, which `make envoy` installs. Without one the test is skipped.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("COXSWAIN_ENVOY")
+	if path == "" {
+		path = filepath.Join(Root(t), ".cache", "envoy")
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no Envoy at %s: `make envoy` installs one", path)
+	}
+	return path
+}
+
+// Root returns the root of the repository.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// Envoy is a running one.
+type Envoy struct {
+	Name, Admin string
+	// Log is the path of what it says.
+	Log string
+
+	cmd     *exec.Cmd
+	started time.Time
+	ended   chan struct{}
+}
+
+// Start starts an Envoy with a bootstrap (JSON) whose admin address is admin.
+func Start(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
+	t.Helper()
+	binary, dir := Binary(t), t.TempDir()
+	file := filepath.Join(dir, "bootstrap.json")
+	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &Envoy{Name: name, Admin: admin, Log: filepath.Join(dir, "log"), ended: make(chan struct{})}
+	log, err := os.Create(e.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	e.cmd = exec.Command(binary, "-c", file, "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1")
+	e.cmd.Stdout, e.cmd.Stderr = log, log
+	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	e.started = time.Now()
+	if err := e.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = e.cmd.Wait(); close(e.ended) }()
+	t.Cleanup(func() {
+		e.Stop()
+		if t.Failed() {
+			t.Logf("%s said last:\n%s", name, e.LastLines(20))
+		}
+	})
+	return e
+}
+
+// Stop ends it. It may be called twice.
+func (e *Envoy) Stop() {
+	_ = e.cmd.Process.Kill()
+	<-e.ended
+}
+
+// Ready waits until it serves, and returns how long that took from its start.
+func (e *Envoy) Ready(t testing.TB) time.Duration {
+	t.Helper()
+	wait.For(t, e.Name+" is ready", func() error {
+		select {
+		case <-e.ended:
+			t.Fatalf("%s has ended:\n%s", e.Name, e.LastLines(20))
+		default:
+		}
+		_, err := e.get("/ready")
+		return err
+	})
+	return time.Since(e.started)
+}
+
+// Stats returns its counters and gauges.
+func (e *Envoy) Stats(t testing.TB) map[string]int {
+	t.Helper()
+	text, err := e.get("/stats?type=All")
+	if err != nil {
+		t.Fatalf("%s: %v", e.Name, err)
+	}
+	stats := map[string]int{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if n, err := strconv.Atoi(value); err == nil {
+			stats[name] = n
+		}
+	}
+	return stats
+}
+
+// Unhappy returns the statistics of xDS that count refused and missing answers, where they are more than 0.
+func (e *Envoy) Unhappy(t testing.TB) []string {
+	t.Helper()
+	var bad []string
+	for name, n := range e.Stats(t) {
+		if n > 0 && (strings.HasSuffix(name, ".update_rejected") || strings.HasSuffix(name, ".init_fetch_timeout")) {
+			bad = append(bad, fmt.Sprintf("%s: %s = %d", e.Name, name, n))
+		}
+	}
+	return bad
+}
+
+// ConfigDump returns what it is configured with, as JSON.
+func (e *Envoy) ConfigDump(t testing.TB) string {
+	t.Helper()
+	text, err := e.get("/config_dump?include_eds")
+	if err != nil {
+		t.Fatalf("%s: %v", e.Name, err)
+	}
+	return text
+}
+
+// LastLines of its log.
+func (e *Envoy) LastLines(n int) string {
+	b, err := os.ReadFile(e.Log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func (e *Envoy) get(path string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Admin+path, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, b)
+	}
+	return string(b), err
+}
