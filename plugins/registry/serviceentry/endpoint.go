@@ -11,15 +11,10 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// placed is an endpoint and the row that it comes from.
-type placed struct {
-	*pb.Endpoint
-	origin *sdk.Row
-}
-
-// groupEndpoints are the endpoints of all entries of a host. Those that entries hold themselves are numbered through; selected
-// workloads share the number of their entry's first place, and stand in order of their names, so that one more doesn't change the others.
-func groupEndpoints(host, cluster string, members []member) (out []placed) {
+// groupEndpoints are the endpoints of all entries of a host, and the rows that they come from. Those that entries hold themselves
+// are numbered through; selected workloads share the number of their entry's first place, and stand in order of their names, so
+// that one more doesn't change the others.
+func groupEndpoints(host, cluster string, members []member) (out []*pb.Endpoint, origins []*sdk.Row) {
 	index := 0
 	for _, m := range members {
 		behind := m.behind(host, cluster)
@@ -27,10 +22,11 @@ func groupEndpoints(host, cluster string, members []member) (out []placed) {
 			for _, p := range m.ports {
 				e := w.endpoint(m.entry, host, p)
 				e.Index = uint32(index)
-				if w.row == nil {
+				if m.selector == nil {
 					e.Index += uint32(i)
 				}
-				out = append(out, slices.Repeat([]placed{{e, origin(m.entry, w)}}, m.copies())...)
+				out = append(out, slices.Repeat([]*pb.Endpoint{e}, m.copies())...)
+				origins = append(origins, slices.Repeat([]*sdk.Row{origin(m.entry, w)}, m.copies())...)
 			}
 		}
 		if m.selector == nil {
@@ -39,7 +35,7 @@ func groupEndpoints(host, cluster string, members []member) (out []placed) {
 			index++
 		}
 	}
-	return out
+	return out, origins
 }
 
 // behind are the workloads that serve an entry's host: those that it lists, those that it selects, or what DNS says of the host.

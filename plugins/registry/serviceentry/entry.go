@@ -34,7 +34,7 @@ func readEntry(row *sdk.Row) (*entry, error) {
 		return nil, err
 	}
 	e := &entry{key: row.Key, row: row, spec: spec, selector: spec.GetWorkloadSelector().GetLabels()}
-	e.namespace, e.name = hosts.Split(row.Key)
+	e.namespace, e.name = kinds.SplitKey(row.Key)
 	e.hosts = unique(spec.Hosts)
 	for _, a := range spec.Addresses {
 		address, _ := hosts.VirtualAddress(a)

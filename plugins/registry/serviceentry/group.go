@@ -6,7 +6,6 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -28,20 +27,19 @@ type rowName = state.Name
 // groupRows returns the rows of one host in one namespace: its service and endpoints. Members are the entries that declare the
 // host, oldest first; there is at least one.
 func groupRows(host, cluster string, members []member) map[rowName]*sdk.Row {
-	first := members[0].row
-	service := groupService(host, members)
-	key := hosts.ServiceKey(service.Namespace, host)
-	rows := map[rowName]*sdk.Row{
-		{Table: state.Services, Key: key}: {Key: key, Created: first.Created, Source: first.Source, Payload: service.AppendTo(nil)},
-	}
-	seen := map[string]int{}
-	for _, e := range groupEndpoints(host, cluster, members) {
-		same := hosts.EndpointKey(e.Endpoint, 1)
-		seen[same]++
-		key := hosts.EndpointKey(e.Endpoint, seen[same])
-		rows[rowName{Table: state.Endpoints, Key: key}] = &sdk.Row{Key: key, Created: e.origin.Created, Source: e.origin.Source, Payload: e.AppendTo(nil)}
+	service := sdk.ServiceRow(groupService(host, members))
+	rows := map[rowName]*sdk.Row{{Table: state.Services, Key: service.Key}: from(members[0].row, service)}
+	endpoints, origins := groupEndpoints(host, cluster, members)
+	for i, r := range sdk.EndpointRows(endpoints...) {
+		rows[rowName{Table: state.Endpoints, Key: r.Key}] = from(origins[i], r)
 	}
 	return rows
+}
+
+// from says which row another was made from.
+func from(origin, row *sdk.Row) *sdk.Row {
+	row.Created, row.Source = origin.Created, origin.Source
+	return row
 }
 
 // groupService is the oldest entry's service. Younger entries that say the same of it but for ports and addresses add theirs;

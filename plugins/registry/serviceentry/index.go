@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -57,7 +57,7 @@ func (x *index) setEntry(key string, e *entry) (dirty []unit) {
 // setWorkload puts a workload in place of the one with that key (nil takes it away) and returns the units that it concerns.
 func (x *index) setWorkload(key string, w *workload) (dirty []unit) {
 	old := x.workloads[key]
-	namespace, _ := hosts.Split(key)
+	namespace, _ := kinds.SplitKey(key)
 	drop(x.present, namespace, key)
 	delete(x.workloads, key)
 	if w != nil {
@@ -78,7 +78,7 @@ func (e *entry) units() (out []unit) {
 		return nil
 	}
 	for _, h := range e.hosts {
-		out = append(out, unit{Table: state.Services, Key: hosts.ServiceKey(e.namespace, h)})
+		out = append(out, unit{Table: state.Services, Key: sdk.ServiceKey(e.namespace, h)})
 	}
 	return out
 }
@@ -95,7 +95,7 @@ func (x *index) derive(u unit) map[rowName]*sdk.Row {
 	if len(members) == 0 {
 		return nil
 	}
-	_, host := hosts.Split(u.Key)
+	_, host := kinds.SplitKey(u.Key)
 	return groupRows(host, x.cluster, members)
 }
 

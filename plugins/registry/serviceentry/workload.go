@@ -34,7 +34,7 @@ func readWorkload(row *sdk.Row, cluster string) (*workload, error) {
 	}
 	w := newWorkload(spec, labels, cluster)
 	w.key, w.row = row.Key, row
-	w.namespace, w.name = hosts.Split(row.Key)
+	w.namespace, w.name = kinds.SplitKey(row.Key)
 	w.selectable = hosts.Augmented(labels, w.locality, cluster, w.network, "")
 	return w, nil
 }
@@ -94,5 +94,5 @@ func (w *workload) workloadRow() *sdk.Row {
 	if a := w.address(); a != "" {
 		m.Addresses = []string{a}
 	}
-	return &sdk.Row{Key: w.key, Created: w.row.Created, Source: w.row.Source, Payload: m.AppendTo(nil)}
+	return from(w.row, sdk.WorkloadRow(m))
 }
