@@ -24,7 +24,7 @@ type Config struct {
 	Epoch uint64
 	// Sessions takes over what is ready.
 	Sessions Sessions
-	// Starter starts processes.
+	// Starter starts processes; nil: real ones.
 	Starter Starter
 	Backoff Backoff
 	Log     *slog.Logger
@@ -53,8 +53,11 @@ type Host struct {
 
 // New checks the config. Nothing runs before Run.
 func New(cfg Config) (*Host, error) {
-	if cfg.Set == nil || cfg.Sessions == nil || cfg.Starter == nil || cfg.Log == nil {
-		return nil, errors.New("host: Set, Sessions, Starter and Log are needed")
+	if cfg.Set == nil || cfg.Sessions == nil || cfg.Log == nil {
+		return nil, errors.New("host: Set, Sessions and Log are needed")
+	}
+	if cfg.Starter == nil {
+		cfg.Starter = Processes{}
 	}
 	if cfg.RuntimeDir == "" {
 		return nil, errors.New("host: RuntimeDir is needed")

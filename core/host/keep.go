@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 
@@ -40,12 +39,7 @@ func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 // lines of standard error, and why it ended.
 func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Duration, tail string, err error) {
 	s.move(Starting, nil, nil)
-	private, err := dir.fresh(s.order)
-	if err != nil {
-		return 0, "", fmt.Errorf("its private directory: %w", err)
-	}
-	defer os.RemoveAll(private)
-	running, err := h.start(ctx, s, private)
+	running, err := h.start(ctx, s, dir.path)
 	if err != nil {
 		return 0, "", err
 	}
@@ -60,7 +54,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 		up = time.Since(began)
 	}
 	err = l.end(err)
-	return up, running.StderrTail(), err
+	return up, strings.Join(running.Stderr(), "\n"), err
 }
 
 // withTail appends the last lines of standard error.

@@ -63,10 +63,8 @@ func (l *life) end(err error) error {
 	switch {
 	case !gone:
 		return err
-	case byItself && exit != nil:
-		return fmt.Errorf("its process ended: %w", exit)
 	case byItself:
-		return errors.New("its process ended by itself")
+		return fmt.Errorf("its process ended by itself (%s)", exit)
 	case err == nil || errors.Is(err, io.EOF):
 		return errors.New("it ended its session")
 	}

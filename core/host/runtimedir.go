@@ -9,20 +9,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 )
 
 // runtimeDir is this core's private directory, BASE/PID-START: no other core has the name, and a later one can tell whether its owner
-// still lives. A lock held on a file in it says the same across PID namespaces.
+// still lives. A lock held on a file in it says the same across PID namespaces. Plugins' sockets are in directories in it.
 type runtimeDir struct {
-	path   string
-	lock   *os.File
-	starts atomic.Uint64
+	path string
+	lock *os.File
 }
 
 // longest is what the path of a socket adds to the directory; a socket's path has at most 107 bytes.
-const longest = len("/p100-1000000/plugin-dir1234567890/plugin1234567890")
+const longest = len("/plugin-dir1234567890/plugin1234567890")
 
 // openRuntimeDir makes the directory, after it has swept those of dead cores from the base.
 func openRuntimeDir(base string) (*runtimeDir, error) {
@@ -76,12 +74,6 @@ func trusted(base string) error {
 	return nil
 }
 
-// fresh makes a private directory for one start of the plugin at a place in the set.
-func (d *runtimeDir) fresh(order int) (string, error) {
-	path := filepath.Join(d.path, fmt.Sprintf("p%d-%d", order, d.starts.Add(1)))
-	return path, os.Mkdir(path, 0o700)
-}
-
 func (d *runtimeDir) remove() {
 	_ = os.RemoveAll(d.path)
 	if d.lock != nil {
@@ -89,7 +81,7 @@ func (d *runtimeDir) remove() {
 	}
 }
 
-var ownPattern = regexp.MustCompile(`^([0-9]+)-([0-9]+)(-[0-9]+)?$`)
+var ownPattern = regexp.MustCompile(`^([0-9]+)-([0-9a-z]+)(-[0-9]+)?$`)
 
 // sweep removes directories whose core is dead. What can't be removed stays: it harms nobody.
 func sweep(base string) {
@@ -133,8 +125,8 @@ func locked(dir string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
-// startTime is when a process started, in the kernel's ticks: with the PID it names a process for good. It is "0" for one that isn't
-// there.
+// startTime is when a process started, in the kernel's ticks, in base 36 because sockets' paths are short: with the PID it names a
+// process for good. It is "0" for one that isn't there.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -146,5 +138,9 @@ func startTime(pid int) string {
 	if len(after) <= field {
 		return "0"
 	}
-	return after[field]
+	ticks, err := strconv.ParseUint(after[field], 10, 64)
+	if err != nil {
+		return "0"
+	}
+	return strconv.FormatUint(ticks, 36)
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// start starts an entry's process in a private directory of its own.
+// start starts an entry's process, with its socket below a private directory.
 func (h *Host) start(ctx context.Context, s *slot, private string) (Running, error) {
 	l, release, err := h.launch(s.entry)
 	if err != nil {

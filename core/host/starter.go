@@ -26,7 +26,7 @@ type Launch struct {
 	Env []string
 	// Dir is the working directory.
 	Dir string
-	// SocketDir is a private directory, only for this start.
+	// SocketDir is the core's private directory, in which the process's socket gets a directory of its own.
 	SocketDir string
 	// TLS asks for mutual TLS with keys made for this start.
 	TLS bool
@@ -40,11 +40,11 @@ type Launch struct {
 type Running interface {
 	Carrier() session.Carrier
 	PID() int
-	// StderrTail returns the last lines of standard error.
-	StderrTail() string
+	// Stderr returns the last lines of standard error.
+	Stderr() []string
 	// Stop ends the process: asks it to, kills it after grace (at once for 0), and returns when it is gone.
 	Stop(grace time.Duration)
-	// Done is closed when the process is gone; Wait then says how it ended.
+	// Done is closed when the process is gone; Wait then says how it ended: `exit status 1`, `signal: killed`.
 	Done() <-chan struct{}
-	Wait() error
+	Wait() string
 }
