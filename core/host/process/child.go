@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type child struct {
 	theirs   []*os.File
 	tail     *tail
 	copy     io.Writer
+	pid      atomic.Int64
 	done     chan struct{} // Closed when it was waited for.
 	err      error
 	copied   sync.WaitGroup
@@ -34,17 +36,22 @@ type child struct {
 
 var _ runner.Runner = (*child)(nil)
 
-func newChild(spec Spec, handshake []string) (*child, error) {
+func newChild(spec Spec) *child {
 	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr, done: make(chan struct{})}
 	c.cmd.Dir = spec.Dir
-	c.cmd.Env = append(append([]string{}, spec.Env...), handshake...)
-	c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD))
 	c.cmd.SysProcAttr = attributes()
-	if err := c.pipes(); err != nil {
+	return c
+}
+
+// prepare makes what Start needs. handshake is the environment that go-plugin adds.
+func (c *child) prepare(env, handshake []string) error {
+	c.cmd.Env = append(append([]string{}, env...), handshake...)
+	c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD))
+	err := c.pipes()
+	if err != nil {
 		c.close()
-		return nil, err
 	}
-	return c, nil
+	return err
 }
 
 // pipes makes the child's standard output, standard error and lifeline. Standard input is empty.
@@ -70,7 +77,10 @@ func (c *child) pipes() error {
 
 // Start starts the child on a thread of its own, which lives as long as the child: the parent-death signal comes when the thread
 // that forked ends.
-func (c *child) Start(context.Context) error {
+func (c *child) Start(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -79,27 +89,24 @@ func (c *child) Start(context.Context) error {
 		for _, f := range c.theirs {
 			_ = f.Close()
 		}
-		started <- err
-		if err != nil {
+		if err == nil {
+			c.pid.Store(int64(c.cmd.Process.Pid))
+		} else {
 			c.close()
-			return
 		}
-		c.wait()
+		started <- err
+		if err == nil {
+			c.wait()
+		}
 	}()
-	if err := <-started; err != nil {
-		return err
-	}
-	return nil
+	return <-started
 }
 
 // wait reads standard error and waits for the child and its group.
 func (c *child) wait() {
 	defer close(c.done)
 	c.copied.Go(c.read)
-	awaitExit(c.cmd.Process.Pid)
-	// Not waited for yet, so the group's number is still its own.
-	_ = syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
-	c.err = c.cmd.Wait()
+	c.err = waitGroup(c.cmd)
 	// A descendant that left the group may hold the pipe open; what is in it by now is read.
 	_ = c.stderr.SetReadDeadline(time.Now().Add(terminating))
 	c.copied.Wait()
@@ -140,14 +147,15 @@ func (c *child) Kill(context.Context) error { return c.signal(syscall.SIGKILL) }
 func (c *child) terminate() { _ = c.signal(syscall.SIGTERM) }
 
 func (c *child) signal(s syscall.Signal) error {
-	if c.cmd.Process == nil {
+	pid := int(c.pid.Load())
+	if pid == 0 {
 		return nil
 	}
 	select {
 	case <-c.done:
 		return nil
 	default:
-		return syscall.Kill(-c.cmd.Process.Pid, s)
+		return syscall.Kill(-pid, s)
 	}
 }
 
@@ -173,10 +181,10 @@ func (c *child) Stderr() io.ReadCloser { return io.NopCloser(noLines{}) }
 func (c *child) Name() string          { return c.cmd.Path }
 
 func (c *child) ID() string {
-	if c.cmd.Process == nil {
-		return ""
+	if pid := c.pid.Load(); pid != 0 {
+		return strconv.FormatInt(pid, 10)
 	}
-	return strconv.Itoa(c.cmd.Process.Pid)
+	return ""
 }
 
 func (c *child) Diagnose(context.Context) string { return "" }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,12 +14,14 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitExit waits until a child has ended, without taking its number from it.
-func awaitExit(pid int) {
+// waitGroup waits for a child and kills what is left of its group: before the child's number is free to be used again.
+func waitGroup(cmd *exec.Cmd) error {
 	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return
+			break
 		}
 	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return cmd.Wait()
 }

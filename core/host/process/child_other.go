@@ -2,10 +2,17 @@
 
 package process
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
 // attributes: a process group of its own. The lifeline ends the child with the core.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// awaitExit has no portable form; the group is killed once the child was waited for.
-func awaitExit(int) {}
+// waitGroup waits for a child and kills what is left of its group.
+func waitGroup(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return err
+}

@@ -2,8 +2,11 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,9 +31,13 @@ type Process struct {
 	client  *plugin.Client
 	child   *child
 	carrier *sdkprocess.Carrier
+	// sockets is the directory that go-plugin made for this process's socket.
+	sockets string
 	clean   sync.Once
 	done    chan struct{}
 }
+
+var errTimeout = errors.New("timeout: no handshake")
 
 // Start runs a plugin and shakes hands with it. If it fails nothing is left behind, and the error ends with the last lines of the
 // plugin's standard error. ctx bounds the start alone; the process lives until Stop or its own end, which closes Done.
@@ -38,7 +45,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := spec.complete(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", spec.Name, err)
 	}
-	p := &Process{spec: spec, done: make(chan struct{})}
+	p := &Process{spec: spec, child: newChild(spec), done: make(chan struct{})}
 	p.client = plugin.NewClient(p.config())
 	carrier, err := p.connect(ctx)
 	if err != nil {
@@ -60,21 +67,16 @@ func (p *Process) config() *plugin.ClientConfig {
 		Logger:           newHCLog(p.spec.Logger),
 		GRPCDialOptions:  sdkprocess.DialOptions(),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.SocketDir},
-		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
-			c, err := newChild(p.spec, cmd.Env)
-			p.child = c
-			return c, err
+		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, sockets string) (runner.Runner, error) {
+			p.sockets = sockets
+			return p.child, p.child.prepare(p.spec.Env, cmd.Env)
 		},
 	}
 }
 
 // connect starts the child and opens the session.
 func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
-	stop := context.AfterFunc(ctx, func() {
-		if p.child != nil {
-			_ = p.child.Kill(ctx)
-		}
-	})
+	stop := context.AfterFunc(ctx, func() { _ = p.child.Kill(ctx) })
 	defer stop()
 	protocol, err := p.client.Client()
 	if err != nil {
@@ -89,9 +91,9 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 
 // startError cleans up and says why the plugin did not start, in the words of what happened first.
 func (p *Process) startError(ctx context.Context, err error) error {
+	defer p.removeSockets()
 	c := p.child
-	if c == nil || c.cmd.Process == nil {
-		p.client.Kill()
+	if c.pid.Load() == 0 {
 		return fmt.Errorf("plugin %s: can't be started: %w", p.spec.Name, err)
 	}
 	early := c.exitedWithin(ctx, terminating)
@@ -101,8 +103,10 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case strings.HasPrefix(err.Error(), "timeout"):
+		err = fmt.Errorf("%w within %s", errTimeout, p.spec.StartTimeout)
 	case early:
-		err = fmt.Errorf("ended (%s) before it shook hands: is %s a Coxswain plugin", c.state(), p.spec.Path)
+		err = fmt.Errorf("ended (%s) before it shook hands: check that %s is a Coxswain plugin", c.state(), p.spec.Path)
 	}
 	return fmt.Errorf("plugin %s: %w%s", p.spec.Name, err, c.tail.quoted())
 }
@@ -119,14 +123,22 @@ func (p *Process) cleanUp() {
 	p.clean.Do(func() {
 		_ = p.carrier.Close()
 		p.client.Kill()
+		p.removeSockets()
 	})
+}
+
+// removeSockets removes what go-plugin leaves behind where a process did not start, or did not end by itself.
+func (p *Process) removeSockets() {
+	if p.sockets != "" {
+		_ = os.RemoveAll(p.sockets)
+	}
 }
 
 // Carrier carries the plugin's session; closing the session closes it.
 func (p *Process) Carrier() session.Carrier { return p.carrier }
 
 // PID returns the process's number.
-func (p *Process) PID() int { return p.child.cmd.Process.Pid }
+func (p *Process) PID() int { return int(p.child.pid.Load()) }
 
 // Done is closed when the process has ended and everything of it is cleaned up.
 func (p *Process) Done() <-chan struct{} { return p.done }

@@ -1,0 +1,290 @@
+package process_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/coxswain-mesh/coxswain/core/host/process"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+const patience = 20 * time.Second
+
+// hello is the path of the built example plugin.
+var hello string
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv("TEST_PARENT_OF"); path != "" {
+		parent(path)
+		return
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "process")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	hello = filepath.Join(dir, "hello")
+	build := exec.Command("go", "build", "-o", hello, "github.com/coxswain-mesh/coxswain/examples/registry-hello")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Printf("building the plugin: %v\n%s", err, out)
+		return 1
+	}
+	code := m.Run()
+	if err := goleak.Find(); code == 0 && err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return code
+}
+
+func spec(t testing.TB) process.Spec {
+	return process.Spec{Name: "hello", Path: hello, SocketDir: t.TempDir(), StartTimeout: patience}
+}
+
+func start(t testing.TB, s process.Spec) (*process.Process, *session.Core) {
+	t.Helper()
+	p, err := process.Start(context.Background(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(0) })
+	link := session.NewCore(p.Carrier())
+	t.Cleanup(func() { _ = link.Close() })
+	return p, link
+}
+
+func limited(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func greet(t testing.TB, link *session.Core) {
+	t.Helper()
+	ctx := limited(t)
+	if err := link.Send(ctx, &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{1}, Instance: "hello"}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, link, func(m *pb.FromPlugin) bool { return m.Ready != nil && m.Ready.Plugin == "hello" })
+}
+
+func until(t testing.TB, link *session.Core, holds func(*pb.FromPlugin) bool) {
+	t.Helper()
+	for {
+		m, cost, err := link.Recv(limited(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		link.Release(cost)
+		if holds(m) {
+			return
+		}
+	}
+}
+
+func empty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the directory for sockets: %v %v", left, err)
+	}
+}
+
+func TestSession(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tls=%v", tls), func(t *testing.T) {
+			s := spec(t)
+			s.TLS = tls
+			p, link := start(t, s)
+			greet(t, link)
+			until(t, link, func(m *pb.FromPlugin) bool { return m.Synced != nil })
+			if err := link.Send(limited(t), &pb.FromCore{Drain: &pb.Drain{}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := link.Recv(limited(t)); !errors.Is(err, io.EOF) {
+				t.Errorf("after Drain: %v", err)
+			}
+			p.Stop(patience)
+			if how := p.Wait(); how != "exit status 0" {
+				t.Errorf("ended with %s", how)
+			}
+			empty(t, s.SocketDir)
+		})
+	}
+}
+
+func TestKilled(t *testing.T) {
+	s := spec(t)
+	p, link := start(t, s)
+	greet(t, link)
+	if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, _, err := link.Recv(limited(t)); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Error("the session did not end")
+			}
+			t.Log(err)
+			break
+		}
+	}
+	if how := p.Wait(); how != "signal: killed" {
+		t.Errorf("ended with %s", how)
+	}
+	empty(t, s.SocketDir)
+}
+
+// A plugin that is stopped answers nothing: it must be killed all the same.
+func TestStopHung(t *testing.T) {
+	s := spec(t)
+	p, link := start(t, s)
+	greet(t, link)
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.Stop(0)
+	if how := p.Wait(); how != "signal: killed" {
+		t.Errorf("ended with %s", how)
+	}
+	empty(t, s.SocketDir)
+}
+
+func TestStartErrors(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		args       []string
+		want       string
+	}{
+		{"no such file", "/nowhere/at/all", nil, "no such file"},
+		{"not a plugin", "/bin/sh", []string{"-c", "echo it is broken >&2; exit 3"}, "exit status 3"},
+		{"its words", "/bin/sh", []string{"-c", "echo it is broken >&2; exit 3"}, "it is broken"},
+		{"never speaks", "/bin/sh", []string{"-c", "sleep 1000"}, "timeout"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := spec(t)
+			s.Path, s.Args = c.path, c.args
+			if c.want == "timeout" {
+				s.StartTimeout = 100 * time.Millisecond
+			}
+			_, err := process.Start(context.Background(), s)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q in it", err, c.want)
+			}
+			empty(t, s.SocketDir)
+		})
+	}
+}
+
+func TestStartCanceled(t *testing.T) {
+	s := spec(t)
+	s.Path, s.Args = "/bin/sh", []string{"-c", "sleep 1000"}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := process.Start(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestByHand(t *testing.T) {
+	out, err := exec.Command(hello).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "kind: registry") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// No orphans: the plugin ends when the core is killed, by the lifeline alone too.
+func TestOrphan(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "TEST_PARENT_OF="+hello, "TEST_SOCKETS="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(line)
+	}
+	if syscall.Kill(pid, 0) != nil {
+		t.Fatalf("process %d is not there", pid)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for end := time.Now().Add(patience); alive(pid); {
+		if time.Now().After(end) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatal("the plugin outlived the core")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// alive reports whether a process is there and not merely waiting to be collected by whoever inherited it.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}
+
+// parent is a core that starts a plugin, says its number and waits to be killed.
+func parent(path string) {
+	p, err := process.Start(context.Background(), process.Spec{
+		Name: "hello", Path: path, SocketDir: os.Getenv("TEST_SOCKETS"), StartTimeout: patience,
+	})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.PID())
+	select {}
+}
+
+// BenchmarkPing is a Pong for a Ping over a real process.
+func BenchmarkPing(b *testing.B) {
+	_, link := start(b, spec(b))
+	greet(b, link)
+	ctx := context.Background()
+	b.ResetTimer()
+	for i := range b.N {
+		seen := link.LastSeen()
+		if err := link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: uint64(i)}}); err != nil {
+			b.Fatal(err)
+		}
+		for !link.LastSeen().After(seen) {
+			time.Sleep(time.Microsecond)
+		}
+	}
+}
