@@ -34,6 +34,8 @@ type Expected struct {
 type Limits struct {
 	// Revision is how long it may take for a revision before it counts as hung and is started again.
 	Revision time.Duration
+	// Progress is how long it may show no sign of life while it owes something.
+	Progress time.Duration
 	// Rows of its shard; 0: no limit.
 	Rows int
 }

@@ -34,7 +34,7 @@ func (c *Control) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		next := c.schedule(time.Now())
+		next := c.due(time.Now())
 		c.mu.Unlock()
 		wait := time.Hour
 		if !next.IsZero() {
@@ -60,8 +60,14 @@ func (c *Control) end() {
 	}
 }
 
-// schedule begins what is due, and returns when to look again; the zero time if nothing waits. Every event ends with it.
-func (c *Control) schedule(now time.Time) (next time.Time) {
+// schedule begins what is due. Every event ends with it.
+func (c *Control) schedule(now time.Time) {
+	c.due(now)
+	c.ring()
+}
+
+// due begins what is due, and returns when to look again; the zero time if nothing waits.
+func (c *Control) due(now time.Time) (next time.Time) {
 	at := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
 			next = t
@@ -69,7 +75,6 @@ func (c *Control) schedule(now time.Time) (next time.Time) {
 	}
 	c.hung(now, at)
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
-		c.ring()
 		return next
 	}
 	for c.flight == nil {
@@ -86,12 +91,10 @@ func (c *Control) schedule(now time.Time) (next time.Time) {
 			if rest || endpoints {
 				at(due)
 			}
-			c.ring()
 			return next
 		}
 	}
 	c.hold(now, at)
-	c.ring()
 	return next
 }
 
@@ -125,16 +128,37 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 // hung ends sessions that owe a Done for too long.
 func (c *Control) hung(now time.Time, at func(time.Time)) {
 	for _, s := range c.sessions {
-		if s.busy.IsZero() || s.Limits.Revision <= 0 {
+		if s.busy.IsZero() {
 			continue
 		}
-		if end := s.busy.Add(s.Limits.Revision); end.After(now) {
+		end, why := s.deadline()
+		if end.IsZero() {
+			continue
+		}
+		if end.After(now) {
 			at(end)
-		} else {
-			s.cancel(fmt.Errorf("plugin %s did not finish revision %d, and showed no progress, for %s (limits.revision)", s.Name, s.sent, s.Limits.Revision))
-			s.busy = time.Time{}
+			continue
+		}
+		s.cancel(fmt.Errorf("plugin %s did not finish revision %d: %s", s.Name, s.sent, why))
+		s.busy = time.Time{}
+	}
+}
+
+// deadline is when a session that owes a Done counts as hung, and by which limit; zero for never.
+func (s *session) deadline() (end time.Time, why string) {
+	if l := s.Limits.Revision; l > 0 {
+		end, why = s.busy.Add(l), fmt.Sprintf("it took longer than limits.revision, %s", l)
+	}
+	if l := s.Limits.Progress; l > 0 {
+		last := s.inst.Link.LastProgress()
+		if last.Before(s.busy) {
+			last = s.busy
+		}
+		if e := last.Add(l); end.IsZero() || e.Before(end) {
+			end, why = e, fmt.Sprintf("it showed no progress for limits.progress, %s", l)
 		}
 	}
+	return end, why
 }
 
 // unready says what the first revision waits for.

@@ -5,14 +5,14 @@ import (
 	"sync"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/session"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // stateRoom is how many bytes of a State message are left to what is not rows.
-const stateRoom = session.MaxMessage - 8<<10
+const stateRoom = carrier.MaxMessage - 8<<10
 
 // maxRow is the largest row that is taken: it must fit into a message again with the shard's name.
-const maxRow = session.MaxMessage - 16<<10
+const maxRow = carrier.MaxMessage - 16<<10
 
 // outbox is what waits to be sent to one plugin. Calls overtake states; neither blocks the one who puts them in.
 type outbox struct {
@@ -80,7 +80,7 @@ func (o *outbox) nextState() *stateJob {
 }
 
 // run sends until ctx ends or the link breaks.
-func (o *outbox) run(ctx context.Context, link *session.Core) error {
+func (o *outbox) run(ctx context.Context, link *carrier.Core) error {
 	for {
 		if err := o.flushCalls(ctx, link); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (o *outbox) run(ctx context.Context, link *session.Core) error {
 	}
 }
 
-func (o *outbox) flushCalls(ctx context.Context, link *session.Core) error {
+func (o *outbox) flushCalls(ctx context.Context, link *carrier.Core) error {
 	for m := o.nextCall(); m != nil; m = o.nextCall() {
 		if err := link.Send(ctx, m); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (o *outbox) flushCalls(ctx context.Context, link *session.Core) error {
 	return nil
 }
 
-func (o *outbox) sendState(ctx context.Context, link *session.Core, j *stateJob) error {
+func (o *outbox) sendState(ctx context.Context, link *carrier.Core, j *stateJob) error {
 	split := newSplit(j)
 	for m := split.next(); m != nil; m = split.next() {
 		if err := link.Send(ctx, &pb.FromCore{State: m}); err != nil {

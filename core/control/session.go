@@ -182,9 +182,6 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if !s.busy.IsZero() {
-		s.busy = now // progress
-	}
 	defer c.schedule(now)
 	switch {
 	case m.Rows != nil:

@@ -120,12 +120,12 @@ func (c *Control) Tables() []admin.Table {
 }
 
 // Rows returns the rows of a table.
-func (c *Control) Rows(table string) []admin.Row {
+func (c *Control) Rows(table string) []*pb.Row {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []admin.Row
+	var out []*pb.Row
 	for _, r := range c.env.Rows(table, false) {
-		out = append(out, admin.Row{Plugin: r.Shard, Row: r})
+		out = append(out, r)
 	}
 	return out
 }

@@ -1,0 +1,217 @@
+package control
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// plugin is the other side of a session, played by a test.
+type plugin struct {
+	t    *testing.T
+	link *carrier.Plugin
+	got  []*pb.FromCore
+	end  chan error
+	stop context.CancelFunc
+}
+
+// bench is a Control with its clock running. It must be made in a synctest bubble.
+type bench struct {
+	t *testing.T
+	*Control
+}
+
+func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
+	t.Helper()
+	for i := range plugins {
+		plugins[i].Order = i
+	}
+	cfg := Config{
+		Plugins:       plugins,
+		Choose:        func(_ string, _ *corev3.Node, offering []string) string { return offering[0] },
+		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{},
+	}
+	if edit != nil {
+		edit(&cfg)
+	}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return &bench{t, c}
+}
+
+// join begins a session of a declared plugin.
+func (b *bench) join(name string, ready *pb.Ready) *plugin {
+	b.t.Helper()
+	a, z := carrier.Pipe()
+	p := &plugin{t: b.t, link: carrier.NewPlugin(z), end: make(chan error, 1)}
+	ready.Kind = b.known[name].Kind
+	ctx, cancel := context.WithCancel(b.t.Context())
+	p.stop = cancel
+	go func() {
+		p.end <- b.Serve(ctx, &host.Instance{Entry: &host.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
+	}()
+	b.t.Cleanup(func() {
+		cancel()
+		p.link.Close()
+	})
+	synctest.Wait()
+	return p
+}
+
+// take returns what the core has sent by now.
+func (p *plugin) take() []*pb.FromCore {
+	synctest.Wait()
+	ctx, cancel := context.WithTimeout(p.t.Context(), time.Nanosecond)
+	defer cancel()
+	var all []*pb.FromCore
+	for {
+		m, cost, err := p.link.Recv(ctx)
+		if err != nil {
+			return all
+		}
+		p.link.Release(cost)
+		all = append(all, m)
+		ctx, cancel = context.WithTimeout(p.t.Context(), time.Nanosecond)
+		defer cancel()
+	}
+}
+
+// state returns the newest State among what was sent; nil if there was none. Other messages are kept in p.got.
+func (p *plugin) state() *pb.State {
+	p.t.Helper()
+	var last *pb.State
+	for _, m := range p.take() {
+		if m.State != nil {
+			last = m.State
+		} else {
+			p.got = append(p.got, m)
+		}
+	}
+	return last
+}
+
+// others returns what was sent besides State, since the last call.
+func (p *plugin) others() []*pb.FromCore {
+	p.t.Helper()
+	if s := p.state(); s != nil {
+		p.t.Fatalf("unexpected State of revision %d", s.Revision.Number)
+	}
+	out := p.got
+	p.got = nil
+	return out
+}
+
+func (p *plugin) send(ms ...*pb.FromPlugin) {
+	p.t.Helper()
+	for _, m := range ms {
+		if err := p.link.Send(p.t.Context(), m); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+func (p *plugin) rows(table string, rev *pb.Revision, rows ...*pb.Row) {
+	p.t.Helper()
+	p.send(&pb.FromPlugin{Rows: &pb.Rows{Revision: rev, Tables: []*pb.TableRows{{Table: table, Upserts: rows}}}})
+}
+
+func (p *plugin) synced() { p.send(&pb.FromPlugin{Synced: &pb.Synced{}}) }
+
+func (p *plugin) done(rev *pb.Revision) { p.send(&pb.FromPlugin{Done: &pb.Done{Revision: rev}}) }
+
+// kill ends the session as a crash does.
+func (p *plugin) kill() error {
+	p.link.Close()
+	synctest.Wait()
+	return <-p.end
+}
+
+func row(key, payload string) *pb.Row { return &pb.Row{Key: key, Payload: []byte(payload)} }
+
+// keys returns "table key=payload" of all rows, and "table -key" of deletes.
+func keys(s *pb.State) []string {
+	var out []string
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.Tables {
+		for _, r := range t.Upserts {
+			out = append(out, t.Table+" "+r.Key+"="+string(r.Payload))
+		}
+		for _, k := range t.Deletes {
+			out = append(out, t.Table+" -"+k)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+type discard struct{}
+
+func (discard) Committed(string)             {}
+func (discard) Served(string, time.Duration) {}
+func (discard) Partial(string)               {}
+func (discard) Fault(string)                 {}
+func (discard) Broken(string)                {}
+func (discard) Hidden(int)                   {}
+func (discard) Debounced(time.Duration)      {}
+func (discard) Woken(int, int)               {}
+func (discard) Unknown(string, string, int)  {}
+
+// stream connects a proxy.
+func (b *bench) stream(id string) *stream {
+	b.t.Helper()
+	s := &stream{t: b.t}
+	conn, err := b.Connect(b.t.Context(), peer(id), func() { s.woken = true })
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	s.Connection = conn
+	b.t.Cleanup(conn.Close)
+	return s
+}
+
+type stream struct {
+	t *testing.T
+	xds.Connection
+	woken bool
+}
+
+// names returns "name=content" of the existing resources of a type; nil where nothing is known.
+func (s *stream) names(typeURL string) []string {
+	s.t.Helper()
+	snap := s.Pull().Types[typeURL]
+	if snap == nil {
+		return nil
+	}
+	out := []string{}
+	for _, b := range snap.Bodies() {
+		out = append(out, b.Name()+"="+string(b.Value()))
+	}
+	return out
+}
+
+func peer(id string) xds.Peer { return xds.Peer{Node: &corev3.Node{Id: id}} }
