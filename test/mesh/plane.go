@@ -1,0 +1,177 @@
+// Package mesh runs what a test of the whole needs around Envoys: the control plane as users start it, backends and clients. All of it listens
+// on loopback addresses alone and ends with the test.
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// Plane is a running `coxswain discovery`.
+type Plane struct {
+	XDS, HTTP, Monitoring string
+
+	binary string
+	cmd    *exec.Cmd
+	log    *log
+	ended  chan struct{}
+}
+
+// Start starts the program on a directory of configuration. Args come in addition.
+func Start(t testing.TB, binary, dir string, args ...string) *Plane {
+	t.Helper()
+	p := &Plane{
+		XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t),
+		binary: binary, log: &log{}, ended: make(chan struct{}),
+	}
+	args = append([]string{"discovery", "--configDir", dir, "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
+	p.cmd = exec.Command(binary, args...)
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.cmd.Wait(); close(p.ended) }()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("the control plane said last:\n%s", p.LastLines(60))
+		}
+	})
+	return p
+}
+
+// PID of its process.
+func (p *Plane) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends it at once. It may be called twice.
+func (p *Plane) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// Stop asks it to end, and returns its exit code.
+func (p *Plane) Stop(t testing.TB) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	return p.Wait(t)
+}
+
+// Wait waits until it has ended by itself, and returns its exit code.
+func (p *Plane) Wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(wait.Deadline):
+		t.Fatalf("the control plane has not ended after %v", wait.Deadline)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Ready waits until proxies are served.
+func (p *Plane) Ready(t testing.TB) {
+	t.Helper()
+	wait.For(t, "the control plane is ready", func() error {
+		select {
+		case <-p.ended:
+			t.Fatalf("the control plane has ended:\n%s", p.LastLines(60))
+		default:
+		}
+		_, err := p.Get("/ready")
+		return err
+	})
+}
+
+// Get returns a page of its HTTP port.
+func (p *Plane) Get(path string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.HTTP+path, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, b)
+	}
+	return string(b), err
+}
+
+// Plugins returns what `coxswain plugins` shows, by name.
+func (p *Plane) Plugins(t testing.TB) map[string]admin.Plugin {
+	t.Helper()
+	out, err := exec.Command(p.binary, "plugins", "--addr", p.HTTP, "-o", "json").Output()
+	if err != nil {
+		t.Fatalf("coxswain plugins: %v", err)
+	}
+	var list []admin.Plugin
+	if err := json.Unmarshal(out, &list); err != nil {
+		t.Fatalf("coxswain plugins: %v in %s", err, out)
+	}
+	byName := map[string]admin.Plugin{}
+	for _, v := range list {
+		byName[v.Name] = v
+	}
+	return byName
+}
+
+// Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane.
+func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
+	t.Helper()
+	var complaint bytes.Buffer
+	cmd := exec.Command(p.binary, append([]string{"bootstrap", "--xds", p.XDS}, args...)...)
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("coxswain bootstrap: %v: %s", err, complaint.String())
+	}
+	return out
+}
+
+// Log returns what it has said.
+func (p *Plane) Log() string { return p.log.String() }
+
+// LastLines of its log.
+func (p *Plane) LastLines(n int) string {
+	lines := slices.Collect(strings.Lines(p.Log()))
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+// log is what a process writes, while others read it.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
