@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 )
@@ -34,30 +33,14 @@ func (e nameless) Error() string { return strings.TrimPrefix(e.error.Error(), "p
 
 func (e nameless) Unwrap() error { return e.error }
 
-// maxLine is where a line without an end is cut.
-const maxLine = 8 << 10
-
-// lines logs what is written to it, line by line.
+// lines logs standard error, which comes line by line.
 type lines struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	rest string
+	log *slog.Logger
 }
 
-func (w *lines) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest += string(p)
-	for {
-		line, rest, ok := strings.Cut(w.rest, "\n")
-		if !ok && len(w.rest) < maxLine {
-			return len(p), nil
-		}
-		if !ok {
-			line, rest = w.rest, ""
-		}
-		if w.rest = rest; line != "" {
-			w.log.Info(line)
-		}
+func (w *lines) Write(line []byte) (int, error) {
+	if text := strings.TrimRight(string(line), "\r\n"); text != "" {
+		w.log.Info(text, "stream", "stderr")
 	}
+	return len(line), nil
 }

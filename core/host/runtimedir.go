@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,7 +50,7 @@ func openRuntimeDir(base string) (*runtimeDir, error) {
 
 // makeOwn makes BASE/PID-START, or PID-START-N if this process has several.
 func makeOwn(base string) (string, error) {
-	name := fmt.Sprintf("%d-%s", os.Getpid(), startTime(os.Getpid()))
+	name := fmt.Sprintf("%d-%s", os.Getpid(), cmp.Or(startTime(os.Getpid()), "0"))
 	for n := 1; ; n++ {
 		path := filepath.Join(base, name)
 		if n > 1 {
@@ -126,21 +127,21 @@ func locked(dir string) bool {
 }
 
 // startTime is when a process started, in the kernel's ticks, in base 36 because sockets' paths are short: with the PID it names a
-// process for good. It is "0" for one that isn't there.
+// process for good. It is empty for one that isn't there.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return "0"
+		return ""
 	}
 	// The name, in parentheses, may hold anything; 20 fields after it comes the start time.
 	after := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	const field = 22 - 3
 	if len(after) <= field {
-		return "0"
+		return ""
 	}
 	ticks, err := strconv.ParseUint(after[field], 10, 64)
 	if err != nil {
-		return "0"
+		return ""
 	}
 	return strconv.FormatUint(ticks, 36)
 }
