@@ -1,15 +1,13 @@
 // Package serviceentry is the built-in plugin registry/serviceentry: it makes services, endpoints and workloads out of Istio's
 // ServiceEntry and WorkloadEntry resources.
 //
-// It derives: what it publishes is a function of the rows that it reads. Convert in entry.go and workload.go, group.go to rows;
-// deriver.go does as little of it as a change asks for.
+// It derives: what it publishes is a function of the rows that it reads. entry.go and workload.go read resources, group.go and
+// endpoint.go make rows of them, index.go knows what concerns what, and deriver.go does as little of all this as a change asks for.
 package serviceentry
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -26,7 +24,7 @@ const schema = `{"type":"object","additionalProperties":false,"properties":{"clu
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
 	return sdk.Plugin{
-		Name:         "serviceentry",
+		Name:         "registry/serviceentry",
 		Version:      "1",
 		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry},
 		Publishes:    []string{state.Services, state.Endpoints, state.Workloads},
@@ -43,10 +41,5 @@ func Plugin() sdk.Plugin {
 
 func parseConfig(config []byte) (Config, error) {
 	c := Config{Cluster: "Kubernetes"}
-	if len(config) == 0 {
-		return c, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(config))
-	d.DisallowUnknownFields()
-	return c, d.Decode(&c)
+	return c, strict.Decode(config, &c)
 }

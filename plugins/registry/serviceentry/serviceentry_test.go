@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -314,7 +315,29 @@ func TestConfig(t *testing.T) {
 	if err != nil || w.Cluster != "east" {
 		t.Errorf("%v, %v", w, err)
 	}
-	if _, reason := plugintest.Refusal(t, Plugin(), `{"clutser": "east"}`); !strings.Contains(reason, "clutser") {
-		t.Errorf("reason %q", reason)
+	if field, reason := plugintest.Refusal(t, Plugin(), `{"clutser": "east"}`); field != "clutser" || !strings.Contains(reason, "did you mean") {
+		t.Errorf("%s: %q", field, reason)
+	}
+}
+
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil || len(blocks) != 3 {
+		t.Fatalf("%d blocks, %v", len(blocks), err)
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := plugintest.Start(t, Plugin(), config)
+	h.Commit(read(t, blocks[1].Text)...)
+	var got strings.Builder
+	for _, table := range []string{state.Services, state.Endpoints, state.Workloads} {
+		for _, key := range slices.Sorted(maps.Keys(h.Rows(table))) {
+			got.WriteString(table + " " + key + "\n")
+		}
+	}
+	if diff := cmp.Diff(blocks[2].Text, got.String()); diff != "" {
+		t.Errorf("(-README +got):\n%s", diff)
 	}
 }

@@ -1,0 +1,98 @@
+package memory
+
+// Config is the entry's `config` in plugins.yaml. Fields that a ServiceEntry has too mean the same.
+type Config struct {
+	// Cluster that the endpoints are said to be in; `Kubernetes` if absent.
+	Cluster  string    `json:"cluster"`
+	Services []service `json:"services"`
+}
+
+type service struct {
+	Host string `json:"host"`
+	// Namespace is `default` if absent, Name the host.
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	Ports     []port   `json:"ports"`
+	// Resolution is STATIC if absent; with DNS and no endpoints the host itself is resolved.
+	Resolution      string            `json:"resolution"`
+	External        bool              `json:"external"`
+	ExportTo        []string          `json:"exportTo"`
+	SubjectAltNames []string          `json:"subjectAltNames"`
+	Labels          map[string]string `json:"labels"`
+	Endpoints       []endpoint        `json:"endpoints"`
+}
+
+type port struct {
+	Number uint32 `json:"number"`
+	// Name is the protocol and the number if absent: http-8080.
+	Name       string `json:"name"`
+	Protocol   string `json:"protocol"`
+	TargetPort uint32 `json:"targetPort"`
+}
+
+type endpoint struct {
+	Address string `json:"address"`
+	// Port is for services of one port; Ports have the others by the service port's name. Without either it is the target port.
+	Port           uint32            `json:"port"`
+	Ports          map[string]uint32 `json:"ports"`
+	Labels         map[string]string `json:"labels"`
+	Locality       string            `json:"locality"`
+	Network        string            `json:"network"`
+	Weight         uint32            `json:"weight"`
+	ServiceAccount string            `json:"serviceAccount"`
+	// Workload is its name for telemetry.
+	Workload string `json:"workload"`
+}
+
+const schema = `{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster that the endpoints are said to be in."},
+    "services": {"type": "array", "items": {
+      "type": "object",
+      "additionalProperties": false,
+      "required": ["host", "ports"],
+      "properties": {
+        "host": {"type": "string"},
+        "namespace": {"type": "string", "default": "default"},
+        "name": {"type": "string"},
+        "addresses": {"type": "array", "items": {"type": "string"}, "description": "Virtual addresses: IPs or CIDRs."},
+        "ports": {"type": "array", "items": {
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["number"],
+          "properties": {
+            "number": {"type": "integer", "minimum": 1, "maximum": 65535},
+            "name": {"type": "string"},
+            "protocol": {"type": "string", "description": "HTTP, HTTPS, HTTP2, GRPC, TCP, TLS, …; sniffed if absent."},
+            "targetPort": {"type": "integer", "minimum": 0, "maximum": 65535}
+          }
+        }},
+        "resolution": {"enum": ["STATIC", "DNS", "DNS_ROUND_ROBIN", "NONE"], "default": "STATIC"},
+        "external": {"type": "boolean", "description": "Outside of the mesh: no mutual TLS."},
+        "exportTo": {"type": "array", "items": {"type": "string"}},
+        "subjectAltNames": {"type": "array", "items": {"type": "string"}},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "endpoints": {"type": "array", "items": {
+          "type": "object",
+          "additionalProperties": false,
+          "required": ["address"],
+          "properties": {
+            "address": {"type": "string", "description": "IP address, DNS name (resolution DNS), or unix:PATH."},
+            "port": {"type": "integer", "minimum": 0, "maximum": 65535},
+            "ports": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 65535}},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "locality": {"type": "string", "description": "region/zone/subzone"},
+            "network": {"type": "string"},
+            "weight": {"type": "integer", "minimum": 0},
+            "serviceAccount": {"type": "string"},
+            "workload": {"type": "string"}
+          }
+        }}
+      }
+    }}
+  }
+}`
