@@ -54,8 +54,8 @@ type Config struct {
 	HoldMax time.Duration
 	Log     *slog.Logger
 	Metrics Metrics
-	// OnServing is called, without locks, when a plugin's session has reached its place in life: "syncing" or "serving".
-	OnState func(plugin, state string)
+	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being served; optional.
+	OnServing func(plugin string)
 }
 
 // Metrics takes what Control counts. All methods must be quick and must not block.
@@ -76,20 +76,21 @@ type Control struct {
 	cfg   Config
 	epoch uint64
 
-	mu       sync.Mutex
-	env      *environment.Environment
-	full     environment.Debounce
-	sessions map[string]*session
-	known    map[string]*known
-	flight   *flight
-	forced   map[string]bool
-	started  bool
-	served   served
-	conns    map[uint64]*connection
-	nextConn uint64
-	history  []served
-	wake     chan struct{}
-	closed   bool
+	mu        sync.Mutex
+	env       *environment.Environment
+	full      environment.Debounce
+	sessions  map[string]*session
+	known     map[string]*known
+	flight    *flight
+	forced    map[string]bool
+	started   bool
+	startedUp chan struct{}
+	served    served
+	conns     map[uint64]*connection
+	nextConn  uint64
+	history   []served
+	wake      chan struct{}
+	closed    bool
 }
 
 // known is what outlives a plugin's sessions.
@@ -131,7 +132,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		conns: map[uint64]*connection{}, wake: make(chan struct{}, 1),
+		conns: map[uint64]*connection{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 	}
 	now := time.Now()
 	for _, e := range cfg.Plugins {
@@ -146,9 +147,15 @@ func newEpoch() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-func (c *Control) state(plugin, state string) {
-	if c.cfg.OnState != nil {
-		go c.cfg.OnState(plugin, state)
+// Epoch is the start of the core that revisions belong to.
+func (c *Control) Epoch() uint64 { return c.epoch }
+
+// Started is closed when the first complete revision is served.
+func (c *Control) Started() <-chan struct{} { return c.startedUp }
+
+func (c *Control) serving(plugin string) {
+	if c.cfg.OnServing != nil {
+		go c.cfg.OnServing(plugin)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -363,7 +362,7 @@ func (c *Control) serve(now time.Time) {
 			continue
 		}
 		if before > 0 || f.forced[k.Name] {
-			c.state(s.Name, string(host.Serving))
+			c.serving(s.Name)
 		}
 		views += c.publish(s)
 		c.free(s)
@@ -372,7 +371,10 @@ func (c *Control) serve(now time.Time) {
 	for _, keys := range f.changes {
 		rows += len(keys)
 	}
-	c.started = true
+	if !c.started {
+		c.started = true
+		close(c.startedUp)
+	}
 	c.served = served{Number: c.env.Number(), At: now, Took: now.Sub(f.start), Kind: f.kind, Partial: f.late, Rows: rows, Views: views}
 	if f.number > c.served.Number {
 		c.served.Number = f.number
@@ -395,7 +397,7 @@ func (c *Control) accept(s *session) error {
 	if err := c.apply(s); err != nil {
 		return err
 	}
-	c.state(s.Name, string(host.Serving))
+	c.serving(s.Name)
 	c.publish(s)
 	c.free(s)
 	return nil

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -65,7 +64,7 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 	s.synced = true
 	c.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
-	c.state(s.Name, string(host.Serving))
+	c.serving(s.Name)
 	c.touched(now)
 	return nil
 }
@@ -86,7 +85,7 @@ func (c *Control) derived(s *session, now time.Time) {
 		s.staged = nil
 		c.env.Replace(s.shard, s.candidate)
 		s.candidate = nil
-		c.state(s.Name, string(host.Serving))
+		c.serving(s.Name)
 	}
 	staged := s.staged
 	s.staged = nil

@@ -129,7 +129,6 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	case len(s.reads) > 0:
 		c.sendState(s, c.env.Number())
 	}
-	c.state(k.Name, string(host.Syncing))
 	c.resume(s)
 	c.schedule(time.Now())
 	return s, nil

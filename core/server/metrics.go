@@ -1,0 +1,68 @@
+package server
+
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics counts what control and host report. Names are istiod's where it has the same thing.
+type metrics struct {
+	commits, partial, faults, broken, unknown, restarts, transitions *prometheus.CounterVec
+	served                                                           *prometheus.HistogramVec
+	debounced                                                        prometheus.Histogram
+	hidden                                                           prometheus.Gauge
+	woken, views                                                     prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	seconds := []float64{.001, .005, .01, .05, .1, .5, 1, 3, 5, 10, 20, 30}
+	m := &metrics{
+		commits:     counters("coxswain_commits_total", "Commits of the Environment, by kind.", "kind"),
+		partial:     counters("coxswain_partial_revisions_total", "Revisions served without a plugin that was not done in time.", "plugin"),
+		faults:      counters("coxswain_plugin_faults_total", "Pieces of work of a plugin that failed and kept their last good result.", "plugin"),
+		broken:      counters("coxswain_plugin_contract_errors_total", "Sessions ended because the plugin broke the contract.", "plugin"),
+		unknown:     counters("coxswain_plugin_unknown_messages_total", "Messages of plugins that were skipped.", "plugin", "what"),
+		restarts:    counters("coxswain_plugin_restarts_total", "Starts of a plugin after a failure.", "plugin"),
+		transitions: counters("coxswain_plugin_transitions_total", "Steps in plugins' lives, by the state they led to.", "plugin", "state"),
+		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
+		debounced:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
+		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because an earlier plugin has the same key."}),
+		woken:       counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
+		views:       counter("coxswain_changed_views_total", "Views that changed."),
+	}
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.restarts, m.transitions, m.served, m.debounced, m.hidden, m.woken, m.views)
+	return m
+}
+
+func (m *metrics) Committed(kind string) { m.commits.WithLabelValues(kind).Inc() }
+func (m *metrics) Served(kind string, took time.Duration) {
+	m.served.WithLabelValues(kind).Observe(took.Seconds())
+}
+func (m *metrics) Partial(plugin string)          { m.partial.WithLabelValues(plugin).Inc() }
+func (m *metrics) Fault(plugin string)            { m.faults.WithLabelValues(plugin).Inc() }
+func (m *metrics) Broken(plugin string)           { m.broken.WithLabelValues(plugin).Inc() }
+func (m *metrics) Hidden(rows int)                { m.hidden.Set(float64(rows)) }
+func (m *metrics) Debounced(waited time.Duration) { m.debounced.Observe(waited.Seconds()) }
+func (m *metrics) Unknown(plugin string, what string, n int) {
+	m.unknown.WithLabelValues(plugin, what).Add(float64(n))
+}
+
+func (m *metrics) Woken(streams, views int) {
+	m.woken.Add(float64(streams))
+	m.views.Add(float64(views))
+}
+
+func (m *metrics) transition(t host.Transition) {
+	m.transitions.WithLabelValues(t.Plugin, string(t.To)).Inc()
+	if t.Restart {
+		m.restarts.WithLabelValues(t.Plugin).Inc()
+	}
+}
