@@ -18,14 +18,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
+	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 const patience = 20 * time.Second
 
-// hello is the path of the built example plugin.
-var hello string
+// hello and echo are the paths of plugins that the tests build.
+var hello, echo string
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("TEST_PARENT_OF"); path != "" {
@@ -41,8 +42,8 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	hello = filepath.Join(dir, "hello")
-	build := exec.Command("go", "build", "-o", hello, "github.com/coxswain-mesh/coxswain/examples/registry-hello")
+	hello, echo = filepath.Join(dir, "registry-hello"), filepath.Join(dir, "echo")
+	build := exec.Command("go", "build", "-o", dir, "github.com/coxswain-mesh/coxswain/examples/registry-hello", "./testdata/echo")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Printf("building the plugin: %v\n%s", err, out)
 		return 1
@@ -83,7 +84,7 @@ func greet(t testing.TB, link *session.Core) {
 	if err := link.Send(ctx, &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{1}, Instance: "hello"}}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, link, func(m *pb.FromPlugin) bool { return m.Ready != nil && m.Ready.Plugin == "hello" })
+	until(t, link, func(m *pb.FromPlugin) bool { return m.Ready != nil })
 }
 
 func until(t testing.TB, link *session.Core, holds func(*pb.FromPlugin) bool) {
@@ -249,6 +250,35 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
+// The lifeline alone ends a plugin: no signal comes, no session ever began.
+func TestLifeline(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shake := sdkprocess.Handshake()
+	cmd := exec.Command(hello)
+	cmd.Env = []string{shake.MagicCookieKey + "=" + shake.MagicCookieValue, sdkprocess.LifelineEnv + "=3", "TMPDIR=" + t.TempDir()}
+	cmd.ExtraFiles = []*os.File{r}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
+	_ = r.Close()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	_ = w.Close()
+	_ = cmd.Wait()
+	if how := cmd.ProcessState.String(); how != "exit status 1" {
+		t.Errorf("ended with %s", how)
+	}
+}
+
 // alive reports whether a process is there and not merely waiting to be collected by whoever inherited it.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -272,19 +302,27 @@ func parent(path string) {
 	select {}
 }
 
-// BenchmarkPing is a Pong for a Ping over a real process.
-func BenchmarkPing(b *testing.B) {
-	_, link := start(b, spec(b))
-	greet(b, link)
-	ctx := context.Background()
-	b.ResetTimer()
-	for i := range b.N {
-		seen := link.LastSeen()
-		if err := link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: uint64(i)}}); err != nil {
-			b.Fatal(err)
-		}
-		for !link.LastSeen().After(seen) {
-			time.Sleep(time.Microsecond)
-		}
+// BenchmarkRoundTrip is a call and its answer over a real process.
+func BenchmarkRoundTrip(b *testing.B) {
+	for name, size := range map[string]int{"100B": 100, "100KB": 100_000} {
+		b.Run(name, func(b *testing.B) {
+			s := spec(b)
+			s.Path = echo
+			_, link := start(b, s)
+			greet(b, link)
+			ctx := context.Background()
+			m := &pb.FromCore{Authenticate: &pb.Authenticate{RemoteAddress: strings.Repeat("a", size)}}
+			b.SetBytes(int64(2 * size))
+			for b.Loop() {
+				if err := link.Send(ctx, m); err != nil {
+					b.Fatal(err)
+				}
+				_, cost, err := link.Recv(ctx)
+				if err != nil {
+					b.Fatal(err)
+				}
+				link.Release(cost)
+			}
+		})
 	}
 }
