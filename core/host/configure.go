@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -65,7 +66,7 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 		case m.Ready != nil:
 			return m.Ready, nil
 		case m.Refused != nil:
-			return nil, refusal(m.Refused)
+			return nil, refusal(s.entry, m.Refused)
 		case m.Log != nil:
 			s.log.Info(m.Log.Text)
 		case m.Measure != nil:
@@ -79,13 +80,21 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 type RefusedError struct {
 	// Field is a path into the config; it may be empty.
 	Field, Reason string
+	// At is where plugins.yaml says it; zero where it doesn't.
+	At strict.Place
 }
 
 func (e *RefusedError) Error() string {
-	if e.Field == "" {
-		return "it refused its config: " + e.Reason
+	text := "it refused its config"
+	if e.At.Line > 0 {
+		text += " (" + e.At.String() + ")"
 	}
-	return "it refused its config: " + e.Field + ": " + e.Reason
+	if e.Field != "" {
+		text += ": " + e.Field
+	}
+	return text + ": " + e.Reason
 }
 
-func refusal(r *pb.Refused) error { return &RefusedError{r.Field, r.Reason} }
+func refusal(e *Entry, r *pb.Refused) error {
+	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.Keys["config."+r.Field]}
+}

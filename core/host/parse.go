@@ -183,6 +183,9 @@ func (e *Entry) SetConfig(fields map[string]any) error {
 		}
 	}
 	maps.Copy(all, fields)
+	for field := range fields {
+		delete(e.Keys, "config."+field)
+	}
 	text, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Errorf("%s: the config of %s: %w", e.At, e.Name, err)

@@ -152,8 +152,8 @@ func TestRealStartErrors(t *testing.T) {
 		name, set string
 		want      []string
 	}{
-		{"refused", "plugins: [{name: a, kind: registry, builtin: registry/picky}]",
-			[]string{"plugins.yaml:1:11: plugin a: ", "dir: /nowhere does not exist", "I look at my config"}},
+		{"refused", "plugins: [{name: a, kind: registry, builtin: registry/picky, config: {dir: /nowhere}}]",
+			[]string{"plugins.yaml:1:11: plugin a: it refused its config (", "plugins.yaml:1:76): dir: /nowhere does not exist", "I look at my config"}},
 		{"crash", "plugins: [{name: a, kind: registry, builtin: registry/crash}]",
 			[]string{"plugins.yaml:1:11: plugin a: ended (exit status 3) before", "the sky falls"}},
 		{"no such command", "plugins: [{name: a, kind: registry, process: {command: ./a}}]",

@@ -11,10 +11,10 @@ import (
 // JSON is any value, as canonical JSON: sorted keys, no spaces. It is nil where the file says nothing or null.
 type JSON []byte
 
-// json converts a node. It returns nil after reporting an error.
-func (d *decoder) json(n *yaml.Node) []byte {
+// json converts a node, and notes where in the file its values stand: KEY.field[2].inner. It returns nil after reporting an error.
+func (d *decoder) json(n *yaml.Node, key string, where Keys) []byte {
 	errors := len(d.errors)
-	value := d.plain(n)
+	value := d.plain(n, key, where)
 	if value == nil || len(d.errors) > errors {
 		return nil
 	}
@@ -27,7 +27,8 @@ func (d *decoder) json(n *yaml.Node) []byte {
 }
 
 // plain returns a node as map[string]any, []any or a scalar that encoding/json knows.
-func (d *decoder) plain(at *yaml.Node) any {
+func (d *decoder) plain(at *yaml.Node, path string, where Keys) any {
+	where[path] = d.place(at)
 	n, ok := d.enter(at)
 	defer d.leave()
 	if !ok {
@@ -37,13 +38,13 @@ func (d *decoder) plain(at *yaml.Node) any {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for _, p := range d.pairs(n) {
-			out[p.key.Value] = d.plain(p.value)
+			out[p.key.Value] = d.plain(p.value, path+"."+p.key.Value, where)
 		}
 		return out
 	case yaml.SequenceNode:
 		out := make([]any, len(n.Content))
 		for i, one := range n.Content {
-			out[i] = d.plain(one)
+			out[i] = d.plain(one, path+"["+strconv.Itoa(i)+"]", where)
 		}
 		return out
 	}

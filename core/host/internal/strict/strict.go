@@ -32,7 +32,7 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Keys says where the values of a mapping's keys stand.
+// Keys says where the values of a mapping's keys stand; within JSON values by path, such as config.services[2].port.
 type Keys map[string]Place
 
 // Error is one mistake in a file.

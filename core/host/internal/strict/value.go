@@ -25,10 +25,6 @@ func (d *decoder) value(at *yaml.Node, v reflect.Value, enum string) {
 	if !ok {
 		return
 	}
-	if v.Type() == jsonType {
-		v.SetBytes(d.json(n))
-		return
-	}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		d.fail(at, "no value; give one or leave the key out")
 		return
@@ -67,6 +63,10 @@ func (d *decoder) structure(at, n *yaml.Node, v reflect.Value) {
 			continue
 		}
 		field := v.FieldByIndex(fields[i].Index)
+		if field.Type() == jsonType {
+			field.SetBytes(d.json(p.value, name, given))
+			continue
+		}
 		d.value(p.value, field, fields[i].Enum)
 		if fields[i].Need && field.Kind() == reflect.String && p.value.Kind == yaml.ScalarNode && p.value.Value == "" && p.value.Tag == "!!str" {
 			d.fail(p.value, "`%s` is empty", name)
