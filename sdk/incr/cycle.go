@@ -47,13 +47,13 @@ func (e *CycleError) Error() string {
 
 // poisonCycle follows who waits for whom from n on. If that leads back to t, all nodes on the way are poisoned.
 func (g *Graph) poisonCycle(t *task, n id) bool {
-	var cycle []frame2
+	var cycle []stretch
 	for next := n; ; {
 		owner := g.flights[next]
 		if owner == nil {
 			return false
 		}
-		cycle = append(cycle, frame2{owner, len(owner.stack) - len(owner.above(next))})
+		cycle = append(cycle, stretch{owner, len(owner.stack) - len(owner.above(next))})
 		if owner == t {
 			break
 		}
@@ -65,13 +65,13 @@ func (g *Graph) poisonCycle(t *task, n id) bool {
 	return true
 }
 
-// frame2 is the part of a task's stack from an index on.
-type frame2 struct {
+// stretch is the part of a task's stack from an index on.
+type stretch struct {
 	task *task
 	from int
 }
 
-func (g *Graph) poison(cycle []frame2) {
+func (g *Graph) poison(cycle []stretch) {
 	err := &CycleError{}
 	for _, part := range cycle {
 		for _, f := range part.task.stack[part.from:] {
@@ -86,6 +86,54 @@ func (g *Graph) poison(cycle []frame2) {
 		}
 	}
 	g.done.Broadcast()
+}
+
+// retryCycles makes nodes that were in a cycle as if they had never run, but for their last good values.
+func (g *Graph) retryCycles() {
+	for n := range g.cyclic {
+		g.link(n, nil)
+		g.nodes.at(n).flags &^= inCycle | computed
+	}
+	for n := range g.cyclic {
+		g.mark(n)
+	}
+	clear(g.cyclic)
+}
+
+// poisonKnownCycle looks at what a node needs that failed in a cycle in this wave: where that is a node of t's stack, it is
+// in a cycle too.
+func (g *Graph) poisonKnownCycle(t *task, n id) {
+	seen := map[id]bool{}
+	var visit func(n id) int
+	visit = func(n id) int {
+		if i := slices.IndexFunc(t.stack, func(f frame) bool { return f.node == n }); i >= 0 {
+			return i
+		}
+		if seen[n] || !g.nodes.at(n).is(inCycle) {
+			return -1
+		}
+		seen[n] = true
+		found := -1
+		g.needs(n, func(r id) {
+			if found < 0 {
+				found = visit(r)
+			}
+		})
+		return found
+	}
+	if from := visit(n); from >= 0 {
+		g.poison([]stretch{{t, from}})
+	}
+}
+
+// needs yields what n depends on.
+func (g *Graph) needs(n id, yield func(id)) {
+	for _, r := range g.nodes.at(n).reads {
+		yield(r)
+	}
+	if ops, ok := g.familyOf(n).(*operators); ok {
+		ops.at(n).sources(yield)
+	}
 }
 
 // describe names a node for people.

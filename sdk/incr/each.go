@@ -46,12 +46,39 @@ type members struct {
 	g   *Graph
 	out outlet
 	has map[id]struct{}
+	// top is the greatest height among them, or more if stale.
+	top   int32
+	stale bool
 }
 
 func (m *members) changed(n id) {
 	if _, ok := m.has[n]; ok {
 		m.out.emit(m.g, n)
 	}
+}
+
+// lifted keeps those who stand on the collection above its elements.
+func (m *members) lifted(n id, from, to int32) {
+	if _, ok := m.has[n]; ok {
+		m.stale = m.stale || from == m.top && to < from
+		m.rise(to)
+	}
+}
+
+func (m *members) rise(height int32) {
+	m.top = max(m.top, height)
+	m.out.lift(m.g, height+1)
+}
+
+// floor is above all elements.
+func (m *members) floor() int32 {
+	if m.stale {
+		m.top, m.stale = 0, false
+		for n := range m.has {
+			m.top = max(m.top, m.g.nodes.at(n).height)
+		}
+	}
+	return m.top + 1
 }
 
 func (e *each[K, A, V]) name() string { return e.f.label }
@@ -103,6 +130,7 @@ func (e *each[K, A, V]) add(k K) {
 		nd.height = e.f.top
 		g.mark(n)
 	}
+	e.set.rise(nd.height)
 }
 
 func (e *each[K, A, V]) remove(n id) {
@@ -110,6 +138,7 @@ func (e *each[K, A, V]) remove(n id) {
 		return
 	}
 	delete(e.set.has, n)
+	e.set.stale = true
 	e.set.out.emit(e.f.g, n)
 	e.f.g.unpin(n)
 }
@@ -132,7 +161,7 @@ func (e *each[K, A, V]) stop() {
 	for n := range e.set.has {
 		e.f.g.unpin(n)
 	}
-	e.set.has = nil
+	e.set.has, e.set.top = nil, 0
 }
 
 func (e *each[K, A, V]) graph() *Graph       { return e.f.g }
@@ -141,7 +170,7 @@ func (e *each[K, A, V]) anchor() id          { return e.set.out.anchor(e.f.g, e)
 func (e *each[K, A, V]) key(n id) K          { return e.f.key(n) }
 func (e *each[K, A, V]) less(a, b id) int    { return e.f.less(a, b) }
 func (e *each[K, A, V]) same(a, b V) bool    { return e.f.same(a, b) }
-func (e *each[K, A, V]) membersFloor() int32 { return e.f.top + 1 }
+func (e *each[K, A, V]) membersFloor() int32 { return e.set.floor() }
 
 func (e *each[K, A, V]) members(yield func(id) bool) {
 	for n := range e.set.has {

@@ -63,8 +63,7 @@ func (g *Graph) settleHeight(n id) {
 	for _, r := range nd.reads {
 		height = max(height, g.nodes.at(r).height+1)
 	}
-	nd.height = max(height, g.families[nd.family].floor(n))
-	g.liftAbove(n)
+	g.setHeight(n, max(height, g.families[nd.family].floor(n)))
 }
 
 // lift raises n to a height at least, and who reads it above that.
@@ -73,18 +72,19 @@ func (g *Graph) lift(n id, height int32) {
 	if nd.height >= height || nd.is(inCycle) {
 		return
 	}
-	nd.height = height
-	g.liftAbove(n)
+	g.setHeight(n, height)
 }
 
-func (g *Graph) liftAbove(n id) {
+func (g *Graph) setHeight(n id, height int32) {
 	nd := g.nodes.at(n)
+	from := nd.height
+	nd.height = height
 	for _, r := range nd.readers {
 		if reader := g.nodes.at(r); reader.height <= nd.height && slices.Contains(reader.reads, n) {
 			g.lift(r, nd.height+1)
 		}
 	}
-	g.families[nd.family].lifted(n, nd.height)
+	g.families[nd.family].lifted(n, from, height)
 }
 
 // cut takes readers that went away out of the lists of those they read, and returns who is without readers now.

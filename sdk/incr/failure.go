@@ -60,8 +60,6 @@ func (g *Graph) fail(n id, err error) {
 	if _, ok := errors.AsType[*CycleError](err); ok {
 		nd.flags |= inCycle
 		g.cyclic[n] = struct{}{}
-	} else {
-		g.uncycle(n)
 	}
 }
 
@@ -70,11 +68,5 @@ func (g *Graph) recover(n id) {
 	if nd.is(failed) {
 		nd.flags &^= failed
 		delete(g.failures, n)
-		g.uncycle(n)
 	}
-}
-
-func (g *Graph) uncycle(n id) {
-	g.nodes.at(n).flags &^= inCycle
-	delete(g.cyclic, n)
 }

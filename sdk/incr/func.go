@@ -8,7 +8,7 @@ type Func[K comparable, V any] struct {
 	call func(c *Ctx, k K) (V, error)
 	// each are the collections made from this function.
 	each []*members
-	// top is the greatest height that a node of it had.
+	// top is the greatest height that a node of it ever had.
 	top int32
 }
 
@@ -83,16 +83,11 @@ func (f *Func[K, V]) changed(n id) {
 	}
 }
 
-func (f *Func[K, V]) lifted(n id, height int32) {
-	if height <= f.top {
-		return
-	}
-	f.top = height
+func (f *Func[K, V]) lifted(n id, from, to int32) {
+	f.top = max(f.top, to)
 	for _, m := range f.each {
-		m.out.lift(f.g, height+1)
+		m.lifted(n, from, to)
 	}
 }
-
-func (f *Func[K, V]) hint() int32 { return f.top }
 
 func (f *Func[K, V]) graph() *Graph { return f.g }

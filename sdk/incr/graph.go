@@ -28,6 +28,7 @@ type Graph struct {
 	staged   []func()
 	failures map[id]error
 	cyclic   map[id]struct{}
+	lost     map[id]uint32
 	roots    map[id]root
 	fresh    []id
 	touched  []root
@@ -49,6 +50,7 @@ func New(options ...Option) *Graph {
 		flights:  map[id]*task{},
 		failures: map[id]error{},
 		cyclic:   map[id]struct{}{},
+		lost:     map[id]uint32{},
 		roots:    map[id]root{},
 	}
 	g.done = sync.NewCond(&g.mu)

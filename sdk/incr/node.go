@@ -53,9 +53,7 @@ type family interface {
 	// changed passes on that the value of n changed to those who don't read it as an edge.
 	changed(n id)
 	// lifted passes on that n has a new height.
-	lifted(n id, height int32)
-	// hint is a height at which a new node can expect what it reads to be settled.
-	hint() int32
+	lifted(n id, from, to int32)
 	// floor is the least height that n may have, whatever it reads.
 	floor(n id) int32
 	keyOf(n id) any

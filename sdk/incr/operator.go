@@ -57,8 +57,7 @@ func (f *operators) release(n id) {
 func (f *operators) floor(n id) int32             { return f.at(n).floor() }
 func (f *operators) sources(n id, yield func(id)) { f.at(n).sources(yield) }
 func (f *operators) changed(n id)                 {}
-func (f *operators) lifted(id, int32)             {}
-func (f *operators) hint() int32                  { return 0 }
+func (f *operators) lifted(id, int32, int32)      {}
 func (f *operators) input() bool                  { return false }
 func (f *operators) values() bool                 { return false }
 

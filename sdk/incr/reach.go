@@ -1,24 +1,35 @@
 package incr
 
-// releaseCycles lets go of failed functions that are needed by each other only. It looks at the whole graph, and is called
-// while there is a cycle.
+import "slices"
+
+// releaseCycles lets go of failed functions that are needed by each other only. It looks at the whole graph while there is a
+// cycle.
 func (g *Graph) releaseCycles() {
-	reached := g.reach()
+	if len(g.cyclic) == 0 {
+		clear(g.lost)
+		return
+	}
+	g.noteLost()
 	due := map[id]struct{}{}
-	for n := id(1); n <= g.nodes.next; n++ {
-		nd := g.nodes.at(n)
-		_, ok := reached[n]
-		switch {
-		case !nd.is(live) || g.familyOf(n).input():
-		case ok && nd.needed():
-			nd.idle = 0
-		case !ok && nd.idle == 0:
-			nd.idle = g.wave + 1
-		case !ok && overdue(nd, g.wave):
+	for n, since := range g.lost {
+		if since+1 < g.wave {
 			due[n] = struct{}{}
 		}
 	}
-	g.freeAll(closed(g, due))
+	g.close(due)
+	g.freeAll(due)
+}
+
+// noteLost notes since when no root reaches a node.
+func (g *Graph) noteLost() {
+	reached := g.reach()
+	for n := id(1); n <= g.nodes.next; n++ {
+		if _, ok := reached[n]; ok || !g.nodes.at(n).is(live) || g.familyOf(n).input() {
+			delete(g.lost, n)
+		} else if g.lost[n] == 0 {
+			g.lost[n] = g.wave
+		}
+	}
 }
 
 // reach returns what roots need.
@@ -47,31 +58,37 @@ func (g *Graph) reach() map[id]struct{} {
 	return reached
 }
 
-// closed leaves those nodes that are read by nodes of the set only.
-func closed(g *Graph, due map[id]struct{}) map[id]struct{} {
-	for again := true; again; {
-		again = false
+// close leaves those nodes that are needed by nodes of the set only.
+func (g *Graph) close(due map[id]struct{}) {
+	for before := -1; before != len(due); {
+		before = len(due)
+		pins := g.pinsOf(due)
 		for n := range due {
-			for _, r := range g.nodes.at(n).readers {
-				if _, ok := due[r]; !ok {
-					delete(due, n)
-					again = true
-					break
-				}
+			nd := g.nodes.at(n)
+			outside := func(r id) bool { _, ok := due[r]; return !ok }
+			if nd.pins != pins[n] || slices.ContainsFunc(nd.readers, outside) {
+				delete(due, n)
 			}
 		}
 	}
-	return due
+}
+
+// pinsOf counts how often operators of the set pin each node.
+func (g *Graph) pinsOf(due map[id]struct{}) map[id]uint32 {
+	pins := map[id]uint32{}
+	for n := range due {
+		if ops, ok := g.familyOf(n).(*operators); ok {
+			ops.at(n).holds(func(held id) { pins[held]++ })
+		}
+	}
+	return pins
 }
 
 func (g *Graph) freeAll(due map[id]struct{}) {
-	var all []id
+	all := make([]id, 0, len(due))
 	for n := range due {
-		nd := g.nodes.at(n)
-		nd.readers = nil
-		if nd.pins == 0 {
-			all = append(all, n)
-		}
+		g.nodes.at(n).readers = nil
+		all = append(all, n)
 	}
 	g.free(all)
 }

@@ -35,9 +35,7 @@ func (g *Graph) release() {
 	for _, n := range g.cut() {
 		g.rest(n)
 	}
-	if len(g.cyclic) > 0 {
-		g.releaseCycles()
-	}
+	g.releaseCycles()
 	var due []id
 	kept := g.idle[:0]
 	for _, r := range g.idle {
@@ -80,5 +78,6 @@ func (g *Graph) freeOne(n id) {
 	g.familyOf(n).release(n)
 	delete(g.failures, n)
 	delete(g.cyclic, n)
+	delete(g.lost, n)
 	g.nodes.drop(n)
 }

@@ -1,5 +1,7 @@
 package incr
 
+import "slices"
+
 // settled says whether n is up to date and stays so for the rest of the wave: it has nothing to do, and neither has anything
 // below it, because the wave has passed its height or because that was looked into already.
 func (g *Graph) settled(n id) bool {
@@ -26,6 +28,9 @@ func (g *Graph) settle(t *task, n id) {
 		if t.poison() != nil {
 			return
 		}
+	}
+	if g.nodes.at(n).is(inCycle) {
+		g.poisonKnownCycle(t, n)
 	}
 }
 
@@ -60,12 +65,17 @@ func (g *Graph) refresh(t *task, n id) {
 	for i := 0; nd.is(computed) && !nd.is(dirty) && i < len(nd.reads); i++ {
 		g.settle(t, nd.reads[i])
 		if err := t.poison(); err != nil {
+			g.link(n, slices.Clone(nd.reads[:i+1])) // it would get no further if it ran
 			g.fail(n, err)
 			return
 		}
 	}
 	if nd.is(computed) && !nd.is(dirty) {
 		g.families[nd.family].verify(t, n)
+		if err := t.poison(); err != nil {
+			g.fail(n, err)
+			return
+		}
 	}
 	if !nd.is(computed) || nd.is(dirty) {
 		g.run(t, n)
@@ -106,8 +116,8 @@ func (g *Graph) changed(n id) {
 // change.
 func (g *Graph) mark(n id) {
 	nd := g.nodes.at(n)
-	if nd.is(executing) {
-		return
+	if nd.is(executing) || nd.is(inCycle) {
+		return // a node in a cycle is tried again in the next wave
 	}
 	nd.flags |= dirty
 	if !nd.is(queued) {

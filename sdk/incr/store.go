@@ -86,13 +86,12 @@ func (s *store[K, V]) less(a, b id) int { return s.order(&s.at(a).key, &s.at(b).
 
 // Defaults that most families share.
 
-func (s *store[K, V]) lifted(id, int32)     {}
-func (s *store[K, V]) hint() int32          { return 0 }
-func (s *store[K, V]) floor(id) int32       { return 0 }
-func (s *store[K, V]) sources(id, func(id)) {}
-func (s *store[K, V]) verify(*task, id)     {}
-func (s *store[K, V]) input() bool          { return false }
-func (s *store[K, V]) values() bool         { return false }
+func (s *store[K, V]) lifted(id, int32, int32) {}
+func (s *store[K, V]) floor(id) int32          { return 0 }
+func (s *store[K, V]) sources(id, func(id))    {}
+func (s *store[K, V]) verify(*task, id)        {}
+func (s *store[K, V]) input() bool             { return false }
+func (s *store[K, V]) values() bool            { return false }
 
 // assign writes a value node and passes on the change. Present values are pinned by who writes them.
 func (s *store[K, V]) assign(n id, v V, ok bool) {

@@ -26,6 +26,7 @@ func (g *Graph) Wave() Wave {
 	before := g.runs
 	g.wave++
 	g.forget()
+	g.retryCycles()
 	g.apply()
 	g.climb()
 	g.settleRoots()
