@@ -1,10 +1,17 @@
 package main
 
 import (
+	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
 // builtins are the plugins that this binary can run, each in a process of its own. This is the only place that links them.
 func builtins() map[string]func() sdk.Plugin {
-	return map[string]func() sdk.Plugin{}
+	return map[string]func() sdk.Plugin{
+		"config/file":           configfile.Plugin,
+		"registry/memory":       memory.Plugin,
+		"registry/serviceentry": serviceentry.Plugin,
+	}
 }
