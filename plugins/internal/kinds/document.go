@@ -211,7 +211,7 @@ func (r *reader) readRow(kind Kind) *pb.Row {
 	row := &pb.Row{
 		Key:         r.doc.Key(),
 		Created:     r.meta.created,
-		Source:      fmt.Sprintf("%s:%d:%d", r.file, r.doc.Line, r.doc.Column),
+		Source:      Source(r.file, r.doc.Line, r.doc.Column),
 		Labels:      r.meta.labels,
 		Annotations: r.meta.annotations,
 		Payload:     payload,

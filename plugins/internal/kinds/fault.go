@@ -1,8 +1,6 @@
 package kinds
 
 import (
-	"fmt"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 )
 
@@ -24,7 +22,7 @@ type Fault struct {
 }
 
 // Place is FILE:LINE:COLUMN.
-func (f Fault) Place() string { return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column) }
+func (f Fault) Place() string { return Source(f.File, f.Line, f.Column) }
 
 func (f Fault) Error() string {
 	text := f.Place() + ": "

@@ -1,0 +1,97 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+)
+
+// loaded is what reading a file gave.
+type loaded struct {
+	path string
+	// info is the file's stat before it was read; nil where the file is gone.
+	info fs.FileInfo
+	// err says why it could not be read.
+	err   error
+	empty bool
+	// parsed is the content; the last parse itself where nothing changed.
+	parsed *parsed
+	// foreign are objects of other APIs, as far as they were parsed anew.
+	foreign []kinds.Document
+}
+
+// job is a file to read, and its last parse, which may be nil.
+type job struct {
+	path   string
+	before *parsed
+}
+
+// loadAll reads files, as many at once as there are processors, and returns what they gave in the order of the jobs.
+func loadAll(jobs []job, maxFile int64) []loaded {
+	results := make([]loaded, len(jobs))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+		workers.Go(func() {
+			for i := range next {
+				results[i] = load(jobs[i], maxFile)
+			}
+		})
+	}
+	for i := range jobs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return results
+}
+
+// load reads and parses one file.
+func load(j job, maxFile int64) loaded {
+	l := loaded{path: j.path}
+	info, err := os.Stat(j.path)
+	switch {
+	case isGone(err) || err == nil && !info.Mode().IsRegular():
+		return l
+	case err == nil && info.Size() > maxFile:
+		err = fmt.Errorf("it has %d bytes, and maxFile allows %d", info.Size(), maxFile)
+	}
+	l.info = info
+	if err != nil {
+		l.err = err
+		return l
+	}
+	content, err := readUpTo(j.path, maxFile)
+	if isGone(err) {
+		return loaded{path: j.path}
+	}
+	l.err, l.empty = err, len(content) == 0
+	if err == nil {
+		l.parsed = parseFile(j.path, content, j.before, l.fresh)
+	}
+	return l
+}
+
+func (l *loaded) fresh(d kinds.Document) {
+	if d.Foreign != "" {
+		l.foreign = append(l.foreign, d)
+	}
+}
+
+// isGone reports whether an error says that there is no such file any more.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func readUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, limit))
+}

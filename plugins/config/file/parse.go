@@ -1,0 +1,60 @@
+package file
+
+import (
+	"crypto/sha256"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+)
+
+// parsed is a file's content, document by document, so that those that an edit left alone are not parsed again.
+type parsed struct {
+	sum    [sha256.Size]byte
+	chunks map[[sha256.Size]byte]chunk
+	docs   []kinds.Document
+}
+
+// chunk is what a part of the file was parsed to, when it stood behind some lines.
+type chunk struct {
+	before int
+	docs   []kinds.Document
+}
+
+// parseFile reads a file's content. It takes from before, its last parse (or nil), what has not changed, and returns before
+// itself if nothing has. fresh is called for each document that was parsed.
+func parseFile(path string, content []byte, before *parsed, fresh func(kinds.Document)) *parsed {
+	sum := sha256.Sum256(content)
+	if before != nil && before.sum == sum {
+		return before
+	}
+	p := &parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk)}
+	for _, part := range protoyaml.Split(content) {
+		key := sha256.Sum256(part.Text)
+		known, ok := p.known(key, before)
+		if !ok {
+			known = chunk{part.Before, kinds.ReadChunk(path, part)}
+			for _, d := range known.docs {
+				fresh(d)
+			}
+		}
+		now := chunk{before: part.Before}
+		for _, d := range known.docs {
+			now.docs = append(now.docs, d.Moved(path, part.Before-known.before))
+		}
+		p.chunks[key] = now
+		p.docs = append(p.docs, now.docs...)
+	}
+	return p
+}
+
+// known returns a chunk that was parsed before, in this parse or the last.
+func (p *parsed) known(key [sha256.Size]byte, before *parsed) (chunk, bool) {
+	if c, ok := p.chunks[key]; ok {
+		return c, true
+	}
+	if before == nil {
+		return chunk{}, false
+	}
+	c, ok := before.chunks[key]
+	return c, ok
+}

@@ -1,0 +1,102 @@
+package file
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// maxRow is how large a row may be: it must fit into a message of 1 MiB.
+const maxRow = 1<<20 - 16<<10
+
+// item is one object of a file.
+type item struct {
+	name         state.Name
+	file         string
+	line, column int
+	// index is its place among the file's documents.
+	index int
+	// row is its last good version; nil where none was good yet.
+	row *sdk.Row
+}
+
+func (it *item) place() string { return kinds.Source(it.file, it.line, it.column) }
+
+// fault says something about the item as a whole.
+func (it *item) fault(format string, args ...any) kinds.Fault {
+	namespace, name := kinds.SplitKey(it.name.Key)
+	_, kind, _ := strings.Cut(it.name.Table, "/")
+	return kinds.Fault{
+		File: it.file, Line: it.line, Column: it.column, Kind: kind, Namespace: namespace, Name: name,
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// shelf is what one file offers: its objects, each at its last good version, and what is wrong with it.
+type shelf struct {
+	items  map[state.Name]*item
+	faults []kinds.Fault
+}
+
+// arrange makes a file's shelf of its documents. What is faulty keeps the version that it had on the shelf before, which may
+// be nil.
+func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
+	s := &shelf{items: make(map[state.Name]*item, len(docs))}
+	var unnamed []int
+	for i, d := range docs {
+		s.faults = append(s.faults, d.Faults...)
+		switch {
+		case d.Foreign != "":
+		case d.Table == "" || d.Key() == "":
+			unnamed = append(unnamed, i)
+		default:
+			s.put(&item{state.Name{Table: d.Table, Key: d.Key()}, file, d.Line, d.Column, i, d.Row}, before)
+		}
+	}
+	if len(unnamed) > 0 && before != nil {
+		s.keep(before.missingIn(s), unnamed)
+	}
+	return s
+}
+
+// put adds an object whose name is known.
+func (s *shelf) put(it *item, before *shelf) {
+	if first := s.items[it.name]; first != nil {
+		s.faults = append(s.faults, it.fault("is already at %s, which is served; remove one of them", first.place()))
+		return
+	}
+	if it.row != nil && it.row.Size() > maxRow {
+		s.faults = append(s.faults, it.fault("has %d bytes, which is more than the %d that a resource may have", it.row.Size(), maxRow))
+		it.row = nil
+	}
+	if it.row == nil && before != nil && before.items[it.name] != nil {
+		it.row = before.items[it.name].row
+	}
+	s.items[it.name] = it
+}
+
+// missingIn returns the items that another shelf of the same file has not got.
+func (s *shelf) missingIn(other *shelf) []*item {
+	var missing []*item
+	for name, it := range s.items {
+		if other.items[name] == nil && it.row != nil {
+			missing = append(missing, it)
+		}
+	}
+	return missing
+}
+
+// keep keeps what stood where documents now cannot even be named: all that has vanished if there is such a document for
+// each, otherwise what had the same place among the documents.
+func (s *shelf) keep(vanished []*item, unnamed []int) {
+	all := len(vanished) <= len(unnamed)
+	for _, it := range vanished {
+		if all || slices.Contains(unnamed, it.index) {
+			s.items[it.name] = it
+		}
+	}
+}

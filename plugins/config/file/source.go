@@ -1,0 +1,144 @@
+package file
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// Source is the directory as a config source.
+type Source struct {
+	config Config
+}
+
+// New returns the source of a config.
+func New(c Config) *Source {
+	c.Dir = filepath.Clean(c.Dir)
+	return &Source{config: c}
+}
+
+// Run publishes what the directory holds and then what changes in it, until ctx ends.
+func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
+	w, err := watch.New(s.config.Settle, s.concerns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	r := &run{
+		config: s.config, out: out, library: newLibrary(s.config, out.Log),
+		ground: &ground{dir: s.config.Dir, watcher: w, log: out.Log},
+	}
+	if err := r.run(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// concerns reports whether a path of an event may matter. The directory's parent is watched too, because the directory itself
+// may be swapped.
+func (s *Source) concerns(path string) bool {
+	if path == s.config.Dir {
+		return true
+	}
+	if parent := filepath.Dir(s.config.Dir); parent != s.config.Dir && filepath.Dir(path) == parent {
+		return false
+	}
+	name := filepath.Base(path)
+	return !ignored(name) || isSwap(name)
+}
+
+// isSwap reports whether a name is that of the link by which Kubernetes swaps all files of a volume at once.
+func isSwap(name string) bool { return name == "..data" }
+
+// run is one run of a source.
+type run struct {
+	config  Config
+	out     sdk.Publisher
+	library *library
+	ground  *ground
+}
+
+func (r *run) run(ctx context.Context) error {
+	r.scan(time.Now())
+	if err := r.publish(); err != nil {
+		return err
+	}
+	if err := r.out.Synced(); err != nil {
+		return err
+	}
+	rescan := r.nextRescan()
+	for {
+		changes, err := r.ground.watcher.Next(ctx, r.library.deadline(rescan))
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if changes.Lost || !rescan.IsZero() && !now.Before(rescan) {
+			r.scan(now)
+			rescan = r.nextRescan()
+		}
+		r.apply(changes.Paths, now)
+		if err := r.publish(); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *run) nextRescan() time.Time {
+	if r.config.Rescan == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(r.config.Rescan)
+}
+
+// apply reads the files among paths that changed, or looks at everything where a directory is among them.
+func (r *run) apply(paths []string, now time.Time) {
+	files := r.library.doubtful()
+	for _, path := range paths {
+		switch {
+		case r.ground.isDirectory(path):
+			r.scan(now)
+		case isConfig(path):
+			files = append(files, path)
+		}
+	}
+	r.library.read(files, now)
+}
+
+// scan looks at everything.
+func (r *run) scan(now time.Time) {
+	if t := r.ground.scan(); t != nil {
+		r.library.compare(t.files, now)
+	}
+}
+
+// publish sends what changed and tells what is wrong.
+func (r *run) publish() error {
+	ch, err := r.library.catalog.settle()
+	if err != nil {
+		return err
+	}
+	for _, table := range ch.tables() {
+		if err := r.out.Update(table, ch.upserts[table], ch.deletes[table]); err != nil {
+			return err
+		}
+	}
+	for _, f := range ch.appeared {
+		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", fmt.Sprint(f.Line))
+	}
+	if ch.healed {
+		r.out.Log(sdk.Info, "nothing is wrong with the configuration files any more", "dir", r.config.Dir)
+	}
+	return nil
+}
+
+// isDir reports whether a path leads to a directory.
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}

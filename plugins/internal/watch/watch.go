@@ -1,0 +1,98 @@
+// Package watch tells which paths changed, once they are quiet: it watches directories with fsnotify and gathers what
+// happens in them, so that a file that is still being written, or a thousand files that change at once, are one change.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Watcher watches directories. It is used by one goroutine; Close ends it.
+type Watcher struct {
+	events  *fsnotify.Watcher
+	keep    func(path string) bool
+	pending pending
+}
+
+// Changes are paths that changed, sorted; or everything, where events were lost.
+type Changes struct {
+	Paths []string
+	Lost  bool
+}
+
+// New returns a watcher that reports paths that keep accepts, after settle without an event.
+func New(settle time.Duration, keep func(path string) bool) (*Watcher, error) {
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch files: %w", err)
+	}
+	return &Watcher{events: events, keep: keep, pending: pending{settle: settle}}, nil
+}
+
+// Add watches a directory, not what is below it.
+func (w *Watcher) Add(dir string) error { return w.events.Add(dir) }
+
+// Remove watches a directory no more; one that isn't watched is no error.
+func (w *Watcher) Remove(dir string) error {
+	if err := w.events.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+		return err
+	}
+	return nil
+}
+
+// Close ends watching.
+func (w *Watcher) Close() error { return w.events.Close() }
+
+// Next waits for changes. It returns none at the deadline (zero: there is none), and ctx's error when ctx ends.
+func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		at, waiting := w.wake(deadline)
+		var ring <-chan time.Time
+		if waiting {
+			timer.Reset(time.Until(at))
+			ring = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return Changes{}, ctx.Err()
+		case event := <-w.events.Events:
+			w.note(event)
+		case err := <-w.events.Errors:
+			if errors.Is(err, fsnotify.ErrEventOverflow) {
+				return Changes{Lost: true}, nil
+			}
+			return Changes{}, fmt.Errorf("watch files: %w", err)
+		case now := <-ring:
+			if paths := w.pending.take(now); len(paths) > 0 || reached(deadline, now) {
+				return Changes{Paths: paths}, nil
+			}
+		}
+	}
+}
+
+func (w *Watcher) note(event fsnotify.Event) {
+	if event.Name == "" {
+		return
+	}
+	if path := filepath.Clean(event.Name); w.keep(path) {
+		w.pending.add(path, time.Now())
+	}
+}
+
+// wake returns when Next has something to do by itself.
+func (w *Watcher) wake(deadline time.Time) (time.Time, bool) {
+	due, waiting := w.pending.due()
+	if deadline.IsZero() || waiting && due.Before(deadline) {
+		return due, waiting
+	}
+	return deadline, true
+}
+
+func reached(deadline, now time.Time) bool { return !deadline.IsZero() && !now.Before(deadline) }
