@@ -63,7 +63,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 		--light_out=sdk/proto --light_opt=module=$(MODULE)/sdk/proto sdk/proto/session.proto sdk/proto/model.proto
 	@gofmt -w sdk/proto/*.gen.go
 	@go run ./core/host/schema
-	@go run ./core/host/schema
+	@go run ./plugins/internal/envoytypes/list
 
 .PHONY: help
 help: ## List the targets
