@@ -1,0 +1,285 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Messages of a generator.
+
+func describe(url string, view uint64) *pb.FromPlugin {
+	return &pb.FromPlugin{View: &pb.View{Type: url, View: view}}
+}
+
+func body(id uint64, content string) *pb.FromPlugin {
+	return &pb.FromPlugin{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: id, Bytes: []byte(content)}}}}
+}
+
+func change(url string, view uint64, rev *pb.Revision, entries ...*pb.Entry) *pb.FromPlugin {
+	return &pb.FromPlugin{Change: &pb.Change{Type: url, View: view, Revision: rev, Upserts: entries}}
+}
+
+func place(conn uint64, url string, view uint64, rev *pb.Revision) *pb.FromPlugin {
+	return &pb.FromPlugin{Place: &pb.Place{Connection: conn, Revision: rev, Placements: []*pb.Placement{{Type: url, View: view}}}}
+}
+
+func wanted(id uint64, rev *pb.Revision) *pb.FromPlugin {
+	return &pb.FromPlugin{Wanted: &pb.Wanted{Id: id, Revision: rev}}
+}
+
+// world is a registry and a generator, past the first revision, with one proxy that wants all clusters and has one.
+type world struct {
+	*bench
+	m, g  *plugin
+	proxy *stream
+	at    *pb.Revision
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	b := newBench(t, nil, memory, istio)
+	w := &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", readyIstio())}
+	w.m.rows("services", nil, row("ns/a.com", "1"))
+	w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
+	w.m.synced()
+	w.at = w.g.state().Revision
+	w.g.done(w.at)
+	w.proxy = b.stream("p")
+	w.proxy.Subscribe(typeCDS, true, nil)
+	got := w.g.others()
+	if len(got) != 1 || got[0].Attach == nil {
+		t.Fatalf("the generator was sent %v", got)
+	}
+	w.g.send(describe(typeCDS, 1), place(w.proxy.ID(), typeCDS, 1, w.at))
+	want := w.g.others()
+	if len(want) != 1 || want[0].Want == nil || !want[0].Want.Wildcard {
+		t.Fatalf("the generator was sent %v", want)
+	}
+	w.g.send(body(1, "v1"), change(typeCDS, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(want[0].Want.Id, w.at))
+	w.expect("a=v1")
+	return w
+}
+
+func (w *world) expect(resources ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(resources, w.proxy.names(typeCDS)); diff != "" {
+		w.t.Error(diff)
+	}
+}
+
+// revise makes a full revision begin and returns it.
+func (w *world) revise(payload string) *pb.Revision {
+	w.t.Helper()
+	w.m.rows("services", nil, row("ns/a.com", payload))
+	time.Sleep(150 * time.Millisecond)
+	s := w.g.state()
+	if s == nil {
+		w.t.Fatal("no revision began")
+	}
+	return s.Revision
+}
+
+func TestFirstAnswerIsComplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		two := w.stream("q")
+		two.Subscribe(typeCDS, true, nil)
+		w.g.others()
+		w.g.send(describe(typeCDS, 2), place(two.ID(), typeCDS, 2, w.at))
+		id := w.g.others()[0].Want.Id
+		w.g.send(body(2, "x"), change(typeCDS, 2, w.at, &pb.Entry{Name: "a", Body: 1}))
+		if two.Pull().Types[typeCDS].Complete() {
+			t.Error("the set counts as complete before Wanted")
+		}
+		w.g.send(change(typeCDS, 2, w.at, &pb.Entry{Name: "b", Body: 2}), wanted(id, w.at))
+		if s := two.Pull().Types[typeCDS]; !s.Complete() || len(s.Bodies()) != 2 {
+			t.Errorf("complete %v with %d resources", s.Complete(), len(s.Bodies()))
+		}
+	})
+}
+
+func TestRevisionIsServedWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.revise("2")
+		w.proxy.woken = false
+		w.g.send(body(2, "v2"), body(3, "b"), change(typeCDS, 1, r, &pb.Entry{Name: "a", Body: 2}))
+		w.expect("a=v1")
+		w.g.send(change(typeCDS, 1, r, &pb.Entry{Name: "b", Body: 3}))
+		if w.expect("a=v1"); w.proxy.woken {
+			t.Error("the stream was woken before the revision was served")
+		}
+		w.g.done(r)
+		if w.expect("a=v2", "b=b"); !w.proxy.woken {
+			t.Error("the stream was not woken")
+		}
+	})
+}
+
+func TestUnchangedViewWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.proxy.woken = false
+		w.g.done(w.revise("2"))
+		if w.proxy.woken {
+			t.Error("a stream was woken for nothing")
+		}
+	})
+}
+
+func TestMoveIsCompleteWhenServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.revise("2")
+		w.g.send(describe(typeCDS, 2), place(w.proxy.ID(), typeCDS, 2, r))
+		got := w.g.others()
+		if len(got) != 1 || got[0].Want == nil || got[0].Want.View != 2 {
+			t.Fatalf("the generator was sent %v", got)
+		}
+		w.g.done(r)
+		w.expect("a=v1")
+		w.g.send(body(2, "moved"), change(typeCDS, 2, r, &pb.Entry{Name: "a", Body: 2}), wanted(got[0].Want.Id, r))
+		w.expect("a=moved")
+		drop := w.g.others()
+		if len(drop) == 0 || drop[0].Drop == nil || !drop[0].Drop.All || drop[0].Drop.View != 1 {
+			t.Errorf("the generator was sent %v", drop)
+		}
+	})
+}
+
+func TestEndpointsAloneDontWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "2"))
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=2"}, keys(w.g.state())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestEndpointsOvertakeALongGeneration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		r := w.revise("2")
+		w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "2"))
+		if s := w.g.state(); s != nil {
+			t.Fatal("endpoints did not wait at all")
+		}
+		time.Sleep(200 * time.Millisecond)
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=2"}, keys(s)); diff != "" || !s.Overtakes || s.Revision.Number <= r.Number {
+			t.Fatalf("overtakes %v at %d over %d: %s", s.Overtakes, s.Revision.Number, r.Number, diff)
+		}
+		// The revision that is overtaken has said this much, from the old endpoints.
+		w.g.send(body(2, "old endpoints, new services"), change(typeCDS, 1, r, &pb.Entry{Name: "a", Body: 2}))
+		w.g.send(body(3, "new endpoints"), change(typeCDS, 1, s.Revision, &pb.Entry{Name: "a", Body: 3}))
+		w.expect("a=v1")
+		w.g.done(s.Revision)
+		w.expect("a=new endpoints")
+		w.g.done(r)
+		w.expect("a=new endpoints") // never back to the old ones
+	})
+}
+
+func TestGeneratorThatDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.g.kill()
+		w.expect("a=v1")
+		w.m.rows("services", nil, row("ns/a.com", "meanwhile"))
+		time.Sleep(time.Second)
+		w.g = w.join("istio", readyIstio())
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=1", "services ns/a.com=meanwhile"}, keys(s)); diff != "" || !s.Whole {
+			t.Fatalf("whole %v: %s", s.Whole, diff)
+		}
+		if got := w.g.others(); len(got) != 1 || got[0].Attach == nil || got[0].Attach.Connection != w.proxy.ID() {
+			t.Fatalf("the generator was sent %v", got)
+		}
+		w.proxy.woken = false
+		w.g.send(describe(typeCDS, 1), place(w.proxy.ID(), typeCDS, 1, s.Revision))
+		id := w.g.others()[0].Want.Id
+		w.g.send(body(1, "v1"), change(typeCDS, 1, s.Revision, &pb.Entry{Name: "a", Body: 1}), wanted(id, s.Revision))
+		if w.expect("a=v1"); w.proxy.woken {
+			t.Error("the new session's answers counted before its Done")
+		}
+		w.g.done(s.Revision)
+		w.expect("a=v1")
+	})
+}
+
+func TestNamesAreWantedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		two := w.stream("q")
+		w.g.others()
+		w.g.send(describe(typeEDS, 7), place(w.proxy.ID(), typeEDS, 7, w.at), place(two.ID(), typeEDS, 7, w.at))
+		w.proxy.Subscribe(typeEDS, false, []string{"b", "a"})
+		two.Subscribe(typeEDS, false, []string{"b", "c"})
+		var names []string
+		for _, m := range w.g.others() {
+			names = append(names, m.Want.Names...)
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
+			t.Error(diff)
+		}
+		w.proxy.Subscribe(typeEDS, false, nil)
+		got := w.g.others()
+		if len(got) != 1 || got[0].Drop == nil || strings.Join(got[0].Drop.Names, " ") != "a" {
+			t.Errorf("the generator was sent %v", got)
+		}
+		two.Close()
+		got = w.g.others()
+		if len(got) != 2 || got[0].Drop == nil || strings.Join(got[0].Drop.Names, " ") != "b c" || got[1].Detach == nil {
+			t.Errorf("the generator was sent %v", got)
+		}
+	})
+}
+
+func TestNodeThatAGeneratorRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.g.send(&pb.FromPlugin{Place: &pb.Place{Connection: w.proxy.ID(), Revision: w.at, Refused: "missing parts in the service node"}})
+		if err := w.proxy.Pull().Err; err == nil || !strings.Contains(err.Error(), "InvalidArgument desc = missing parts in the service node") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestHungGeneratorIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := istio
+		slow.Limits.Revision = 5 * time.Second
+		b := newBench(t, nil, memory, slow)
+		m, g := b.join("memory", readyMemory()), b.join("istio", readyIstio())
+		m.rows("services", nil, row("ns/a.com", "1"))
+		m.synced()
+		g.state()
+		time.Sleep(6 * time.Second)
+		if err := <-g.end; err == nil || !strings.Contains(err.Error(), "limits.revision, 5s") {
+			t.Errorf("the session ended with %v", err)
+		}
+	})
+}
+
+func TestNothingIsLeftOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.proxy.Close()
+		w.g.others()
+		w.g.done(w.revise("2"))
+		w.g.done(w.revise("3"))
+		if n := len(w.Control.conns); n != 0 {
+			t.Errorf("%d connections are left", n)
+		}
+		s := w.sessions["istio"]
+		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || len(s.asked) != 0 {
+			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, len(s.asked))
+		}
+	})
+}
