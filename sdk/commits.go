@@ -9,73 +9,120 @@ import (
 
 // commits keeps the order of states that an engine is taken to, and of endpoints that overtake them.
 //
-// Rows that overtake are told to the engine twice: by Overtake, at once, on top of the last finished Commit, and as part of a
-// Commit, so that its later results include them. What was received before them never hides them.
+// Rows that overtake are told to the engine twice: by Overtake, at once, on top of the last finished Commit; and as part of a
+// Commit, so that its later results include them. They are above every state that was received before them and below every one
+// that was received after them.
 type commits struct {
 	builder state.Builder // of the serial lane alone
 	missed  *state.Change // likewise: a Commit that failed
 
 	mu sync.Mutex
-	// received counts revisions that came in, finished those that are done.
+	// received counts states that came in, finished those that are done.
 	received, finished uint64
-	committed, over    *state.State
-	overlay            []overlay
+	// committed is what the last finished Commit had, over is it and all that overtook since.
+	committed, over *state.State
+	overlay         []overlay
 }
 
-// overlay is rows that overtook, while revisions received before them are not finished.
+// overlay is rows that overtook and are not part of a finished Commit.
 type overlay struct {
 	after  uint64
 	tables []*pb.TableRows
 }
 
-// receive counts a revision; true if it overtakes, which makes its rows an overlay.
-func (c *commits) receive(m *pb.State) (overtakes bool) {
+// receive counts a state.
+func (c *commits) receive() {
+	c.mu.Lock()
+	c.received++
+	c.mu.Unlock()
+}
+
+// overtake notes rows that overtake. It returns what they change for Overtake, nil if there is nothing to overtake yet; busy says
+// that a Commit runs or waits.
+func (c *commits) overtake(m *pb.State) (change *state.Change, busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.Overtakes && c.received > c.finished && c.committed != nil {
-		c.overlay = append(c.overlay, overlay{after: c.received, tables: m.Tables})
-		return true
+	if c.committed == nil {
+		return nil, false
 	}
-	c.received++
-	return false
+	base := c.committed
+	if c.over != nil {
+		base = c.over
+	}
+	change = state.With(base, state.RevisionOf(m.Revision), m.Tables)
+	c.over = change.State
+	c.overlay = append(c.overlay, overlay{after: c.received, tables: m.Tables})
+	return change, c.received > c.finished
 }
 
-// next applies a revision's messages, and what overtook it already.
+// next applies a state's messages between what overtook before and after it. It returns the change and how many overlays it has.
 func (c *commits) next(messages []*pb.State) (*state.Change, int, error) {
-	var change *state.Change
-	var err error
+	c.mu.Lock()
+	current := c.finished + 1
+	below := c.rows(0, func(o overlay) bool { return o.after < current })
+	above := c.rows(0, func(o overlay) bool { return o.after >= current })
+	n := len(c.overlay)
+	c.mu.Unlock()
+	change, err := c.apply(nil, below)
 	for _, m := range messages {
-		if change, err = c.builder.Apply(m); err != nil {
+		if err != nil {
 			return nil, 0, err
 		}
+		var made *state.Change
+		if made, err = c.builder.Apply(m); made != nil {
+			change = merge(change, made)
+		}
 	}
-	onTop, n, err := c.onTop(0, change.State.Revision())
-	if err != nil {
-		return nil, 0, err
+	if err == nil {
+		change, err = c.apply(change, above)
 	}
-	if onTop != nil {
-		change = merge(change, onTop)
-	}
-	return change, n, nil
+	return change, n, err
 }
 
-// onTop applies the overlays after the first n; nil if there are none. It returns how many there are.
-func (c *commits) onTop(n int, revision state.Revision) (*state.Change, int, error) {
+// more applies the overlays that came after the first n; nil if there are none.
+func (c *commits) more(n int) (*state.Change, int, error) {
 	c.mu.Lock()
+	rows := c.rows(n, func(overlay) bool { return true })
+	n = len(c.overlay)
+	c.mu.Unlock()
+	change, err := c.apply(nil, rows)
+	return change, n, err
+}
+
+// fold applies what overtook after the last state was finished; nil if that is done. It returns how many overlays it saw.
+func (c *commits) fold() (*state.Change, int, error) {
+	c.mu.Lock()
+	rows := c.rows(0, func(o overlay) bool { return o.after <= c.finished })
+	n := len(c.overlay)
+	c.mu.Unlock()
+	change, err := c.apply(nil, rows)
+	return change, n, err
+}
+
+// rows returns the rows of overlays from the nth on; c.mu is held.
+func (c *commits) rows(n int, which func(overlay) bool) []*pb.TableRows {
 	var tables []*pb.TableRows
 	for _, o := range c.overlay[n:] {
-		tables = append(tables, o.tables...)
+		if which(o) {
+			tables = append(tables, o.tables...)
+		}
 	}
-	all := len(c.overlay)
-	c.mu.Unlock()
-	if all == n {
-		return nil, n, nil
-	}
-	change, err := c.builder.Apply(&pb.State{Revision: revision.Proto(), Tables: tables})
-	return change, all, err
+	return tables
 }
 
-// finish notes that a revision is done with the first n overlays. It is false if there are more by now.
+// apply applies rows on top of the newest state, as part of a change.
+func (c *commits) apply(change *state.Change, rows []*pb.TableRows) (*state.Change, error) {
+	if rows == nil {
+		return change, nil
+	}
+	made, err := c.builder.Apply(&pb.State{Revision: c.builder.State().Revision().Proto(), Tables: rows})
+	if err != nil {
+		return nil, err
+	}
+	return merge(change, made), nil
+}
+
+// finish notes that a state is done with the first n overlays. It is false if there are more by now.
 func (c *commits) finish(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,26 +130,29 @@ func (c *commits) finish(n int) bool {
 		return false
 	}
 	c.finished++
+	c.settle(n)
+	return true
+}
+
+// folded notes that what fold returned is committed.
+func (c *commits) folded(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle(n)
+}
+
+// settle takes the builder's state as committed and drops those of the first n overlays that no state that waits could hide.
+func (c *commits) settle(n int) {
 	c.committed, c.over = c.builder.State(), nil
-	kept := c.overlay[:0]
-	for _, o := range c.overlay {
-		if o.after > c.finished {
+	later := c.rows(n, func(overlay) bool { return true })
+	var kept []overlay
+	for i, o := range c.overlay {
+		if i >= n || o.after > c.finished {
 			kept = append(kept, o)
 		}
 	}
 	c.overlay = kept
-	return true
-}
-
-// overtake returns the change that rows make on top of the last finished Commit and what overtook it before.
-func (c *commits) overtake(m *pb.State) *state.Change {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	base := c.committed
-	if c.over != nil {
-		base = c.over
+	if later != nil {
+		c.over = state.With(c.committed, c.committed.Revision(), later).State
 	}
-	change := state.With(base, state.RevisionOf(m.Revision), m.Tables)
-	c.over = change.State
-	return change
 }

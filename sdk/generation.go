@@ -20,8 +20,10 @@ type generation struct {
 	// parts of a State that isn't complete, and extensions by id: of the reader alone.
 	parts      []*pb.State
 	extensions map[uint64][]string
-	// revision of the last Commit: of the serial lane alone.
+	// revision of the last Commit, and what ends the session: of the serial lane alone.
 	revision *pb.Revision
+	broken   error
+	stop     context.CancelFunc
 
 	// mu guards what outputs share.
 	mu     sync.Mutex
@@ -48,11 +50,13 @@ func (g *generation) run(ctx context.Context) error {
 }
 
 func (g *generation) lanes(ctx context.Context) error {
+	ctx, g.stop = context.WithCancel(ctx)
+	defer g.stop()
 	var lanes sync.WaitGroup
 	lanes.Go(func() { g.overtaking.run(ctx) })
 	g.serial.run(ctx)
 	lanes.Wait()
-	return nil
+	return g.broken
 }
 
 func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()) error {
@@ -76,46 +80,75 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 	return nil
 }
 
-// state queues a revision once all its messages are there.
+// state queues a revision once all its messages are there. Rows live on in the tables, so their credit is given back at once: a
+// state may be larger than the credit.
 func (g *generation) state(ctx context.Context, m *pb.State, release func()) {
-	if m.Overtakes && g.commits.receive(m) {
-		g.overtaking.add(func() {
-			defer release()
-			g.alive(ctx, func() { g.overtake(ctx, m) })
-		})
-		return
-	}
-	// Rows live on in the tables: their credit is given back at once, so that a state may be larger than the credit.
 	release()
+	if m.Overtakes {
+		if change, busy := g.commits.overtake(m); change != nil {
+			g.overtakes(ctx, change, busy)
+			return
+		}
+	}
 	if g.parts = append(g.parts, m); m.More {
 		return
 	}
 	messages := g.parts
 	g.parts = nil
-	if !m.Overtakes {
-		g.commits.receive(m)
-	}
+	g.commits.receive()
 	g.serial.add(func() { g.alive(ctx, func() { g.commit(ctx, messages) }) })
+}
+
+// overtakes queues Overtake beside a Commit that runs or waits, or in its own turn; and a Commit of the same rows.
+func (g *generation) overtakes(ctx context.Context, change *state.Change, busy bool) {
+	l := g.serial
+	if busy {
+		l = g.overtaking
+	}
+	l.add(func() { g.alive(ctx, func() { g.overtake(ctx, change) }) })
+	g.serial.add(func() { g.alive(ctx, func() { g.fold(ctx) }) })
 }
 
 // commit takes the engine to a revision, with what overtook it, and says Done.
 func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 	change, n, err := g.commits.next(messages)
 	if err != nil {
-		g.log(ctx, Error, "a state can't be applied", "error", err)
-		_ = g.link.Close()
+		g.breach(err)
 		return
 	}
-	g.revision = change.State.Revision().Proto()
+	g.revision = messages[len(messages)-1].Revision
 	var faults []*pb.Fault
-	for change != nil {
+	for {
 		faults = append(faults, g.step(ctx, change)...)
 		if g.commits.finish(n) {
 			break
 		}
-		change, n, _ = g.commits.onTop(n, change.State.Revision())
+		if change, n, err = g.commits.more(n); err != nil {
+			g.breach(err)
+			return
+		}
 	}
 	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: faults}})
+}
+
+// fold commits what overtook and is not part of a Commit yet. What that changes belongs to the revision of the last Commit.
+func (g *generation) fold(ctx context.Context) {
+	change, n, err := g.commits.fold()
+	switch {
+	case err != nil:
+		g.breach(err)
+	case change != nil:
+		for _, f := range g.step(ctx, change) {
+			g.log(ctx, Error, "work failed; its last good result stays", "what", f.What, "error", f.Reason)
+		}
+		g.commits.folded(n)
+	}
+}
+
+// breach ends a session whose states make no sense.
+func (g *generation) breach(err error) {
+	g.broken = err
+	g.stop()
 }
 
 // step is one Commit; the changes of one that fails come again with the next.
@@ -132,14 +165,14 @@ func (g *generation) step(ctx context.Context, change *state.Change) []*pb.Fault
 	return out.faults
 }
 
-func (g *generation) overtake(ctx context.Context, m *pb.State) {
-	out := g.output(ctx, m.Revision)
-	change := g.commits.overtake(m)
+func (g *generation) overtake(ctx context.Context, change *state.Change) {
+	revision := change.State.Revision().Proto()
+	out := g.output(ctx, revision)
 	if err := caught("Overtake", func() error { return g.engine.Overtake(ctx, change, out) }); err != nil {
 		out.Fault("overtake", err)
 	}
 	out.flush()
-	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: m.Revision, Faults: out.faults}})
+	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: out.faults}})
 }
 
 func (g *generation) output(ctx context.Context, revision *pb.Revision) *output {

@@ -138,6 +138,13 @@ func (h *Harness) Bodies() int {
 	return len(h.bodies)
 }
 
+// ForgetBodies makes the harness forget all bodies, as a core that freed them.
+func (h *Harness) ForgetBodies() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.bodies)
+}
+
 // Explain asks from which rows a resource was made.
 func (h *Harness) Explain(typeURL string, view uint64, name string) *pb.Because {
 	h.t.Helper()
