@@ -67,6 +67,7 @@ func (b *bucket[I, K, V]) left() {
 }
 
 func (b *bucket[I, K, V]) name() string        { return describeKey(Source[I, []Item[K, V]](b.x), b.i) }
+func (b *bucket[I, K, V]) find(k K) id         { return b.rows().find(k) }
 func (b *bucket[I, K, V]) graph() *Graph       { return b.x.g }
 func (b *bucket[I, K, V]) anchor() id          { return b.x.anchor() }
 func (b *bucket[I, K, V]) key(n id) K          { return b.rows().key(n) }

@@ -18,6 +18,8 @@ type Source[K comparable, V any] interface {
 	name() string
 	graph() *Graph
 	same(a, b V) bool
+	// find returns the node of a key, 0 where there is none.
+	find(k K) id
 }
 
 func describeKey[K comparable, V any](from Source[K, V], k K) string {

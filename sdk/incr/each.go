@@ -164,6 +164,7 @@ func (e *each[K, A, V]) stop() {
 	e.set.has, e.set.top = nil, 0
 }
 
+func (e *each[K, A, V]) find(k K) id         { return e.f.find(k) }
 func (e *each[K, A, V]) graph() *Graph       { return e.f.g }
 func (e *each[K, A, V]) outlet() *outlet     { return &e.set.out }
 func (e *each[K, A, V]) anchor() id          { return e.set.out.anchor(e.f.g, e) }

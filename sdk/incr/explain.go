@@ -15,6 +15,21 @@ type Explanation struct {
 	More bool
 }
 
+// Explain says what the value of a key was made from, if somebody needs it: rows that were read, directly or by what was read,
+// and rows and index keys that were looked for in vain. It names limit of them at most.
+func Explain[K comparable, V any](from Source[K, V], k K, limit int) (Explanation, bool) {
+	g := from.graph()
+	g.turn.RLock()
+	defer g.turn.RUnlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := from.find(k)
+	if n == 0 {
+		return Explanation{}, false
+	}
+	return g.explain(n, limit), true
+}
+
 // explain walks what n was made from, depth first.
 func (g *Graph) explain(n id, limit int) Explanation {
 	w := walk{g: g, limit: limit, seen: map[id]struct{}{}}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -19,6 +20,7 @@ type world struct {
 	indexes []*Index[int, int, int]
 	joined  []Collection[Pair[int, int], int]
 	keys    int
+	ran     ran
 	// cycles says that functions may need each other, at times.
 	cycles bool
 }
@@ -28,6 +30,7 @@ const few = 7
 
 func newWorld(seed uint64, keys, functions int, options ...Option) *world {
 	w := &world{g: New(options...), keys: keys, cycles: seed%4 == 3}
+	w.ran.times = map[[2]int]int{}
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range 3 {
 		in := NewInput[int](w.g, fmt.Sprintf("table%d", i), Same[int])
@@ -54,6 +57,7 @@ func (w *world) addTangle(r *rand.Rand, n int) {
 	for i := range tangle {
 		salt, steps := r.IntN(1000), 1+r.IntN(3)
 		tangle[i] = NewFunc(w.g, fmt.Sprintf("tangle%d", i), Same[int], func(c *Ctx, k int) (int, error) {
+			w.ran.note(1000+i, k)
 			acc := salt + k
 			for range steps {
 				v, _ := w.tables[acc%3].Get(c, (k+acc)%w.keys)
@@ -141,6 +145,7 @@ func (w *world) body(r *rand.Rand, i int) func(c *Ctx, k int) (int, error) {
 	sources, indexes, sets, joined := len(w.sources), len(w.indexes), len(w.sets), len(w.joined)
 	salt, steps, whole := r.IntN(1000), 1+r.IntN(4), r.IntN(12) == 0
 	return func(c *Ctx, k int) (int, error) {
+		w.ran.note(i, k)
 		acc := k + salt
 		for range steps {
 			v, ok := w.sources[(acc*31)%sources].Get(c, acc%w.keys)
@@ -168,6 +173,28 @@ func (w *world) body(r *rand.Rand, i int) func(c *Ctx, k int) (int, error) {
 		}
 		return acc % few, nil
 	}
+}
+
+// ran counts how often each function ran in a wave.
+type ran struct {
+	sync.Mutex
+	times map[[2]int]int
+}
+
+func (r *ran) note(i, k int) {
+	r.Lock()
+	defer r.Unlock()
+	r.times[[2]int{i, k}]++
+}
+
+// check finds functions that ran more than once for one key.
+func (r *ran) check(t *testing.T) {
+	for f, times := range r.times {
+		if times > 1 {
+			t.Errorf("function %d ran %d times for %d", f[0], times, f[1])
+		}
+	}
+	clear(r.times)
 }
 
 func digest(items []Item[int, int]) int {
@@ -303,6 +330,9 @@ func lawHolds(t *testing.T, seed uint64, waves int) {
 		h.rewant(w)
 		w.g.Wave()
 		checkGraph(t, w.g)
+		if !w.cycles {
+			w.ran.check(t)
+		}
 		h.compare(t, w, seed, functions)
 		if t.Failed() {
 			t.Fatalf("seed %d, wave %d", seed, wave)

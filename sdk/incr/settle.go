@@ -107,9 +107,17 @@ func (g *Graph) run(t *task, n id) {
 // changed tells all who depend on n.
 func (g *Graph) changed(n id) {
 	for _, r := range g.nodes.at(n).readers {
-		g.mark(r)
+		if g.reads(r, n) {
+			g.mark(r)
+		}
 	}
 	g.familyOf(n).changed(n)
+}
+
+// reads says whether r still reads n: one that was settled in this wave may have run, and left n alone.
+func (g *Graph) reads(r, n id) bool {
+	nd := g.nodes.at(r)
+	return nd.settled != g.wave || slices.Contains(nd.reads, n)
 }
 
 // mark says that n must run again. A node that is running reads settled nodes only, so that it has seen, or will see, the
