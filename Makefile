@@ -60,7 +60,8 @@ soak: build envoy ## Run the end-to-end tests again and again (COUNT=20)
 generate: $(PROTOC_MARK) ## Make the generated files anew
 	@go build -o $(CACHE)/bin/protoc-gen-light ./sdk/internal/protoc-gen-light
 	@$(VENV)/bin/python -m grpc_tools.protoc -I sdk/proto --plugin=$(CACHE)/bin/protoc-gen-light \
-		--light_out=sdk/proto --light_opt=module=$(MODULE)/sdk/proto sdk/proto/session.proto sdk/proto/model.proto
+		--light_out=sdk/proto --light_opt=module=$(MODULE)/sdk/proto --descriptor_set_out=sdk/proto/testdata/contract.binpb \
+		sdk/proto/session.proto sdk/proto/model.proto
 	@gofmt -w sdk/proto/*.gen.go
 	@go run ./core/host/schema
 	@go run ./plugins/internal/envoytypes/list
@@ -72,7 +73,7 @@ help: ## List the targets
 # The parts of check.
 
 GO_FILES = git ls-files -co --exclude-standard -- '*.go'
-GENERATED = git ls-files -- '*.gen.go' docs/plugins.schema.json
+GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json
 
 .PHONY: format
 format:
