@@ -407,25 +407,56 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A plugin that was up for longer than it may take to sync no longer fails the start, even if the core never said Serving.
-func TestLongUpIsNoStartFailure(t *testing.T) {
+// A source that doesn't sync is started again, and that no longer concerns the start of the core: the registry behind it may be away.
+func TestLateSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, one, &sessions{}, func(p *twin, n int) error {
-			if n > 1 {
-				return work(p, n)
-			}
-			p.hello()
-			p.ready(pb.KindRegistry)
-			time.Sleep(61 * time.Second)
-			return errors.New("exit status 1")
-		})
+		r := run(t, one, &sessions{}, work)
 		time.Sleep(2 * time.Minute)
-		if st := r.Status()[0]; st.Restarts != 1 {
+		synctest.Wait()
+		if st := r.Status()[0]; st.Restarts != 1 || st.State != Syncing {
+			t.Errorf("status %+v", st)
+		}
+		r.SetState("a", Serving)
+		time.Sleep(2 * time.Minute)
+		if st := r.Status()[0]; st.Restarts != 1 || st.State != Serving {
 			t.Errorf("status %+v", st)
 		}
 		r.stop()
-		<-r.ended
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
 	})
+}
+
+// What derives waits for others; what publishes nothing serves at once.
+func TestWhoSyncs(t *testing.T) {
+	for _, c := range []struct {
+		ready *pb.Ready
+		want  State
+	}{
+		{&pb.Ready{Kind: pb.KindRegistry, Derives: true, Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"services"}}, Syncing},
+		{&pb.Ready{Kind: pb.KindGenerator, Types: []*pb.Type{{Url: "example.org/Thing"}}}, Syncing},
+		{&pb.Ready{Kind: pb.KindAuthenticator}, Serving},
+		{&pb.Ready{Kind: pb.KindController}, Serving},
+		{&pb.Ready{Kind: pb.KindController, Publishes: []string{"nodes"}}, Syncing},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			word := kindWord(c.ready.Kind)
+			set := "plugins: [{name: a, kind: " + word + ", builtin: " + word + "/a}]"
+			r := run(t, set, &sessions{}, func(p *twin, _ int) error {
+				p.hello()
+				c.ready.Version, c.ready.Plugin = session.Version, "twin"
+				p.say(&pb.FromPlugin{Ready: c.ready})
+				return p.untilDrain()
+			})
+			time.Sleep(5 * time.Minute)
+			if st := r.Status()[0]; st.State != c.want || st.Restarts != 0 {
+				t.Errorf("%s: status %+v", word, st)
+			}
+			r.stop()
+			<-r.ended
+		})
+	}
 }
 
 func TestStop(t *testing.T) {

@@ -29,12 +29,17 @@ func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) err
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- sessions.Serve(inner, inst) }()
+	late, stop := l.late(inst)
+	defer stop()
+	var err error
 	patience := farewell
 	select {
 	case err := <-ended:
 		return err
 	case <-l.running.Done():
 		// What it said before it died is still taken in.
+	case err = <-late:
+		patience = 0
 	case <-ctx.Done():
 		l.slot.move(Draining, nil, nil)
 		patience = l.slot.entry.Limits.Stop
@@ -49,7 +54,22 @@ func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) err
 	cancel()
 	_ = l.link.Close()
 	<-ended
-	return nil
+	return err
+}
+
+// late gives an error when a source has not synced in time. What derives or generates waits for others, so it is never late.
+func (l *life) late(inst *Instance) (late <-chan error, stop func() bool) {
+	c := make(chan error, 1)
+	k, limit := inst.Ready.Kind, l.slot.entry.Limits.Sync
+	if inst.Ready.Derives || k != pb.KindRegistry && k != pb.KindConfig {
+		return c, func() bool { return true }
+	}
+	t := time.AfterFunc(limit, func() {
+		if l.slot.is(Syncing) {
+			c <- fmt.Errorf("its first full list is not in within %v (limits.sync)", limit)
+		}
+	})
+	return c, t.Stop
 }
 
 // end sees the process off, and makes of why the session ended why the life ended.

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // slot is an entry's place in the host; it outlives the entry's processes.
@@ -72,19 +74,33 @@ func (s *slot) serving() {
 	}
 }
 
+func (s *slot) is(state State) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.State == state
+}
+
 // ready takes in what the plugin said of itself.
 func (s *slot) ready(inst *Instance) {
 	s.move(Syncing, nil, func(st *Status) {
 		st.Plugin, st.Version, st.LastError = inst.Ready.Plugin, inst.Ready.PluginVersion, ""
 	})
 	s.onceUp.Do(func() { close(s.up) })
+	if !syncs(inst.Ready) {
+		s.serving()
+	}
+}
+
+// syncs reports whether there is something that the core waits for after Ready. The core then says when it serves it.
+func syncs(r *pb.Ready) bool {
+	return r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig || r.Kind == pb.KindGenerator || len(r.Publishes) > 0
 }
 
 // failed notes the end of a life; up is how long it was ready. fatal: the start of the core fails with it.
 func (s *slot) failed(err error, up time.Duration) (fatal bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.settled = s.settled || up > s.entry.Limits.Sync
+	s.settled = s.settled || up >= s.entry.Limits.Sync
 	s.moveLocked(Failed, err, func(st *Status) { st.PID = 0 })
 	return !s.settled && !s.entry.Optional
 }
