@@ -7,6 +7,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	cares "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -138,4 +139,10 @@ func overADS() *core.ConfigSource {
 		InitialFetchTimeout:   durationpb.New(0),
 		ResourceApiVersion:    core.ApiVersion_V3,
 	}
+}
+
+// Equal reports whether clusters made with either are the same.
+func (m Mesh) Equal(o Mesh) bool {
+	return proto.Equal(m.ConnectTimeout, o.ConnectTimeout) && proto.Equal(m.TCPKeepalive, o.TCPKeepalive) &&
+		proto.Equal(m.DNSRefresh, o.DNSRefresh) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
 }

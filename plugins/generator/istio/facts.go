@@ -1,0 +1,87 @@
+package istio
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+)
+
+// Facts are the answers that make up a view's key, for people who ask what splits views.
+
+func (s Scope) facts(out map[string]string) {
+	out["namespace"] = s.Namespace
+	if s.Sidecar != "" {
+		out["sidecar"] = s.Sidecar
+	}
+}
+
+func (k clientKey) facts(out map[string]string) {
+	out["agent"] = strconv.FormatBool(!k.NoAgent)
+	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
+}
+
+func kindOf(router bool) string {
+	if router {
+		return "router"
+	}
+	return "sidecar"
+}
+
+func label(router bool, s Scope, more ...string) string {
+	parts := []string{kindOf(router), s.Namespace}
+	for _, m := range append([]string{s.Sidecar}, more...) {
+		if m != "" {
+			parts = append(parts, m)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (k clusterView) describe() (string, map[string]string) {
+	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
+	k.Set.Scope.facts(facts)
+	k.Set.Client.facts(facts)
+	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
+}
+
+func (k endpointView) describe() (string, map[string]string) {
+	facts := map[string]string{"type": kindOf(k.Router)}
+	k.Scope.facts(facts)
+	return label(k.Router, k.Scope), facts
+}
+
+func (k listenerView) describe() (string, map[string]string) {
+	facts := map[string]string{"type": kindOf(k.Router)}
+	if k.Router {
+		facts["gateways"] = k.Gateways
+	} else {
+		facts["targets"] = k.Targets
+	}
+	k.Set.Scope.facts(facts)
+	proxyFacts(k.Set.Proxy, facts)
+	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Gateways), facts
+}
+
+func proxyFacts(p listener.Proxy, out map[string]string) {
+	out["agent"] = strconv.FormatBool(!p.NoAgent)
+	out["metadata exchange"] = strconv.FormatBool(p.MetadataExchange)
+	out["alpn"] = strconv.FormatBool(p.ALPN)
+	if p.Tracing.Enabled {
+		out["service"] = p.Tracing.Service
+		out["revision"] = p.Tracing.Revision
+		out["cluster"] = p.Tracing.Cluster
+		out["mesh"] = p.Tracing.Mesh
+	}
+}
+
+func (k routeView) describe() (string, map[string]string) {
+	facts := map[string]string{"type": kindOf(k.Gateways != ""), "selections": k.Selections}
+	if k.Gateways != "" {
+		facts["gateways"] = k.Gateways
+	} else {
+		facts["domain"] = k.Domain
+	}
+	k.Scope.facts(facts)
+	return label(k.Gateways != "", k.Scope, k.Selections), facts
+}

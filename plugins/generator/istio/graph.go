@@ -1,0 +1,123 @@
+package istio
+
+import (
+	"bytes"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// graph is everything that is computed, and from what. Its files: tables.go (rows), mesh.go, scope.go (who sees what), rules.go
+// (which rule counts), clusters.go, specs.go (endpoints), outbound.go and inbound.go (listeners of sidecars), gateways.go, routes.go, and
+// placement.go (which views a proxy is in).
+type graph struct {
+	*incr.Graph
+	domain string
+
+	tables
+	mesh
+	scopes
+	rules
+	identities *incr.Func[string, []string]
+	targets    *incr.Func[targetsKey, []target]
+	clusters
+	specs    *incr.Func[specKey, endpoint.Spec]
+	outbound outboundListeners
+	inbound  *incr.Func[inboundKey, []byte]
+	gateways
+	routes
+	lists
+	placement *incr.Func[uint64, placed]
+}
+
+func newGraph(domain string, options ...incr.Option) *graph {
+	g := &graph{Graph: incr.New(options...), domain: domain}
+	g.addTables()
+	g.addMesh()
+	g.addScopes()
+	g.addRules()
+	g.addTargets()
+	g.addClusters()
+	g.addSpecs()
+	g.addOutbound()
+	g.addInbound()
+	g.addGateways()
+	g.addRoutes()
+	g.addLists()
+	g.addPlacement()
+	return g
+}
+
+// row is a row of a table, read.
+type row[V any] struct {
+	payload []byte
+	created int64
+	value   V
+}
+
+func sameRow[V any](a, b row[V]) bool {
+	return a.created == b.created && bytes.Equal(a.payload, b.payload)
+}
+
+// tables are the rows that the generator reads, the proxies, and what views want of them.
+type tables struct {
+	services         *incr.Input[string, row[*config.Service]]
+	endpoints        *incr.Input[string, row[*endpoint.Endpoint]]
+	virtualServices  *incr.Input[string, row[*config.VirtualService]]
+	destinationRules *incr.Input[string, row[*config.DestinationRule]]
+	gatewayRows      *incr.Input[string, row[*config.Gateway]]
+	sidecars         *incr.Input[string, row[*config.Sidecar]]
+	meshRow          *incr.Input[string, row[*meshConfig]]
+	proxies          *incr.Input[uint64, *node.Node]
+	load             map[string]loader
+}
+
+// loader sets a row of a table, or takes it away if it is nil.
+type loader func(key string, r *pb.Row) error
+
+func (g *graph) addTables() {
+	g.load = map[string]loader{}
+	g.services = table(g, state.Services, config.ParseService)
+	g.endpoints = table(g, state.Endpoints, endpoint.Parse)
+	g.virtualServices = table(g, config.VirtualServices, func(r *pb.Row) (*config.VirtualService, error) {
+		return config.ParseVirtualService(r, g.domain)
+	})
+	g.destinationRules = table(g, config.DestinationRules, func(r *pb.Row) (*config.DestinationRule, error) {
+		return config.ParseDestinationRule(r, g.domain)
+	})
+	g.gatewayRows = table(g, config.Gateways, config.ParseGateway)
+	g.sidecars = table(g, config.Sidecars, config.ParseSidecar)
+	g.meshRow = table(g, state.Mesh, parseMesh)
+	g.proxies = incr.NewInput[uint64, *node.Node](g.Graph, "proxies", nil)
+}
+
+// table adds a table. A row that can't be read keeps its last good value.
+func table[V any](g *graph, name string, parse func(*pb.Row) (V, error)) *incr.Input[string, row[V]] {
+	in := incr.NewInput[string](g.Graph, name, sameRow[V])
+	g.load[name] = func(key string, r *pb.Row) error {
+		if r == nil {
+			in.Delete(key)
+			return nil
+		}
+		v, err := parse(r)
+		if err == nil {
+			in.Set(key, row[V]{payload: r.Payload, created: r.Created, value: v})
+		}
+		return err
+	}
+	return in
+}
+
+// policyOf is the rule's policy towards a cluster; nil without a rule.
+func policyOf(rule *config.DestinationRule) *networking.DestinationRule {
+	if rule == nil {
+		return nil
+	}
+	return rule.Spec
+}

@@ -1,0 +1,39 @@
+package istio
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// inboundKey is what virtualInbound depends on: which ports services name, and the proxy.
+type inboundKey struct {
+	Targets string
+	Proxy   listener.Proxy
+}
+
+func (g *graph) addInbound() {
+	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
+		in := listener.Inbound{Proxy: k.Proxy, TrustDomains: []string{g.trustDomain(c)}}
+		for _, group := range byPort(decodeTargets(k.Targets)) {
+			t := group[0]
+			s, ok := g.services.Get(c, t.Service)
+			if !ok || s.value.Port(t.Number) == nil {
+				continue
+			}
+			in.Ports = append(in.Ports, listener.Port{
+				Target: t.Target, Number: t.Number, Host: s.value.Host,
+				Protocol: config.ParseProtocol(s.value.Port(t.Number).Protocol),
+			})
+		}
+		return encode.Bytes(listener.BuildInbound(in)), nil
+	})
+}
+
+func (g *graph) trustDomain(c *incr.Ctx) string {
+	return cmp.Or(g.listenerSettings.Of(c, only).trustDomain, trustDomain)
+}

@@ -1,0 +1,200 @@
+package istio
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// part is a set of resources that views share.
+type part struct {
+	e       *engine
+	id      uint64
+	key     partKey
+	typeURL string
+	views   map[*partView]bool
+	root    source
+	told    bool
+	// bodies are the resources as they were told.
+	bodies map[string][]byte
+}
+
+// source is a root, read as resources.
+type source interface {
+	// observed is the root; waves name it.
+	observed() incr.Observed
+	Close()
+	// delta returns what changed since it was told before.
+	delta(told map[string][]byte) (upserts []sdk.Resource, removes []string)
+	all() []sdk.Resource
+}
+
+// partKey is one of the kinds of parts below.
+type partKey interface {
+	open(e *engine) (typeURL string, root source)
+	// closed is called when no view has the part any more.
+	closed(e *engine)
+}
+
+type (
+	staticPart   clientKey
+	outboundPart clusterSet
+	inboundPart  string
+	fixedPart    inboundKey
+	listenerPart listenerSet
+	gatewayPart  gatewaySet
+)
+
+func (k staticPart) open(e *engine) (string, source) {
+	return encode.ClusterType, list[clientKey]{incr.Observe(e.g.staticClusters, clientKey(k))}
+}
+
+func (k inboundPart) open(e *engine) (string, source) {
+	return encode.ClusterType, list[string]{incr.Observe(e.g.inboundClusters, string(k))}
+}
+
+func (k fixedPart) open(e *engine) (string, source) {
+	return encode.ListenerType, list[inboundKey]{incr.Observe(e.g.fixedListeners, inboundKey(k))}
+}
+
+func (k gatewayPart) open(e *engine) (string, source) {
+	return encode.ListenerType, list[gatewaySet]{incr.Observe(e.g.gatewayListeners, gatewaySet(k))}
+}
+
+func (k outboundPart) open(e *engine) (string, source) {
+	e.g.clusterSets.Set(clusterSet(k), struct{}{})
+	root := incr.ObserveAll(e.g.clusters.inSet.At(clusterSet(k)))
+	return encode.ClusterType, set[setCluster]{root, func(k setCluster) string { return k.Name }}
+}
+
+func (k listenerPart) open(e *engine) (string, source) {
+	e.g.outbound.sets.Set(listenerSet(k), struct{}{})
+	root := incr.ObserveAll(e.g.outbound.inSet.At(listenerSet(k)))
+	return encode.ListenerType, set[setListener]{root, func(k setListener) string { return k.Bind.Name() }}
+}
+
+func (staticPart) closed(*engine)  {}
+func (inboundPart) closed(*engine) {}
+func (fixedPart) closed(*engine)   {}
+func (gatewayPart) closed(*engine) {}
+
+func (k outboundPart) closed(e *engine) { e.g.clusterSets.Delete(clusterSet(k)) }
+func (k listenerPart) closed(e *engine) { e.g.outbound.sets.Delete(listenerSet(k)) }
+
+// part returns the part of a key, which a view uses from now on.
+func (s *views) part(k partKey, v *partView) *part {
+	p := s.parts[k]
+	if p == nil {
+		s.next++
+		p = &part{e: s.e, id: s.next, key: k, views: map[*partView]bool{}, bodies: map[string][]byte{}}
+		p.typeURL, p.root = k.open(s.e)
+		s.e.watched[p.root.observed()] = p
+		s.parts[k] = p
+	}
+	p.views[v] = true
+	return p
+}
+
+func (s *views) release(p *part, v *partView) {
+	delete(p.views, v)
+	if len(p.views) > 0 {
+		return
+	}
+	delete(s.parts, p.key)
+	delete(s.e.watched, p.root.observed())
+	p.root.Close()
+	p.key.closed(s.e)
+}
+
+// tell reports the whole part, once.
+func (p *part) tell(out sdk.Output) {
+	if p.told {
+		return
+	}
+	p.told = true
+	all := p.root.all()
+	for _, r := range all {
+		p.bodies[r.Name] = r.Body
+	}
+	out.Part(p.typeURL, p.id, all, nil)
+}
+
+// report implements watcher. What nobody was told yet is told with the first answer.
+func (p *part) report(out sdk.Output) {
+	if !p.told {
+		return
+	}
+	upserts, removes := p.root.delta(p.bodies)
+	for _, r := range upserts {
+		p.bodies[r.Name] = r.Body
+	}
+	for _, n := range removes {
+		delete(p.bodies, n)
+	}
+	if len(upserts)+len(removes) > 0 {
+		out.Part(p.typeURL, p.id, upserts, removes)
+	}
+	for v := range p.views {
+		v.settle(out)
+	}
+}
+
+// list is a root whose value is a short list of resources.
+type list[K comparable] struct {
+	*incr.Root[K, []sdk.Resource]
+}
+
+func (l list[K]) observed() incr.Observed { return l.Root }
+
+func (l list[K]) all() []sdk.Resource {
+	out, _ := l.Value()
+	return out
+}
+
+func (l list[K]) delta(told map[string][]byte) (upserts []sdk.Resource, removes []string) {
+	now := map[string]bool{}
+	for _, r := range l.all() {
+		now[r.Name] = true
+		if !bytes.Equal(told[r.Name], r.Body) {
+			upserts = append(upserts, r)
+		}
+	}
+	for _, n := range sortedNames(told) {
+		if !now[n] {
+			removes = append(removes, n)
+		}
+	}
+	return upserts, removes
+}
+
+// set is a root whose elements are the resources.
+type set[K comparable] struct {
+	*incr.SetRoot[K, []byte]
+	name func(K) string
+}
+
+func (s set[K]) observed() incr.Observed { return s.SetRoot }
+
+func (s set[K]) all() []sdk.Resource { return s.resources(s.Items()) }
+
+func (s set[K]) resources(items []incr.Item[K, []byte]) []sdk.Resource {
+	out := make([]sdk.Resource, len(items))
+	for i, item := range items {
+		out[i] = sdk.Resource{Name: s.name(item.Key), Body: item.Value}
+	}
+	return out
+}
+
+func (s set[K]) delta(map[string][]byte) (upserts []sdk.Resource, removes []string) {
+	items, gone := s.Delta()
+	for _, k := range gone {
+		removes = append(removes, s.name(k))
+	}
+	return s.resources(items), removes
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

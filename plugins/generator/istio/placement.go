@@ -1,0 +1,118 @@
+package istio
+
+import (
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// placed is the views that a proxy is in. They hold results of what generation asks about it, so that proxies with the same
+// answers share them.
+type placed struct {
+	Clusters  clusterView
+	Endpoints endpointView
+	Listeners listenerView
+	Routes    routeView
+}
+
+// clusterView: the outbound clusters of a set, and those behind the workload's own ports.
+type clusterView struct {
+	Set     clusterSet
+	Targets string
+}
+
+// listenerView: the outbound listeners of a set and virtualInbound, or the listeners of gateways.
+type listenerView struct {
+	Set listenerSet
+	// Targets are the workload's ports; of sidecars.
+	Targets string
+	Router  bool
+	// Gateways are keys, joined; of routers.
+	Gateways string
+}
+
+func (g *graph) addPlacement() {
+	g.placement = incr.NewFunc(g.Graph, "placement", incr.Same[placed], func(c *incr.Ctx, connection uint64) (placed, error) {
+		n, ok := g.proxies.Get(c, connection)
+		if !ok {
+			return placed{}, incr.Absent
+		}
+		if n.Type == node.Router {
+			return g.placeRouter(c, n), nil
+		}
+		return g.placeSidecar(c, n), nil
+	})
+}
+
+func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
+	labels := g.labelsOf(c, n)
+	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels)}
+	targets := encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
+	return placed{
+		Clusters:  clusterView{clusterSet{scope, clientOf(n)}, targets},
+		Endpoints: endpointView{Scope: scope},
+		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Targets: targets},
+		Routes:    routeView{Scope: scope, Domain: n.Domain, Selections: g.selections(c, labels)},
+	}
+}
+
+func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
+	labels := g.labelsOf(c, n)
+	scope := Scope{Namespace: n.Namespace}
+	selected := g.selectedGateways(c, labels)
+	view := routeView{Scope: scope, Selections: g.selections(c, labels), Gateways: selected}
+	if selected == "" {
+		view.Gateways = noGateway
+	}
+	return placed{
+		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}},
+		Endpoints: endpointView{Scope: scope, Router: true},
+		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Router: true, Gateways: selected},
+		Routes:    view,
+	}
+}
+
+// noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
+const noGateway = "-"
+
+func clientOf(n *node.Node) clientKey {
+	return clientKey{
+		MetadataExchange: n.Supports("istio.metadata_exchange"),
+		NoAgent:          n.Metadata.NoAgent,
+		Router:           n.Type == node.Router,
+	}
+}
+
+func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]string) listener.Proxy {
+	out := listener.Proxy{
+		MetadataExchange: n.Supports("istio.metadata_exchange"),
+		ALPN:             n.Supports("istio.alpn"),
+		NoAgent:          n.Metadata.NoAgent,
+	}
+	if g.listenerSettings.Of(c, only).tracing {
+		out.Tracing = listener.Tracing{
+			Enabled:   true,
+			Sampling:  defaultSampling,
+			Cluster:   n.Metadata.ClusterID,
+			Mesh:      n.Metadata.MeshID,
+			Namespace: n.Namespace,
+			Service:   labels["service.istio.io/canonical-name"],
+			Revision:  labels["service.istio.io/canonical-revision"],
+		}
+	}
+	return out
+}
+
+// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has.
+func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
+	for _, a := range n.Addresses {
+		for _, e := range g.atAddress.Of(c, a) {
+			if ep := e.Value.value; ep.Namespace == n.Namespace {
+				return ep.Labels
+			}
+		}
+	}
+	return n.Labels
+}

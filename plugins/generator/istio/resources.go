@@ -1,0 +1,60 @@
+package istio
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// lists are the small sets of resources that aren't collections: those that every proxy has, and a workload's own.
+type lists struct {
+	staticClusters   *incr.Func[clientKey, []sdk.Resource]
+	inboundClusters  *incr.Func[string, []sdk.Resource]
+	fixedListeners   *incr.Func[inboundKey, []sdk.Resource]
+	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
+}
+
+// gatewaySet is the listeners of Gateways (keys, joined) on a proxy.
+type gatewaySet struct {
+	Gateways string
+	Proxy    listener.Proxy
+}
+
+func sameResources(a, b []sdk.Resource) bool {
+	return slices.EqualFunc(a, b, func(x, y sdk.Resource) bool { return x.Name == y.Name && bytes.Equal(x.Body, y.Body) })
+}
+
+func (g *graph) addLists() {
+	g.staticClusters = incr.NewFunc(g.Graph, "static clusters", sameResources, func(c *incr.Ctx, k clientKey) ([]sdk.Resource, error) {
+		var out []sdk.Resource
+		for _, name := range staticNames(k) {
+			out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k})})
+		}
+		return out, nil
+	})
+	g.inboundClusters = incr.NewFunc(g.Graph, "inbound clusters", sameResources, func(c *incr.Ctx, targets string) ([]sdk.Resource, error) {
+		var out []sdk.Resource
+		for _, group := range byPort(decodeTargets(targets)) {
+			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group)}); ok {
+				out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
+			}
+		}
+		return out, nil
+	})
+	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k inboundKey) ([]sdk.Resource, error) {
+		return []sdk.Resource{
+			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k)},
+			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, k.Proxy)},
+		}, nil
+	})
+	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {
+		var out []sdk.Resource
+		for _, b := range g.gatewayBinds(c, k.Gateways) {
+			out = append(out, sdk.Resource{Name: b.Name(), Body: g.gatewayListener.Of(c, gatewayListenerKey{b, k.Proxy})})
+		}
+		return out, nil
+	})
+}

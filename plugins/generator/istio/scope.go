@@ -1,0 +1,187 @@
+package istio
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// Scope says what a proxy can see: the namespace it is in, and the Sidecar resource that narrows it (key, empty without).
+type Scope struct {
+	Namespace, Sidecar string
+}
+
+// host is a host as one scope sees it.
+type host struct {
+	Scope Scope
+	Host  string
+}
+
+// scopes are the services and virtual services that proxies see. Only scopes that some view has are computed (live).
+type scopes struct {
+	live *incr.Input[Scope, struct{}]
+	// visible is the service that a host means in a scope.
+	visible incr.Collection[host, *config.Service]
+	// hosts lists them by scope.
+	hosts *incr.Index[Scope, host, *config.Service]
+	// sidecarFor is the Sidecar resource that counts for a workload.
+	sidecarsIn *incr.Index[string, string, row[*config.Sidecar]]
+	reach      *incr.Func[string, []egressHost]
+}
+
+// everywhere is the join key of services that everybody sees.
+const everywhere = "*"
+
+func (g *graph) addScopes() {
+	g.live = incr.NewInput[Scope](g.Graph, "scopes", incr.Same[struct{}])
+	g.sidecarsIn = incr.NewIndex(g.sidecars, "sidecars by namespace", func(_ string, r row[*config.Sidecar]) []string {
+		return []string{r.value.Namespace}
+	})
+	g.reach = incr.NewFunc(g.Graph, "egress of sidecar", slices.Equal, func(c *incr.Ctx, key string) ([]egressHost, error) {
+		r, ok := g.sidecars.Get(c, key)
+		if !ok {
+			return nil, incr.Absent
+		}
+		return egressHosts(r.value), nil
+	})
+	exported := incr.Map(g.services, "exported services", sameExport, func(c *incr.Ctx, _ string, r row[*config.Service]) (export, error) {
+		return export{r.value, namespaces(r.value, g.exports.Of(c, only).services)}, nil
+	})
+	pairs := incr.Join(g.live, exported, "services in scope",
+		func(s Scope, _ struct{}) []string { return []string{everywhere, s.Namespace} },
+		func(_ string, e export) []string { return e.namespaces },
+		samePointer[config.Service],
+		func(c *incr.Ctx, k incr.Pair[Scope, string], _ struct{}, e export) (*config.Service, error) {
+			if !g.reaches(c, k.Left, e.service) {
+				return nil, incr.Absent
+			}
+			return e.service, nil
+		})
+	byHost := incr.NewIndex(pairs, "services by host", func(k incr.Pair[Scope, string], s *config.Service) []host {
+		return []host{{k.Left, s.Host}}
+	})
+	g.visible = incr.Group(byHost, "service of host", samePointer[config.Service], pick)
+	g.hosts = incr.NewIndex(g.visible, "hosts in scope", func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} })
+}
+
+type export struct {
+	service    *config.Service
+	namespaces []string
+}
+
+func sameExport(a, b export) bool {
+	return a.service == b.service && slices.Equal(a.namespaces, b.namespaces)
+}
+
+func samePointer[V any](a, b *V) bool { return a == b }
+
+// namespaces are the join keys of a service: everywhere, or those that see it.
+func namespaces(s *config.Service, defaults []string) []string {
+	list := s.ExportTo
+	if len(list) == 0 {
+		list = defaults
+	}
+	if len(list) == 0 || slices.Contains(list, everywhere) {
+		return []string{everywhere}
+	}
+	var out []string
+	for _, n := range list {
+		switch n {
+		case "~":
+		case ".":
+			out = append(out, s.Namespace)
+		default:
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, then the oldest.
+func pick(_ *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
+	best := slices.MinFunc(members, func(a, b incr.Item[incr.Pair[Scope, string], *config.Service]) int {
+		return cmp.Or(
+			-compareBool(a.Value.Namespace == h.Scope.Namespace, b.Value.Namespace == h.Scope.Namespace),
+			config.Older(a.Value, b.Value))
+	})
+	return best.Value, nil
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST.
+type egressHost struct{ namespace, host string }
+
+func egressHosts(s *config.Sidecar) []egressHost {
+	var out []egressHost
+	for _, l := range s.Spec.Egress {
+		for _, h := range l.Hosts {
+			namespace, name, _ := strings.Cut(h, "/")
+			if namespace == "." {
+				namespace = s.Namespace
+			}
+			out = append(out, egressHost{namespace, name})
+		}
+	}
+	return out
+}
+
+// reaches reports whether a scope's Sidecar lets a service through; without egress it lets everything.
+func (g *graph) reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
+	if s.Sidecar == "" {
+		return true
+	}
+	list, ok := g.reach.Get(c, s.Sidecar)
+	if !ok || len(list) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(list, func(e egressHost) bool {
+		return (e.namespace == "*" || e.namespace == service.Namespace) && config.Covers(e.host, service.Host)
+	})
+}
+
+// sidecarFor is the key of the Sidecar that counts for a workload: one of its namespace that selects it, else the namespace's own,
+// else the root namespace's.
+func (g *graph) sidecarFor(c *incr.Ctx, namespace string, labels map[string]string) string {
+	if s := choose(g.sidecarsIn.Of(c, namespace), labels); s != "" {
+		return s
+	}
+	root := g.root.Of(c, only)
+	if root == "" || root == namespace {
+		return ""
+	}
+	return choose(g.sidecarsIn.Of(c, root), nil)
+}
+
+// choose prefers Sidecars that select the labels; nil labels are selected by none. The oldest wins.
+func choose(list []incr.Item[string, row[*config.Sidecar]], labels map[string]string) string {
+	var best *config.Sidecar
+	selects := false
+	for _, i := range list {
+		s := i.Value.value
+		selector := s.Spec.GetWorkloadSelector().GetLabels()
+		if len(selector) > 0 && (labels == nil || !config.Selects(selector, labels)) {
+			continue
+		}
+		mine := len(selector) > 0
+		if best == nil || mine && !selects || mine == selects && s.Before(best.Meta) < 0 {
+			best, selects = s, mine
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.Key
+}

@@ -1,0 +1,47 @@
+package istio
+
+import (
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// endpointView is what load assignments depend on of the proxies that get them.
+type endpointView struct {
+	Scope  Scope
+	Router bool
+}
+
+type specKey struct {
+	View    endpointView
+	Cluster string
+}
+
+// addSpecs adds what a load assignment is made from besides endpoints. The assignment itself is made outside of the graph
+// (assignments.go), so that endpoints alone need no wave.
+func (g *graph) addSpecs() {
+	g.specs = incr.NewFunc(g.Graph, "endpoint spec", incr.Same[endpoint.Spec], func(c *incr.Ctx, k specKey) (endpoint.Spec, error) {
+		out := endpoint.Spec{Cluster: k.Cluster}
+		name, ok := cluster.ParseName(k.Cluster)
+		if !ok {
+			return out, nil
+		}
+		s, ok := g.visible.Get(c, host{k.View.Scope, name.Host})
+		if !ok || s.Port(name.Port) == nil {
+			return out, nil
+		}
+		rule := policyOf(g.ruleFor(c, k.View.Scope.Namespace, s))
+		subset := cluster.FindSubset(rule, name.Subset)
+		policy := cluster.PolicyFor(rule, name.Subset, name.Port)
+		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {
+			return out, nil
+		}
+		out.Service, out.Port, out.PortName = s.Key, name.Port, s.Port(name.Port).Name
+		out.Subset = endpoint.Selector(subset.GetLabels())
+		out.Unready = s.PublishNotReady
+		tls := policy.GetTls()
+		out.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
+		return out, nil
+	})
+}

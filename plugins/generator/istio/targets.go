@@ -1,0 +1,122 @@
+package istio
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// targetsKey is a workload's addresses (joined by commas) and namespace.
+type targetsKey struct{ Addresses, Namespace string }
+
+// target is a port of a workload that a service names.
+type target struct {
+	Service string
+	// Number is the service's port, Target the workload's.
+	Number, Target uint32
+}
+
+// encodeTargets writes targets as a part of a view's key; decodeTargets reads them.
+func encodeTargets(list []target) string {
+	parts := make([]string, len(list))
+	for i, t := range list {
+		parts[i] = fmt.Sprintf("%s:%d>%d", t.Service, t.Number, t.Target)
+	}
+	return strings.Join(parts, " ")
+}
+
+func decodeTargets(s string) []target {
+	var out []target
+	for _, part := range strings.Fields(s) {
+		i := strings.LastIndex(part, ":")
+		number, port, _ := strings.Cut(part[i+1:], ">")
+		n, _ := strconv.ParseUint(number, 10, 32)
+		p, _ := strconv.ParseUint(port, 10, 32)
+		out = append(out, target{Service: part[:i], Number: uint32(n), Target: uint32(p)})
+	}
+	return out
+}
+
+// byPort groups targets by the workload's port, in the order of ports. The first service of each counts.
+func byPort(list []target) [][]target {
+	out := map[uint32][]target{}
+	var ports []uint32
+	for _, t := range list {
+		if out[t.Target] == nil {
+			ports = append(ports, t.Target)
+		}
+		out[t.Target] = append(out[t.Target], t)
+	}
+	slices.Sort(ports)
+	groups := make([][]target, len(ports))
+	for i, p := range ports {
+		groups[i] = out[p]
+	}
+	return groups
+}
+
+func (g *graph) addTargets() {
+	byService := incr.NewIndex(g.endpoints, "endpoints by service", func(_ string, r row[*endpoint.Endpoint]) []string {
+		return []string{r.value.ServiceKey()}
+	})
+	g.identities = incr.NewFunc(g.Graph, "identities", slices.Equal, func(c *incr.Ctx, service string) ([]string, error) {
+		domain := g.listenerSettings.Of(c, only).trustDomain
+		var out []string
+		for _, e := range byService.Of(c, service) {
+			if id := e.Value.value.Identity(domain); id != "" {
+				out = append(out, id)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out), nil
+	})
+	g.endpointsOf = incr.NewFunc(g.Graph, "endpoints of service", slices.Equal, func(c *incr.Ctx, service string) ([]*endpoint.Endpoint, error) {
+		var out []*endpoint.Endpoint
+		for _, e := range byService.Of(c, service) {
+			out = append(out, e.Value.value)
+		}
+		return out, nil
+	})
+	g.atAddress = incr.NewIndex(g.endpoints, "endpoints by address", func(_ string, r row[*endpoint.Endpoint]) []string {
+		return append([]string{r.value.Address}, r.value.MoreAddresses...)
+	})
+	g.targets = incr.NewFunc(g.Graph, "targets of workload", slices.Equal, g.findTargets)
+}
+
+// findTargets lists what services of the workload's own namespace say of its addresses, the oldest service first.
+func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
+	type found struct {
+		target
+		service *config.Service
+		place   int
+	}
+	var all []found
+	for _, address := range strings.Split(k.Addresses, ",") {
+		for _, e := range g.atAddress.Of(c, address) {
+			ep := e.Value.value
+			s, ok := g.services.Get(c, ep.ServiceKey())
+			if !ok || ep.Namespace != k.Namespace {
+				continue
+			}
+			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
+			all = append(all, found{target{s.value.Key, ep.ServicePort, ep.Port}, s.value, place})
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		return cmp.Or(config.Older(a.service, b.service), cmp.Compare(a.place, b.place), cmp.Compare(a.Target, b.Target))
+	})
+	var out []target
+	for _, f := range all {
+		if f.place >= 0 && !slices.Contains(out, f.target) {
+			out = append(out, f.target)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,115 @@
+package istio
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// outsidePort is where virtual services count for hosts that no registry knows.
+const outsidePort = 80
+
+func (g *graph) indexServices() {
+	g.serviceByHost = incr.NewIndex(g.virtualServices, "virtual services by host", func(_ string, r row[*config.VirtualService]) []string {
+		if !r.value.Serves(config.MeshGateway) {
+			return nil
+		}
+		return slices.DeleteFunc(slices.Clone(r.value.Spec.Hosts), config.IsWildcard)
+	})
+	g.wildServices = incr.NewIndex(g.virtualServices, "wildcard virtual services", func(_ string, r row[*config.VirtualService]) []string {
+		if r.value.Serves(config.MeshGateway) && slices.ContainsFunc(r.value.Spec.Hosts, config.IsWildcard) {
+			return []string{only}
+		}
+		return nil
+	})
+	g.atGateway = incr.NewIndex(g.virtualServices, "virtual services by gateway", func(_ string, r row[*config.VirtualService]) []string {
+		return r.value.Spec.Gateways
+	})
+	g.serviceFor = incr.NewFunc(g.Graph, "virtual service for host", samePointer[config.VirtualService], g.findService)
+}
+
+// findService is the virtual service that routes a sidecar's requests for a host: the oldest that names it, otherwise the one with the
+// most specific wildcard.
+func (g *graph) findService(c *incr.Ctx, h host) (*config.VirtualService, error) {
+	var best *config.VirtualService
+	for _, i := range g.serviceByHost.Of(c, h.Host) {
+		if v := i.Value.value; g.imports(c, h.Scope, v) && (best == nil || v.Before(best.Meta) < 0) {
+			best = v
+		}
+	}
+	if best != nil {
+		return best, nil
+	}
+	var by string
+	for _, i := range g.wildServices.Of(c, only) {
+		v := i.Value.value
+		if !g.imports(c, h.Scope, v) {
+			continue
+		}
+		for _, w := range v.Spec.Hosts {
+			if !config.IsWildcard(w) || !config.Covers(w, h.Host) {
+				continue
+			}
+			if best == nil || config.MoreSpecific(w, by) < 0 || w == by && v.Before(best.Meta) < 0 {
+				best, by = v, w
+			}
+		}
+	}
+	if best == nil {
+		return nil, incr.Absent
+	}
+	return best, nil
+}
+
+// imports reports whether a virtual service counts in a scope.
+func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService) bool {
+	if !v.VisibleIn(s.Namespace, g.exports.Of(c, only).virtualServices) {
+		return false
+	}
+	if s.Sidecar == "" {
+		return true
+	}
+	list, ok := g.reach.Get(c, s.Sidecar)
+	if !ok || len(list) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(list, func(e egressHost) bool {
+		return (e.namespace == "*" || e.namespace == v.Namespace) &&
+			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return config.Overlaps(e.host, h) })
+	})
+}
+
+// outsideHosts are virtual hosts for names that virtual services route and no registry knows.
+func (g *graph) outsideHosts(c *incr.Ctx, view routeView, taken map[string]bool) [][]byte {
+	list := slices.Clone(g.atGateway.Of(c, config.MeshGateway))
+	slices.SortStableFunc(list, func(a, b incr.Item[string, row[*config.VirtualService]]) int {
+		return a.Value.value.Before(b.Value.value.Meta)
+	})
+	var out [][]byte
+	for _, i := range list {
+		v := i.Value.value
+		if !g.imports(c, view.Scope, v) {
+			continue
+		}
+		for _, h := range v.Spec.Hosts {
+			if g.known(c, view.Scope, h) || len(g.routesOf(c, view, v, outsidePort)) == 0 {
+				continue
+			}
+			if domains := claim(taken, route.Domains(h, view.Domain, "")); len(domains) > 0 {
+				out = append(out, g.virtualHost.Of(c, virtualHostKey{View: view, Host: h, Port: outsidePort, Domains: joinDomains(domains), Service: v.Key}))
+			}
+		}
+	}
+	return out
+}
+
+// known reports whether a host, or one that a wildcard covers, is a service in the scope.
+func (g *graph) known(c *incr.Ctx, s Scope, h string) bool {
+	if !config.IsWildcard(h) {
+		_, ok := g.visible.Get(c, host{s, h})
+		return ok
+	}
+	return slices.ContainsFunc(g.hosts.Of(c, s), func(i incr.Item[host, *config.Service]) bool { return config.Covers(h, i.Key.Host) })
+}
