@@ -1,10 +1,9 @@
 package file
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -20,8 +19,7 @@ type catalog struct {
 	served map[state.Name]*sdk.Row
 	// rivals are the faults of objects that are served from another file.
 	rivals map[state.Name][]kinds.Fault
-	// faults are published, by key.
-	faults map[string]kinds.Fault
+	board  kinds.Board
 	// touched are objects to look at again.
 	touched map[state.Name]bool
 }
@@ -32,7 +30,6 @@ func newCatalog() *catalog {
 		claims:  make(map[state.Name][]string),
 		served:  make(map[state.Name]*sdk.Row),
 		rivals:  make(map[state.Name][]kinds.Fault),
-		faults:  make(map[string]kinds.Fault),
 		touched: make(map[state.Name]bool),
 	}
 }
@@ -84,35 +81,37 @@ func (c *catalog) holds(file string) bool {
 type changes struct {
 	upserts map[string][]*sdk.Row
 	deletes map[string][]string
-	// appeared are faults that were not there before, sorted by place.
-	appeared []kinds.Fault
-	// healed says that there were faults, and that there are none now.
-	healed bool
+	faults  kinds.BoardChange
 }
 
 // tables returns the names of the tables that change, sorted.
 func (c *changes) tables() []string {
-	names := maps.Clone(map[string][]string(c.deletes))
-	for table := range c.upserts {
-		names[table] = nil
+	names := slices.Collect(maps.Keys(c.upserts))
+	for table := range c.deletes {
+		names = append(names, table)
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // settle returns what changed since the last call.
-func (c *catalog) settle() (*changes, error) {
+func (c *catalog) settle() *changes {
 	ch := &changes{upserts: make(map[string][]*sdk.Row), deletes: make(map[string][]string)}
 	for name := range c.touched {
 		c.resolve(name, ch)
 	}
 	clear(c.touched)
-	for table := range ch.upserts {
-		slices.SortFunc(ch.upserts[table], byKey)
+	for _, rows := range ch.upserts {
+		slices.SortFunc(rows, byKey)
 	}
-	return ch, c.settleFaults(ch)
+	for _, keys := range ch.deletes {
+		slices.Sort(keys)
+	}
+	ch.faults = c.board.Show(c.allFaults())
+	return ch
 }
 
-func byKey(a, b *sdk.Row) int { return compare(a.Key, b.Key) }
+func byKey(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) }
 
 // resolve chooses the version of an object that is served.
 func (c *catalog) resolve(name state.Name, ch *changes) {
@@ -152,39 +151,8 @@ func (c *catalog) choose(name state.Name) *sdk.Row {
 	return nil
 }
 
-// settleFaults publishes the faults as rows.
-func (c *catalog) settleFaults(ch *changes) error {
-	now := c.allFaults()
-	known := make(map[string]bool, len(c.faults))
-	for _, f := range c.faults {
-		known[f.Error()] = true
-	}
-	for key, f := range now {
-		if was, ok := c.faults[key]; ok && was == f {
-			continue
-		}
-		row, err := faultRow(key, f)
-		if err != nil {
-			return err
-		}
-		ch.upserts[kinds.FaultTable] = append(ch.upserts[kinds.FaultTable], row)
-		if !known[f.Error()] {
-			ch.appeared = append(ch.appeared, f)
-		}
-	}
-	for key := range c.faults {
-		if _, ok := now[key]; !ok {
-			ch.deletes[kinds.FaultTable] = append(ch.deletes[kinds.FaultTable], key)
-		}
-	}
-	slices.SortFunc(ch.appeared, byPlace)
-	ch.healed = len(c.faults) > 0 && len(now) == 0
-	c.faults = now
-	return nil
-}
-
-// allFaults returns all faults by key, FILE:LINE:COLUMN, numbered where a place has several.
-func (c *catalog) allFaults() map[string]kinds.Fault {
+// allFaults returns what is wrong with all files.
+func (c *catalog) allFaults() []kinds.Fault {
 	var list []kinds.Fault
 	for _, s := range c.shelves {
 		list = append(list, s.faults...)
@@ -192,25 +160,5 @@ func (c *catalog) allFaults() map[string]kinds.Fault {
 	for _, faults := range c.rivals {
 		list = append(list, faults...)
 	}
-	slices.SortFunc(list, byPlace)
-	byKey := make(map[string]kinds.Fault, len(list))
-	for _, f := range list {
-		key := f.Place()
-		for n := 2; ; n++ {
-			if _, taken := byKey[key]; !taken {
-				break
-			}
-			key = fmt.Sprintf("%s#%d", f.Place(), n)
-		}
-		byKey[key] = f
-	}
-	return byKey
-}
-
-func faultRow(key string, f kinds.Fault) (*sdk.Row, error) {
-	payload, err := json.Marshal(f)
-	if err != nil {
-		return nil, fmt.Errorf("fault at %s: %w", key, err)
-	}
-	return &sdk.Row{Key: key, Source: f.Place(), Payload: payload}, nil
+	return list
 }

@@ -1,17 +1,12 @@
 package file
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
-	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
 // Config is the entry's config.
@@ -44,81 +39,42 @@ type settings struct {
 
 // parse reads a config and checks it.
 func parse(config []byte) (Config, error) {
-	var s settings
-	if err := decode(config, &s); err != nil {
+	s := settings{MaxFile: defaultMaxFile}
+	if err := strict.Decode(config, &s); err != nil {
 		return Config{}, err
 	}
 	c := Config{Dir: s.Dir, MaxFile: s.MaxFile}
-	if c.MaxFile == 0 {
-		c.MaxFile = defaultMaxFile
-	}
-	if c.MaxFile < 0 {
-		return c, field("maxFile", "must be a number of bytes above 0")
+	if c.MaxFile <= 0 {
+		return c, strict.Errorf("maxFile", "must be a number of bytes above 0")
 	}
 	var err error
-	if c.Settle, err = duration("settle", s.Settle, defaultSettle); err != nil {
+	if c.Settle, err = strict.Duration("settle", s.Settle, defaultSettle); err != nil {
 		return c, err
 	}
-	if c.Settle <= 0 {
-		return c, field("settle", "must be above 0, such as 1ms")
+	if c.Settle == 0 {
+		return c, strict.Errorf("settle", "must be above 0, such as 1ms")
 	}
-	if c.Rescan, err = duration("rescan", s.Rescan, defaultRescan); err != nil {
+	if c.Rescan, err = strict.Duration("rescan", s.Rescan, defaultRescan); err != nil {
 		return c, err
 	}
 	return c, checkDir(c.Dir)
 }
 
-func decode(config []byte, into *settings) error {
-	if len(config) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(config))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &wrong):
-		return field(wrong.Field, "must be a %s, not a %s", wrong.Type, wrong.Value)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		name = strings.Trim(name, `"`)
-		return field(name, "unknown field%s", protoyaml.Suggest(name, []string{"dir", "settle", "rescan", "maxFile"}))
-	}
-	return fmt.Errorf("config: %w", err)
-}
-
-func duration(name, text string, otherwise time.Duration) (time.Duration, error) {
-	if text == "" {
-		return otherwise, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return 0, field(name, "%q is no duration; write such as 20ms", text)
-	}
-	return d, nil
-}
-
 func checkDir(dir string) error {
 	if dir == "" {
-		return field("dir", "is missing: name the directory with the configuration")
+		return strict.Errorf("dir", "is missing: name the directory with the configuration")
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return field("dir", "directory %s does not exist; create it or name another", dir)
+		return strict.Errorf("dir", "directory %s does not exist; create it or name another", dir)
 	case err != nil:
-		return field("dir", "%v", err)
+		return strict.Errorf("dir", "%v", err)
 	case !info.IsDir():
-		return field("dir", "%s is a file; name the directory it is in", dir)
+		return strict.Errorf("dir", "%s is a file; name the directory it is in", dir)
 	}
 	if _, err := os.ReadDir(dir); err != nil {
-		return field("dir", "cannot be read: %v", err)
+		return strict.Errorf("dir", "cannot be read: %v", err)
 	}
 	return nil
-}
-
-func field(name, format string, args ...any) error {
-	return &sdk.FieldError{Field: name, Err: fmt.Errorf(format, args...)}
 }

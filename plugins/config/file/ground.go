@@ -24,10 +24,10 @@ type ground struct {
 
 // scan walks the directory and watches what it finds. It returns nil if the directory itself cannot be read: that is
 // rather a mistake, or half of a swap, than the wish to have no configuration, so that what was read last stays.
-func (g *ground) scan() *tree {
+func (g *ground) scan() map[string]fs.FileInfo {
 	g.leave()
 	g.watchParent()
-	t, err := scan(g.dir, g.watch)
+	files, err := scan(g.dir, g.watch)
 	if err != nil {
 		if !g.missing {
 			g.log(sdk.Warn, "the configuration directory cannot be read; what was read last stays", "dir", g.dir, "error", err.Error())
@@ -36,7 +36,7 @@ func (g *ground) scan() *tree {
 		return nil
 	}
 	g.missing = false
-	return t
+	return files
 }
 
 // leave ends the watches of directories whose paths mean no or another directory now. It comes before new watches are set:

@@ -2,11 +2,12 @@ package file
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -112,29 +113,34 @@ func (r *run) apply(paths []string, now time.Time) {
 
 // scan looks at everything.
 func (r *run) scan(now time.Time) {
-	if t := r.ground.scan(); t != nil {
-		r.library.compare(t.files, now)
+	if found := r.ground.scan(); found != nil {
+		r.library.compare(found, now)
 	}
 }
 
 // publish sends what changed and tells what is wrong.
 func (r *run) publish() error {
-	ch, err := r.library.catalog.settle()
-	if err != nil {
-		return err
-	}
+	ch := r.library.catalog.settle()
 	for _, table := range ch.tables() {
 		if err := r.out.Update(table, ch.upserts[table], ch.deletes[table]); err != nil {
 			return err
 		}
 	}
-	for _, f := range ch.appeared {
-		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", fmt.Sprint(f.Line))
+	return r.tell(ch.faults)
+}
+
+// tell publishes faults and logs those that are new.
+func (r *run) tell(c kinds.BoardChange) error {
+	for _, f := range c.New {
+		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}
-	if ch.healed {
+	if c.Healed {
 		r.out.Log(sdk.Info, "nothing is wrong with the configuration files any more", "dir", r.config.Dir)
 	}
-	return nil
+	if len(c.Upserts)+len(c.Deletes) == 0 {
+		return nil
+	}
+	return r.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
 }
 
 // isDir reports whether a path leads to a directory.

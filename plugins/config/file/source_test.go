@@ -376,7 +376,7 @@ func TestRefusals(t *testing.T) {
 		{map[string]any{"dir": filepath.Join(dir, "none")}, "dir", "does not exist"},
 		{map[string]any{"dir": f}, "dir", "is a file"},
 		{map[string]any{"dri": dir}, "dri", `did you mean "dir"?`},
-		{map[string]any{"dir": 5}, "dir", "must be a string"},
+		{map[string]any{"dir": 5}, "dir", "expected a string"},
 		{map[string]any{"dir": dir, "settle": "soon"}, "settle", "is no duration"},
 		{map[string]any{"dir": dir, "settle": "0s"}, "settle", "must be above 0"},
 		{map[string]any{"dir": dir, "maxFile": -1}, "maxFile", "must be a number of bytes"},

@@ -8,25 +8,20 @@ import (
 	"strings"
 )
 
-// tree is what a scan found: files by path, with what their targets' stat says.
-type tree struct {
-	files map[string]fs.FileInfo
-}
-
-// scan walks a directory. visit is called for each directory before it is read, so that a watch set there misses nothing.
-// Entries that vanish meanwhile are left out; an error means that the directory itself cannot be read.
-func scan(dir string, visit func(path string)) (*tree, error) {
-	t := &tree{files: make(map[string]fs.FileInfo)}
-	w := walk{tree: t, visit: visit}
+// scan walks a directory and returns the files that are to be read, by path, with what their targets' stat says. visit is
+// called for each directory before it is read, so that a watch set there misses nothing. Entries that vanish meanwhile
+// are left out; an error means that the directory itself cannot be read.
+func scan(dir string, visit func(path string)) (map[string]fs.FileInfo, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
-	return t, w.dir(dir, []string{real})
+	w := walk{files: make(map[string]fs.FileInfo), visit: visit}
+	return w.files, w.dir(dir, []string{real})
 }
 
 type walk struct {
-	tree  *tree
+	files map[string]fs.FileInfo
 	visit func(path string)
 }
 
@@ -59,7 +54,7 @@ func (w *walk) entry(path string, e fs.DirEntry, above []string) {
 			_ = w.dir(path, append(slices.Clip(above), real))
 		}
 	case info.Mode().IsRegular() && isConfig(path):
-		w.tree.files[path] = info
+		w.files[path] = info
 	}
 }
 
