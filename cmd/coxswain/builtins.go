@@ -2,6 +2,7 @@ package main
 
 import (
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -11,6 +12,7 @@ import (
 func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
 		"config/file":           configfile.Plugin,
+		"generator/istio":       istio.Plugin,
 		"registry/memory":       memory.Plugin,
 		"registry/serviceentry": serviceentry.Plugin,
 	}

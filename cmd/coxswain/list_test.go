@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+)
+
+// pages answers as a control plane's HTTP port does.
+func pages(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	show := func(path string, v any) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
+	}
+	show("/debug/plugins", []admin.Plugin{
+		{Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7, Restarts: 1, Memory: 30_500_000, LastError: "killed"},
+		{Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true},
+	})
+	show("/debug/views", []admin.View{
+		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "a", "network": "n"}, Connections: 2, Resources: 3},
+		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "b", "network": "n"}, Connections: 1, Resources: 4},
+	})
+	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) })
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
+func TestLists(t *testing.T) {
+	at := pages(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"plugins"}, 0, []string{
+			"NAME   KIND       CARRIER  STATE                VERSION  ROWS  REVISION  RESTARTS  MEMORY",
+			"files  config     process  serving              1        5     7         1         30.5 MB",
+			"istio  generator  process  failed (stale rows)  -        0     0         0         -",
+			"files failed last: killed",
+		}},
+		{[]string{"plugins", "-o", "json"}, 0, []string{`"name":"files"`}},
+		{[]string{"views"}, 0, []string{"Cluster  2      3            4          scope (2)"}},
+		{[]string{"request", "GET", "debug/views", "--addr", at}, 0, []string{`"scope":"a"`}},
+		{[]string{"request", "GET", "/nothing", "--addr", at}, 0, []string{"404"}},
+		{[]string{"request", "GET", "/broken", "--addr", at}, 1, []string{"oh", "500"}},
+	} {
+		var out bytes.Buffer
+		code := run(context.Background(), c.args, []string{"COXSWAIN_ADDR=" + at}, nil, &out, &out)
+		if code != c.code {
+			t.Errorf("%v: exit code %d, want %d: %s", c.args, code, c.code, out.String())
+		}
+		for _, part := range c.want {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%v: no %q in\n%s", c.args, part, out.String())
+			}
+		}
+	}
+}
