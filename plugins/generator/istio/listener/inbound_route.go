@@ -3,6 +3,7 @@ package listener
 import (
 	"strconv"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -17,6 +18,9 @@ func (c *chains) manager() *listenerv3.Filter {
 	m := connectionManager(c.Proxy, c.stat, httpFilters(c.Proxy, true, c.port.Protocol))
 	receiving(m, hcm.HttpConnectionManager_APPEND_FORWARD, false)
 	m.RouteSpecifier = inline(c.routes())
+	if c.port.Protocol.IsHTTP2() {
+		m.Http2ProtocolOptions = &core.Http2ProtocolOptions{}
+	}
 	return managerFilter(m)
 }
 
@@ -31,7 +35,10 @@ func (c *chains) routes() *routev3.RouteConfiguration {
 			MaxStreamDuration:    forever,
 			GrpcTimeoutHeaderMax: forever,
 		},
-		RetryPolicy: &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundAttempts)},
+	}
+	if !c.port.Protocol.IsHTTP2() {
+		// The workload may close an idle connection just when a request is sent on it; HTTP/2 says so beforehand.
+		action.RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundAttempts)}
 	}
 	return &routev3.RouteConfiguration{
 		Name:             c.cluster,

@@ -1,0 +1,135 @@
+// Package casetest reads parity cases for tests: folders with a configuration, the proxies that connect, and the answers that
+// istiod gave. They lie outside of the tree, at COXSWAIN_SHARED (default ../shared beside the repository); without them
+// tests skip.
+package casetest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Case is a folder, read.
+type Case struct {
+	Name string
+	// Rows are those of its resources, and what registries make of them.
+	Rows    []plugintest.Rows
+	Proxies []Proxy
+}
+
+// Proxy is a proxy of a case, with what it is expected to get: type (cds, eds, lds, rds) -> name -> resource.
+type Proxy struct {
+	Name     string
+	Node     *core.Node
+	Expected map[string]map[string]any
+}
+
+// Dir returns the folder of all cases; the test is skipped where it is absent.
+func Dir(t testing.TB) string {
+	t.Helper()
+	shared := os.Getenv("COXSWAIN_SHARED")
+	if shared == "" {
+		_, file, _, _ := runtime.Caller(0)
+		shared = filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared")
+	}
+	dir := filepath.Join(shared, "parity", "cases")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("parity cases are skipped: %s is absent (set COXSWAIN_SHARED)", dir)
+	}
+	return dir
+}
+
+// Load reads a case.
+func Load(t testing.TB, dir string) *Case {
+	t.Helper()
+	c := &Case{Name: filepath.Base(dir)}
+	c.readConfig(t, dir)
+	c.readProxies(t, dir)
+	return c
+}
+
+func (c *Case) readConfig(t testing.TB, dir string) {
+	t.Helper()
+	tables := map[string][]*sdk.Row{}
+	files, err := filepath.Glob(filepath.Join(dir, "config", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: no configuration: %v", dir, err)
+	}
+	for _, f := range files {
+		for _, d := range kinds.Read(f, read(t, f)) {
+			if d.Row == nil {
+				t.Fatalf("%s: %v", f, d.Faults)
+			}
+			tables[d.Table] = append(tables[d.Table], d.Row)
+		}
+	}
+	for table, rows := range tables {
+		c.Rows = append(c.Rows, plugintest.Rows{Table: table, Upserts: rows})
+	}
+	c.register(t, tables)
+}
+
+// register adds what the ServiceEntry registry makes of the resources.
+func (c *Case) register(t testing.TB, tables map[string][]*sdk.Row) {
+	t.Helper()
+	h := plugintest.Start(t, serviceentry.Plugin(), nil)
+	h.Commit(
+		plugintest.Rows{Table: kinds.ServiceEntry, Upserts: tables[kinds.ServiceEntry]},
+		plugintest.Rows{Table: kinds.WorkloadEntry, Upserts: tables[kinds.WorkloadEntry]},
+	)
+	for _, table := range []string{state.Services, state.Endpoints, state.Workloads} {
+		r := plugintest.Rows{Table: table}
+		for _, row := range h.Rows(table) {
+			r.Upserts = append(r.Upserts, row)
+		}
+		c.Rows = append(c.Rows, r)
+	}
+	if err := h.Drain(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *Case) readProxies(t testing.TB, dir string) {
+	t.Helper()
+	var file struct {
+		Proxies []struct {
+			Name string          `json:"name"`
+			Node json.RawMessage `json:"node"`
+		} `json:"proxies"`
+	}
+	if err := yaml.Unmarshal(read(t, filepath.Join(dir, "case.yaml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range file.Proxies {
+		n := &core.Node{}
+		if err := protojson.Unmarshal(p.Node, n); err != nil {
+			t.Fatalf("%s: node of %s: %v", dir, p.Name, err)
+		}
+		var expected map[string]map[string]any
+		if err := json.Unmarshal(read(t, filepath.Join(dir, "expected", p.Name+".json")), &expected); err != nil {
+			t.Fatal(err)
+		}
+		c.Proxies = append(c.Proxies, Proxy{Name: p.Name, Node: n, Expected: expected})
+	}
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
