@@ -1,5 +1,65 @@
 // Package sdk is for authors of Coxswain plugins: implement the small interface of a kind and call Serve.
 //
-// The same source builds as a process plugin (go build) and as a WASM plugin (GOOS=wasip1 GOARCH=wasm go build). Authors never
-// see messages of the contract (package sdk/proto); Serve speaks them.
+//	func main() {
+//		sdk.Serve(sdk.Plugin{
+//			Name: "hello", Version: "1", Publishes: []string{"services", "endpoints"},
+//			Registry: func(config []byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
+//		})
+//	}
+//
+//	func run(ctx context.Context, out sdk.Publisher) error {
+//		s := &sdk.Service{Host: "hello.example.com", Namespace: "default", Ports: []*sdk.Port{{Number: 80, Name: "http"}}}
+//		if err := out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
+//			return err
+//		}
+//		return out.Synced()
+//	}
+//
+// and in plugins.yaml:
+//
+//	plugins:
+//	  - name: hello
+//	    kind: registry
+//	    process: {command: /usr/local/bin/hello}
+//
+// The same source builds as a process plugin (go build) and as a WASM plugin (GOOS=wasip1 GOARCH=wasm go build): the hello
+// plugin above is a module of 4 MB.
+//
+// # Kinds
+//
+// A Plugin has exactly one constructor, which says what it is:
+//
+//   - Registry publishes services, endpoints and workloads; ConfigSource publishes config tables. Both have one method, Run.
+//   - Deriver publishes rows that are a function of the rows it reads, in the same revision. Its method is called for each revision
+//     that changed something it reads. It counts as a registry or a config source, by what it publishes.
+//   - Generator makes Envoy resources of rows, the simple form: Place says which view a proxy is in, Generate makes the resources of
+//     a view, and the SDK finds out what changed. Engine is the full form, for generators that compute increments (package incr).
+//   - Patch changes what a generator made. Authenticator says who is calling. Controller does other long-running work.
+//
+// Extras are optional interfaces that a generator or an engine may have as well: Explainer, Answerer, Reporter.
+//
+// # Life
+//
+// The core starts the process and sends the entry's config as JSON. The constructor checks it and starts nothing; its error
+// refuses the config, and a *FieldError names the field. Then the plugin works until the core drains it: ctx ends, the methods
+// that run may finish, the process ends. When Run returns an error, or panics, the process ends and is started again; rows and
+// resources that were published stay served meanwhile, and only what differs afterwards is a change. A plugin never outlives its
+// core: a pipe that the core holds open is watched.
+//
+// A panic or an error in Derive, Commit or Generate ends nothing: it is a fault of that revision, shown with the plugin's name, what
+// was there before stays, and the changed keys come again with the next revision.
+//
+// While a method of a Deriver, Engine, Generator or Patch runs the SDK sends signs of life. They say that the process works, not
+// that the method will end: a method that hangs is found by the core's deadlines, for a revision and for a call.
+//
+// # Rows and revisions
+//
+// A row has a key and an encoded payload. ServiceRow, EndpointRow and WorkloadRow make rows of the standard tables with the right
+// keys; config kinds have the key NAMESPACE/NAME and the spec as protobuf. Encode deterministically: equal bytes mean equal rows,
+// and equal rows are no change. What a plugin reads is a state.State: all its tables at one revision, immutable, and cheap to keep.
+// A Change says which keys differ; state.Index and state.Decoder follow it at the cost of the change alone.
+//
+// # Without a core
+//
+// Package plugintest runs a plugin in memory and plays the core, for tests. Run is Serve over any carrier.
 package sdk

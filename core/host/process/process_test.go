@@ -25,8 +25,8 @@ import (
 
 const patience = 20 * time.Second
 
-// hello and echo are the paths of plugins that the tests build.
-var hello, echo string
+// plugins is the directory of the plugins that the tests build, hello one of them.
+var plugins, hello string
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv("TEST_PARENT_OF"); path != "" {
@@ -42,8 +42,9 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	hello, echo = filepath.Join(dir, "registry-hello"), filepath.Join(dir, "echo")
-	build := exec.Command("go", "build", "-o", dir, "github.com/coxswain-mesh/coxswain/examples/registry-hello", "./testdata/echo")
+	plugins, hello = dir, filepath.Join(dir, "registry-hello")
+	build := exec.Command("go", "build", "-o", dir, "github.com/coxswain-mesh/coxswain/examples/registry-hello",
+		"./testdata/echo", "./testdata/flood", "./testdata/broken")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Printf("building the plugin: %v\n%s", err, out)
 		return 1
@@ -152,6 +153,76 @@ func TestKilled(t *testing.T) {
 		t.Errorf("ended with %s", how)
 	}
 	empty(t, s.SocketDir)
+}
+
+// Plugin and core have 200 MB for each other at once, and the core is slow to take.
+func TestBothWays(t *testing.T) {
+	s := spec(t)
+	s.Path = filepath.Join(plugins, "flood")
+	_, link := start(t, s)
+	greet(t, link)
+	sent := make(chan error, 1)
+	go func() {
+		payload := make([]byte, 500_000)
+		for i := range uint64(400) {
+			err := link.Send(limited(t), &pb.FromCore{State: &pb.State{
+				Revision: &pb.Revision{Number: i + 1}, Whole: i == 0,
+				Tables: []*pb.TableRows{{Table: "big", Upserts: []*pb.Row{{Key: "a", Payload: payload}}}},
+			}})
+			if err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	got := 0
+	until(t, link, func(m *pb.FromPlugin) bool {
+		if m.Rows != nil {
+			got++
+			time.Sleep(100 * time.Microsecond)
+		}
+		return m.Synced != nil
+	})
+	if err := <-sent; err != nil || got != 400 {
+		t.Errorf("%d messages arrived; sending: %v", got, err)
+	}
+	if s := link.Stats(); s.MostIn > session.InitialCredit || s.MostOut > session.InitialCredit {
+		t.Errorf("the core held too much: %+v", s)
+	}
+}
+
+// What went wrong in a plugin is known to the core, however it went wrong.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct{ how, session, words, status string }{
+		{"fails", "broken: the source is gone", "these are its last words", "exit status 1"},
+		{"panics", "panic: out of cheese", "these are its last words", "exit status 1"},
+		{"crashes", "", "panic: in a goroutine", "exit status 2"},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			s := spec(t)
+			s.Path = filepath.Join(plugins, "broken")
+			p, link := start(t, s)
+			hello := &pb.Hello{Versions: []uint32{1}, Config: []byte(strconv.Quote(c.how))}
+			if err := link.Send(limited(t), &pb.FromCore{Hello: hello}); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			for err == nil {
+				_, _, err = link.Recv(limited(t))
+			}
+			if !strings.Contains(err.Error(), c.session) {
+				t.Errorf("the session ended with %v, want %q in it", err, c.session)
+			}
+			p.Stop(patience)
+			if how := p.Wait(); how != c.status {
+				t.Errorf("ended with %s, want %s", how, c.status)
+			}
+			if words := strings.Join(p.Stderr(), "\n"); !strings.Contains(words, c.words) {
+				t.Errorf("standard error has no %q:\n%s", c.words, words)
+			}
+		})
+	}
 }
 
 // A plugin that is stopped answers nothing: it must be killed all the same.
@@ -307,7 +378,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	for name, size := range map[string]int{"100B": 100, "100KB": 100_000} {
 		b.Run(name, func(b *testing.B) {
 			s := spec(b)
-			s.Path = echo
+			s.Path = filepath.Join(plugins, "echo")
 			_, link := start(b, s)
 			greet(b, link)
 			ctx := context.Background()

@@ -9,10 +9,11 @@ import (
 // tailLines is how many lines of standard error are kept for error messages.
 const tailLines = 20
 
-// tail keeps the last lines.
+// tail keeps the last lines, and the one that says why a Go program crashed, which a long trace would push out.
 type tail struct {
-	mu   sync.Mutex
-	kept []string
+	mu    sync.Mutex
+	crash string
+	kept  []string
 }
 
 func newTail() *tail { return &tail{} }
@@ -21,6 +22,9 @@ func (t *tail) add(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.kept) == tailLines {
+		if first := t.kept[0]; t.crash == "" && (strings.HasPrefix(first, "panic: ") || strings.HasPrefix(first, "fatal error: ")) {
+			t.crash = first
+		}
 		t.kept = slices.Delete(t.kept, 0, 1)
 	}
 	t.kept = append(t.kept, line)
@@ -29,6 +33,9 @@ func (t *tail) add(line string) {
 func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.crash != "" {
+		return append([]string{t.crash, "…"}, t.kept...)
+	}
 	return slices.Clone(t.kept)
 }
 

@@ -1,0 +1,140 @@
+package sdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+func ExampleRegistry() {
+	run := func(ctx context.Context, out sdk.Publisher) error {
+		s := &sdk.Service{Host: "hello.example.com", Namespace: "default"}
+		if err := out.Update(state.Services, []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
+			return err
+		}
+		return out.Synced()
+	}
+	_ = sdk.Plugin{
+		Name: "hello", Version: "1", Publishes: []string{state.Services},
+		Registry: func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
+	}
+}
+
+// A config that is checked: the error names the field.
+func ExampleFieldError() {
+	type config struct{ Table string }
+	open := func(given []byte) (sdk.ConfigSource, error) {
+		var c config
+		if err := json.Unmarshal(given, &c); err != nil {
+			return nil, err
+		}
+		if c.Table == "" {
+			return nil, &sdk.FieldError{Field: "table", Err: errors.New("is required")}
+		}
+		return sdk.ConfigSourceFunc(func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }), nil
+	}
+	_, err := open([]byte(`{}`))
+	fmt.Println(err)
+	// Output: table: is required
+}
+
+// A deriver that makes a workload of each namespace.
+func ExampleDeriver() {
+	derive := func(_ context.Context, change *state.Change, out sdk.Publisher) error {
+		for _, name := range change.Keys[state.Namespaces] {
+			w := sdk.WorkloadRow(&sdk.Workload{Namespace: name, Name: "default"})
+			if change.State.Row(state.Namespaces, name) == nil {
+				if err := out.Update(state.Workloads, nil, []string{w.Key}); err != nil {
+					return err
+				}
+			} else if err := out.Update(state.Workloads, []*sdk.Row{w}, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_ = sdk.Plugin{
+		Name: "defaults", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
+		Deriver: func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil },
+	}
+}
+
+// A generator of a resource for each service, the same for all proxies.
+func ExampleGenerator() {
+	const typeURL = "type.googleapis.com/example.Service"
+	g := sdk.GeneratorFuncs{
+		PlaceFunc: func(*state.State, *sdk.Proxy) (map[string]string, error) {
+			return map[string]string{typeURL: "all"}, nil
+		},
+		GenerateFunc: func(s *state.State, _, _ string, _ []string) ([]sdk.Resource, error) {
+			var all []sdk.Resource
+			for key, row := range s.Table(state.Services).All() {
+				all = append(all, sdk.Resource{Name: key, Body: row.Payload})
+			}
+			return all, nil
+		},
+	}
+	_ = sdk.Plugin{
+		Name: "services", Reads: []string{state.Services}, Types: []sdk.Type{{Url: typeURL}},
+		Generator: func([]byte) (sdk.Generator, error) { return g, nil },
+	}
+}
+
+// A patch that removes resources whose name begins with a dot.
+func ExamplePatch() {
+	hide := sdk.PatchFunc(func(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) ([]sdk.Resource, []string, error) {
+		var removed []string
+		for _, r := range given {
+			if strings.HasPrefix(r.Name, ".") {
+				removed = append(removed, r.Name)
+			}
+		}
+		return nil, removed, nil
+	})
+	_, removed, _ := hide.Patch(nil, "", nil, []sdk.Resource{{Name: ".a"}, {Name: "b"}})
+	fmt.Println(removed)
+	// Output: [.a]
+}
+
+// An authenticator that believes a header.
+func ExampleAuthenticator() {
+	a := sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
+		if c.Headers["x-identity"] == "" {
+			return nil, errors.New("no x-identity header")
+		}
+		return []string{c.Headers["x-identity"]}, nil
+	})
+	_, err := a.Authenticate(context.Background(), sdk.Credentials{})
+	fmt.Println(err)
+	// Output: no x-identity header
+}
+
+// A controller waits for a table to change.
+func ExampleController() {
+	_ = sdk.ControllerFunc(func(ctx context.Context, out sdk.Publisher) error {
+		for {
+			s, newer := out.State()
+			out.Log(sdk.Info, "services", "count", s.Table(state.Services).Len())
+			select {
+			case <-newer:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+}
+
+func ExampleEndpointRows() {
+	e := &sdk.Endpoint{Namespace: "default", Host: "a.b", PortName: "http", Address: "::1", Port: 80}
+	for _, row := range sdk.EndpointRows(e, e) {
+		fmt.Println(row.Key)
+	}
+	// Output:
+	// default/a.b/http/[::1]:80
+	// default/a.b/http/[::1]:80#1
+}
