@@ -1,0 +1,130 @@
+package static
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// set is what was read from files so far: of each its last good content.
+type set struct {
+	// offered are the types that may be served.
+	offered map[string]bool
+	files   map[string]*file
+}
+
+type file struct {
+	info fs.FileInfo
+	rows map[string]*sdk.Row
+}
+
+// edit is what changes in the table, and what went wrong.
+type edit struct {
+	upserts []*sdk.Row
+	deletes []string
+	faults  []error
+}
+
+// refresh reads the files that changed. One that can't be read, or holds a mistake, keeps its rows.
+func (s *set) refresh(files map[string]fs.FileInfo) (e edit) {
+	for _, path := range slices.Sorted(maps.Keys(s.files)) {
+		if _, there := files[path]; !there {
+			e.replace(s.files[path].rows, nil)
+			delete(s.files, path)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		known := s.files[path]
+		if known == nil {
+			known = &file{}
+			s.files[path] = known
+		}
+		if unchanged(known.info, files[path]) {
+			continue
+		}
+		known.info = files[path]
+		rows, err := s.read(path)
+		if err != nil {
+			e.faults = append(e.faults, err)
+			continue
+		}
+		e.replace(known.rows, rows)
+		known.rows = rows
+	}
+	return e
+}
+
+func (s *set) read(path string) (map[string]*sdk.Row, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	resources, err := read(path, content)
+	if err != nil {
+		return nil, err
+	}
+	rows := make(map[string]*sdk.Row, len(resources))
+	for _, r := range resources {
+		if !s.offered[r.typeURL] {
+			return nil, fmt.Errorf("%s:%d:%d: %s was not offered when the plugin started, because no file held that type; restart it",
+				path, r.line, r.column, r.typeURL)
+		}
+		row := r.row()
+		rows[row.Key] = row
+	}
+	return rows, nil
+}
+
+// replace takes a file from old rows to new ones.
+func (e *edit) replace(old, now map[string]*sdk.Row) {
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if was := old[key]; was == nil || string(was.Payload) != string(now[key].Payload) {
+			e.upserts = append(e.upserts, now[key])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(old)) {
+		if now[key] == nil {
+			e.deletes = append(e.deletes, key)
+		}
+	}
+}
+
+// clash is a resource that two files have.
+type clash struct{ typeURL, name, first, second string }
+
+// clashes returns all of them, in order of the files.
+func (s *set) clashes() (out []clash) {
+	first := map[[2]string]string{}
+	for _, path := range slices.Sorted(maps.Keys(s.files)) {
+		for _, key := range slices.Sorted(maps.Keys(s.files[path].rows)) {
+			labels := s.files[path].rows[key].Labels
+			id := [2]string{labels[typeLabel], labels[nameLabel]}
+			if was, there := first[id]; there {
+				out = append(out, clash{id[0], id[1], was, path})
+			} else {
+				first[id] = path
+			}
+		}
+	}
+	return out
+}
+
+// types returns the types that files hold, sorted. Files with mistakes don't count.
+func types(files map[string]fs.FileInfo) []string {
+	found := map[string]bool{}
+	for path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		resources, _ := read(path, content)
+		for _, r := range resources {
+			found[r.typeURL] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
