@@ -6,11 +6,14 @@ import (
 	"strings"
 )
 
-// task is one sequential piece of work: a stack of nodes that need each other, and the node of another task that the top one
-// waits for.
+// task is one sequential piece of work: a stack of nodes that need each other, and what the top one waits for: the node of
+// another task, or helpers.
 type task struct {
 	stack   []frame
 	waiting id
+	helpers []*task
+	// parent is whom a helper helps.
+	parent *task
 }
 
 type frame struct {
@@ -47,22 +50,49 @@ func (e *CycleError) Error() string {
 
 // poisonCycle follows who waits for whom from n on. If that leads back to t, all nodes on the way are poisoned.
 func (g *Graph) poisonCycle(t *task, n id) bool {
-	var cycle []stretch
-	for next := n; ; {
-		owner := g.flights[next]
-		if owner == nil {
-			return false
-		}
-		cycle = append(cycle, stretch{owner, len(owner.stack) - len(owner.above(next))})
-		if owner == t {
-			break
-		}
-		if next = owner.waiting; next == 0 || len(cycle) > len(g.flights) {
-			return false
-		}
+	owner := g.flights[n]
+	cycle := g.chain(owner, len(owner.stack)-len(owner.above(n)), t, map[*task]bool{})
+	if cycle == nil {
+		return false
 	}
 	g.poison(cycle)
 	return true
+}
+
+// chain returns the stretches of stacks that lead from a frame of a task to t, nil if the task doesn't wait for t.
+func (g *Graph) chain(from *task, frame int, t *task, seen map[*task]bool) []stretch {
+	if seen[from] {
+		return nil
+	}
+	seen[from] = true
+	here := []stretch{{from, frame}}
+	if down, ok := from.downTo(t); ok {
+		return append(here, down...)
+	}
+	if owner := g.flights[from.waiting]; owner != nil {
+		if rest := g.chain(owner, len(owner.stack)-len(owner.above(from.waiting)), t, seen); rest != nil {
+			return append(here, rest...)
+		}
+	}
+	for _, h := range from.helpers {
+		if rest := g.chain(h, 0, t, seen); rest != nil {
+			return append(here, rest...)
+		}
+	}
+	return nil
+}
+
+// downTo returns the whole stacks of those who help t, from its helper's helper's … down to other, if that is one of them or
+// t itself.
+func (t *task) downTo(other *task) (down []stretch, ok bool) {
+	for ; other != nil; other = other.parent {
+		if other == t {
+			slices.Reverse(down)
+			return down, true
+		}
+		down = append(down, stretch{other, 0})
+	}
+	return nil, false
 }
 
 // stretch is the part of a task's stack from an index on.

@@ -1,5 +1,7 @@
 package incr
 
+import "maps"
+
 // Each is the collection of a function's values at the keys of another collection; keys without a value are left out.
 func Each[K comparable, A, V any](keys Collection[K, A], f *Func[K, V]) Collection[K, V] {
 	is := NewFunc(keys.graph(), keys.name()+"/is", Same[bool], func(c *Ctx, k K) (bool, error) {
@@ -188,10 +190,5 @@ func (e *each[K, A, V]) item(n id) (Item[K, V], bool) {
 }
 
 func (e *each[K, A, V]) settleMembers(t *task) {
-	for n := range e.set.has {
-		e.f.g.settle(t, n)
-		if t.poison() != nil {
-			return
-		}
-	}
+	e.f.g.settleAll(t, maps.Keys(e.set.has))
 }

@@ -24,6 +24,8 @@ type Graph struct {
 	flights  map[id]*task
 	front    int32
 	wave     uint32
+	helping  int
+	enough   int
 	runs     int
 	staged   []func()
 	failures map[id]error
@@ -47,6 +49,7 @@ func New(options ...Option) *Graph {
 	g := &Graph{
 		workers:  runtime.GOMAXPROCS(0),
 		front:    settledFront,
+		enough:   enoughToShare,
 		flights:  map[id]*task{},
 		failures: map[id]error{},
 		cyclic:   map[id]struct{}{},

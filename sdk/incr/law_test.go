@@ -30,6 +30,7 @@ const few = 7
 
 func newWorld(seed uint64, keys, functions int, options ...Option) *world {
 	w := &world{g: New(options...), keys: keys, cycles: seed%4 == 3}
+	w.g.enough = 3
 	w.ran.times = map[[2]int]int{}
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range 3 {
