@@ -22,8 +22,8 @@ func (m *machine) deltaRequest(r *discovery.DeltaDiscoveryRequest) effects {
 	before := w.subscription
 	m.resubscribe(w, m.shift(w, r), &e)
 	m.repeat(w, before, r)
-	if w.subscription != nil && w.sent.subscription != w.subscription {
-		w.owed = true
+	if w.subscription != nil && w.sent.subscription != w.subscription && (e.subscribe != nil || !w.owed) {
+		w.owe()
 	}
 	return m.conclude(w, &e)
 }

@@ -10,7 +10,7 @@ import (
 //
 // Make before break: first what is new or changed, by rank; then, once the client has answered that, what is removed. A type later in the
 // order waits for the client to accept the clusters before it and to be given the endpoints that it asks for them, so that no route is
-// there before what it leads to. Whoever doesn't answer is waited for no longer than the patience.
+// there before what it leads to. A client that doesn't answer is waited for no longer than the patience, and once.
 func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Time) {
 	if s.Epoch == m.served.Epoch && s.Number < m.served.Number {
 		return nil, m.alarm() // never backwards
@@ -21,18 +21,17 @@ func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Ti
 	for _, w := range m.watches {
 		if !hurry && m.waits(w) {
 			held = held || m.changed(w)
-			continue
-		}
-		if r := m.bring(w); r != nil {
+		} else if r := m.bring(w); r != nil {
 			out = append(out, r)
 		}
 	}
 	if m.leaving() {
-		if held || !hurry && !m.settled() {
-			held = true
-		} else {
+		if held = held || !hurry && !m.settled(); !held {
 			out = append(out, m.sweep()...)
 		}
+	}
+	if hurry {
+		m.giveUp()
 	}
 	switch {
 	case !held:
@@ -51,24 +50,25 @@ func (m *machine) alarm() time.Time {
 	return m.held.Add(m.common.patience)
 }
 
-// waits says whether an unasked push of a type has to wait for the client's answers to what comes earlier in the order.
+// giveUp stops waiting for what the client has not answered by now.
+func (m *machine) giveUp() {
+	for _, w := range m.watches {
+		w.giveUp()
+	}
+}
+
+// waits says whether a type has to wait for the client to answer what comes earlier in the order, and to be answered. That goes for
+// answers, too: the routes that a client asks for while new clusters are on their way to it may lead to these.
 func (m *machine) waits(w *watch) bool {
-	if w.owed || w.subscription == nil {
-		return false
-	}
-	for _, v := range m.watches {
-		if v.traits.Rank >= w.traits.Rank {
+	return slices.ContainsFunc(m.watches, func(v *watch) bool {
+		switch {
+		case v.traits.Rank >= w.traits.Rank || w.traits.After == v.url:
 			return false
+		case m.leads(v):
+			return v.awaited()
 		}
-		leads := m.leads(v)
-		if leads && len(v.flights) > 0 && w.traits.After != v.url {
-			return true
-		}
-		if v.owed && v.traits.After != "" {
-			return true
-		}
-	}
-	return false
+		return v.traits.After != "" && (v.owesAnswer() || v.missed && v.awaitsAnswer())
+	})
 }
 
 // leads says whether other types refer to this one's resources. Nothing refers to a listener: taking it away breaks nothing that stays,
@@ -80,12 +80,12 @@ func (m *machine) leads(v *watch) bool {
 // changed says whether there is something to send of a type.
 func (m *machine) changed(w *watch) bool {
 	to, _, ok := m.target(w)
-	return ok && (len(w.resend) > 0 || !m.common.memo.change(w.sent, to).empty())
+	return ok && (w.owed || len(w.resend) > 0 || !m.common.memo.change(w.sent, to).empty())
 }
 
 // settled says whether the client has answered everything and been answered everything.
 func (m *machine) settled() bool {
-	return !slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.flights) > 0 || w.owed })
+	return !slices.ContainsFunc(m.watches, (*watch).awaited)
 }
 
 // leaving says whether anything is to be taken from the client.
@@ -93,17 +93,33 @@ func (m *machine) leaving() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 })
 }
 
-// sweep takes from the client what is gone: what refers before what is referred to, so types with full state (listeners, then clusters)
-// before those that hang on them, each in reverse order of rank.
+// sweep takes from the client what is gone: what refers before what is referred to.
 func (m *machine) sweep() (out []*response) {
-	for _, roots := range []bool{true, false} {
+	for turn := range lastTurn + 1 {
 		for _, w := range slices.Backward(m.watches) {
-			if w.traits.FullState == roots {
-				if r := m.remove(w); r != nil {
-					out = append(out, r)
-				}
+			if m.turn(w) != turn {
+				continue
+			}
+			if r := m.remove(w); r != nil {
+				out = append(out, r)
 			}
 		}
 	}
 	return out
+}
+
+const lastTurn = 3
+
+// turn is a type's place in the order of removal: listeners, then routes and whatever else refers to clusters, then clusters, then their
+// endpoints; within a turn in reverse order of rank.
+func (m *machine) turn(w *watch) int {
+	switch {
+	case w.traits.After != "":
+		return lastTurn
+	case m.leads(w):
+		return 2
+	case w.traits.FullState:
+		return 0
+	}
+	return 1
 }

@@ -65,7 +65,9 @@ func names(r *discovery.DiscoveryResponse) []string {
 	return out
 }
 
-func node() *core.Node { return &core.Node{Id: "sidecar~10.9.9.9~c-1.default~default.svc.cluster.local"} }
+func node() *core.Node {
+	return &core.Node{Id: "sidecar~10.9.9.9~c-1.default~default.svc.cluster.local"}
+}
 
 func TestStreamOverGRPC(t *testing.T) {
 	source := newTwin()
@@ -94,8 +96,18 @@ func TestStreamOverGRPC(t *testing.T) {
 	if got := names(second); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Fatalf("got %v", got)
 	}
-	status := server.Status()
-	if len(status) != 1 || status[0].Node != node().Id || status[0].Types[0].Acked != first.Nonce || status[0].Types[0].Sent != second.Nonce {
-		t.Fatalf("status %+v", status)
+	eventually(t, func() bool {
+		s := server.Status()
+		return len(s) == 1 && s[0].Node == node().Id && s[0].Types[0].Acked == first.Nonce && s[0].Types[0].Sent == second.Nonce
+	})
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain")
+		}
 	}
 }

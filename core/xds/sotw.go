@@ -22,17 +22,44 @@ func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 	case w.nonce == "": // first request, or a reconnect: a nonce of another stream
 	case r.ResponseNonce != w.nonce:
 		e.stale = true
+		m.pass(w, r.ResourceNames)
 		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail)) // still says what became of that response
 		return m.conclude(w, &e)
 	default:
 		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail))
 		if w.again && r.ErrorDetail == nil {
-			w.again, w.owed = false, true
+			w.again = false
+			w.owe()
 			w.sent = situation{}
 		}
 	}
 	m.want(w, r.ResourceNames, &e)
+	w.missed = false
+	for _, n := range w.lost {
+		if w.subscription.named(n) {
+			w.resend = append(w.resend, n)
+		}
+	}
+	w.lost = nil
 	return m.conclude(w, &e)
+}
+
+// pass notes of a request with a stale nonce what may be lost on it: names that it lacks have been dropped by the client, even if the next
+// request that counts has them again.
+func (m *machine) pass(w *watch, names []string) {
+	w.missed = true
+	if w.subscription == nil || m.common.subscriptions.same(w.subscription, w.subscription.wildcard, names) {
+		return
+	}
+	listed := make(map[string]bool, len(names))
+	for _, n := range names {
+		listed[n] = true
+	}
+	for _, n := range w.subscription.names {
+		if !listed[n] {
+			w.lost = append(w.lost, n)
+		}
+	}
 }
 
 // want sets what a request names. Whatever it adds is owed an answer; what it leaves out is dropped without one.
@@ -49,7 +76,7 @@ func (m *machine) want(w *watch, names []string, e *effects) {
 	if !m.common.subscriptions.same(w.subscription, wildcard, names) {
 		m.resubscribe(w, m.common.subscriptions.get(wildcard, names), e)
 	}
-	if w.subscription != nil && w.sent.subscription != w.subscription {
-		w.owed = true
+	if w.subscription != nil && w.sent.subscription != w.subscription && (e.subscribe != nil || !w.owed) {
+		w.owe()
 	}
 }

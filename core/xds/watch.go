@@ -18,6 +18,10 @@ type watch struct {
 	explicit bool
 	// owed is set while a request waits for its answer.
 	owed bool
+	late bool // what is owed was waited for long enough
+	// missed (SotW) is set while the client may want names that were passed over with a stale nonce.
+	missed bool
+	lost   []string // names that such requests dropped
 	// again (SotW) is set while the next request is to be answered whole, even if nothing changed.
 	again bool
 	// resend are names to be sent once more, though the client has them.
@@ -43,6 +47,7 @@ type flight struct {
 	number         uint64
 	to             situation
 	settles        bool // it covers what was doubtful before
+	late           bool // the client was waited for long enough
 }
 
 const (
@@ -53,10 +58,30 @@ const (
 // answered says whether the client has been sent anything since it subscribed.
 func (w *watch) answered() bool { return w.sent.snapshot != nil }
 
+// awaited says whether the client has an answer to give to the last responses, or to get to its last request.
+func (w *watch) awaited() bool { return w.awaitsAnswer() || w.owesAnswer() }
+
+func (w *watch) awaitsAnswer() bool {
+	return slices.ContainsFunc(w.flights, func(f flight) bool { return !f.late })
+}
+
+func (w *watch) owesAnswer() bool { return w.owed && !w.late }
+
+// giveUp stops waiting for what is awaited now.
+func (w *watch) giveUp() {
+	for i := range w.flights {
+		w.flights[i].late = true
+	}
+	w.late = w.owed
+}
+
+// owe notes that a request waits for its answer.
+func (w *watch) owe() { w.owed, w.late = true, false }
+
 // forget makes the watch as if nothing had been sent.
 func (w *watch) forget() {
 	w.sent, w.gone, w.nonce, w.version, w.flights, w.acked, w.doubtful, w.refused = situation{}, nil, "", "", nil, flight{}, nil, ""
-	w.resend, w.initial, w.again, w.owed = nil, nil, false, false
+	w.resend, w.initial, w.lost, w.again, w.owed, w.missed = nil, nil, nil, false, false, false
 }
 
 // take records a response. It returns the outcome to report, or nil for an answer that says nothing new.
@@ -72,6 +97,9 @@ func (w *watch) take(nonce string, refused *string) *Outcome {
 			w.doubt(g.to)
 		}
 		w.flights = slices.Clone(w.flights[i+1:])
+		for j := range w.flights {
+			w.flights[j].settles = false // composed before this was known
+		}
 		w.refused = *refused
 		return &Outcome{Type: w.url, Version: f.version, Number: f.number, Refused: *refused}
 	}

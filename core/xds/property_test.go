@@ -1,0 +1,335 @@
+package xds
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rpc "google.golang.org/genproto/googleapis/rpc/status"
+)
+
+// client is a model of a client that does what it is told, as Envoy does: it asks for the endpoints of each cluster that it gets, before it
+// acknowledges the cluster. Requests and responses travel in order, but arbitrarily late.
+type client struct {
+	*conversation
+	random *rand.Rand
+	delta  bool
+	refuse bool // sometimes
+	names  map[string]map[string]bool
+	has    map[string]map[string]string
+	nonce  map[string]string
+	inbox  []*response
+	outbox []func() effects
+	broken string // a rule that the server broke
+	trace  []string
+}
+
+func newClient(t *testing.T, random *rand.Rand, delta bool) *client {
+	c := &client{
+		conversation: newConversation(t, 500*time.Millisecond), random: random, delta: delta,
+		names: map[string]map[string]bool{}, has: map[string]map[string]string{}, nonce: map[string]string{},
+	}
+	c.machine.delta = delta
+	return c
+}
+
+// wildcards are the types that the model wants all of.
+func wildcard(typeURL string) bool { return typeURL == cds || typeURL == lds }
+
+// request sends a request; plus and minus are what changes in the names.
+func (c *client) request(typeURL string, plus, minus []string, nonce string, detail *rpc.Status) {
+	c.note("asks %s +%v -%v nonce %q refused %v", short(typeURL), plus, minus, nonce, detail != nil)
+	all := c.names[typeURL]
+	for _, n := range plus {
+		all[n] = true
+	}
+	for _, n := range minus {
+		delete(all, n)
+		delete(c.has[typeURL], n)
+	}
+	if c.delta {
+		r := &discovery.DeltaDiscoveryRequest{TypeUrl: typeURL, ResourceNamesSubscribe: plus, ResourceNamesUnsubscribe: minus, ResponseNonce: nonce, ErrorDetail: detail}
+		c.outbox = append(c.outbox, func() effects { return c.machine.deltaRequest(r) })
+		return
+	}
+	r := &discovery.DiscoveryRequest{TypeUrl: typeURL, ResourceNames: slices.Sorted(maps.Keys(all)), ResponseNonce: c.nonce[typeURL], ErrorDetail: detail}
+	c.outbox = append(c.outbox, func() effects { return c.machine.sotw(r) })
+}
+
+func (c *client) note(format string, args ...any) {
+	c.trace = append(c.trace, fmt.Sprintf(format, args...))
+}
+
+// change makes a new revision.
+func (c *client) change(edit func(map[string]map[string]string)) {
+	c.source.change(edit)
+	c.note("served %v", c.source.resources)
+	c.serve()
+	for _, r := range c.pending {
+		c.note("   sends %s", describe(r))
+	}
+}
+
+// start subscribes to everything that it will ever subscribe to.
+func (c *client) start(types ...string) {
+	for _, typeURL := range types {
+		c.names[typeURL], c.has[typeURL] = map[string]bool{}, map[string]string{}
+		if wildcard(typeURL) {
+			c.request(typeURL, nil, nil, "", nil)
+		}
+	}
+}
+
+// receive takes the next response.
+func (c *client) receive() {
+	r := c.inbox[0]
+	c.inbox = c.inbox[1:]
+	c.nonce[r.typeURL] = r.nonce
+	c.note("gets %s nonce %s", describe(r), r.nonce)
+	refused := c.refuse && c.random.IntN(4) == 0
+	c.take(r, refused)
+	if r.typeURL == cds {
+		c.followClusters()
+	}
+	c.checkRoutes()
+	var detail *rpc.Status
+	if refused {
+		detail = &rpc.Status{Message: "no"}
+	}
+	c.request(r.typeURL, nil, nil, r.nonce, detail)
+}
+
+// take applies a response; of a refused one an arbitrary part.
+func (c *client) take(r *response, refused bool) {
+	has := c.has[r.typeURL]
+	skip := func() bool { return refused && c.random.IntN(2) == 0 }
+	got := decode(r)
+	for name, content := range got {
+		if (wildcard(r.typeURL) || c.names[r.typeURL][name]) && !skip() {
+			has[name] = content
+		}
+	}
+	for _, name := range r.removed {
+		if !skip() {
+			delete(has, name)
+		}
+	}
+	if !c.delta && wildcard(r.typeURL) {
+		for name := range has {
+			if _, ok := got[name]; !ok && !skip() {
+				delete(has, name)
+			}
+		}
+	}
+}
+
+// followClusters asks for the endpoints of the clusters that it has, and no others.
+func (c *client) followClusters() {
+	if c.names[eds] == nil {
+		return
+	}
+	var plus, minus []string
+	for n := range c.has[cds] {
+		if !c.names[eds][n] {
+			plus = append(plus, n)
+		}
+	}
+	for n := range c.names[eds] {
+		if _, ok := c.has[cds][n]; !ok {
+			minus = append(minus, n)
+		}
+	}
+	if len(plus)+len(minus) > 0 {
+		c.request(eds, plus, minus, "", nil)
+	}
+}
+
+// checkRoutes checks that routes lead to clusters that are there and have endpoints.
+func (c *client) checkRoutes() {
+	if c.refuse || c.broken != "" {
+		return
+	}
+	for route, cluster := range c.has[rds] {
+		if cluster = strings.TrimRight(cluster, "'"); cluster == "" {
+			continue
+		}
+		if _, ok := c.has[cds][cluster]; !ok {
+			c.broken = fmt.Sprintf("route %s leads to %s, which isn't there: %v", route, cluster, c.has)
+		} else if c.names[eds] != nil && c.has[eds][cluster] == "" {
+			c.broken = fmt.Sprintf("route %s leads to %s, which has no endpoints: %v", route, cluster, c.has)
+		}
+	}
+}
+
+// step lets one thing happen on the way. It returns false if there is nothing under way.
+func (c *client) step() bool {
+	c.inbox = append(c.inbox, c.pending...)
+	c.pending = nil
+	switch {
+	case len(c.outbox) > 0 && (len(c.inbox) == 0 || c.random.IntN(2) == 0):
+		f := c.outbox[0]
+		c.outbox = c.outbox[1:]
+		e := f()
+		c.note("   the server hears of it: %+v", e)
+		c.apply(e)
+		for _, r := range c.pending {
+			c.note("   sends %s", describe(r))
+		}
+	case len(c.inbox) > 0:
+		c.receive()
+	default:
+		return false
+	}
+	return true
+}
+
+// settle lets everything arrive.
+func (c *client) settle() {
+	for {
+		for c.step() || len(c.pending) > 0 {
+		}
+		if c.alarm.IsZero() {
+			return
+		}
+		c.now = c.alarm
+		c.note("patience ends")
+		c.serve()
+	}
+}
+
+// want returns what the client should have of a type.
+func (c *client) want(typeURL string) map[string]string {
+	out := map[string]string{}
+	for n, content := range c.source.resources[typeURL] {
+		if wildcard(typeURL) || c.names[typeURL][n] {
+			out[n] = content
+		}
+	}
+	for n := range c.names[typeURL] {
+		if _, ok := out[n]; !ok && c.machine.find(typeURL).traits.EmptyWhenAbsent {
+			out[n] = ""
+		}
+	}
+	return out
+}
+
+func (c *client) check(seed uint64, when string, types ...string) {
+	c.t.Helper()
+	if c.broken != "" {
+		c.t.Fatalf("seed %d, %s: %s\n%s", seed, when, c.broken, strings.Join(c.trace, "\n"))
+	}
+	for _, typeURL := range types {
+		if want := c.want(typeURL); !maps.Equal(want, c.has[typeURL]) {
+			c.t.Fatalf("seed %d, %s: %s: the client has %v, not %v\n%s", seed, when, typeURL, c.has[typeURL], want, strings.Join(c.trace, "\n"))
+		}
+	}
+}
+
+// world is what a source may serve: routes lead to clusters that exist, clusters have endpoints.
+func world(random *rand.Rand, r map[string]map[string]string) {
+	clusters, endpoints, routes, listeners := map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}
+	for i := range 4 {
+		if n := fmt.Sprintf("c%d", i); random.IntN(3) > 0 {
+			clusters[n], endpoints[n] = fmt.Sprint(random.IntN(2)), fmt.Sprint(1+random.IntN(2))
+		}
+	}
+	names := slices.Sorted(maps.Keys(clusters))
+	for _, n := range []string{"80", "90", "99"} {
+		if len(names) > 0 && random.IntN(4) > 0 {
+			routes[n] = names[random.IntN(len(names))]
+		}
+		if random.IntN(2) > 0 {
+			listeners["l"+n] = fmt.Sprint(random.IntN(2))
+		}
+	}
+	for typeURL, fresh := range map[string]map[string]string{cds: clusters, eds: endpoints, rds: routes, lds: listeners} {
+		if random.IntN(4) > 0 || typeURL != lds {
+			r[typeURL] = fresh
+		}
+	}
+}
+
+// TestClientEndsWithTheSnapshot: over random histories of changes and subscriptions, with messages under way arbitrarily long, a client of
+// either protocol ends with what is served, and no route ever leads to a cluster that it lacks or that has no endpoints.
+func TestClientEndsWithTheSnapshot(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		t.Run(protocolName(delta), func(t *testing.T) {
+			for seed := range uint64(histories(t)) {
+				history(t, seed, delta, false)
+			}
+		})
+	}
+}
+
+// TestClientRecoversFromRefusals: the same for a client that refuses some responses and takes an arbitrary part of those: the next change
+// of a type that is accepted makes up for all.
+func TestClientRecoversFromRefusals(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		t.Run(protocolName(delta), func(t *testing.T) {
+			for seed := range uint64(histories(t)) {
+				history(t, seed, delta, true)
+			}
+		})
+	}
+}
+
+func protocolName(delta bool) string {
+	if delta {
+		return "delta"
+	}
+	return "sotw"
+}
+
+func histories(t *testing.T) int {
+	if testing.Short() {
+		return 200
+	}
+	return 2000
+}
+
+func history(t *testing.T, seed uint64, delta, refuse bool) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	c := newClient(t, random, delta)
+	c.source.change(func(r map[string]map[string]string) { world(random, r) })
+	types := []string{cds, eds, lds, rds}
+	c.start(types...)
+	c.refuse = refuse
+	for i := range 1 + random.IntN(60) {
+		switch random.IntN(8) {
+		case 0:
+			c.change(func(r map[string]map[string]string) { world(random, r) })
+		case 1:
+			name := []string{"80", "90", "99"}[random.IntN(3)]
+			if c.names[rds][name] {
+				c.request(rds, nil, []string{name}, "", nil)
+			} else {
+				c.request(rds, []string{name}, nil, "", nil)
+			}
+		case 2:
+			c.settle()
+			if !refuse {
+				c.check(seed, fmt.Sprintf("at step %d", i), types...)
+			}
+		default:
+			c.step()
+		}
+	}
+	c.settle()
+	if refuse {
+		c.refuse = false
+		c.change(func(r map[string]map[string]string) {
+			for _, typeURL := range types {
+				for n := range r[typeURL] {
+					r[typeURL][n] += "'"
+				}
+			}
+		})
+		c.settle()
+	}
+	c.check(seed, "at the end", types...)
+}
