@@ -3,7 +3,6 @@ package file
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
@@ -15,8 +14,6 @@ type ground struct {
 	dir     string
 	watcher *watch.Watcher
 	log     func(level sdk.Level, text string, args ...any)
-	// dirs are the directories of the last scan.
-	dirs map[string]fs.FileInfo
 	// missing says that the directory itself is away, and unwatched which cannot be watched: each is told once.
 	missing   bool
 	unwatched map[string]bool
@@ -25,7 +22,7 @@ type ground struct {
 // scan walks the directory and watches what it finds. It returns nil if the directory itself cannot be read: that is
 // rather a mistake, or half of a swap, than the wish to have no configuration, so that what was read last stays.
 func (g *ground) scan() map[string]fs.FileInfo {
-	g.leave()
+	g.watcher.Sweep()
 	g.watchParent()
 	files, err := scan(g.dir, g.watch)
 	if err != nil {
@@ -39,18 +36,6 @@ func (g *ground) scan() map[string]fs.FileInfo {
 	return files
 }
 
-// leave ends the watches of directories whose paths mean no or another directory now. It comes before new watches are set:
-// a directory that was renamed keeps its old watch otherwise, under its old name.
-func (g *ground) leave() {
-	for path, was := range g.dirs {
-		if now, err := os.Stat(path); err != nil || !os.SameFile(was, now) {
-			// A watch that is gone by itself is no error.
-			_ = g.watcher.Remove(path)
-		}
-	}
-	g.dirs = make(map[string]fs.FileInfo)
-}
-
 // watchParent watches for the directory itself being swapped or coming back.
 func (g *ground) watchParent() {
 	if parent := filepath.Dir(g.dir); parent != g.dir {
@@ -59,14 +44,7 @@ func (g *ground) watchParent() {
 }
 
 // watch watches a directory of the tree; what cannot be watched is looked at by rescans.
-func (g *ground) watch(path string) {
-	info, err := os.Stat(path)
-	if err == nil {
-		g.dirs[path] = info
-		err = g.watcher.Add(path)
-	}
-	g.tell(path, err)
-}
+func (g *ground) watch(path string) { g.tell(path, g.watcher.Add(path)) }
 
 func (g *ground) tell(path string, err error) {
 	switch {
@@ -83,5 +61,5 @@ func (g *ground) tell(path string, err error) {
 
 // isDirectory reports whether a path is a directory, was one at the last scan, or is the link that swaps one.
 func (g *ground) isDirectory(path string) bool {
-	return path == g.dir || g.dirs[path] != nil || isSwap(filepath.Base(path)) || isDir(path)
+	return path == g.dir || g.watcher.Watches(path) || isSwap(filepath.Base(path)) || isDir(path)
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -17,6 +19,8 @@ type Watcher struct {
 	events  *fsnotify.Watcher
 	keep    func(path string) bool
 	pending pending
+	// dirs are the watched directories and what they were.
+	dirs map[string]fs.FileInfo
 }
 
 // Changes are paths that changed, sorted; or everything, where events were lost.
@@ -31,19 +35,34 @@ func New(settle time.Duration, keep func(path string) bool) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
-	return &Watcher{events: events, keep: keep, pending: pending{settle: settle}}, nil
+	return &Watcher{events: events, keep: keep, pending: pending{settle: settle}, dirs: make(map[string]fs.FileInfo)}, nil
 }
 
-// Add watches a directory, not what is below it.
-func (w *Watcher) Add(dir string) error { return w.events.Add(dir) }
-
-// Remove watches a directory no more; one that isn't watched is no error.
-func (w *Watcher) Remove(dir string) error {
-	if err := w.events.Remove(dir); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
+// Add watches a directory, not what is below it. Adding it again renews a watch that ended with the directory that had its
+// name before.
+func (w *Watcher) Add(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
 		return err
 	}
-	return nil
+	w.dirs[dir] = info
+	return w.events.Add(dir)
 }
+
+// Sweep ends the watches of paths that mean no directory, or another one, now. It comes before Add where directories may have
+// been renamed: a watch belongs to the directory and goes on under the old name otherwise.
+func (w *Watcher) Sweep() {
+	for path, was := range w.dirs {
+		if now, err := os.Stat(path); err != nil || !os.SameFile(was, now) {
+			delete(w.dirs, path)
+			// A watch that has ended by itself is no error.
+			_ = w.events.Remove(path)
+		}
+	}
+}
+
+// Watches reports whether a path is, or was when it was last looked at, a directory that is watched.
+func (w *Watcher) Watches(path string) bool { return w.dirs[path] != nil }
 
 // Close ends watching.
 func (w *Watcher) Close() error { return w.events.Close() }

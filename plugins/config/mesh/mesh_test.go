@@ -1,0 +1,321 @@
+package mesh
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+	api "istio.io/api/mesh/v1alpha1"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func read(t *testing.T, text string) *api.MeshConfig {
+	t.Helper()
+	m, faults := readMesh([]byte(text))
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	return m.(*api.MeshConfig)
+}
+
+func TestNothingMeansTheDefaults(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "{}", "null", "defaultConfig: null\nextensionProviders: null\n"} {
+		if got := read(t, text); !proto.Equal(got, Defaults()) {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestMergeOverDefaults(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       func(m *api.MeshConfig)
+	}{
+		{"scalars, explicitly false too", "enableTracing: false\naccessLogFile: /dev/stdout\n", func(m *api.MeshConfig) {
+			m.EnableTracing = false
+			m.AccessLogFile = "/dev/stdout"
+		}},
+		{"a list is replaced", `defaultServiceExportTo: ["."]`, func(m *api.MeshConfig) { m.DefaultServiceExportTo = []string{"."} }},
+		{"a message is replaced", "localityLbSetting: {failover: []}", func(m *api.MeshConfig) { m.LocalityLbSetting.Enabled = nil }},
+		{"the proxies' settings field by field", "defaultConfig: {drainDuration: 1s, proxyMetadata: {A: b}}", func(m *api.MeshConfig) {
+			m.DefaultConfig.DrainDuration.Seconds = 1
+			m.DefaultConfig.ProxyMetadata = map[string]string{"A": "b"}
+		}},
+		{"in the other spelling", "default_config: {proxy_admin_port: 1}", func(m *api.MeshConfig) { m.DefaultConfig.ProxyAdminPort = 1 }},
+		{"default providers", "defaultProviders: {metrics: [prometheus]}", func(m *api.MeshConfig) {
+			m.DefaultProviders.Metrics = []string{"prometheus"}
+		}},
+		{"providers by name", "extensionProviders: [{name: z, prometheus: {}}, {name: envoy, envoyFileAccessLog: {path: /x}}]", func(m *api.MeshConfig) {
+			m.ExtensionProviders[2].GetEnvoyFileAccessLog().Path = "/x"
+			m.ExtensionProviders = append(m.ExtensionProviders, &api.MeshConfig_ExtensionProvider{
+				Name: "z", Provider: m.ExtensionProviders[0].Provider,
+			})
+		}},
+		{"aliases are sorted", "trustDomainAliases: [b, a, b]", func(m *api.MeshConfig) { m.TrustDomainAliases = []string{"a", "b"} }},
+		{"JSON", `{"trustDomain": "corp"}`, func(m *api.MeshConfig) { m.TrustDomain = "corp" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			want := Defaults()
+			c.want(want)
+			if got := read(t, c.text); !proto.Equal(got, want) {
+				t.Errorf("got  %v\nwant %v", got, want)
+			}
+		})
+	}
+}
+
+func TestMistakesHavePlaces(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"trustDomian: x\n", `1:1: trustDomian: unknown field; did you mean "trustDomain"?`},
+		{"a: 1\nb: 2\n", `1:1: a: unknown field`},
+		{"defaultConfig:\n  tracing: {samplin: 1}\n", `2:13: defaultConfig.tracing.samplin: unknown field; did you mean "sampling"?`},
+		{"outboundTrafficPolicy: {mode: REGISTRY}\n", `1:31: outboundTrafficPolicy.mode: expected one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS, got the string "REGISTRY"`},
+		{"proxyListenPort: 99999\n", `1:18: proxyListenPort: 99999 is no port`},
+		{"connectTimeout: 0s\n", `1:17: connectTimeout: must be above 0, not 0s`},
+		{"trustDomain: ''\n", `1:14: trustDomain: must not be empty`},
+		{"a: [\n", "not YAML"},
+		{"trustDomain: a\n---\ntrustDomain: b\n", "3:1: a second document"},
+		{"- a\n", "1:1: expected a mapping, got a list"},
+	} {
+		_, faults := readMesh([]byte(c.text))
+		if len(faults) == 0 || !strings.Contains(faults[0].Error(), c.want) {
+			t.Errorf("%q: got %v, want %s", c.text, faults, c.want)
+		}
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	m, faults := readNetworks([]byte("networks:\n  a:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.2.3.4, port: 15443}]\n"))
+	if len(faults) > 0 || m.(*api.MeshNetworks).Networks["a"].Gateways[0].Port != 15443 {
+		t.Errorf("got %v, %v", m, faults)
+	}
+	if _, faults := readNetworks([]byte("networks: {a: {endpoint: []}}")); len(faults) != 1 ||
+		faults[0].Error() != `1:16: networks["a"].endpoint: unknown field; did you mean "endpoints"?` {
+		t.Errorf("got %v", faults)
+	}
+}
+
+// Files of the shared cases are right, and what they say is in the result.
+func TestSharedMeshFiles(t *testing.T) {
+	root := os.Getenv("COXSWAIN_SHARED")
+	if root == "" {
+		root = "../../../../shared"
+	}
+	files, err := filepath.Glob(filepath.Join(root, "parity/cases/*/mesh.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("skipping the mesh files of real configurations: none under %s", root)
+	}
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, faults := readMesh(content)
+		if len(faults) > 0 || proto.Equal(m, Defaults()) && len(strings.TrimSpace(string(content))) > 0 {
+			t.Errorf("%s: %v", path, faults)
+		}
+	}
+}
+
+type bench struct {
+	t   *testing.T
+	dir string
+	*plugintest.Harness
+}
+
+func newBench(t *testing.T) *bench { t.Helper(); return &bench{t: t, dir: t.TempDir()} }
+
+func (b *bench) serve() {
+	b.t.Helper()
+	b.Harness = plugintest.Start(b.t, Plugin(), map[string]any{
+		"meshFile": filepath.Join(b.dir, "mesh.yaml"), "networksFile": filepath.Join(b.dir, "networks.yaml"), "settle": "1ms",
+	})
+	b.WaitSynced()
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) write(name, content string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, name)
+	b.must(os.MkdirAll(filepath.Dir(path), 0o700))
+	b.must(os.WriteFile(path, []byte(content), 0o600))
+}
+
+func (b *bench) rename(from, to string) {
+	b.t.Helper()
+	b.must(os.Rename(filepath.Join(b.dir, from), filepath.Join(b.dir, to)))
+}
+
+func (b *bench) link(target, name string) {
+	b.t.Helper()
+	b.must(os.Symlink(target, filepath.Join(b.dir, name)))
+}
+
+func (b *bench) domain() string {
+	row := b.Rows(state.Mesh)[state.Mesh]
+	if row == nil {
+		return ""
+	}
+	m, err := kinds.Decode[*api.MeshConfig](row)
+	b.must(err)
+	return m.TrustDomain
+}
+
+func (b *bench) waitDomain(want string) {
+	b.t.Helper()
+	b.WaitRows(state.Mesh, func(rows map[string]*sdk.Row) bool {
+		m, err := kinds.Decode[*api.MeshConfig](rows[state.Mesh])
+		return err == nil && m.TrustDomain == want
+	})
+}
+
+func TestWithoutFiles(t *testing.T) {
+	for _, config := range []any{nil, map[string]any{"meshFile": os.DevNull, "networksFile": "/no/such/file"}} {
+		h := plugintest.Start(t, Plugin(), config)
+		h.WaitSynced()
+		m, err := kinds.Decode[*api.MeshConfig](h.Rows(state.Mesh)[state.Mesh])
+		if err != nil || !proto.Equal(m, Defaults()) {
+			t.Errorf("got %v, %v", m, err)
+		}
+		if row := h.Rows(state.Networks)[state.Networks]; row == nil || len(row.Payload) > 0 || row.Source != "defaults" {
+			t.Errorf("networks: %v", row)
+		}
+	}
+}
+
+func TestFilesAreFollowed(t *testing.T) {
+	b := newBench(t)
+	b.write("mesh.yaml", "trustDomain: one\n")
+	b.serve()
+	if got := b.domain(); got != "one" {
+		t.Fatalf("domain %s", got)
+	}
+	b.write("mesh.yaml", "trustDomain: two\n")
+	b.waitDomain("two")
+	b.write(".mesh.yaml.swp", "")
+	b.rename("mesh.yaml", "mesh.yaml~")
+	b.write("mesh.yaml", "trustDomain: three\n")
+	b.waitDomain("three")
+	b.write("networks.yaml", "networks: {a: {endpoints: [{fromRegistry: Kubernetes}]}}\n")
+	b.WaitRows(state.Networks, func(rows map[string]*sdk.Row) bool {
+		n, err := kinds.Decode[*api.MeshNetworks](rows[state.Networks])
+		return err == nil && n.Networks["a"] != nil
+	})
+	b.must(os.Remove(filepath.Join(b.dir, "mesh.yaml")))
+	b.waitDomain("cluster.local")
+	b.write("mesh.yaml", "trustDomain: four\n")
+	b.waitDomain("four")
+	b.must(os.Truncate(filepath.Join(b.dir, "mesh.yaml"), 0))
+	b.waitDomain("cluster.local")
+}
+
+func TestBadEditKeepsTheLastGood(t *testing.T) {
+	b := newBench(t)
+	b.write("mesh.yaml", "trustDomain: one\n")
+	b.serve()
+	b.write("mesh.yaml", "trustDomain: two\nenableTracin: true\n")
+	place := filepath.Join(b.dir, "mesh.yaml") + ":2:1"
+	b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool { return len(rows) == 1 && rows[place] != nil })
+	b.WaitLog(func(level sdk.Level, text string, _ map[string]string) bool {
+		return level == sdk.Warn && text == place+`: enableTracin: unknown field; did you mean "enableTracing"?`
+	})
+	if got := b.domain(); got != "one" {
+		t.Errorf("domain %s", got)
+	}
+	b.write("networks.yaml", "networks: {a: {}}\n")
+	b.WaitRows(state.Networks, func(rows map[string]*sdk.Row) bool { return len(rows[state.Networks].Payload) > 0 })
+	b.write("mesh.yaml", "trustDomain: two\n")
+	b.waitDomain("two")
+	b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
+}
+
+func TestBadFileAtStartMeansTheDefaults(t *testing.T) {
+	b := newBench(t)
+	b.write("mesh.yaml", "trustDomain: [\n")
+	b.serve()
+	if got := b.domain(); got != "cluster.local" {
+		t.Errorf("domain %s", got)
+	}
+	if len(b.Rows(kinds.FaultTable)) != 1 {
+		t.Errorf("faults: %v", b.Rows(kinds.FaultTable))
+	}
+	b.write("mesh.yaml", "trustDomain: one\n")
+	b.waitDomain("one")
+}
+
+func TestKubernetesSwap(t *testing.T) {
+	b := newBench(t)
+	b.write("..1/mesh.yaml", "trustDomain: at-1\n")
+	b.link("..1", "..data")
+	b.link("..data/mesh.yaml", "mesh.yaml")
+	b.serve()
+	for _, version := range []string{"2", "3"} {
+		b.write(".."+version+"/mesh.yaml", "trustDomain: at-"+version+"\n")
+		b.link(".."+version, "..data_tmp")
+		b.rename("..data_tmp", "..data")
+		b.waitDomain("at-" + version)
+	}
+}
+
+// A file that is empty for a moment is being written.
+func TestEmptyForAMoment(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mesh.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &setting{path: path, table: state.Mesh, read: readMesh}
+	start := time.Unix(1000, 0)
+	write("trustDomain: one\n")
+	s.look(start, time.Second)
+	good := s.row
+	write("")
+	s.look(start.Add(time.Second), time.Second)
+	s.look(start.Add(1900*time.Millisecond), time.Second)
+	if s.row != good {
+		t.Error("did not wait")
+	}
+	s.look(start.Add(2*time.Second), time.Second)
+	if s.row == good || s.row.Source != "defaults" {
+		t.Errorf("waits too long: %v", s.row)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ config, field, reason string }{
+		{`{"mesh": "x"}`, "mesh", "known are meshFile, networksFile"},
+		{`{"meshFile": "` + dir + `"}`, "meshFile", "is a directory"},
+		{`{"networksFile": "` + dir + `"}`, "networksFile", "is a directory"},
+		{`{"settle": "0s"}`, "settle", "must be above 0"},
+	} {
+		field, reason := plugintest.Refusal(t, Plugin(), c.config)
+		if field != c.field || !strings.Contains(reason, c.reason) {
+			t.Errorf("%s: got %s: %s", c.config, field, reason)
+		}
+	}
+}
+
+func TestDefaultsAreFresh(t *testing.T) {
+	Defaults().DefaultServiceExportTo[0] = "changed"
+	if !slices.Equal(Defaults().DefaultServiceExportTo, []string{"*"}) {
+		t.Error("defaults are shared")
+	}
+}

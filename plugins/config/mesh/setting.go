@@ -1,0 +1,121 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"google.golang.org/protobuf/proto"
+)
+
+// setting is one of the two files, and the row that it makes.
+type setting struct {
+	// path is empty where there is no file.
+	path string
+	// table is the row's table, and its key.
+	table string
+	read  func(content []byte) (proto.Message, []protoyaml.Fault)
+
+	// row is the last good version.
+	row    *sdk.Row
+	faults []kinds.Fault
+	// gone is since when a file that had a meaning is empty or missing: its writer may just have begun.
+	gone time.Time
+	// filled says that the file had a meaning when it was read last.
+	filled bool
+}
+
+// goneFor is how many settle times a file must be empty or missing until the defaults count again.
+const goneFor = 50
+
+// maxFile is the size beyond which a file is refused.
+const maxFile = 1 << 20
+
+// look reads the file. patience is how long a file that became empty is given.
+func (s *setting) look(now time.Time, patience time.Duration) {
+	content, err := s.content()
+	switch {
+	case err != nil:
+		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Message: fmt.Sprintf("cannot be read: %v", err)}}
+	case len(content) == 0 && s.waits(now, patience):
+		return
+	default:
+		s.take(content)
+	}
+	if s.row == nil {
+		s.row = s.defaults()
+	}
+}
+
+// defaults returns the row that counts where the first version of the file is a bad one.
+func (s *setting) defaults() *sdk.Row {
+	nothing := setting{table: s.table, read: s.read}
+	nothing.take(nil)
+	return nothing.row
+}
+
+// waits reports whether a file that is empty now may be filled in a moment.
+func (s *setting) waits(now time.Time, patience time.Duration) bool {
+	if !s.filled {
+		return false
+	}
+	if s.gone.IsZero() {
+		s.gone = now
+	}
+	return now.Sub(s.gone) < patience
+}
+
+// content returns what the file holds; nothing where there is no file.
+func (s *setting) content() ([]byte, error) {
+	if s.path == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() && !info.IsDir():
+		return nil, nil
+	case err == nil && info.Size() > maxFile:
+		err = fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return content, err
+}
+
+// take makes the row of what the file says, or notes what is wrong with it.
+func (s *setting) take(content []byte) {
+	s.gone, s.filled = time.Time{}, len(content) > 0
+	message, faults := s.read(content)
+	if len(faults) > 0 {
+		s.faults = nil
+		for _, f := range faults {
+			s.faults = append(s.faults, kinds.NewFault(s.path, f))
+		}
+		return
+	}
+	payload, err := kinds.Encode(message)
+	if err != nil {
+		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Message: err.Error()}}
+		return
+	}
+	s.faults = nil
+	s.row = &sdk.Row{Key: s.table, Source: s.source(), Payload: payload}
+}
+
+// source says where the row comes from.
+func (s *setting) source() string {
+	if !s.filled {
+		return "defaults"
+	}
+	return kinds.Source(s.path, 1, 1)
+}

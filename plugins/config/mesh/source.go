@@ -1,0 +1,150 @@
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Source is the two files as a config source.
+type Source struct {
+	config Config
+}
+
+// New returns the source of a config.
+func New(c Config) *Source { return &Source{config: c} }
+
+// Run publishes the settings and then what changes, until ctx ends.
+func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
+	r := &run{config: s.config, out: out, settings: []*setting{
+		{path: s.config.MeshFile, table: state.Mesh, read: readMesh},
+		{path: s.config.NetworksFile, table: state.Networks, read: readNetworks},
+	}}
+	w, err := watch.New(s.config.Settle, r.concerns)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.Close() }()
+	r.watcher = w
+	if err := r.run(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// run is one run of a source.
+type run struct {
+	config   Config
+	out      sdk.Publisher
+	settings []*setting
+	watcher  *watch.Watcher
+	// published is what was published last, by table.
+	published map[string]*sdk.Row
+	board     kinds.Board
+}
+
+// concerns reports whether a path of an event may be one of the files, or the link by which Kubernetes swaps them.
+func (r *run) concerns(path string) bool {
+	for _, s := range r.settings {
+		if path == s.path {
+			return true
+		}
+	}
+	return filepath.Base(path) == "..data"
+}
+
+func (r *run) run(ctx context.Context) error {
+	r.published = make(map[string]*sdk.Row)
+	if err := r.look(time.Now()); err != nil {
+		return err
+	}
+	if err := r.out.Synced(); err != nil {
+		return err
+	}
+	for {
+		if _, err := r.watcher.Next(ctx, r.deadline(time.Now())); err != nil {
+			return err
+		}
+		if err := r.look(time.Now()); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *run) patience() time.Duration { return goneFor * r.config.Settle }
+
+// deadline returns when to look without an event.
+func (r *run) deadline(now time.Time) time.Time {
+	var next time.Time
+	if r.config.Rescan > 0 {
+		next = now.Add(r.config.Rescan)
+	}
+	for _, s := range r.settings {
+		if s.gone.IsZero() {
+			continue
+		}
+		if end := s.gone.Add(r.patience()); next.IsZero() || end.Before(next) {
+			next = end
+		}
+	}
+	return next
+}
+
+// look reads both files, which are small, and publishes what changed.
+func (r *run) look(now time.Time) error {
+	var faults []kinds.Fault
+	r.watcher.Sweep()
+	for _, s := range r.settings {
+		r.watch(s.path)
+		s.look(now, r.patience())
+		faults = append(faults, s.faults...)
+		if err := r.publish(s); err != nil {
+			return err
+		}
+	}
+	return r.tell(r.board.Show(faults))
+}
+
+// watch watches the file's directory. It may be swapped, or come later: then rescans find it.
+func (r *run) watch(path string) {
+	if path == "" {
+		return
+	}
+	dir := filepath.Dir(path)
+	if err := r.watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.out.Log(sdk.Warn, "a directory cannot be watched; its changes are found by rescans alone", "dir", dir, "error", err.Error())
+	}
+}
+
+func (r *run) publish(s *setting) error {
+	was := r.published[s.table]
+	if was != nil && was.Source == s.row.Source && bytes.Equal(was.Payload, s.row.Payload) {
+		return nil
+	}
+	r.published[s.table] = s.row
+	r.out.Log(sdk.Info, "settings are read", "table", s.table, "source", s.row.Source)
+	return r.out.Update(s.table, []*sdk.Row{s.row}, nil)
+}
+
+// tell publishes faults and logs those that are new.
+func (r *run) tell(c kinds.BoardChange) error {
+	for _, f := range c.New {
+		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
+	}
+	if c.Healed {
+		r.out.Log(sdk.Info, "nothing is wrong with the mesh's files any more")
+	}
+	if len(c.Upserts)+len(c.Deletes) == 0 {
+		return nil
+	}
+	return r.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
+}
