@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -21,6 +22,10 @@ func Serve(p Plugin) {
 	}
 	os.Exit(0)
 }
+
+// yields is how often a reader lets others go first. The scheduler takes one that yielded when nothing else can run, but every 61st
+// time in any case.
+const yields = 128
 
 // stdio carries frames, each after its length as an unsigned 32-bit little-endian number.
 type stdio struct {
@@ -38,7 +43,14 @@ func (s *stdio) Send(frame []byte) error {
 	return err
 }
 
+// Recv blocks the whole module while it waits for input: a guest has one thread. So all that can still work and write does so
+// first; what waits for a timer waits for the next message.
 func (s *stdio) Recv() ([]byte, error) {
+	if s.in.Buffered() == 0 {
+		for range yields {
+			runtime.Gosched()
+		}
+	}
 	var length [4]byte
 	if _, err := io.ReadFull(s.in, length[:]); err != nil {
 		return nil, err
