@@ -66,6 +66,7 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 		case m.Ready != nil:
 			return m.Ready, nil
 		case m.Refused != nil:
+			hungUp(link)
 			return nil, refusal(s.entry, m.Refused)
 		case m.Log != nil:
 			s.log.Info(m.Log.Text)
@@ -73,6 +74,14 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 		default:
 			return nil, errors.New("it broke the contract: its first message is neither Ready nor Refused")
 		}
+	}
+}
+
+// hungUp waits a moment for a plugin that has refused to end its session, as it should; cutting it short would show in its last lines.
+func hungUp(link *session.Core) {
+	select {
+	case <-link.Done():
+	case <-time.After(farewell):
 	}
 }
 
