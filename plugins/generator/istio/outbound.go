@@ -91,7 +91,7 @@ func (g *graph) addOutbound() {
 		})
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
 		func(_ *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
-			return []incr.Item[setListener, []byte]{{Key: setListener{k.Left, k.Right.Bind}, Value: b}}, nil
+			return []incr.Item[setListener, []byte]{{Key: setListener{k.Left, k.Right.Bind.Of(k.Left.Proxy)}, Value: b}}, nil
 		})
 	g.outbound.inSet = incr.NewIndex(named, "listeners of set", func(k setListener, _ []byte) []listenerSet { return []listenerSet{k.Set} })
 }

@@ -90,6 +90,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		ALPN:             n.Supports("istio.alpn"),
 		NoAgent:          n.Metadata.NoAgent,
+		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == "NONE",
 	}
 	if g.listenerSettings.Of(c, only).tracing {
 		out.Tracing = listener.Tracing{

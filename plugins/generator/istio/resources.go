@@ -45,6 +45,9 @@ func (g *graph) addLists() {
 		return out, nil
 	})
 	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k inboundKey) ([]sdk.Resource, error) {
+		if k.Proxy.Dialed {
+			return nil, nil
+		}
 		return []sdk.Resource{
 			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k)},
 			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, k.Proxy)},

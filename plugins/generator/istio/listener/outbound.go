@@ -32,6 +32,14 @@ func BindFor(s *config.Service, port uint32, protocol config.Protocol) Bind {
 	return Bind{Port: port, Address: s.Address()}
 }
 
+// Of is where the listener stands on a proxy: where nothing is intercepted, on loopback.
+func (b Bind) Of(p Proxy) Bind {
+	if p.Dialed {
+		b.Address = loopback
+	}
+	return b
+}
+
 // Name is the listener's name: ADDRESS_PORT.
 func (b Bind) Name() string {
 	return b.Address + "_" + strconv.FormatUint(uint64(b.Port), 10)
@@ -61,6 +69,7 @@ type Outbound struct {
 
 // BuildOutbound makes the listener.
 func BuildOutbound(in Outbound) *listenerv3.Listener {
+	in.Bind = in.Bind.Of(in.Proxy)
 	l := &listenerv3.Listener{
 		Name:                             in.Name(),
 		Address:                          socketAddress(in.Address, in.Port),
@@ -68,6 +77,16 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 		TrafficDirection:                 core.TrafficDirection_OUTBOUND,
 		ListenerFiltersTimeout:           durationpb.New(0),
 		ContinueOnListenerFiltersTimeout: true,
+	}
+	if in.Proxy.Dialed {
+		l.BindToPort = nil
+		l.MaxConnectionsToAcceptPerSocketEvent = wrapperspb.UInt32(1)
+	}
+	if in.HTTP && in.Proxy.Dialed && in.Cluster == "" {
+		chain := in.requests()
+		chain.FilterChainMatch = nil // the port is the service's own
+		l.FilterChains = append(l.FilterChains, chain)
+		return l
 	}
 	if in.HTTP {
 		l.FilterChains = append(l.FilterChains, in.requests())

@@ -7,6 +7,8 @@ type Proxy struct {
 	MetadataExchange, ALPN bool
 	// NoAgent: nobody serves the proxy certificates, so that nothing may wait for them.
 	NoAgent bool
+	// Dialed: nothing intercepts the workload's connections (INTERCEPTION_MODE NONE); it dials the listeners themselves, on loopback.
+	Dialed  bool
 	Tracing Tracing
 }
 
@@ -25,4 +27,5 @@ const (
 	inboundPort     = 15006
 	outboundPort    = 15001
 	anyAddress      = "0.0.0.0"
+	loopback        = "127.0.0.1"
 )

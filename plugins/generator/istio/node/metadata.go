@@ -18,6 +18,8 @@ type Metadata struct {
 	Workload       string            // WORKLOAD_NAME
 	// NoAgent is set by `coxswain bootstrap` for proxies that run without an agent: nobody serves them certificates.
 	NoAgent bool // COXSWAIN_NO_AGENT
+	// Interception is REDIRECT, TPROXY or NONE; empty: REDIRECT.
+	Interception string // INTERCEPTION_MODE
 }
 
 func parseMetadata(s *structpb.Struct) Metadata {
@@ -32,6 +34,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Network:        f["NETWORK"].GetStringValue(),
 		Workload:       f["WORKLOAD_NAME"].GetStringValue(),
 		NoAgent:        truth(f["COXSWAIN_NO_AGENT"]),
+		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
 	}
 }
 
