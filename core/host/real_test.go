@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -24,6 +25,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "plugin" {
 		builtin(os.Args[2])
+	}
+	if len(os.Args) == 3 && os.Args[1] == "core" {
+		core(os.Args[2])
 	}
 	os.Exit(m.Run())
 }
@@ -88,6 +92,69 @@ func real(t *testing.T, dir, set string) (*Host, <-chan error, func()) {
 	go func() { ended <- h.Run(ctx) }()
 	t.Cleanup(cancel)
 	return h, ended, cancel
+}
+
+// core is a core with one plugin, whose PID it prints; it never ends.
+func core(dir string) {
+	set, err := Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins: [{name: a, kind: registry, builtin: registry/idle}]"))
+	if err != nil {
+		panic(err)
+	}
+	listener := &sessions{serves: true}
+	h, err := New(Config{
+		Set: set, Exe: os.Args[0], RuntimeDir: filepath.Join(dir, "run"), Sessions: listener, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		panic(err)
+	}
+	listener.host = h
+	go func() {
+		if err := h.WaitStarted(context.Background()); err == nil {
+			fmt.Println(h.Status()[0].PID)
+		}
+	}()
+	panic(h.Run(context.Background()))
+}
+
+// A core that is killed leaves no process behind, and what it leaves on disk goes at the next start.
+func TestKilledCore(t *testing.T) {
+	dir := short(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "core", dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	_, err = fmt.Fscan(out, &pid)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the plugin is gone", func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		// A zombie waits for whoever is process 1 here.
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ")
+	})
+	run := filepath.Join(dir, "run")
+	if left, _ := os.ReadDir(run); len(left) != 1 {
+		t.Errorf("left behind: %v, want the directory of the dead core", left)
+	}
+	next, err := openRuntimeDir(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.remove()
+	if left, _ := os.ReadDir(run); len(left) != 0 {
+		t.Errorf("not swept: %v", left)
+	}
 }
 
 func short(t *testing.T) string {
