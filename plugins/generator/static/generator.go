@@ -1,7 +1,6 @@
 package static
 
 import (
-	"io/fs"
 	"maps"
 	"slices"
 
@@ -24,8 +23,7 @@ type generator struct {
 
 func newGenerator(c Config) *generator {
 	g := &generator{config: c}
-	found := c.scan(func(string, fs.FileInfo) {})
-	g.offered, g.more = offered(types(found.files))
+	g.offered, g.more = offered(types(c.scan(func(string) {})))
 	return g
 }
 

@@ -5,45 +5,44 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // maxDepth bounds directories that lead back to themselves by links.
 const maxDepth = 20
 
-// found is what there is to read: files by path, and the directories to watch.
-type found struct {
-	files map[string]fs.FileInfo
-	dirs  map[string]fs.FileInfo
-}
+// coarse is how far apart two writes are at most that a file system gives the same time.
+const coarse = 2 * time.Second
 
-// scan looks for the files of a config. visit is called for each directory before it is read, so that a watch set there misses nothing.
-func (c *Config) scan(visit func(dir string, info fs.FileInfo)) found {
-	f := found{files: map[string]fs.FileInfo{}, dirs: map[string]fs.FileInfo{}}
+// scan returns the files of a config by path. visit is called for each directory before it is read, so that a watch set there
+// misses nothing.
+func (c *Config) scan(visit func(dir string)) map[string]fs.FileInfo {
+	s := scanner{files: map[string]fs.FileInfo{}, visit: visit}
 	if c.Dir != "" {
-		f.walk(c.Dir, visit, 0)
-		return f
+		s.walk(c.Dir, 0)
+		return s.files
 	}
+	seen := map[string]bool{}
 	for _, path := range c.Files {
-		dir := filepath.Dir(path)
-		if info, err := os.Stat(dir); err == nil && f.dirs[dir] == nil {
-			f.dirs[dir] = info
-			visit(dir, info)
+		if dir := filepath.Dir(path); !seen[dir] {
+			seen[dir] = true
+			visit(dir)
 		}
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			f.files[path] = info
+			s.files[path] = info
 		}
 	}
-	return f
+	return s.files
+}
+
+type scanner struct {
+	files map[string]fs.FileInfo
+	visit func(dir string)
 }
 
 // walk follows links, as Kubernetes mounts files behind them.
-func (f *found) walk(dir string, visit func(string, fs.FileInfo), depth int) {
-	info, err := os.Stat(dir)
-	if err != nil || depth > maxDepth {
-		return
-	}
-	f.dirs[dir] = info
-	visit(dir, info)
+func (s *scanner) walk(dir string, depth int) {
+	s.visit(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
@@ -56,10 +55,10 @@ func (f *found) walk(dir string, visit func(string, fs.FileInfo), depth int) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-		case info.IsDir():
-			f.walk(path, visit, depth+1)
+		case info.IsDir() && depth < maxDepth:
+			s.walk(path, depth+1)
 		case info.Mode().IsRegular() && readable(path):
-			f.files[path] = info
+			s.files[path] = info
 		}
 	}
 }
@@ -77,7 +76,8 @@ func readable(path string) bool {
 	return false
 }
 
-// unchanged says whether two stats are of the same file in the same state.
-func unchanged(a, b fs.FileInfo) bool {
-	return a != nil && b != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+// unchanged says whether two stats are of the same file in the same state. Two writes in quick succession may have one time, so
+// a file that was written just before it was read may have changed.
+func unchanged(a, b fs.FileInfo, read time.Time) bool {
+	return a != nil && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b) && read.Sub(a.ModTime()) > coarse
 }

@@ -1,11 +1,13 @@
 package static
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -18,7 +20,11 @@ type set struct {
 }
 
 type file struct {
+	// info and sum are those of the content that was read at a time.
 	info fs.FileInfo
+	sum  [sha256.Size]byte
+	read time.Time
+	// rows are those of the last good content.
 	rows map[string]*sdk.Row
 }
 
@@ -38,31 +44,44 @@ func (s *set) refresh(files map[string]fs.FileInfo) (e edit) {
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		known := s.files[path]
-		if known == nil {
-			known = &file{}
-			s.files[path] = known
-		}
-		if unchanged(known.info, files[path]) {
-			continue
-		}
-		known.info = files[path]
-		rows, err := s.read(path)
-		if err != nil {
-			e.faults = append(e.faults, err)
-			continue
-		}
-		e.replace(known.rows, rows)
-		known.rows = rows
+		e.add(s.update(path, files[path]))
 	}
 	return e
 }
 
-func (s *set) read(path string) (map[string]*sdk.Row, error) {
+// update reads a file if it changed.
+func (s *set) update(path string, info fs.FileInfo) (e edit) {
+	f := s.files[path]
+	if f == nil {
+		f = &file{}
+		s.files[path] = f
+	}
+	now := time.Now()
+	if unchanged(f.info, info, f.read) {
+		return e
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		e.faults = append(e.faults, err)
+		return e
 	}
+	again := f.info != nil && f.sum == sha256.Sum256(content)
+	f.info, f.sum, f.read = info, sha256.Sum256(content), now
+	if again {
+		return e
+	}
+	rows, err := s.rows(path, content)
+	if err != nil {
+		e.faults = append(e.faults, err)
+		return e
+	}
+	e.replace(f.rows, rows)
+	f.rows = rows
+	return e
+}
+
+// rows are those of a file's content.
+func (s *set) rows(path string, content []byte) (map[string]*sdk.Row, error) {
 	resources, err := read(path, content)
 	if err != nil {
 		return nil, err
@@ -77,6 +96,12 @@ func (s *set) read(path string) (map[string]*sdk.Row, error) {
 		rows[row.Key] = row
 	}
 	return rows, nil
+}
+
+func (e *edit) add(more edit) {
+	e.upserts = append(e.upserts, more.upserts...)
+	e.deletes = append(e.deletes, more.deletes...)
+	e.faults = append(e.faults, more.faults...)
 }
 
 // replace takes a file from old rows to new ones.

@@ -2,8 +2,6 @@ package static
 
 import (
 	"context"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
@@ -24,7 +22,7 @@ func (g *generator) Run(ctx context.Context, out sdk.Publisher) error {
 		return err
 	}
 	defer w.Close() //nolint:errcheck // it ends anyway
-	s := source{config: g.config, set: set{offered: g.offered, files: map[string]*file{}}, watcher: w, watched: map[string]fs.FileInfo{}, out: out}
+	s := source{config: g.config, set: set{offered: g.offered, files: map[string]*file{}}, watcher: w, unwatched: map[string]bool{}, out: out}
 	if err := s.follow(); err != nil {
 		return err
 	}
@@ -49,20 +47,15 @@ type source struct {
 	config  Config
 	set     set
 	watcher *watch.Watcher
-	watched map[string]fs.FileInfo
-	out     sdk.Publisher
+	// unwatched are directories that can't be watched, and have been complained of.
+	unwatched map[string]bool
+	out       sdk.Publisher
 }
 
 // follow looks at all files, and publishes what changed.
 func (s *source) follow() error {
-	found := s.config.scan(s.watch)
-	for dir := range s.watched {
-		if found.dirs[dir] == nil {
-			delete(s.watched, dir)
-			_ = s.watcher.Remove(dir)
-		}
-	}
-	e := s.set.refresh(found.files)
+	s.watcher.Sweep()
+	e := s.set.refresh(s.config.scan(s.watch))
 	for _, err := range e.faults {
 		s.out.Log(sdk.Error, "file not taken; its last good resources stay", "error", err)
 	}
@@ -76,14 +69,11 @@ func (s *source) follow() error {
 	return s.out.Update(table, e.upserts, e.deletes)
 }
 
-// watch watches a directory, anew if its name means another one than before. What can't be watched is seen by the next rescan.
-func (s *source) watch(dir string, info fs.FileInfo) {
-	if was := s.watched[dir]; was != nil && os.SameFile(was, info) {
-		return
-	}
-	_ = s.watcher.Remove(dir)
-	if err := s.watcher.Add(dir); err != nil {
+// watch watches a directory. What can't be watched is seen by the next rescan.
+func (s *source) watch(dir string) {
+	err := s.watcher.Add(dir)
+	if err != nil && !s.unwatched[dir] {
 		s.out.Log(sdk.Warn, "directory can't be watched; changes are seen once a minute", "dir", dir, "error", err)
 	}
-	s.watched[dir] = info
+	s.unwatched[dir] = err != nil
 }
