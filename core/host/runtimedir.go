@@ -69,6 +69,9 @@ func trusted(base string) error {
 	if err != nil {
 		return err
 	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user; remove it or choose another", base)
+	}
 	if info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0 {
 		return fmt.Errorf("others may write to %s (mode %v); chmod 700 it or choose another", base, info.Mode().Perm())
 	}
