@@ -66,6 +66,9 @@ func (k listenerView) describe() (string, map[string]string) {
 func proxyFacts(p listener.Proxy, out map[string]string) {
 	out["agent"] = strconv.FormatBool(!p.NoAgent)
 	out["intercepted"] = strconv.FormatBool(!p.Dialed)
+	if p.Transparent {
+		out["transparent"] = "true"
+	}
 	out["metadata exchange"] = strconv.FormatBool(p.MetadataExchange)
 	out["alpn"] = strconv.FormatBool(p.ALPN)
 	if p.Tracing.Enabled {

@@ -75,8 +75,8 @@ func (g *graph) addOutbound() {
 	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ *config.Service) []place { return []place{a.Place} })
 	shapes := incr.Group(byPlace, "shape of listener", incr.Same[shape], shapeOf)
 	g.outbound.listener = incr.NewFunc(g.Graph, "outbound listener", bytes.Equal, g.buildListener)
-	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, _ listener.Proxy) ([]byte, error) {
-		return encode.Bytes(listener.BuildVirtualOutbound(g.outside(c))), nil
+	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, p listener.Proxy) ([]byte, error) {
+		return encode.Bytes(listener.BuildVirtualOutbound(g.outside(c), p)), nil
 	})
 	g.outbound.sets = incr.NewInput[listenerSet](g.Graph, "listener sets", incr.Same[struct{}])
 	all := incr.Join(g.outbound.sets, shapes, "listeners of sets",

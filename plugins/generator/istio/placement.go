@@ -49,7 +49,10 @@ func (g *graph) addPlacement() {
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels)}
-	targets := encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
+	targets := ""
+	if n.Metadata.Interception != node.None {
+		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
+	}
 	return placed{
 		Clusters:  clusterView{clusterSet{scope, clientOf(n)}, targets},
 		Endpoints: endpointView{Scope: scope},
@@ -90,7 +93,8 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		ALPN:             n.Supports("istio.alpn"),
 		NoAgent:          n.Metadata.NoAgent,
-		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == "NONE",
+		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == node.None,
+		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
 	}
 	if g.listenerSettings.Of(c, only).tracing {
 		out.Tracing = listener.Tracing{

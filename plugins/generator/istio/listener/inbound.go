@@ -42,6 +42,7 @@ func BuildInbound(in Inbound) *listenerv3.Listener {
 		Name:                                 VirtualInbound,
 		Address:                              socketAddress(anyAddress, inboundPort),
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
+		Transparent:                          transparent(in.Proxy),
 		FilterChains:                         chains,
 		ListenerFilters:                      in.inspectors(),
 		ListenerFiltersTimeout:               durationpb.New(0),
@@ -58,7 +59,11 @@ func (in *Inbound) inspectors() []*listenerv3.ListenerFilter {
 			declared = append(declared, p.Target)
 		}
 	}
-	return []*listenerv3.ListenerFilter{originalDestination(), tlsInspector(inboundPort), httpInspector(declared...)}
+	out := []*listenerv3.ListenerFilter{originalDestination()}
+	if in.Proxy.Transparent {
+		out = append(out, originalSource())
+	}
+	return append(out, tlsInspector(inboundPort), httpInspector(declared...))
 }
 
 func blackHole(p Proxy) *listenerv3.FilterChain {

@@ -6,6 +6,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
 	originaldst "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrc "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
+
+// proxyMark is the packet mark of Istio's iptables rules for what the proxy sends.
+const proxyMark = 1337
 
 // inspectorBuffer is how much the TLS inspector reads at first, in bytes: most hellos fit.
 const inspectorBuffer = 512
@@ -24,6 +28,11 @@ func listenerFilter(name string, m proto.Message) *listenerv3.ListenerFilter {
 // originalDestination finds out where an intercepted connection was going.
 func originalDestination() *listenerv3.ListenerFilter {
 	return listenerFilter("envoy.filters.listener.original_dst", &originaldst.OriginalDst{})
+}
+
+// originalSource keeps the client's address towards the workload; the mark keeps these connections from being intercepted again.
+func originalSource() *listenerv3.ListenerFilter {
+	return listenerFilter("envoy.filters.listener.original_src", &originalsrc.OriginalSrc{Mark: proxyMark})
 }
 
 // httpInspector finds out whether a connection speaks HTTP, but not at ports where a server might speak first or that need no answer.

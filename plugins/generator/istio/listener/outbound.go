@@ -153,12 +153,13 @@ func socketAddress(address string, port uint32) *core.Address {
 
 // BuildVirtualOutbound makes the listener that all intercepted connections arrive at: it hands them to the listener of their
 // destination, and takes what has none.
-func BuildVirtualOutbound(outside string) *listenerv3.Listener {
+func BuildVirtualOutbound(outside string, p Proxy) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name:             VirtualOutbound,
 		Address:          socketAddress(anyAddress, outboundPort),
 		TrafficDirection: core.TrafficDirection_OUTBOUND,
 		UseOriginalDst:   wrapperspb.Bool(true),
+		Transparent:      transparent(p),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				Name:             "virtualOutbound-blackhole",
@@ -172,4 +173,11 @@ func BuildVirtualOutbound(outside string) *listenerv3.Listener {
 		},
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
+}
+
+func transparent(p Proxy) *wrapperspb.BoolValue {
+	if !p.Transparent {
+		return nil
+	}
+	return wrapperspb.Bool(true)
 }

@@ -8,8 +8,10 @@ type Proxy struct {
 	// NoAgent: nobody serves the proxy certificates, so that nothing may wait for them.
 	NoAgent bool
 	// Dialed: nothing intercepts the workload's connections (INTERCEPTION_MODE NONE); it dials the listeners themselves, on loopback.
-	Dialed  bool
-	Tracing Tracing
+	Dialed bool
+	// Transparent: connections come with their own source address (INTERCEPTION_MODE TPROXY).
+	Transparent bool
+	Tracing     Tracing
 }
 
 // Tracing is what spans say about the proxy; the zero value switches tracing off.

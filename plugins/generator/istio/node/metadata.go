@@ -6,6 +6,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
+// Ways in which a workload's traffic comes to its proxy, besides REDIRECT.
+const (
+	TProxy = "TPROXY"
+	None   = "NONE"
+)
+
 // Metadata is what the generator reads of a node's metadata.
 type Metadata struct {
 	Namespace      string            // NAMESPACE
@@ -18,7 +24,7 @@ type Metadata struct {
 	Workload       string            // WORKLOAD_NAME
 	// NoAgent is set by `coxswain bootstrap` for proxies that run without an agent: nobody serves them certificates.
 	NoAgent bool // COXSWAIN_NO_AGENT
-	// Interception is REDIRECT, TPROXY or NONE; empty: REDIRECT.
+	// Interception is REDIRECT, TProxy or None; empty: REDIRECT.
 	Interception string // INTERCEPTION_MODE
 }
 
