@@ -3,6 +3,7 @@ package main
 import (
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -13,6 +14,7 @@ func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
 		"config/file":           configfile.Plugin,
 		"generator/istio":       istio.Plugin,
+		"generator/static":      static.Plugin,
 		"registry/memory":       memory.Plugin,
 		"registry/serviceentry": serviceentry.Plugin,
 	}
