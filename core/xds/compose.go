@@ -33,6 +33,7 @@ type batch struct {
 	settles bool
 	upserts []*view.Body
 	absent  []string
+	gone    []*view.Body  // what the response takes from the client
 	shared  *sharedChange // set while upserts are exactly its own
 }
 
@@ -52,6 +53,8 @@ func (m *machine) bring(w *watch) *response {
 			b.add(d.upserts)
 			w.leave(d.gone)
 		}
+		w.leave(w.kept)
+		w.kept = nil
 	}
 	m.repeatIn(w, b)
 	if w.traits.EmptyWhenAbsent {
@@ -183,7 +186,7 @@ func (m *machine) bringDelta(w *watch, b *batch) *response {
 		for _, g := range w.gone {
 			r.removed = append(r.removed, g.Name())
 		}
-		w.gone = nil
+		b.gone, w.gone = w.gone, nil
 	}
 	if len(r.resources)+len(r.removed) == 0 && !b.first {
 		w.sent, w.owed = b.to, w.owed && !b.answer
@@ -215,7 +218,7 @@ func (m *machine) depart(w *watch, b *batch, r *response) *response {
 	if b.first {
 		w.initial = nil
 	}
-	w.depart(flight{nonce: r.nonce, version: r.version, number: r.number, to: b.to, settles: b.settles})
+	w.depart(flight{nonce: r.nonce, version: r.version, number: r.number, to: b.to, gone: b.gone, settles: b.settles})
 	m.follow(w, b)
 	return r
 }
@@ -260,5 +263,5 @@ func (m *machine) remove(w *watch) *response {
 	} else if len(r.resources)+len(r.removed) == 0 {
 		return nil
 	}
-	return m.depart(w, &batch{to: w.sent, settles: len(w.doubtful) == 0}, r)
+	return m.depart(w, &batch{to: w.sent, gone: gone, settles: len(w.doubtful) == 0}, r)
 }

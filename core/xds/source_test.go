@@ -46,6 +46,7 @@ type twin struct {
 	unknown     map[string]map[string]bool
 	connections map[*twinConnection]bool
 	refuse      error
+	failed      error // what Pull says
 	outcomes    []Outcome
 	last        uint64
 }
@@ -152,7 +153,7 @@ func (c *twinConnection) Subscribe(typeURL string, wildcard bool, names []string
 func (c *twinConnection) Pull() Served {
 	c.twin.mu.Lock()
 	defer c.twin.mu.Unlock()
-	s := Served{Epoch: 1, Number: c.twin.number, Types: map[string]*view.Snapshot{}}
+	s := Served{Epoch: 1, Number: c.twin.number, Types: map[string]*view.Snapshot{}, Err: c.twin.failed}
 	for typeURL := range c.wants {
 		s.Types[typeURL] = c.twin.current[typeURL]
 	}

@@ -38,7 +38,9 @@ type watch struct {
 	acked   flight
 	// doubtful are situations that the client may be in besides sent, since it refused a response, of which it may have taken parts.
 	doubtful []situation
-	refused  string
+	// kept are resources that it may have kept because it refused their removal.
+	kept    []*view.Body
+	refused string
 }
 
 // flight is a response under way.
@@ -46,8 +48,9 @@ type flight struct {
 	nonce, version string
 	number         uint64
 	to             situation
-	settles        bool // it covers what was doubtful before
-	late           bool // the client was waited for long enough
+	gone           []*view.Body // what it takes from the client
+	settles        bool         // it covers what was doubtful before
+	late           bool         // the client was waited for long enough
 }
 
 const (
@@ -82,6 +85,7 @@ func (w *watch) owe() { w.owed, w.late = true, false }
 func (w *watch) forget() {
 	w.sent, w.gone, w.nonce, w.version, w.flights, w.acked, w.doubtful, w.refused = situation{}, nil, "", "", nil, flight{}, nil, ""
 	w.resend, w.initial, w.lost, w.again, w.owed, w.missed = nil, nil, nil, false, false, false
+	w.kept = nil
 }
 
 // take records a response. It returns the outcome to report, or nil for an answer that says nothing new.
@@ -92,6 +96,7 @@ func (w *watch) take(nonce string, refused *string) *Outcome {
 	}
 	f := w.flights[i]
 	if refused != nil {
+		w.kept = append(w.kept, f.gone...)
 		w.doubt(w.acked.to)
 		for _, g := range w.flights[:i+1] {
 			w.doubt(g.to)

@@ -1,0 +1,180 @@
+package push
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func drain(q *Queue) (ids []uint64) {
+	for id, ok := q.Next(); ok; id, ok = q.Next() {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func TestOnePendingEach(t *testing.T) {
+	q := NewQueue(Limits{})
+	for _, id := range []uint64{1, 2, 1, 3, 2} {
+		q.Enqueue(id, false)
+	}
+	if got := drain(q); !slices.Equal(got, []uint64{1, 2, 3}) {
+		t.Fatal(got)
+	}
+	q.Enqueue(1, false) // while it runs
+	if got := drain(q); got != nil {
+		t.Fatal(got)
+	}
+	q.Done(1)
+	if got := drain(q); !slices.Equal(got, []uint64{1}) {
+		t.Fatal(got)
+	}
+}
+
+func TestUrgentFirstButOthersToo(t *testing.T) {
+	q := NewQueue(Limits{})
+	for id := range uint64(4) {
+		q.Enqueue(id, false)
+		q.Enqueue(10+id, true)
+	}
+	if got := drain(q); !slices.Equal(got, []uint64{10, 11, 0, 12, 13, 1, 2, 3}) {
+		t.Fatal(got)
+	}
+	q.Done(1)
+	q.Done(2)
+	q.Enqueue(1, false)
+	q.Enqueue(2, false)
+	q.Enqueue(2, true) // becomes urgent
+	if got := drain(q); !slices.Equal(got, []uint64{2, 1}) {
+		t.Fatal(got)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	q := NewQueue(Limits{Running: 2, Bytes: 10})
+	for id := range uint64(4) {
+		q.Enqueue(id, false)
+	}
+	if got := drain(q); !slices.Equal(got, []uint64{0, 1}) {
+		t.Fatal(got)
+	}
+	q.Sending(0, 10)
+	q.Done(1)
+	if got := drain(q); got != nil { // too many bytes on their way
+		t.Fatal(got)
+	}
+	q.Yield(0) // slow
+	if got := drain(q); !slices.Equal(got, []uint64{2, 3}) {
+		t.Fatal(got)
+	}
+	q.Enqueue(0, false)
+	q.Done(2)
+	if got := drain(q); got != nil { // it still runs
+		t.Fatal(got)
+	}
+	q.Done(0)
+	if got := drain(q); !slices.Equal(got, []uint64{0}) {
+		t.Fatal(got)
+	}
+}
+
+// TestQueueHistories: over random histories no limit is exceeded, nobody runs twice at once, whoever asked gets a turn, and in the end
+// everything is free (trap 6).
+func TestQueueHistories(t *testing.T) {
+	for seed := range uint64(3000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		limits := Limits{Running: random.IntN(4), Bytes: int64(random.IntN(30))}
+		q := NewQueue(limits)
+		wanted, running := map[uint64]bool{}, map[uint64]bool{}
+		admit := func() {
+			for {
+				slots, _, bytes := q.Load()
+				id, ok := q.Next()
+				if !ok {
+					return
+				}
+				if running[id] || !wanted[id] || limits.Running > 0 && slots >= limits.Running || limits.Bytes > 0 && bytes >= limits.Bytes {
+					t.Fatalf("seed %d: %d must not run", seed, id)
+				}
+				running[id] = true
+				delete(wanted, id)
+			}
+		}
+		for range random.IntN(100) {
+			id := uint64(random.IntN(6))
+			switch random.IntN(7) {
+			case 0, 1, 2:
+				q.Enqueue(id, random.IntN(2) == 0)
+				wanted[id] = true
+			case 3:
+				q.Sending(id, int64(random.IntN(10)))
+			case 4:
+				if running[id] {
+					q.Yield(id)
+				}
+			case 5:
+				if running[id] {
+					q.Done(id)
+					delete(running, id)
+				}
+			case 6:
+				q.Remove(id)
+				delete(running, id)
+				delete(wanted, id)
+			}
+			if random.IntN(3) > 0 {
+				admit()
+			}
+		}
+		for admit(); len(running) > 0; admit() {
+			for id := range running {
+				q.Done(id)
+				delete(running, id)
+			}
+		}
+		if slots, pending, bytes := q.Load(); len(wanted) > 0 || slots != 0 || pending != 0 || bytes != 0 || len(q.members) != 0 {
+			t.Fatalf("seed %d: left over: %v, %d running, %d pending, %d bytes", seed, wanted, slots, pending, bytes)
+		}
+	}
+}
+
+// TestTurns: goroutines that come, push and go (some in the middle of a turn) never exceed the limit and leave nothing behind.
+func TestTurns(t *testing.T) {
+	turns := NewTurns(Limits{Running: 2})
+	var mu sync.Mutex
+	now := 0
+	step := func(by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now += by; now > 2 {
+			t.Error("too many at once")
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			m := turns.Join()
+			defer m.Leave()
+			for j := range 20 {
+				m.Want(j%3 == 0)
+				<-m.Turn()
+				step(1)
+				m.Sending(1)
+				step(-1)
+				if i%5 == 0 && j == 10 {
+					return
+				}
+				m.Done()
+			}
+		})
+	}
+	wg.Wait()
+	if running, pending, bytes := turns.Load(); running+pending != 0 || bytes != 0 {
+		t.Fatal(running, pending, bytes)
+	}
+}

@@ -1,0 +1,347 @@
+package xds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/push"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	clusters "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpoints "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	rpc "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+)
+
+type sotwStream = grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.DiscoveryResponse]
+
+func open(t *testing.T, conn *grpc.ClientConn) sotwStream {
+	t.Helper()
+	s, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ask(t *testing.T, s sotwStream, r *discovery.DiscoveryRequest) {
+	t.Helper()
+	if err := s.Send(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receiveNames(t *testing.T, s sotwStream) []string {
+	t.Helper()
+	r, err := s.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names(r)
+}
+
+func oneCluster() *twin {
+	source := newTwin()
+	source.change(func(r map[string]map[string]string) {
+		r[cds], r[eds] = map[string]string{"a": "1"}, map[string]string{"a": "1"}
+	})
+	return source
+}
+
+// TestFirstRequest is row 14: who doesn't say who it is gets a code and a hint.
+func TestFirstRequest(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		node   *core.Node
+		refuse error
+		code   codes.Code
+		hint   string
+	}{
+		{"no node", nil, nil, codes.InvalidArgument, "missing node information"},
+		{"no id", &core.Node{}, nil, codes.InvalidArgument, "set node.id"},
+		{"refused", node(), status.Error(codes.InvalidArgument, "missing parts in the node id"), codes.InvalidArgument, "missing parts"},
+		{"not ready", node(), status.Error(codes.Unavailable, "not ready: x"), codes.Unavailable, "not ready"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			source := oneCluster()
+			source.refuse = test.refuse
+			_, conn := serve(t, Config{Source: source})
+			s := open(t, conn)
+			ask(t, s, &discovery.DiscoveryRequest{Node: test.node, TypeUrl: cds})
+			_, err := s.Recv()
+			if status.Code(err) != test.code || !strings.Contains(err.Error(), test.hint) {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestUnknownTypeAndHealth are rows 13 and 15: neither ends the stream.
+func TestUnknownTypeAndHealth(t *testing.T) {
+	source, registry := oneCluster(), prometheus.NewRegistry()
+	server, conn := serve(t, Config{Source: source, Registerer: registry})
+	s := open(t, conn)
+	ask(t, s, &discovery.DiscoveryRequest{TypeUrl: healthType}) // before any node: ignored
+	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: "type.googleapis.com/nobody.serves.This"})
+	ask(t, s, &discovery.DiscoveryRequest{TypeUrl: healthType, ErrorDetail: &rpc.Status{Message: "unwell"}})
+	ask(t, s, &discovery.DiscoveryRequest{TypeUrl: cds})
+	if got := receiveNames(t, s); !slices.Equal(got, []string{"a"}) {
+		t.Fatal(got)
+	}
+	if n := count(t, server.metrics.unknown); n != 1 {
+		t.Fatal(n)
+	}
+	if o := source.reported(); len(o) != 1 || !o[0].Health || o[0].Refused != "unwell" {
+		t.Fatal(o)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, f := range families {
+		have = append(have, f.GetName())
+	}
+	for _, name := range []string{"pilot_xds", "pilot_xds_pushes", "pilot_xds_send_time", "pilot_xds_config_size_bytes", "pilot_xds_cds_reject", "pilot_xds_write_timeout"} {
+		if !slices.Contains(have, name) {
+			t.Errorf("no metric %s in %v", name, have)
+		}
+	}
+}
+
+func count(t *testing.T, c prometheus.Metric) float64 {
+	t.Helper()
+	m := &dto.Metric{}
+	if err := c.Write(m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+}
+
+// TestPerTypeServices: the type may be left out there, and each service has both protocols; Fetch has none.
+func TestPerTypeServices(t *testing.T) {
+	_, conn := serve(t, Config{Source: oneCluster()})
+	s, err := clusters.NewClusterDiscoveryServiceClient(conn).StreamClusters(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(t, s, &discovery.DiscoveryRequest{Node: node()})
+	if got := receiveNames(t, s); !slices.Equal(got, []string{"a"}) {
+		t.Fatal(got)
+	}
+	d, err := endpoints.NewEndpointDiscoveryServiceClient(conn).DeltaEndpoints(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Send(&discovery.DeltaDiscoveryRequest{Node: node(), ResourceNamesSubscribe: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := d.Recv()
+	if err != nil || len(r.Resources) != 1 || r.Resources[0].Name != "a" || r.TypeUrl != eds {
+		t.Fatal(r, err)
+	}
+	if _, err := clusters.NewClusterDiscoveryServiceClient(conn).FetchClusters(deadline(t), &discovery.DiscoveryRequest{}); status.Code(err) != codes.Unimplemented {
+		t.Fatal(err)
+	}
+}
+
+// TestHealthAndReflection go through the same codec.
+func TestHealthAndReflection(t *testing.T) {
+	_, conn := serve(t, Config{Source: oneCluster()})
+	h, err := healthpb.NewHealthClient(conn).Check(deadline(t), &healthpb.HealthCheckRequest{})
+	if err != nil || h.Status != healthpb.HealthCheckResponse_SERVING {
+		t.Fatal(h, err)
+	}
+	r, err := reflectionpb.NewServerReflectionClient(conn).ServerReflectionInfo(deadline(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Send(&reflectionpb.ServerReflectionRequest{MessageRequest: &reflectionpb.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := r.Recv()
+	if err != nil || len(answer.GetListServicesResponse().GetService()) < 10 {
+		t.Fatal(answer, err)
+	}
+}
+
+// TestStreamsOfOneNode: a proxy that restarts has two streams for a while (trap 7).
+func TestStreamsOfOneNode(t *testing.T) {
+	source := oneCluster()
+	server, conn := serve(t, Config{Source: source})
+	a, b := open(t, conn), open(t, conn)
+	for _, s := range []sotwStream{a, b} {
+		ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+		receiveNames(t, s)
+	}
+	if n := len(server.Status()); n != 2 {
+		t.Fatal(n)
+	}
+	a.CloseSend()
+	if _, err := a.Recv(); err != io.EOF {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return len(server.Status()) == 1 })
+	source.change(func(r map[string]map[string]string) { r[cds]["b"] = "1" })
+	if got := receiveNames(t, b); !slices.Equal(got, []string{"a", "b"}) {
+		t.Fatal(got)
+	}
+}
+
+// TestChangesWhileStreamsBegin: no change that comes while a stream registers is lost (trap 7).
+func TestChangesWhileStreamsBegin(t *testing.T) {
+	source := oneCluster()
+	_, conn := serve(t, Config{Source: source})
+	for i := range 50 {
+		s := open(t, conn)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			source.change(func(r map[string]map[string]string) { r[cds]["a"] = fmt.Sprint("v", i) })
+		}()
+		ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+		for got := ""; got != fmt.Sprint("v", i); {
+			r, err := s.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, content := lastField(r.Resources[0].Value, 99)
+			got = string(content)
+		}
+		<-done
+		s.CloseSend()
+	}
+}
+
+// TestClientThatNeverReads is cut off after the send timeout; others go on meanwhile, although only one push may run at once.
+func TestClientThatNeverReads(t *testing.T) {
+	source := newTwin()
+	big := strings.Repeat("x", 1<<20)
+	source.change(func(r map[string]map[string]string) { r[cds] = map[string]string{"a": big} })
+	server, conn := serve(t, Config{
+		Source: source, SendTimeout: 400 * time.Millisecond, SlowAfter: 5 * time.Millisecond, Push: push.Limits{Running: 1, Bytes: 1 << 20},
+	})
+	deaf, s := open(t, dial(t, conn.Target())), open(t, conn)
+	ask(t, deaf, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+	receiveBig := func() *discovery.DiscoveryResponse {
+		r, err := s.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	receiveBig()
+	eventually(t, func() bool { return len(server.Status()) == 2 })
+	for i := 0; len(server.Status()) == 2; i++ {
+		source.change(func(r map[string]map[string]string) { r[cds]["a"] = big + fmt.Sprint(i) })
+		r := receiveBig()
+		ask(t, s, &discovery.DiscoveryRequest{TypeUrl: cds, ResponseNonce: r.Nonce})
+	}
+	if n := count(t, server.metrics.timeouts); n != 1 {
+		t.Fatal(n)
+	}
+	for range 1000 { // what was under way first
+		if _, err := deaf.Recv(); err != nil {
+			if status.Code(err) != codes.DeadlineExceeded {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("the deaf stream goes on")
+}
+
+// TestRateLimit: a stream above the rate waits and is refused after a second.
+func TestRateLimit(t *testing.T) {
+	_, conn := serve(t, Config{Source: oneCluster(), StreamsPerSecond: 0.01})
+	first, second := open(t, conn), open(t, conn)
+	for _, s := range []sotwStream{first, second} {
+		ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+	}
+	_, one := first.Recv()
+	_, two := second.Recv()
+	got := []codes.Code{status.Code(one), status.Code(two)}
+	slices.Sort(got)
+	if !slices.Equal(got, []codes.Code{codes.OK, codes.ResourceExhausted}) {
+		t.Fatal(one, two)
+	}
+}
+
+// TestSecretsByIdentity: a stream gets sensitive types if it is known who it is (row 11).
+func TestSecretsByIdentity(t *testing.T) {
+	source := oneCluster()
+	source.change(func(r map[string]map[string]string) { r[sds] = map[string]string{"default": "1"} })
+	_, conn := serve(t, Config{Source: source, Identify: func(context.Context) ([]string, error) { return []string{"spiffe://a"}, nil }})
+	s := open(t, conn)
+	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: sds, ResourceNames: []string{"default"}})
+	if got := receiveNames(t, s); !slices.Equal(got, []string{"default"}) {
+		t.Fatal(got)
+	}
+}
+
+// TestStop ends streams at once with Unavailable, so that clients go elsewhere.
+func TestStop(t *testing.T) {
+	source := oneCluster()
+	var streams []sotwStream
+	t.Run("serve", func(t *testing.T) {
+		_, conn := serve(t, Config{Source: source})
+		s := open(t, conn)
+		ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+		receiveNames(t, s)
+		streams = append(streams, s)
+		t.Cleanup(func() {})
+	})
+	source.mu.Lock()
+	defer source.mu.Unlock()
+	if len(source.connections) != 0 {
+		t.Fatal("connections are left")
+	}
+	if _, err := streams[0].Recv(); err == nil {
+		t.Fatal("the stream goes on")
+	}
+}
+
+// TestSourceEndsStream: a source may refuse a node after it has looked at it.
+func TestSourceEndsStream(t *testing.T) {
+	source := oneCluster()
+	_, conn := serve(t, Config{Source: source})
+	s := open(t, conn)
+	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+	receiveNames(t, s)
+	source.mu.Lock()
+	source.failed = status.Error(codes.InvalidArgument, "no")
+	source.mu.Unlock()
+	source.change(func(map[string]map[string]string) {})
+	if _, err := s.Recv(); status.Code(err) != codes.InvalidArgument {
+		t.Fatal(err)
+	}
+}
+
+// TestConfig checks what New refuses.
+func TestConfig(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Fatal("no source")
+	}
+	if _, err := New(Config{Source: newTwin(), StreamsPerSecond: -1}); err == nil {
+		t.Fatal("negative rate")
+	}
+	registry := prometheus.NewRegistry()
+	if _, err := New(Config{Source: newTwin(), Registerer: registry}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(Config{Source: newTwin(), Registerer: registry}); err == nil {
+		t.Fatal("registered twice")
+	}
+}

@@ -1,0 +1,75 @@
+package xds
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+func TestSubscriptionsAreOnePointer(t *testing.T) {
+	s := newSubscriptions()
+	a, b := s.get(false, []string{"x", "y"}), s.get(false, []string{"y", "x", "x"})
+	if a != b || s.get(true, []string{"x", "y"}) == a || s.get(false, nil) != nil {
+		t.Fatal("equal subscriptions differ, or different ones don't")
+	}
+	if !s.same(a, false, []string{"y", "x"}) || s.same(a, false, []string{"y", "z"}) || s.same(a, true, []string{"y", "x"}) {
+		t.Fatal("same")
+	}
+	if got := s.and(s.get(true, []string{"a", "b"}), s.get(false, []string{"b", "c"})); got != s.get(false, []string{"b", "c"}) {
+		t.Fatal(got)
+	}
+	if got := s.and(s.get(true, []string{"a"}), s.get(true, []string{"b"})); got != s.get(true, []string{"a", "b"}) {
+		t.Fatal(got)
+	}
+	runtime.KeepAlive(a)
+}
+
+// TestChangesAreSharedAndLetGo: streams in the same situation share one computation, which lasts as long as what it was made from.
+func TestChangesAreSharedAndLetGo(t *testing.T) {
+	m, subs := newMemo(), newSubscriptions()
+	func() {
+		from := situation{view.NewSnapshot(view.NewSet([]*view.Body{resource(cds, "a", "1")}), nil, true), subs.get(true, nil)}
+		to := situation{view.NewSnapshot(view.NewSet([]*view.Body{resource(cds, "a", "2")}), nil, true), subs.get(true, nil)}
+		c := m.change(from, to)
+		if m.change(from, to) != c || len(c.upserts) != 1 {
+			t.Fatal("not shared")
+		}
+		if contents, changes := m.size(); contents != 2 || changes != 1 {
+			t.Fatal(contents, changes)
+		}
+		runtime.KeepAlive(from)
+		runtime.KeepAlive(to)
+	}()
+	eventually(t, func() bool {
+		runtime.GC()
+		contents, changes := m.size()
+		subs.mu.Lock()
+		defer subs.mu.Unlock()
+		return contents+changes+len(subs.live) == 0
+	})
+}
+
+// BenchmarkPushToMany is what one changed endpoint costs with a thousand streams in the same situation: the diff once, a tail for each.
+func BenchmarkPushToMany(b *testing.B) {
+	const streams, resources = 1000, 1000
+	var bodies []*view.Body
+	var names []string
+	for i := range resources {
+		name := fmt.Sprintf("outbound|80||service-%d.default.svc.cluster.local", i)
+		names, bodies = append(names, name), append(bodies, resource(eds, name, "1"))
+	}
+	m := newMemo()
+	subs := newSubscriptions()
+	from := situation{view.NewSnapshot(view.NewSet(bodies), nil, true), subs.get(false, names)}
+	for b.Loop() {
+		set := view.NewSet(append([]*view.Body(nil), bodies...)).With([]*view.Body{resource(eds, names[7], "2")}, nil)
+		to := situation{view.NewSnapshot(set, nil, true), subs.get(false, names)}
+		for range streams {
+			c := m.change(from, to)
+			r := response{typeURL: eds, version: m.content(to).version, nonce: "n", resources: c.upserts, fragments: c.sotw.of(c.upserts, false)}
+			r.buffers()
+		}
+	}
+}
