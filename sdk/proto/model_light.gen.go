@@ -658,8 +658,9 @@ type Endpoint struct {
 	PortName    string `json:"port_name,omitempty"`
 	ServicePort uint32 `json:"service_port,omitempty"`
 	// IP, DNS name (services that resolve by DNS) or unix:PATH; empty: only reachable through its network's gateway.
-	Address string            `json:"address,omitempty"`
-	Port    uint32            `json:"port,omitempty"`
+	Address string `json:"address,omitempty"`
+	Port    uint32 `json:"port,omitempty"`
+	// As declared: those that locality, cluster, network and node imply are not among them.
 	Labels  map[string]string `json:"labels,omitempty"`
 	Network string            `json:"network,omitempty"`
 	// region/zone/subzone
@@ -675,7 +676,8 @@ type Endpoint struct {
 	Node      string `json:"node,omitempty"`
 	Hostname  string `json:"hostname,omitempty"`
 	Subdomain string `json:"subdomain,omitempty"`
-	// Place among the service's endpoints as declared; keeps the order stable.
+	// Place among the service's endpoints as declared; keeps the order stable. Those of one place are in order of their workloads,
+	// and then of their keys.
 	Index         uint32   `json:"index,omitempty"`
 	MoreAddresses []string `json:"more_addresses,omitempty"`
 	// The namespace of the workload where it is not the service's.
