@@ -292,8 +292,9 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	}
 	s.done, s.busy = m.Revision.Number, time.Time{}
 	if s.generates() {
-		s.views.Collect(s.freed)
-		s.freed = nil
+		s.views.Expire(s.unused)
+		s.views.Collect(s.toCollect)
+		s.unused, s.toCollect = nil, nil
 	}
 	if s.ready.Derives {
 		c.derived(s, now)

@@ -138,6 +138,10 @@ func (c *Control) sendState(s *session, number uint64) {
 		revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: s.whole, tables: c.delta(s),
 	})
 	s.sent, s.busy = number, time.Now()
+	if s.generates() {
+		s.unused = s.views.Unused()
+		s.toCollect, s.freed = append(s.toCollect, s.freed...), nil
+	}
 	s.whole, s.dirty = false, environment.Changes{}
 }
 

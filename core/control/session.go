@@ -44,7 +44,9 @@ type session struct {
 	nextWant     uint64
 	asked        map[uint64]*pb.Want // by id, until Wanted
 	extensions   map[uint64]bool
-	freed        []uint64 // told with the state that was sent last
+	freed        []uint64 // told since a state was sent last
+	toCollect    []uint64 // told before that
+	unused       []uint64 // parts that no view listed when it was sent
 }
 
 // op is something a generator said about a revision that is not served yet.

@@ -17,7 +17,7 @@ type Views struct {
 	parts  map[uint64]*part
 	views  map[key]*View
 	dirty  map[*View]bool
-	unused map[uint64]*part // listed once, by no view now
+	unused map[uint64]*part // were listed, but by no view now
 	freed  []*stored
 }
 
@@ -293,14 +293,25 @@ func (vs *Views) Publish() []*View {
 		v.snapshot = NewSnapshot(v.own, parts, v.complete)
 	}
 	clear(vs.dirty)
-	for id, p := range vs.unused {
+	return changed
+}
+
+// Unused returns parts that no view lists any more. They are kept until Expire, for the plugin may be listing them at this moment.
+func (vs *Views) Unused() []uint64 { return slices.Collect(maps.Keys(vs.unused)) }
+
+// Expire forgets those of the parts in ids that no view lists: what the plugin said before it knew has come.
+func (vs *Views) Expire(ids []uint64) {
+	for _, id := range ids {
+		p := vs.unused[id]
+		if p == nil {
+			continue
+		}
 		for _, b := range p.set.Bodies() {
 			vs.release(b)
 		}
 		delete(vs.parts, id)
+		delete(vs.unused, id)
 	}
-	clear(vs.unused)
-	return changed
 }
 
 // Freed returns bodies that no part and no view names, which the plugin is to be told of. They are kept until Collect, for the plugin

@@ -107,6 +107,7 @@ func TestRandomViews(t *testing.T) {
 				}
 			}
 			vs.Publish()
+			vs.Expire(vs.Unused())
 			for p := range uint64(4) {
 				if vs.parts[p+1] == nil {
 					m.parts[p+1] = map[string]string{}
@@ -134,6 +135,7 @@ func TestRandomViews(t *testing.T) {
 			vs.Forget(v)
 		}
 		vs.Publish()
+		vs.Expire(vs.Unused())
 		vs.Collect(vs.Freed())
 		if n, bytes := vs.Len(); n != 0 || len(vs.parts) != 0 || len(vs.refs) != 0 {
 			t.Fatalf("seed %d: %d bodies (%d bytes) and %d parts are left over", seed, n, bytes, len(vs.parts))

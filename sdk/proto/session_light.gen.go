@@ -4021,8 +4021,8 @@ func (m *Missing) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Part changes a set of resources that views share. A part is born empty, when it is first named, and forgotten when
-// no view lists it.
+// Part changes a set of resources that views share. A part is born empty, when it is first named. Once no view lists it any
+// more its number is spent: the core forgets it some time after, and what is to be listed again gets a new number.
 type Part struct {
 	Part     uint64    `json:"part,omitempty"`
 	Type     string    `json:"type,omitempty"`
