@@ -105,7 +105,7 @@ func TestBrokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	place(t, filepath.Join(w.dir, "shop.yaml"), strings.Replace(string(text), "  gateways: [gateway]", "  gatewayz: [gateway]", 1))
-	named(t, w, "shop.yaml:17:")
+	named(t, w, "shop.yaml:18:")
 	w.Weight1, w.Weight2 = 0, 100
 	w.write(t, "routes.yaml")
 	for _, target := range w.web("/api") {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -151,13 +152,15 @@ func (e *Envoy) ConfigDump(t testing.TB) string {
 	return text
 }
 
-// LastLines of its log.
+// LastLines of its log, without the long ones about deprecated fields.
 func (e *Envoy) LastLines(n int) string {
 	b, err := os.ReadFile(e.Log)
 	if err != nil {
 		return err.Error()
 	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(b)), "\n"), func(line string) bool {
+		return strings.Contains(line, "Deprecated field")
+	})
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
