@@ -30,11 +30,7 @@ func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 		return err
 	}
 	defer func() { _ = w.Close() }()
-	r := &run{
-		config: s.config, out: out, library: newLibrary(s.config, out.Log),
-		ground: &ground{dir: s.config.Dir, watcher: w, log: out.Log},
-	}
-	if err := r.run(ctx); ctx.Err() == nil {
+	if err := newRun(s.config, w, out).run(ctx); ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -62,6 +58,13 @@ type run struct {
 	out     sdk.Publisher
 	library *library
 	ground  *ground
+}
+
+func newRun(c Config, w *watch.Watcher, out sdk.Publisher) *run {
+	return &run{
+		config: c, out: out, library: newLibrary(c, out.Log),
+		ground: &ground{dir: c.Dir, watcher: w, log: out.Log},
+	}
 }
 
 func (r *run) run(ctx context.Context) error {

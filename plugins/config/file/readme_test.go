@@ -1,0 +1,64 @@
+package file
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	texts := make(map[string]string)
+	for _, b := range blocks {
+		name := b.Title[strings.Index(b.Title, " ")+1:]
+		texts[name] = b.Text
+		if strings.HasPrefix(name, "demo/") {
+			write(t, name, b.Text)
+		}
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := plugintest.Start(t, Plugin(), config)
+	h.WaitSynced()
+	var rows, log strings.Builder
+	for _, table := range kinds.Tables() {
+		for _, key := range slices.Sorted(maps.Keys(h.Rows(table))) {
+			rows.WriteString(table + " " + key + " " + h.Rows(table)[key].Source + "\n")
+		}
+	}
+	for _, line := range strings.SplitAfter(texts["log"], "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.ContainsFunc(h.Logs(), func(l string) bool { return strings.Contains(l, line) }) {
+			log.WriteString(line + "\n")
+		}
+	}
+	if diff := cmp.Diff(texts["rows"], rows.String()); diff != "" {
+		t.Errorf("rows (-README +got):\n%s", diff)
+	}
+	if log.Len() > 0 {
+		t.Errorf("not logged:\n%s\nbut:\n%s", log.String(), strings.Join(h.Logs(), "\n"))
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

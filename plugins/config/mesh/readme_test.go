@@ -1,0 +1,47 @@
+package mesh
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"google.golang.org/protobuf/proto"
+	api "istio.io/api/mesh/v1alpha1"
+)
+
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	texts := make(map[string]string)
+	for _, b := range blocks {
+		name := b.Title[strings.Index(b.Title, " ")+1:]
+		texts[name] = b.Text
+		if err := os.WriteFile(name, []byte(b.Text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := plugintest.Start(t, Plugin(), config)
+	h.WaitSynced()
+	want := Defaults()
+	want.TrustDomain, want.AccessLogFile, want.DefaultConfig.DrainDuration.Seconds = "corp.example", "/dev/stdout", 10
+	m, err := kinds.Decode[*api.MeshConfig](h.Rows(state.Mesh)[state.Mesh])
+	if err != nil || !proto.Equal(m, want) {
+		t.Errorf("got %v, %v", m, err)
+	}
+	line := strings.TrimSpace(texts["log"])
+	if !slices.ContainsFunc(h.Logs(), func(l string) bool { return strings.Contains(l, line) }) {
+		t.Errorf("not logged: %s, but %q", line, h.Logs())
+	}
+}
