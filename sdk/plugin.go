@@ -167,7 +167,7 @@ type Output interface {
 	View(typeURL string, view uint64, label string, facts map[string]string)
 	// Place puts a connection into a view of a type; 0 takes the type away.
 	Place(connection uint64, typeURL string, view uint64)
-	// Part changes a set of resources that views share.
+	// Part changes a set of resources that views share. Once no view lists a part its number is spent: what is to be listed again gets a new one.
 	Part(typeURL string, part uint64, upserts []Resource, removes []string)
 	// Change changes a view: its list of parts (nil: as it was) and entries of its own.
 	Change(typeURL string, view uint64, parts []uint64, upserts []Resource, removes []string)
