@@ -192,7 +192,7 @@ func scratch(t *testing.T, rows map[rowName]*sdk.Row) map[rowName]*sdk.Row {
 }
 
 func TestIncrementalEqualsFromScratch(t *testing.T) {
-	histories := 300
+	histories := 100
 	if testing.Short() {
 		histories = 30
 	}
