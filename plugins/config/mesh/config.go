@@ -10,8 +10,8 @@ import (
 
 // Config is the entry's config.
 type Config struct {
-	// MeshFile and NetworksFile are empty where there is none.
-	MeshFile, NetworksFile string
+	// MeshConfig and NetworksConfig are empty where there is none.
+	MeshConfig, NetworksConfig string
 	// Settle is how long a file must be quiet before it is read.
 	Settle time.Duration
 	// Rescan is how often the files are looked at even without an event; 0: never.
@@ -25,8 +25,8 @@ const (
 
 // settings is Config as it is written.
 type settings struct {
-	MeshFile     string `json:"meshFile"`
-	NetworksFile string `json:"networksFile"`
+	MeshConfig     string `json:"meshConfig"`
+	NetworksConfig string `json:"networksConfig"`
 	Settle       string `json:"settle"`
 	Rescan       string `json:"rescan"`
 }
@@ -39,10 +39,10 @@ func parse(config []byte) (Config, error) {
 	}
 	var c Config
 	var err error
-	if c.MeshFile, err = file("meshFile", s.MeshFile); err != nil {
+	if c.MeshConfig, err = file("meshConfig", s.MeshConfig); err != nil {
 		return c, err
 	}
-	if c.NetworksFile, err = file("networksFile", s.NetworksFile); err != nil {
+	if c.NetworksConfig, err = file("networksConfig", s.NetworksConfig); err != nil {
 		return c, err
 	}
 	if c.Settle, err = strict.Duration("settle", s.Settle, defaultSettle); err != nil {

@@ -138,7 +138,7 @@ func newBench(t *testing.T) *bench { t.Helper(); return &bench{t: t, dir: t.Temp
 func (b *bench) serve() {
 	b.t.Helper()
 	b.Harness = plugintest.Start(b.t, Plugin(), map[string]any{
-		"meshFile": filepath.Join(b.dir, "mesh.yaml"), "networksFile": filepath.Join(b.dir, "networks.yaml"), "settle": "1ms",
+		"meshConfig": filepath.Join(b.dir, "mesh.yaml"), "networksConfig": filepath.Join(b.dir, "networks.yaml"), "settle": "1ms",
 	})
 	b.WaitSynced()
 }
@@ -186,7 +186,7 @@ func (b *bench) waitDomain(want string) {
 }
 
 func TestWithoutFiles(t *testing.T) {
-	for _, config := range []any{nil, map[string]any{"meshFile": os.DevNull, "networksFile": "/no/such/file"}} {
+	for _, config := range []any{nil, map[string]any{"meshConfig": os.DevNull, "networksConfig": "/no/such/file"}} {
 		h := plugintest.Start(t, Plugin(), config)
 		h.WaitSynced()
 		m, err := kinds.Decode[*api.MeshConfig](h.Rows(state.Mesh)[state.Mesh])
@@ -301,9 +301,9 @@ func TestEmptyForAMoment(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ config, field, reason string }{
-		{`{"mesh": "x"}`, "mesh", "known are meshFile, networksFile"},
-		{`{"meshFile": "` + dir + `"}`, "meshFile", "is a directory"},
-		{`{"networksFile": "` + dir + `"}`, "networksFile", "is a directory"},
+		{`{"mesh": "x"}`, "mesh", "known are meshConfig, networksConfig"},
+		{`{"meshConfig": "` + dir + `"}`, "meshConfig", "is a directory"},
+		{`{"networksConfig": "` + dir + `"}`, "networksConfig", "is a directory"},
 		{`{"settle": "0s"}`, "settle", "must be above 0"},
 	} {
 		field, reason := plugintest.Refusal(t, Plugin(), c.config)

@@ -29,8 +29,8 @@ const schema = `{
   "type": "object",
   "additionalProperties": false,
   "properties": {
-    "meshFile": {"type": "string", "description": "A file with a MeshConfig; the defaults count without."},
-    "networksFile": {"type": "string", "description": "A file with a MeshNetworks; there are no networks without."},
+    "meshConfig": {"type": "string", "description": "A file with a MeshConfig; the defaults count without."},
+    "networksConfig": {"type": "string", "description": "A file with a MeshNetworks; there are no networks without."},
     "settle": {"type": "string", "default": "20ms", "description": "How long a file must be quiet before it is read."},
     "rescan": {"type": "string", "default": "1m", "description": "How often the files are looked at even without an event; 0s: never."}
   }

@@ -26,8 +26,8 @@ func New(c Config) *Source { return &Source{config: c} }
 // Run publishes the settings and then what changes, until ctx ends.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	r := &run{config: s.config, out: out, settings: []*setting{
-		{path: s.config.MeshFile, table: state.Mesh, read: readMesh},
-		{path: s.config.NetworksFile, table: state.Networks, read: readNetworks},
+		{path: s.config.MeshConfig, table: state.Mesh, read: readMesh},
+		{path: s.config.NetworksConfig, table: state.Networks, read: readNetworks},
 	}}
 	w, err := watch.New(s.config.Settle, r.concerns)
 	if err != nil {
