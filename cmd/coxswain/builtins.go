@@ -2,6 +2,7 @@ package main
 
 import (
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
@@ -13,6 +14,7 @@ import (
 func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
 		"config/file":           configfile.Plugin,
+		"config/mesh":           configmesh.Plugin,
 		"generator/istio":       istio.Plugin,
 		"generator/static":      static.Plugin,
 		"registry/memory":       memory.Plugin,
