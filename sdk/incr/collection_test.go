@@ -59,6 +59,35 @@ func TestJoinMakesPairs(t *testing.T) {
 	}
 }
 
+func TestElementWithoutPlaceStaysWhereItWas(t *testing.T) {
+	g := New()
+	in := NewInput[string](g, "in", Same[int])
+	x := NewIndex(in, "by sign", func(_ string, v int) []bool {
+		if v == 0 {
+			panic("zero has no sign")
+		}
+		return []bool{v > 0}
+	})
+	positive := ObserveAll(x.At(true))
+	for _, step := range []struct {
+		key      string
+		value    int
+		items    string
+		failures int
+	}{
+		{"a", 1, "[{a 1}]", 0},
+		{"a", 0, "[{a 0}]", 1},
+		{"b", 2, "[{a 0} {b 2}]", 1},
+		{"a", -1, "[{b 2}]", 0},
+	} {
+		in.Set(step.key, step.value)
+		g.Wave()
+		if is := fmt.Sprint(positive.Items()); is != step.items || len(g.Failures()) != step.failures {
+			t.Errorf("after %s=%d: %s, failures %v", step.key, step.value, is, g.Failures())
+		}
+	}
+}
+
 func TestGroupAndConcat(t *testing.T) {
 	g := New()
 	in := NewInput[string](g, "in", func(a, b []byte) bool { return string(a) == string(b) })

@@ -23,6 +23,11 @@
 // Roots (Observe, ObserveAll) say what is wanted. Wave applies the rows that were Set and Deleted since the last one, brings
 // what roots need up to date and says which roots changed. What no root has needed for two waves is forgotten.
 //
+// A collection as a whole is one thing: an index, a join or a function that reads All stands on all elements of the collection
+// below it. So an element must not need what stands on its own collection, even if it looks at other keys there: that is a
+// cycle (see CycleError). Keys need an order, so that results don't depend on history: strings, numbers, structs of them, or types
+// with a method Compare.
+//
 // Waves run functions in parallel. Functions need no locks: they must not change what they are given or have returned, and
 // must depend on nothing but their key and what they read through their Ctx.
 //

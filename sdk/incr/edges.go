@@ -69,8 +69,8 @@ func (g *Graph) settleHeight(n id) {
 // lift raises n to a height at least, and who reads it above that.
 func (g *Graph) lift(n id, height int32) {
 	nd := g.nodes.at(n)
-	if nd.height >= height || nd.is(inCycle) {
-		return
+	if nd.height >= height || nd.is(inCycle) || int(height) > 2*g.nodes.live+1000 {
+		return // higher than all nodes on each other: a mistake of ours must not end the process
 	}
 	g.setHeight(n, height)
 }

@@ -20,7 +20,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Failure is a function that returned an error or panicked when it ran last. It keeps its last good value, if it had one.
 type Failure struct {
-	// Function is its name, Key its key.
+	// Function is its name, Key its key; nil for a function that says where elements belong, in an index or a join.
 	Function string
 	Key      any
 	Err      error
@@ -41,16 +41,23 @@ func (g *Graph) Failures() []Failure {
 	defer g.mu.Unlock()
 	list := make([]Failure, 0, len(g.failures))
 	for n, err := range g.failures {
-		f := g.familyOf(n)
-		list = append(list, Failure{
-			Function: f.name(), Key: f.keyOf(n), Err: err, Stale: g.nodes.at(n).is(present),
-			Read: g.explain(n, failureRows).Rows,
-		})
+		list = append(list, g.failure(n, err))
 	}
 	slices.SortFunc(list, func(a, b Failure) int {
 		return cmp.Or(cmp.Compare(a.Function, b.Function), cmp.Compare(fmt.Sprint(a.Key), fmt.Sprint(b.Key)))
 	})
 	return list
+}
+
+func (g *Graph) failure(n id, err error) Failure {
+	f := g.familyOf(n)
+	failure := Failure{Function: f.name(), Key: f.keyOf(n), Err: err, Stale: g.nodes.at(n).is(present)}
+	if ops, ok := f.(*operators); ok {
+		failure.Function, failure.Key = ops.at(n).name(), nil
+		return failure
+	}
+	failure.Read = g.explain(n, failureRows).Rows
+	return failure
 }
 
 func (g *Graph) fail(n id, err error) {

@@ -6,10 +6,9 @@ import "slices"
 type Index[I, K comparable, V any] struct {
 	store[I, []id]
 	rows stand[K, V]
-	by   func(k K, v V) []I
 	out  outlet
 	// where is the index keys under which each element is.
-	where map[id][]I
+	where places[I, K, V]
 	// watched passes on the changes of single index keys.
 	watched map[I]*outlet
 }
@@ -20,7 +19,7 @@ func NewIndex[I, K comparable, V any](from Collection[K, V], name string, by fun
 	g := from.graph()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	x := &Index[I, K, V]{rows: stand[K, V]{from: from}, by: by, where: map[id][]I{}, watched: map[I]*outlet{}}
+	x := &Index[I, K, V]{rows: stand[K, V]{from: from}, where: newPlaces(by), watched: map[I]*outlet{}}
 	x.store = newStore[I, []id](g, name, nil)
 	x.index = g.addFamily(x)
 	return x

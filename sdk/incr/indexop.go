@@ -13,34 +13,27 @@ func (o *indexOp[I, K, V]) all() *Index[I, K, V]   { return (*Index[I, K, V])(o)
 
 func (o *indexOp[I, K, V]) run(c *Ctx, self id) (bool, error) {
 	moved := map[I]*move{}
-	var failure error
 	for _, n := range unique(o.rows.take(c, self)) {
-		if err := o.place(n, moved); err != nil {
-			failure = err
-		}
+		o.place(n, moved)
 	}
 	for i, m := range moved {
 		o.rebuild(i, m)
 	}
-	return false, failure
+	return false, o.where.err()
 }
 
 // move is what changes in one place.
 type move struct{ in, out, changed []id }
 
-// place finds out where an element was and is.
-func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) error {
-	is, err := o.keys(n)
-	if err != nil {
-		return err
-	}
+// place notes where an element was and is.
+func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) {
 	at := func(i I) *move {
 		if moved[i] == nil {
 			moved[i] = &move{}
 		}
 		return moved[i]
 	}
-	was := o.where[n]
+	was, is := o.where.move(o.rows.from, n)
 	for _, i := range was {
 		if !slices.Contains(is, i) {
 			at(i).out = append(at(i).out, n)
@@ -53,28 +46,6 @@ func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) error {
 			at(i).in = append(at(i).in, n)
 		}
 	}
-	if len(is) == 0 {
-		delete(o.where, n)
-	} else {
-		o.where[n] = is
-	}
-	return nil
-}
-
-func (o *indexOp[I, K, V]) keys(n id) ([]I, error) { return placesOf(o.rows.from, n, o.by) }
-
-// placesOf returns where an element belongs. Where by panics there is an error: the element stays where it was.
-func placesOf[I, K comparable, V any](from Collection[K, V], n id, by func(K, V) []I) (is []I, err error) {
-	item, ok := from.item(n)
-	if !ok {
-		return nil, nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			err = asError(p)
-		}
-	}()
-	return distinct(by(item.Key, item.Value)), nil
 }
 
 func (o *indexOp[I, K, V]) rebuild(i I, m *move) {
@@ -117,7 +88,7 @@ func (o *indexOp[I, K, V]) stop() {
 	for n := range x.members {
 		x.erase(n)
 	}
-	clear(o.where)
+	o.where.forget()
 }
 
 // unique returns each node once.
@@ -127,26 +98,6 @@ func unique(nodes []id) []id {
 		nodes = slices.Compact(nodes)
 	}
 	return nodes
-}
-
-// distinct returns each key once, in the order in which they come.
-func distinct[I comparable](keys []I) []I {
-	for i := 1; i < len(keys); i++ {
-		if slices.Contains(keys[:i], keys[i]) {
-			return distinctCopy(keys)
-		}
-	}
-	return keys
-}
-
-func distinctCopy[I comparable](keys []I) []I {
-	var out []I
-	for _, k := range keys {
-		if !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 func (o *indexOp[I, K, V]) holds(yield func(id)) {

@@ -9,7 +9,8 @@ type Input[K comparable, V any] struct {
 	latest map[K]int
 }
 
-// NewInput adds a table to the graph. A row set to an equal value is no change; without equal, every Set is one.
+// NewInput adds a table to the graph. A row set to an equal value is no change; without equal, every Set is one. Like all
+// functions that compare, equal must not panic.
 func NewInput[K comparable, V any](g *Graph, name string, equal func(a, b V) bool) *Input[K, V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()

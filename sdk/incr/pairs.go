@@ -17,9 +17,8 @@ type pairs[A, B, J comparable, VA, VB any] struct {
 // side is one of the two collections of a Join: the elements of each join key, and the join keys of each element.
 type side[J, K comparable, V any] struct {
 	stand[K, V]
-	by  func(k K, v V) []J
 	has map[J]map[id]struct{}
-	in  map[id][]J
+	in  places[J, K, V]
 }
 
 func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Collection[B, VB], name string, byLeft func(A, VA) []J, byRight func(B, VB) []J) *pairs[A, B, J, VA, VB] {
@@ -27,8 +26,8 @@ func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Coll
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := &pairs[A, B, J, VA, VB]{}
-	p.left.from, p.left.by = left, byLeft
-	p.right.from, p.right.by = right, byRight
+	p.left.from, p.left.in = left, newPlaces(byLeft)
+	p.right.from, p.right.in = right, newPlaces(byRight)
 	p.store = newStore[Pair[A, B], struct{}](g, name, func(a, b struct{}) bool { return true })
 	p.madeFrom = func(id, func(id)) {}
 	p.index = g.addFamily(&p.results)
@@ -78,7 +77,8 @@ func (o *pairsOp[A, B, J, VA, VB]) stop() {
 
 func (s *side[J, K, V]) stop() {
 	s.leave()
-	s.has, s.in = nil, nil
+	s.has = nil
+	s.in.forget()
 }
 
 func (o *pairsOp[A, B, J, VA, VB]) run(c *Ctx, self id) (bool, error) {
@@ -86,12 +86,12 @@ func (o *pairsOp[A, B, J, VA, VB]) run(c *Ctx, self id) (bool, error) {
 		o.count = map[id]int{}
 	}
 	touched := map[id]struct{}{}
-	fromLeft := o.left.shift(c, self, func(l id, j J, by int) {
+	o.left.shift(c, self, func(l id, j J, by int) {
 		for r := range o.right.has[j] {
 			o.meet(l, r, by, touched)
 		}
 	})
-	fromRight := o.right.shift(c, self, func(r id, j J, by int) {
+	o.right.shift(c, self, func(r id, j J, by int) {
 		for l := range o.left.has[j] {
 			o.meet(l, r, by, touched)
 		}
@@ -99,7 +99,7 @@ func (o *pairsOp[A, B, J, VA, VB]) run(c *Ctx, self id) (bool, error) {
 	for n := range touched {
 		o.write(n)
 	}
-	return false, errors.Join(fromLeft, fromRight)
+	return false, errors.Join(o.left.in.err(), o.right.in.err())
 }
 
 // meet counts that two elements meet in one join key more, or less.
@@ -117,39 +117,24 @@ func (o *pairsOp[A, B, J, VA, VB]) write(n id) {
 }
 
 // shift takes in what changed on this side and tells with which join keys elements came (1) and went (-1).
-func (s *side[J, K, V]) shift(c *Ctx, self id, tell func(n id, j J, by int)) error {
+func (s *side[J, K, V]) shift(c *Ctx, self id, tell func(n id, j J, by int)) {
 	if s.has == nil {
-		s.has, s.in = map[J]map[id]struct{}{}, map[id][]J{}
+		s.has = map[J]map[id]struct{}{}
 	}
-	var failures []error
 	for _, n := range unique(s.take(c, self)) {
-		is, err := placesOf(s.from, n, s.by)
-		if err != nil {
-			failures = append(failures, err)
-			continue
+		was, is := s.in.move(s.from, n)
+		for _, j := range was {
+			if !slices.Contains(is, j) {
+				s.remove(n, j)
+				tell(n, j, -1)
+			}
 		}
-		s.place(n, is, tell)
-	}
-	return errors.Join(failures...)
-}
-
-func (s *side[J, K, V]) place(n id, is []J, tell func(n id, j J, by int)) {
-	was := s.in[n]
-	for _, j := range was {
-		if !slices.Contains(is, j) {
-			s.remove(n, j)
-			tell(n, j, -1)
+		for _, j := range is {
+			if !slices.Contains(was, j) {
+				s.add(n, j)
+				tell(n, j, 1)
+			}
 		}
-	}
-	for _, j := range is {
-		if !slices.Contains(was, j) {
-			s.add(n, j)
-			tell(n, j, 1)
-		}
-	}
-	s.in[n] = is
-	if len(is) == 0 {
-		delete(s.in, n)
 	}
 }
 

@@ -36,7 +36,7 @@ func Observe[K comparable, V any](from Source[K, V], k K) *Root[K, V] {
 	return r
 }
 
-// Value returns the value, false if it is absent. It waits for a wave that is running.
+// Value returns the value, false if it is absent. It waits for a wave that is running, so that functions must not call it.
 func (r *Root[K, V]) Value() (V, bool) {
 	r.g.inspect(r.node)
 	r.g.mu.Lock()

@@ -28,7 +28,8 @@ func (r *SetRoot[K, V]) Items() []Item[K, V] {
 }
 
 // Delta returns what the last wave changed: elements that are new or have new values, and keys of those that are gone, both
-// in the order of keys. After the first wave that saw the root it is everything.
+// in the order of keys. After the first wave that saw the root, or a call of
+// Items before that, it is everything.
 func (r *SetRoot[K, V]) Delta() (upserts []Item[K, V], removes []K) {
 	r.g.turn.RLock()
 	defer r.g.turn.RUnlock()
