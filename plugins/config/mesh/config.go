@@ -27,8 +27,8 @@ const (
 type settings struct {
 	MeshConfig     string `json:"meshConfig"`
 	NetworksConfig string `json:"networksConfig"`
-	Settle       string `json:"settle"`
-	Rescan       string `json:"rescan"`
+	Settle         string `json:"settle"`
+	Rescan         string `json:"rescan"`
 }
 
 // parse reads a config and checks it.
