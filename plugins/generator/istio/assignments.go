@@ -156,3 +156,14 @@ func (s *assignments) tell(a *assignment, out sdk.Output) {
 	body := encode.Bytes(endpoint.Build(a.spec, list))
 	out.Change(a.v.typeURL, a.v.id, nil, []sdk.Resource{{Name: a.name, Body: body}}, nil)
 }
+
+// rows names the endpoints behind an assignment.
+func (s *assignments) rows(a *assignment) []state.Name {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []state.Name
+	for _, key := range sortedNames(s.services[a.spec.Service]) {
+		out = append(out, state.Name{Table: state.Endpoints, Key: key})
+	}
+	return out
+}

@@ -31,6 +31,7 @@ type source interface {
 	// delta returns what changed since it was told before.
 	delta(told map[string][]byte) (upserts []sdk.Resource, removes []string)
 	all() []sdk.Resource
+	explain(name string) (incr.Explanation, bool)
 }
 
 // partKey is one of the kinds of parts below.
@@ -50,31 +51,29 @@ type (
 )
 
 func (k staticPart) open(e *engine) (string, source) {
-	return encode.ClusterType, list[clientKey]{incr.Observe(e.g.staticClusters, clientKey(k))}
+	return encode.ClusterType, listOf(e.g.staticClusters, clientKey(k))
 }
 
 func (k inboundPart) open(e *engine) (string, source) {
-	return encode.ClusterType, list[string]{incr.Observe(e.g.inboundClusters, string(k))}
+	return encode.ClusterType, listOf(e.g.inboundClusters, string(k))
 }
 
 func (k fixedPart) open(e *engine) (string, source) {
-	return encode.ListenerType, list[inboundKey]{incr.Observe(e.g.fixedListeners, inboundKey(k))}
+	return encode.ListenerType, listOf(e.g.fixedListeners, inboundKey(k))
 }
 
 func (k gatewayPart) open(e *engine) (string, source) {
-	return encode.ListenerType, list[gatewaySet]{incr.Observe(e.g.gatewayListeners, gatewaySet(k))}
+	return encode.ListenerType, listOf(e.g.gatewayListeners, gatewaySet(k))
 }
 
 func (k outboundPart) open(e *engine) (string, source) {
 	e.g.clusterSets.Set(clusterSet(k), struct{}{})
-	root := incr.ObserveAll(e.g.clusters.inSet.At(clusterSet(k)))
-	return encode.ClusterType, set[setCluster]{root, func(k setCluster) string { return k.Name }}
+	return encode.ClusterType, setOf(e.g.clusters.inSet.At(clusterSet(k)), func(k setCluster) string { return k.Name })
 }
 
 func (k listenerPart) open(e *engine) (string, source) {
 	e.g.outbound.sets.Set(listenerSet(k), struct{}{})
-	root := incr.ObserveAll(e.g.outbound.inSet.At(listenerSet(k)))
-	return encode.ListenerType, set[setListener]{root, func(k setListener) string { return k.Bind.Name() }}
+	return encode.ListenerType, setOf(e.g.outbound.inSet.At(listenerSet(k)), func(k setListener) string { return k.Bind.Name() })
 }
 
 func (staticPart) closed(*engine)  {}
@@ -146,6 +145,15 @@ func (p *part) report(out sdk.Output) {
 // list is a root whose value is a short list of resources.
 type list[K comparable] struct {
 	*incr.Root[K, []sdk.Resource]
+	from *incr.Func[K, []sdk.Resource]
+}
+
+func listOf[K comparable](from *incr.Func[K, []sdk.Resource], k K) list[K] {
+	return list[K]{incr.Observe(from, k), from}
+}
+
+func (l list[K]) explain(string) (incr.Explanation, bool) {
+	return incr.Explain(l.from, l.Key(), explainLimit)
 }
 
 func (l list[K]) observed() incr.Observed { return l.Root }
@@ -174,7 +182,21 @@ func (l list[K]) delta(told map[string][]byte) (upserts []sdk.Resource, removes 
 // set is a root whose elements are the resources.
 type set[K comparable] struct {
 	*incr.SetRoot[K, []byte]
+	from incr.Collection[K, []byte]
 	name func(K) string
+}
+
+func setOf[K comparable](from incr.Collection[K, []byte], name func(K) string) set[K] {
+	return set[K]{incr.ObserveAll(from), from, name}
+}
+
+func (s set[K]) explain(name string) (incr.Explanation, bool) {
+	for _, item := range s.Items() {
+		if s.name(item.Key) == name {
+			return incr.Explain(s.from, item.Key, explainLimit)
+		}
+	}
+	return incr.Explanation{}, false
 }
 
 func (s set[K]) observed() incr.Observed { return s.SetRoot }

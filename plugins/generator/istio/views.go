@@ -3,6 +3,7 @@ package istio
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // views are those that connections were placed in and that the core has not dropped.
@@ -30,6 +31,8 @@ type content interface {
 	answer(names []string, out sdk.Output)
 	drop(names []string)
 	close()
+	// explain says what a resource was made from.
+	explain(name string) (incr.Explanation, bool)
 }
 
 func newViews(e *engine) *views {

@@ -1,0 +1,69 @@
+package istio
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// explainLimit bounds how many rows an explanation names.
+const explainLimit = 1000
+
+var _ sdk.Explainer = (*engine)(nil)
+
+var errNotMade = errors.New("no such resource in this view, or nobody wants it now")
+
+// Explain implements sdk.Explainer from what the graph has recorded.
+func (e *engine) Explain(_ string, view uint64, name string) (rows, missing []state.Name, err error) {
+	v := e.views.byID[view]
+	if v == nil {
+		return nil, nil, fmt.Errorf("view %d is not known", view)
+	}
+	why, ok := v.explain(name)
+	if !ok {
+		return nil, nil, errNotMade
+	}
+	rows = names(e.g, why.Rows)
+	if c, ok := v.content.(*endpointContent); ok && c.wants[name] != nil {
+		rows = append(rows, e.assignments.rows(c.wants[name])...)
+	}
+	for _, r := range why.Missing {
+		missing = append(missing, e.g.missed(r))
+	}
+	return rows, missing, nil
+}
+
+// missed names something that was looked for in vain: a row by its key, or rows by what they would have been found by.
+func (g *graph) missed(r incr.Row) state.Name {
+	if key, ok := r.Key.(string); ok && g.load[r.Table] != nil {
+		return state.Name{Table: r.Table, Key: key}
+	}
+	switch k := r.Key.(type) {
+	case ruleKey:
+		return state.Name{Table: config.DestinationRules, Key: k.Namespace + "/* for host " + k.Host}
+	case host:
+		return state.Name{Table: state.Services, Key: "*/" + k.Host + " visible in namespace " + k.Scope.Namespace}
+	}
+	return state.Name{Table: r.Table, Key: fmt.Sprint(r.Key)}
+}
+
+func (p *partView) explain(name string) (incr.Explanation, bool) {
+	for _, part := range p.parts {
+		if _, ok := part.bodies[name]; ok {
+			return part.root.explain(name)
+		}
+	}
+	return incr.Explanation{}, false
+}
+
+func (r *routeContent) explain(name string) (incr.Explanation, bool) {
+	return incr.Explain(r.e.g.route, routeKey{r.key, name}, explainLimit)
+}
+
+func (c *endpointContent) explain(name string) (incr.Explanation, bool) {
+	return incr.Explain(c.e.g.specs, specKey{c.key, name}, explainLimit)
+}
