@@ -315,9 +315,17 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	return nil
 }
 
+// takeFaults keeps what failed, and logs and counts what did not fail before.
 func (c *Control) takeFaults(s *session, faults []*pb.Fault) {
+	old := make(map[string]string, len(s.faults))
+	for _, f := range s.faults {
+		old[f.What] = f.Reason
+	}
 	s.faults = faults
 	for _, f := range faults {
+		if reason, ok := old[f.What]; ok && reason == f.Reason {
+			continue
+		}
 		c.cfg.Metrics.Fault(s.Name)
 		rows := make([]string, len(f.Rows))
 		for i, r := range f.Rows {
