@@ -20,8 +20,9 @@ type generation struct {
 	// parts of a State that isn't complete, and extensions by id: of the reader alone.
 	parts      []*pb.State
 	extensions map[uint64][]string
-	// revision of the last Commit, and what ends the session: of the serial lane alone.
+	// revision of the last Commit, jobs that came before the first one, and what ends the session: of the serial lane alone.
 	revision *pb.Revision
+	early    []func()
 	broken   error
 	stop     context.CancelFunc
 
@@ -72,12 +73,31 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 	if job := g.job(ctx, m); job != nil {
 		g.serial.add(func() {
 			defer release()
-			g.alive(ctx, job)
+			g.begin(func() { g.alive(ctx, job) })
 		})
 		return nil
 	}
 	release()
 	return nil
+}
+
+// begin runs a job; before the first Commit it keeps it, since what it reports must belong to a revision. (The core attaches proxies
+// that are connected already when a plugin is back.)
+func (g *generation) begin(job func()) {
+	if g.revision == nil {
+		g.early = append(g.early, job)
+		return
+	}
+	job()
+}
+
+// catchUp runs what was kept.
+func (g *generation) catchUp() {
+	early := g.early
+	g.early = nil
+	for _, job := range early {
+		job()
+	}
 }
 
 // state queues a revision once all its messages are there. Rows live on in the tables, so their credit is given back at once: a
@@ -128,6 +148,7 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 			return
 		}
 	}
+	g.catchUp()
 	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: faults}})
 }
 
