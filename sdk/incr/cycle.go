@@ -118,11 +118,14 @@ func (g *Graph) poison(cycle []stretch) {
 	g.done.Broadcast()
 }
 
-// retryCycles makes nodes that were in a cycle as if they had never run, but for their last good values.
+// retryCycles makes nodes that were in a cycle as if they had never run, but for their last good values. They run first: their
+// heights mean nothing, and whoever they read must be looked at.
 func (g *Graph) retryCycles() {
 	for n := range g.cyclic {
 		g.link(n, nil)
-		g.nodes.at(n).flags &^= inCycle | computed
+		nd := g.nodes.at(n)
+		nd.flags &^= inCycle | computed
+		nd.height = 0
 	}
 	for n := range g.cyclic {
 		g.mark(n)

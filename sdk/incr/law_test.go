@@ -318,6 +318,7 @@ func TestLaw(t *testing.T) {
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { lawHolds(t, uint64(seed), 60) })
 	}
+	t.Run("a cycle that moves up", func(t *testing.T) { lawHolds(t, 347, 60) })
 }
 
 func lawHolds(t *testing.T, seed uint64, waves int) {
