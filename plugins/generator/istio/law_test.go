@@ -76,6 +76,7 @@ type history struct {
 	rows     map[string]map[string]*pb.Row
 	attached map[uint64]*sdk.Proxy
 	wanted   map[uint64]map[string][]string
+	asked    map[string]bool
 	next     uint64
 }
 
@@ -90,6 +91,7 @@ func TestIncrementalIsAsFromScratch(t *testing.T) {
 			h := &history{
 				world: newWorld(t), pool: p, rand: rand.New(rand.NewPCG(seed, 7)),
 				rows: map[string]map[string]*pb.Row{}, attached: map[uint64]*sdk.Proxy{}, wanted: map[uint64]map[string][]string{},
+				asked: map[string]bool{},
 			}
 			h.commit()
 			for step := range steps {
@@ -191,7 +193,7 @@ func (h *history) check(step int) {
 		fresh.attach(c, &p)
 		for _, typeURL := range p.Types {
 			names := h.wanted[c][typeURL]
-			got, want := h.get(c, typeURL, names...), fresh.get(c, typeURL, names...)
+			got, want := h.reported(c, typeURL, names), fresh.get(c, typeURL, names...)
 			for _, name := range names {
 				h.same(step, c, name, got[name], want[name])
 			}
@@ -209,6 +211,17 @@ func (h *history) check(step int) {
 	if !slices.Equal(h.out.faults, fresh.out.faults) {
 		h.t.Fatalf("step %d: faults %v, from scratch %v", step, h.out.faults, fresh.out.faults)
 	}
+}
+
+// reported is what a connection has: asked for once in each view that it comes to, and from then on what the engine reports by itself.
+func (h *history) reported(connection uint64, typeURL string, names []string) map[string][]byte {
+	view := h.out.placed[connection][typeURL]
+	key := fmt.Sprint(view, names)
+	if h.asked[key] {
+		return h.out.resources(view)
+	}
+	h.asked[key] = true
+	return h.get(connection, typeURL, names...)
 }
 
 func (h *history) same(step int, connection uint64, name string, got, want []byte) {
