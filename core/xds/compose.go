@@ -7,10 +7,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
+// serving returns the revision that a type is taken to.
+func (m *machine) serving(w *watch) *Served {
+	if m.overtook(w) {
+		return &m.newest
+	}
+	return &m.served
+}
+
 // target returns where the client can be taken now. all says that it is all that it wants; otherwise what is newly asked for isn't known
 // yet, and only what it has moves on.
 func (m *machine) target(w *watch) (to situation, all, ok bool) {
-	s := m.served.Types[w.url]
+	s := m.serving(w).Types[w.url]
 	if s == nil || w.subscription == nil {
 		return to, false, false
 	}
@@ -128,12 +136,23 @@ func (m *machine) fillAbsent(w *watch, b *batch) {
 	var left []string
 	for _, n := range b.absent {
 		if w.subscription.named(n) {
-			b.add([]*view.Body{emptyBody(w.url, n)})
+			b.add([]*view.Body{m.stopgap(w, n)})
 		} else {
 			left = append(left, n)
 		}
 	}
 	b.absent = left
+}
+
+// stopgap returns what stands for an absent name: an empty resource, unless the push that goes on still has it. Then it leaves with the next.
+func (m *machine) stopgap(w *watch, name string) *view.Body {
+	if m.overtook(w) {
+		if old := m.served.Types[w.url].Get(name); old != nil && old.Exists() {
+			w.leave([]*view.Body{old})
+			return old
+		}
+	}
+	return emptyBody(w.url, name)
 }
 
 // emptyBody is a resource without content but its name, which Envoy's types have in field 1.
@@ -211,7 +230,7 @@ func (m *machine) reconcile(w *watch, b *batch, r *response) {
 
 // depart completes a response and records it.
 func (m *machine) depart(w *watch, b *batch, r *response) *response {
-	r.typeURL, r.identifier, r.number, r.nonce = w.url, m.common.identifier, m.served.Number, m.nextNonce()
+	r.typeURL, r.identifier, r.number, r.nonce = w.url, m.common.identifier, m.serving(w).Number, m.nextNonce()
 	if b.answer {
 		w.owed = false
 	}

@@ -22,7 +22,8 @@ type machine struct {
 	prefix string
 
 	watches []*watch // in order of rank
-	served  Served
+	served  Served   // what the push that goes on is for
+	newest  Served
 	nonces  uint64
 	// held is since when something waits for the client's answers; zero if nothing does.
 	held time.Time

@@ -3,19 +3,56 @@ package xds
 import (
 	"slices"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // serve takes what the source serves and returns the responses that it leads to, in order, and when to be called again if the client
 // stays silent (zero: not before something happens).
 //
-// Make before break: first what is new or changed, by rank; then, once the client has answered that, what is removed. A type later in the
-// order waits for the client to accept the clusters before it and to be given the endpoints that it asks for them, so that no route is
-// there before what it leads to. A client that doesn't answer is waited for no longer than the patience, and once.
+// A push takes the client from one revision to the next, in rounds of make before break: first what is new or changed, by rank; then, once
+// the client has answered that, what is removed. A type later in the order waits for the client to accept the clusters before it and to
+// be given the endpoints that it asks for them, so that no route is there before what it leads to. Revisions that come meanwhile merge and
+// wait for the end of the push; only endpoints overtake. A client that doesn't answer is waited for no longer than the patience, and once.
 func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Time) {
-	if s.Epoch == m.served.Epoch && s.Number < m.served.Number {
+	if s.Epoch == m.newest.Epoch && s.Number < m.newest.Number {
 		return nil, m.alarm() // never backwards
 	}
-	m.served = s
+	m.newest = s
+	for {
+		if m.held.IsZero() || m.newest.Number == m.served.Number || m.vanished() {
+			m.served = m.newest
+		}
+		out = append(out, m.round(now)...)
+		if !m.held.IsZero() || !m.overtaken() {
+			return out, m.alarm()
+		}
+	}
+}
+
+// overtaken says whether the push that goes on is for a revision that isn't the newest any more.
+func (m *machine) overtaken() bool {
+	return m.newest.Number != m.served.Number || m.newest.Epoch != m.served.Epoch
+}
+
+// vanished says whether the client asks for endpoints of a cluster that the push that goes on has brought and that is gone in the newest
+// revision: nothing can be found for it any more, so the routes of that push had better not be sent.
+func (m *machine) vanished() bool {
+	return slices.ContainsFunc(m.watches, func(w *watch) bool {
+		newest, old := m.newest.Types[w.url], m.served.Types[w.url]
+		if w.traits.After == "" || !w.owed || newest == nil || w.subscription == nil {
+			return false
+		}
+		return slices.ContainsFunc(w.subscription.names, func(n string) bool {
+			now, then := newest.Get(n), old.Get(n)
+			absent := now == nil && newest.Complete() || now != nil && !now.Exists()
+			return absent && !w.sent.subscription.named(n) && (then == nil || !then.Exists())
+		})
+	})
+}
+
+// round sends what can be sent of the push that goes on, and notes since when the rest waits.
+func (m *machine) round(now time.Time) (out []*response) {
 	hurry := m.common.patience <= 0 || !m.held.IsZero() && !now.Before(m.held.Add(m.common.patience))
 	held := false
 	for _, w := range m.watches {
@@ -39,7 +76,7 @@ func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Ti
 	case m.held.IsZero():
 		m.held = now
 	}
-	return out, m.alarm()
+	return out
 }
 
 // alarm returns when the patience ends.
@@ -62,6 +99,8 @@ func (m *machine) giveUp() {
 func (m *machine) waits(w *watch) bool {
 	return slices.ContainsFunc(m.watches, func(v *watch) bool {
 		switch {
+		case v == w: // one push of clusters at a time: each makes the client ask for endpoints
+			return m.leads(w) && !w.owed && w.awaitsAnswer()
 		case v.traits.Rank >= w.traits.Rank || w.traits.After == v.url:
 			return false
 		case m.leads(v):
@@ -90,15 +129,21 @@ func (m *machine) settled() bool {
 
 // leaving says whether anything is to be taken from the client.
 func (m *machine) leaving() bool {
-	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 })
+	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 && !m.overtook(w) })
 }
+
+// overtook says whether a type is ahead of the push that goes on: endpoints never wait. What is gone of it goes with its own revision.
+func (m *machine) overtook(w *watch) bool { return w.traits.After != "" && m.overtaken() }
 
 // sweep takes from the client what is gone: what refers before what is referred to.
 func (m *machine) sweep() (out []*response) {
 	for turn := range lastTurn + 1 {
 		for _, w := range slices.Backward(m.watches) {
-			if m.turn(w) != turn {
+			if m.turn(w) != turn || m.overtook(w) {
 				continue
+			}
+			if m.returning(w) {
+				return out // nor may anything go that it refers to
 			}
 			if r := m.remove(w); r != nil {
 				out = append(out, r)
@@ -106,6 +151,14 @@ func (m *machine) sweep() (out []*response) {
 		}
 	}
 	return out
+}
+
+// returning says whether something that is to be taken from the client is back in a revision that waits: then it stays until that is pushed.
+func (m *machine) returning(w *watch) bool {
+	return m.overtaken() && slices.ContainsFunc(w.gone, func(g *view.Body) bool {
+		b := m.newest.Types[w.url].Get(g.Name())
+		return b != nil && b.Exists()
+	})
 }
 
 const lastTurn = 3

@@ -46,6 +46,7 @@ type twin struct {
 	unknown     map[string]map[string]bool
 	connections map[*twinConnection]bool
 	refuse      error
+	body        func(typeURL, name, content string) *view.Body
 	failed      error // what Pull says
 	outcomes    []Outcome
 	last        uint64
@@ -53,7 +54,7 @@ type twin struct {
 
 func newTwin() *twin {
 	return &twin{
-		traits: standardTraits(), number: 1, current: map[string]*view.Snapshot{}, resources: map[string]map[string]string{},
+		traits: standardTraits(), body: resource, number: 1, current: map[string]*view.Snapshot{}, resources: map[string]map[string]string{},
 		unknown: map[string]map[string]bool{}, connections: map[*twinConnection]bool{},
 	}
 }
@@ -82,7 +83,7 @@ func (t *twin) refresh() {
 		old := t.current[typeURL]
 		var bodies []*view.Body
 		for name, content := range t.resources[typeURL] {
-			b := resource(typeURL, name, content)
+			b := t.body(typeURL, name, content)
 			if o := old.Get(name); o != nil && o.Exists() && o.Version() == b.Version() {
 				b = o
 			}
