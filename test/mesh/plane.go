@@ -31,14 +31,17 @@ type Plane struct {
 	ended  chan struct{}
 }
 
-// Start starts the program on a directory of configuration. Args come in addition.
+// Start starts the program on a directory of configuration, if there is one. Args come in addition.
 func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 	t.Helper()
 	p := &Plane{
 		XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t),
 		binary: binary, log: &log{}, ended: make(chan struct{}),
 	}
-	args = append([]string{"discovery", "--configDir", dir, "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
+	if dir != "" {
+		args = append(args, "--configDir", dir)
+	}
+	args = append([]string{"discovery", "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
 	p.cmd = exec.Command(binary, args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
