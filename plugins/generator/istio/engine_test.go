@@ -267,3 +267,25 @@ func TestNothingIsKeptInCase(t *testing.T) {
 		t.Error("the engine keeps what nobody wants")
 	}
 }
+
+func TestLabelsOfTheRegistryCountButNotAtLoopback(t *testing.T) {
+	w := newWorld(t)
+	gateway := &networking.Gateway{
+		Selector: map[string]string{"istio": "gateway"},
+		Servers: []*networking.Server{{
+			Port:  &networking.Port{Number: 7080, Name: "http", Protocol: "HTTP"},
+			Bind:  "127.0.0.1",
+			Hosts: []string{"*"},
+		}},
+	}
+	w.commit(append(web("127.0.0.1", "10.1.0.1"), rows(config.Gateways, resource("default/gateway", gateway)))...)
+	labels := map[string]any{"LABELS": map[string]any{"istio": "gateway"}}
+	w.attach(1, proxy("router~127.0.0.1~gw.default~default.svc.cluster.local", nil, labels))
+	w.attach(2, proxy("router~10.1.0.1~gw.default~default.svc.cluster.local", nil, labels))
+	if got := keysOf(w.get(1, encode.ListenerType)); !slices.Equal(got, []string{"127.0.0.1_7080"}) {
+		t.Errorf("at a loopback address the proxy's own labels count: %v", got)
+	}
+	if got := w.get(2, encode.ListenerType); len(got) != 0 {
+		t.Errorf("at an address that the registry knows its labels count: %v", keysOf(got))
+	}
+}

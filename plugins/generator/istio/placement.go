@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"net/netip"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -110,9 +111,13 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 	return out
 }
 
-// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has.
+// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has. A loopback address
+// says nothing of who is there.
 func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
 	for _, a := range n.Addresses {
+		if ip, err := netip.ParseAddr(a); err != nil || ip.IsLoopback() {
+			continue
+		}
 		for _, e := range g.atAddress.Of(c, a) {
 			if ep := e.Value.value; ep.Namespace == n.Namespace {
 				return ep.Labels
