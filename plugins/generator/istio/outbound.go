@@ -15,10 +15,9 @@ import (
 
 // outboundListeners: services of a scope gather at the addresses that clients dial; each such place is one listener.
 type outboundListeners struct {
-	listener *incr.Func[listenerKey, []byte]
-	virtual  *incr.Func[listener.Proxy, []byte]
-	sets     *incr.Input[listenerSet, struct{}]
-	inSet    *incr.Index[listenerSet, setListener, []byte]
+	virtual *incr.Func[listener.Proxy, []byte]
+	sets    *incr.Input[listenerSet, struct{}]
+	inSet   *incr.Index[listenerSet, setListener, []byte]
 }
 
 // place is where a listener of a scope stands.
@@ -47,34 +46,30 @@ type setListener struct {
 
 // shape is all of a listener but the proxy.
 type shape struct {
-	Bind                      listener.Bind
-	HTTP                      bool
-	Protocol, ClusterProtocol config.Protocol
-	Route, Cluster            string
+	HTTP     bool
+	Protocol config.Protocol
+	Route    string
+	Chains   []listener.Chain
 }
 
-type listenerKey struct {
-	Shape shape
-	Proxy listener.Proxy
+func sameShape(a, b shape) bool {
+	return a.HTTP == b.HTTP && a.Protocol == b.Protocol && a.Route == b.Route && slices.Equal(a.Chains, b.Chains)
+}
+
+// caller is a service's port at a place.
+type caller struct {
+	service  *config.Service
+	protocol config.Protocol
+	chain    listener.Chain
 }
 
 func (g *graph) addOutbound() {
-	arrivals := incr.FlatMap(g.visible, "ports of hosts", samePointer[config.Service],
-		func(_ *incr.Ctx, h host, s *config.Service) ([]incr.Item[arrival, *config.Service], error) {
-			var out []incr.Item[arrival, *config.Service]
-			for _, p := range s.Ports {
-				protocol := config.ParseProtocol(p.Protocol)
-				if protocol == config.UDP {
-					continue
-				}
-				at := place{h.Scope, listener.BindFor(s, p.Number, protocol)}
-				out = append(out, incr.Item[arrival, *config.Service]{Key: arrival{at, h.Host, p.Number}, Value: s})
-			}
-			return out, nil
+	arrivals := incr.FlatMap(g.visible, "ports of hosts", incr.Same[caller],
+		func(_ *incr.Ctx, h host, s *config.Service) ([]incr.Item[arrival, caller], error) {
+			return arrivalsOf(h, s), nil
 		})
-	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ *config.Service) []place { return []place{a.Place} })
-	shapes := incr.Group(byPlace, "shape of listener", incr.Same[shape], shapeOf)
-	g.outbound.listener = incr.NewFunc(g.Graph, "outbound listener", bytes.Equal, g.buildListener)
+	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ caller) []place { return []place{a.Place} })
+	shapes := incr.Group(byPlace, "shape of listener", sameShape, shapeOf)
 	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, p listener.Proxy) ([]byte, error) {
 		return encode.Bytes(listener.BuildVirtualOutbound(g.outside(c), p)), nil
 	})
@@ -84,10 +79,7 @@ func (g *graph) addOutbound() {
 		func(p place, _ shape) []Scope { return []Scope{p.Scope} },
 		bytes.Equal,
 		func(c *incr.Ctx, k incr.Pair[listenerSet, place], _ struct{}, s shape) ([]byte, error) {
-			if b, ok := g.outbound.listener.Get(c, listenerKey{s, k.Left.Proxy}); ok {
-				return b, nil
-			}
-			return nil, incr.Absent
+			return g.buildListener(c, k.Right.Bind, s, k.Left.Proxy), nil
 		})
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
 		func(_ *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
@@ -104,31 +96,53 @@ func (g *graph) outside(c *incr.Ctx) string {
 	return cluster.BlackHole
 }
 
-// shapeOf is the listener that services make together. The oldest says what it is; those that don't fit are left out: connections
-// can't be told apart.
-func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, *config.Service]) (shape, error) {
+func arrivalsOf(h host, s *config.Service) []incr.Item[arrival, caller] {
+	var out []incr.Item[arrival, caller]
+	for _, p := range s.Ports {
+		protocol := config.ParseProtocol(p.Protocol)
+		if protocol == config.UDP {
+			continue
+		}
+		for _, a := range listener.Arrivals(s, p.Number, protocol) {
+			k := arrival{place{h.Scope, a.Bind}, h.Host, p.Number}
+			out = append(out, incr.Item[arrival, caller]{Key: k, Value: caller{s, protocol, a.Chain}})
+		}
+	}
+	return out
+}
+
+// shapeOf is the listener that services make together. The oldest says what it is; those that don't fit are left out: their connections
+// could not be told apart.
+func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape, error) {
 	members = slices.Clone(members)
-	slices.SortStableFunc(members, func(a, b incr.Item[arrival, *config.Service]) int {
-		return cmp.Or(config.Older(a.Value, b.Value), cmp.Compare(a.Key.Port, b.Key.Port))
+	slices.SortStableFunc(members, func(a, b incr.Item[arrival, caller]) int {
+		return cmp.Or(config.Older(a.Value.service, b.Value.service), cmp.Compare(a.Key.Port, b.Key.Port))
 	})
-	out := shape{Bind: at.Bind}
+	var out shape
 	for i, m := range members {
-		protocol := config.ParseProtocol(m.Value.Port(m.Key.Port).Protocol)
-		if i == 0 || out.HTTP && out.Cluster == "" && protocol == config.Sniffed {
-			out.add(m.Key, protocol)
+		if i == 0 || out.fits(m.Value) {
+			out.add(at.Bind, m.Key, m.Value)
 		}
 	}
 	return out, nil
 }
 
-func (s *shape) add(a arrival, protocol config.Protocol) {
-	name := cluster.Name{Port: a.Port, Host: a.Host}.String()
-	if !s.HTTP && (protocol.IsHTTP() || protocol == config.Sniffed) {
-		s.HTTP, s.Protocol = true, protocol
-		s.Route = routeName(s.Bind, a, protocol)
+// fits reports whether a port can join: requests always can, connections where no other chain takes the same.
+func (s *shape) fits(c caller) bool {
+	if s.HTTP {
+		return len(s.Chains) == 0 && c.protocol == config.Sniffed
 	}
-	if !protocol.IsHTTP() && s.Cluster == "" {
-		s.Cluster, s.ClusterProtocol = name, protocol
+	return !c.protocol.IsHTTP() && c.protocol != config.Sniffed &&
+		!slices.ContainsFunc(s.Chains, c.chain.Overlaps)
+}
+
+func (s *shape) add(b listener.Bind, a arrival, c caller) {
+	if !s.HTTP && (c.protocol.IsHTTP() || c.protocol == config.Sniffed) {
+		s.HTTP, s.Protocol = true, c.protocol
+		s.Route = routeName(b, a, c.protocol)
+	}
+	if !c.protocol.IsHTTP() {
+		s.Chains = append(s.Chains, c.chain)
 	}
 }
 
@@ -140,15 +154,14 @@ func routeName(b listener.Bind, a arrival, protocol config.Protocol) string {
 	return portName(b.Port)
 }
 
-func (g *graph) buildListener(c *incr.Ctx, k listenerKey) ([]byte, error) {
+func (g *graph) buildListener(c *incr.Ctx, b listener.Bind, s shape, p listener.Proxy) []byte {
 	return encode.Bytes(listener.BuildOutbound(listener.Outbound{
-		Bind:            k.Shape.Bind,
-		HTTP:            k.Shape.HTTP,
-		Protocol:        k.Shape.Protocol,
-		Route:           k.Shape.Route,
-		Cluster:         k.Shape.Cluster,
-		ClusterProtocol: k.Shape.ClusterProtocol,
-		Outside:         g.outside(c),
-		Proxy:           k.Proxy,
-	})), nil
+		Bind:     b,
+		HTTP:     s.HTTP,
+		Protocol: s.Protocol,
+		Route:    s.Route,
+		Chains:   s.Chains,
+		Outside:  g.outside(c),
+		Proxy:    p,
+	}))
 }

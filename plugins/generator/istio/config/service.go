@@ -52,6 +52,16 @@ func (s *Service) Address() string {
 	return unspecified
 }
 
+// AllAddresses are all that clients may dial; 0.0.0.0 alone where any.
+func (s *Service) AllAddresses() []string {
+	for _, list := range [][]string{s.Addresses, s.AutoAddresses} {
+		if len(list) > 0 {
+			return list
+		}
+	}
+	return []string{unspecified}
+}
+
 // VisibleIn reports whether clients of a namespace see the service; defaults are the mesh's exportTo.
 func (s *Service) VisibleIn(namespace string, defaults []string) bool {
 	return visible(s.ExportTo, defaults, s.Namespace, namespace)

@@ -47,7 +47,7 @@ func (e *Endpoint) namespace() string {
 
 // canonical names the workload's service and its revision, for telemetry.
 func (e *Endpoint) canonical() (service, revision string) {
-	return first(e.Labels, "service.istio.io/canonical-name", "app.kubernetes.io/name", "app"),
+	return cmp.Or(first(e.Labels, "service.istio.io/canonical-name", "app.kubernetes.io/name", "app"), e.Workload),
 		first(e.Labels, "service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
 }
 

@@ -2,7 +2,9 @@ package listener
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -23,13 +25,66 @@ type Bind struct {
 	Port    uint32
 }
 
-// BindFor is the listener that takes connections to a service's port. Requests are told apart by their host, so that HTTP
-// services of one port share a listener; connections only by where they go.
-func BindFor(s *config.Service, port uint32, protocol config.Protocol) Bind {
+// Arrivals are the listeners that take connections to a service's port, with the chain that the service has in each. Requests are told
+// apart by their host, so that HTTP services of one port share a listener; connections by where they go, or by the name in a TLS hello
+// where the service has no address of its own.
+func Arrivals(s *config.Service, port uint32, protocol config.Protocol) []Arrival {
+	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
 	if protocol.IsHTTP() {
-		return Bind{Port: port, Address: anyAddress}
+		return []Arrival{{Bind{Port: port, Address: anyAddress}, to}}
 	}
-	return Bind{Port: port, Address: s.Address()}
+	var out []Arrival
+	var prefixes []string
+	for _, a := range s.AllAddresses() {
+		if prefix, err := netip.ParsePrefix(a); err == nil {
+			prefixes = append(prefixes, prefix.Masked().String())
+			continue
+		}
+		out = append(out, Arrival{Bind{Port: port, Address: a}, to.named(a, s.Host)})
+	}
+	if len(prefixes) > 0 {
+		chain := to.named(anyAddress, s.Host)
+		slices.Sort(prefixes)
+		chain.Prefixes = strings.Join(slices.Compact(prefixes), prefixSeparator)
+		out = append(out, Arrival{Bind{Port: port, Address: anyAddress}, chain})
+	}
+	return out
+}
+
+// Arrival is the chain that a service has in a listener.
+type Arrival struct {
+	Bind  Bind
+	Chain Chain
+}
+
+// Chain is where connections of a listener go.
+type Chain struct {
+	Cluster  string
+	Protocol config.Protocol
+	// ServerName and Prefixes (joined by commas) say which connections; all where both are empty.
+	ServerName, Prefixes string
+}
+
+const prefixSeparator = ","
+
+// named asks for the host's name in TLS hellos where the address is not the host's own.
+func (c Chain) named(address, host string) Chain {
+	if c.Protocol.IsTLS() && (Bind{Address: address}).Any() {
+		c.ServerName = host
+	}
+	return c
+}
+
+// All reports whether the chain takes every connection.
+func (c Chain) All() bool { return c.ServerName == "" && c.Prefixes == "" }
+
+// Overlaps reports whether two chains ask for the same, which Envoy refuses.
+func (c Chain) Overlaps(o Chain) bool {
+	if c.ServerName != o.ServerName {
+		return false
+	}
+	theirs := strings.Split(o.Prefixes, prefixSeparator)
+	return slices.ContainsFunc(strings.Split(c.Prefixes, prefixSeparator), func(p string) bool { return slices.Contains(theirs, p) })
 }
 
 // Of is where the listener stands on a proxy: where nothing is intercepted, on loopback.
@@ -59,9 +114,8 @@ type Outbound struct {
 	Protocol config.Protocol
 	// Route is the name of the route configuration for requests.
 	Route string
-	// Connections go to Cluster where they aren't HTTP; empty where that can't be.
-	Cluster         string
-	ClusterProtocol config.Protocol
+	// Chains for connections that aren't HTTP; none where that can't be.
+	Chains []Chain
 	// Outside is the cluster for what is neither, PassthroughCluster or BlackHoleCluster.
 	Outside string
 	Proxy   Proxy
@@ -82,20 +136,41 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 		l.BindToPort = nil
 		l.MaxConnectionsToAcceptPerSocketEvent = wrapperspb.UInt32(1)
 	}
-	if in.HTTP && in.Proxy.Dialed && in.Cluster == "" {
-		chain := in.requests()
-		chain.FilterChainMatch = nil // the port is the service's own
-		l.FilterChains = append(l.FilterChains, chain)
-		return l
-	}
 	if in.HTTP {
-		l.FilterChains = append(l.FilterChains, in.requests())
-		l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspector()}
-		l.DefaultFilterChain = in.rest()
-		return l
+		in.addRequests(l)
+	} else {
+		in.addConnections(l)
 	}
-	l.FilterChains = append(l.FilterChains, in.connections())
 	return l
+}
+
+func (in *Outbound) addRequests(l *listenerv3.Listener) {
+	chain := in.requests()
+	l.FilterChains = append(l.FilterChains, chain)
+	if in.Proxy.Dialed && len(in.Chains) == 0 {
+		chain.FilterChainMatch = nil // the port is the service's own
+		return
+	}
+	l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspector()}
+	l.DefaultFilterChain = in.outside()
+	if len(in.Chains) > 0 {
+		l.DefaultFilterChain = in.connections(in.Chains[0])
+	}
+}
+
+// addConnections adds the chains, those for names first. At an address that isn't a service's own, what none takes goes on to where it was going.
+func (in *Outbound) addConnections(l *listenerv3.Listener) {
+	all, names := false, false
+	for _, c := range in.Chains {
+		l.FilterChains = append(l.FilterChains, in.connections(c))
+		all, names = all || c.All(), names || c.ServerName != ""
+	}
+	if names {
+		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspector()}
+	}
+	if !all && in.Any() {
+		l.DefaultFilterChain = in.outside()
+	}
 }
 
 // requests is the chain for what looks like HTTP.
@@ -109,18 +184,35 @@ func (in *Outbound) requests() *listenerv3.FilterChain {
 	}
 }
 
-func (in *Outbound) connections() *listenerv3.FilterChain {
+func (in *Outbound) connections(c Chain) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
-		Filters:                       connectionFilters(in.Cluster, in.ClusterProtocol),
+		FilterChainMatch:              c.match(),
+		Filters:                       connectionFilters(c.Cluster, c.Protocol),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 	}
 }
 
-// rest is the chain for connections that don't look like HTTP: to the service whose port it is, or on to where they were going.
-func (in *Outbound) rest() *listenerv3.FilterChain {
-	if in.Cluster != "" {
-		return in.connections()
+func (c Chain) match() *listenerv3.FilterChainMatch {
+	if c.All() {
+		return nil
 	}
+	m := &listenerv3.FilterChainMatch{}
+	if c.ServerName != "" {
+		m.ServerNames = []string{c.ServerName}
+	}
+	for _, s := range strings.Split(c.Prefixes, prefixSeparator) {
+		if p, err := netip.ParsePrefix(s); err == nil {
+			m.PrefixRanges = append(m.PrefixRanges, &core.CidrRange{
+				AddressPrefix: p.Addr().String(),
+				PrefixLen:     wrapperspb.UInt32(uint32(p.Bits())),
+			})
+		}
+	}
+	return m
+}
+
+// outside is the chain for connections that are no service's.
+func (in *Outbound) outside() *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "PassthroughFilterChain",
 		FilterChainMatch: &listenerv3.FilterChainMatch{},
