@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -233,11 +234,23 @@ func TestStopHung(t *testing.T) {
 	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	stopped(t, p.PID())
 	p.Stop(0)
 	if how := p.Wait(); how != "signal: killed" {
 		t.Errorf("ended with %s", how)
 	}
 	empty(t, s.SocketDir)
+}
+
+// stopped waits until the kernel has stopped a process; the signal alone is only the wish.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for ctx := limited(t); ctx.Err() == nil; runtime.Gosched() {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); strings.Contains(string(b), ") T ") {
+			return
+		}
+	}
+	t.Fatalf("pid %d is not stopped", pid)
 }
 
 func TestStartErrors(t *testing.T) {
