@@ -41,7 +41,7 @@ func back(before, now admin.Plugin) error {
 	return nil
 }
 
-// TestCoreDies kills the core: its plugins go with it, and Envoys serve on.
+// TestCoreDies kills the core: its plugins go with it, and Envoys serve on. When it is back they get what changed meanwhile.
 func TestCoreDies(t *testing.T) {
 	w := newWorld(t, "sotw")
 	plugins := w.plane.Plugins(t)
@@ -49,6 +49,12 @@ func TestCoreDies(t *testing.T) {
 	w.plane.Kill()
 	for name, p := range plugins {
 		wait.For(t, name+" has ended", func() error { return gone(p.PID) })
+	}
+	w.Weight1, w.Weight2 = 0, 100
+	w.write(t, "routes.yaml")
+	w.plane = w.plane.Again(t)
+	for _, target := range w.web("/api") {
+		only(t, target, "v2-a")
 	}
 	w.finish(t, clients)
 }

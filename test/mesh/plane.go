@@ -26,6 +26,7 @@ type Plane struct {
 	XDS, HTTP, Monitoring string
 
 	binary string
+	args   []string
 	cmd    *exec.Cmd
 	log    *log
 	ended  chan struct{}
@@ -34,15 +35,28 @@ type Plane struct {
 // Start starts the program on a directory of configuration, if there is one. Args come in addition.
 func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 	t.Helper()
-	p := &Plane{
-		XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t),
-		binary: binary, log: &log{}, ended: make(chan struct{}),
-	}
+	p := &Plane{XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t), binary: binary}
 	if dir != "" {
 		args = append(args, "--configDir", dir)
 	}
-	args = append([]string{"discovery", "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
-	p.cmd = exec.Command(binary, args...)
+	p.args = append([]string{"discovery", "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
+	p.start(t)
+	return p
+}
+
+// Again starts a control plane that has ended anew, on the same addresses.
+func (p *Plane) Again(t testing.TB) *Plane {
+	t.Helper()
+	<-p.ended
+	next := &Plane{XDS: p.XDS, HTTP: p.HTTP, Monitoring: p.Monitoring, binary: p.binary, args: p.args}
+	next.start(t)
+	return next
+}
+
+func (p *Plane) start(t testing.TB) {
+	t.Helper()
+	p.log, p.ended = &log{}, make(chan struct{})
+	p.cmd = exec.Command(p.binary, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
 	if err := p.cmd.Start(); err != nil {
@@ -55,7 +69,6 @@ func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 			t.Logf("the control plane said last:\n%s", p.LastLines(60))
 		}
 	})
-	return p
 }
 
 // PID of its process.
