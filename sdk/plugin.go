@@ -28,6 +28,12 @@ type Plugin struct {
 	Publishes []string
 	// Types names what a generator offers or a patch changes.
 	Types []Type
+	// Names are the resources that a patch wants to see, as globs with *; none means all.
+	Names []string
+	// Facts are those facts of views (Output.View) that a patch wants to know.
+	Facts []string
+	// JSON: a patch gets and returns resources as JSON (protobuf's mapping) instead of binary.
+	JSON bool
 	// ConfigSchema is a JSON Schema of the config; optional.
 	ConfigSchema []byte
 

@@ -85,6 +85,7 @@ func (t *talk) ready(k kind) *pb.Ready {
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
 		Publishes: p.Publishes, ConfigSchema: p.ConfigSchema, Derives: p.Deriver != nil,
+		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
 	for _, name := range p.Reads {
 		table, sources := strings.CutSuffix(name, "@sources")

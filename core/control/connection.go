@@ -35,6 +35,8 @@ type connection struct {
 	home      map[string]*session // whose view it is
 	next      map[string]placement
 	outcomes  map[string]outcome
+	// visible is what the stream gets: its views' snapshots, patched.
+	visible map[string]*view.Snapshot
 }
 
 // subscription is what a stream wants of one type.
@@ -64,7 +66,7 @@ func (c *Control) Connect(_ context.Context, p xds.Peer, wake func()) (xds.Conne
 	conn := &connection{
 		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
 		generator: map[string]string{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
-		next: map[string]placement{}, outcomes: map[string]outcome{},
+		next: map[string]placement{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
 	c.conns[conn.id] = conn
 	c.assign(conn)
@@ -205,8 +207,8 @@ func (conn *connection) Pull() xds.Served {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
 	}
 	for url := range conn.subs {
-		if v := conn.views[url]; v != nil && v.Snapshot() != nil {
-			s.Types[url] = v.Snapshot()
+		if v := conn.visible[url]; v != nil {
+			s.Types[url] = v
 		}
 	}
 	return s
@@ -257,6 +259,7 @@ func (conn *connection) Close() {
 		return
 	}
 	delete(c.conns, conn.id)
+	delete(c.stale, conn)
 	for url, v := range conn.views {
 		c.unwant(conn.home[url], v, conn.subs[url], true)
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
@@ -27,6 +26,8 @@ type Expected struct {
 	Optional bool
 	// Blocks: the core isn't ready while it is away (onFailure: block).
 	Blocks bool
+	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
+	Skips  bool
 	Limits Limits
 }
 
@@ -36,6 +37,8 @@ type Limits struct {
 	Revision time.Duration
 	// Progress is how long it may show no sign of life while it owes something.
 	Progress time.Duration
+	// Call is how long it may take for the answer to a call.
+	Call time.Duration
 	// Rows of its shard; 0: no limit.
 	Rows int
 }
@@ -45,6 +48,8 @@ type Config struct {
 	Plugins []Expected
 	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "".
 	Choose func(typeURL string, node *corev3.Node, offering []string) string
+	// Patches returns the patches for a node, in the order in which they apply; nil: there are none.
+	Patches func(typeURL string, node *corev3.Node) []string
 	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints alone, too.
 	DebounceAfter, DebounceMax time.Duration
 	DebounceEndpoints          bool
@@ -86,11 +91,17 @@ type Control struct {
 	started   bool
 	startedUp chan struct{}
 	served    served
-	conns     map[uint64]*connection
-	nextConn  uint64
-	history   []served
-	wake      chan struct{}
-	closed    bool
+	patchers  map[string]*patcher
+	// stale is what connections do not see yet, composed what patches made of views; unasked: something went stale since patches were asked.
+	stale    map[*connection]map[string]bool
+	composed map[composedKey]*composition
+	unasked  bool
+	nextCall uint64
+	conns    map[uint64]*connection
+	nextConn uint64
+	history  []served
+	wake     chan struct{}
+	closed   bool
 }
 
 // known is what outlives a plugin's sessions.
@@ -132,11 +143,15 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		conns: map[uint64]*connection{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		conns: map[uint64]*connection{}, patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 	}
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.known[e.Name] = &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}}
+		k := &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}}
+		c.known[e.Name] = k
+		if e.Kind == pb.KindPatch {
+			c.patchers[e.Name] = newPatcher(k)
+		}
 	}
 	return c, nil
 }
@@ -159,29 +174,10 @@ func (c *Control) serving(plugin string) {
 	}
 }
 
-// publish makes what changed in a session's views visible and wakes the connections.
+// publish makes what changed in a session's views visible, as soon as patches have seen it.
 func (c *Control) publish(s *session) (views int) {
-	return c.woken(s.views.Publish())
-}
-
-func (c *Control) woken(changed []*view.View) int {
-	if len(changed) == 0 {
-		return 0
-	}
-	set := make(map[*view.View]bool, len(changed))
-	for _, v := range changed {
-		set[v] = true
-	}
-	n := 0
-	for _, conn := range c.conns {
-		for _, v := range conn.views {
-			if set[v] {
-				conn.wake()
-				n++
-				break
-			}
-		}
-	}
-	c.cfg.Metrics.Woken(n, len(changed))
+	changed := s.views.Publish()
+	c.spoil(changed)
+	c.settle()
 	return len(changed)
 }

@@ -20,6 +20,9 @@ type flight struct {
 	// level of the derivers that have the revision; generators come after the last level.
 	level      int
 	generating bool
+	// patching: all is said, patches have not seen all of it yet.
+	patching bool
+	views    int
 	// waiting names plugins whose Done is owed.
 	waiting map[string]bool
 	// forced plugins take part even if nothing that they read changed: their session is new.
@@ -73,6 +76,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		}
 	}
 	c.hung(now, at)
+	c.overdue(now, at)
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
 		return next
 	}
@@ -164,13 +168,14 @@ func (s *session) deadline() (end time.Time, why string) {
 func (c *Control) unready() []string {
 	var reasons []string
 	for _, k := range c.sortedKnown() {
-		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController || k.Kind == pb.KindPatch {
+		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
 			continue
 		}
 		s := c.sessions[k.Name]
 		switch {
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
+		case k.Kind == pb.KindPatch:
 		case !s.ready.Derives && !s.synced && (!s.generates() || len(s.ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
 		}
@@ -205,6 +210,12 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, now tim
 // advance leads the revision through the stages as far as nobody is waited for.
 func (c *Control) advance(now time.Time) {
 	for f := c.flight; f != nil && len(f.waiting) == 0; f = c.flight {
+		if f.patching {
+			if c.settle() {
+				c.finish(now)
+			}
+			return
+		}
 		if f.generating {
 			if c.wantsOpen() {
 				return
@@ -216,7 +227,7 @@ func (c *Control) advance(now time.Time) {
 		if f.level > c.lastLevel() {
 			f.generating = true
 			c.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
-			c.handSources()
+			c.handReaders()
 			continue
 		}
 		c.hand(func(k *known) bool { return k.ready.Derives && k.level == f.level }, now)
@@ -245,11 +256,15 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 	}
 }
 
-// handSources gives the revision to sources that read; nobody waits for them.
-func (c *Control) handSources() {
+// handReaders gives the revision to patches and to sources that read; they owe no Done.
+func (c *Control) handReaders() {
 	for _, s := range c.sessions {
-		if !s.generates() && !s.ready.Derives && len(s.dirty) > 0 {
-			c.sendState(s, c.flight.number)
+		if s.generates() || s.ready.Derives || len(s.dirty) == 0 {
+			continue
+		}
+		c.sendState(s, c.flight.number)
+		if s.Kind == pb.KindPatch {
+			c.forgetResults(c.patchers[s.Name])
 		}
 	}
 }
@@ -358,8 +373,6 @@ func (c *Control) giveUp(now time.Time) {
 // serve gives the revision to the proxies, whole.
 func (c *Control) serve(now time.Time) {
 	f := c.flight
-	c.flight = nil
-	views := 0
 	for _, k := range c.sortedKnown() {
 		s := c.sessions[k.Name]
 		if s == nil || !s.generates() || s.done != s.sent {
@@ -373,9 +386,22 @@ func (c *Control) serve(now time.Time) {
 		if before > 0 || f.forced[k.Name] {
 			c.serving(s.Name)
 		}
-		views += c.publish(s)
+		changed := s.views.Publish()
+		c.spoil(changed)
+		f.views += len(changed)
 		c.free(s)
 	}
+	f.patching = true
+	c.retryLate()
+	if c.settle() {
+		c.finish(now)
+	}
+}
+
+// finish notes that the revision is served.
+func (c *Control) finish(now time.Time) {
+	f := c.flight
+	c.flight = nil
 	rows := 0
 	for _, keys := range f.changes {
 		rows += len(keys)
@@ -384,13 +410,13 @@ func (c *Control) serve(now time.Time) {
 		c.started = true
 		close(c.startedUp)
 	}
-	c.served = served{Number: c.env.Number(), At: now, Took: now.Sub(f.start), Kind: f.kind, Partial: f.late, Rows: rows, Views: views}
+	c.served = served{Number: c.env.Number(), At: now, Took: now.Sub(f.start), Kind: f.kind, Partial: f.late, Rows: rows, Views: f.views}
 	if f.number > c.served.Number {
 		c.served.Number = f.number
 	}
 	c.remember(c.served)
 	c.cfg.Metrics.Served(f.kind, c.served.Took)
-	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", views, "took", c.served.Took)
+	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", f.views, "took", c.served.Took)
 }
 
 // remember keeps the last revisions for those who ask what happened.

@@ -156,7 +156,7 @@ func (c *Control) move(s *session, conn *connection, typeURL string, to *view.Vi
 	} else {
 		conn.views[typeURL], conn.home[typeURL] = to, s
 	}
-	conn.wake()
+	c.spoilType(conn, typeURL)
 }
 
 // want adds wishes to a view. hold makes the revision in the making wait for the answer.

@@ -24,8 +24,9 @@ type outbox struct {
 	sent func(number uint64)
 }
 
-// stateJob is a State that is not encoded yet: the rows are shared pointers.
+// stateJob is a State that is not encoded yet: the rows are shared pointers. Or, with call, a message that must come after the states before it.
 type stateJob struct {
+	call      *pb.FromCore
 	revision  pb.Revision
 	whole     bool
 	overtakes bool
@@ -109,6 +110,9 @@ func (o *outbox) flushCalls(ctx context.Context, link *carrier.Core) error {
 }
 
 func (o *outbox) sendState(ctx context.Context, link *carrier.Core, j *stateJob) error {
+	if j.call != nil {
+		return link.Send(ctx, j.call)
+	}
 	split := newSplit(j)
 	for m := split.next(); m != nil; m = split.next() {
 		if err := link.Send(ctx, &pb.FromCore{State: m}); err != nil {

@@ -132,6 +132,9 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		c.sendState(s, c.env.Number())
 	}
 	c.resume(s)
+	if s.Kind == pb.KindPatch {
+		c.patcherIsBack(c.patchers[k.Name])
+	}
 	c.schedule(time.Now())
 	return s, nil
 }
@@ -196,6 +199,8 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case s.generates():
 		return c.takeGenerated(s, m)
+	case m.Patched != nil && s.Kind == pb.KindPatch:
+		return c.takePatched(s, m.Patched)
 	default:
 		c.cfg.Metrics.Unknown(s.Name, "message", 1)
 	}

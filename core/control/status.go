@@ -150,16 +150,13 @@ func (c *Control) Dump(nodeID string) ([]admin.TypeDump, bool) {
 
 func (c *Control) dump(conn *connection, url string) admin.TypeDump {
 	d := admin.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
-	v, sub := conn.views[url], conn.subs[url]
-	if v == nil {
-		return d
-	}
+	visible, sub := conn.visible[url], conn.subs[url]
 	if sub.wildcard {
-		d.Bodies = v.Snapshot().Bodies()
+		d.Bodies = visible.Bodies()
 		return d
 	}
 	for _, n := range sub.names {
-		if b := v.Snapshot().Get(n); b != nil && b.Exists() {
+		if b := visible.Get(n); b != nil && b.Exists() {
 			d.Bodies = append(d.Bodies, b)
 		}
 	}

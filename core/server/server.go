@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -69,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	m := newMetrics(registry)
 	var err error
 	if s.control, err = control.New(control.Config{
-		Plugins: expected(cfg.Set), Choose: cfg.Set.Choose,
+		Plugins: expected(cfg.Set), Choose: cfg.Set.Choose, Patches: patches(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
 		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax,
 		Log: cfg.Log, Metrics: m,
@@ -100,11 +101,24 @@ func expected(set *host.Set) []control.Expected {
 	for i, e := range set.Plugins {
 		l := e.Limits
 		all = append(all, control.Expected{
-			Name: e.Name, Order: i, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block",
-			Limits: control.Limits{Revision: l.Revision, Progress: l.Progress, Rows: int(l.Rows)},
+			Name: e.Name, Order: i, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
+			Limits: control.Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows)},
 		})
 	}
 	return all
+}
+
+// patches returns which patches a type of a node goes through.
+func patches(set *host.Set) func(string, *corev3.Node) []string {
+	return func(typeURL string, node *corev3.Node) []string {
+		var names []string
+		for _, e := range set.Patches(node) {
+			if e.Serves(typeURL) {
+				names = append(names, e.Name)
+			}
+		}
+		return names
+	}
 }
 
 // Run starts everything and serves until ctx ends; then streams are ended first, plugins last. HTTP and monitoring ports open at once, the

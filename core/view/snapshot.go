@@ -36,6 +36,12 @@ func (s *Snapshot) Get(name string) *Body {
 
 // Bodies returns every existing resource in order of names.
 func (s *Snapshot) Bodies() []*Body {
+	all := s.Known()
+	return slices.DeleteFunc(all, func(b *Body) bool { return !b.Exists() })
+}
+
+// Known returns every resource and every mark of an absent name, in order of names.
+func (s *Snapshot) Known() []*Body {
 	if s == nil {
 		return nil
 	}
@@ -49,9 +55,7 @@ func (s *Snapshot) Bodies() []*Body {
 				}
 				seen[b.name] = true
 			}
-			if b.Exists() {
-				all = append(all, b)
-			}
+			all = append(all, b)
 		}
 	}
 	slices.SortFunc(all, compareNames)

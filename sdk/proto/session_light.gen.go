@@ -1269,6 +1269,8 @@ type Ready struct {
 	Names []string `json:"names,omitempty"`
 	// Patches only: resources are wanted as JSON (the protobuf mapping) instead of binary.
 	Json bool `json:"json,omitempty"`
+	// Patches only: facts of views (View.facts) that it is told with each resource.
+	Facts []string `json:"facts,omitempty"`
 }
 
 // Size returns the number of bytes that AppendTo adds.
@@ -1309,6 +1311,9 @@ func (m *Ready) Size() int {
 	}
 	if m.Json {
 		n += 1 + 1
+	}
+	for _, v := range m.Facts {
+		n += 1 + protowire.SizeBytes(len(v))
 	}
 	return n
 }
@@ -1362,6 +1367,10 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	if m.Json {
 		b = append(b, 0x60)
 		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Json))
+	}
+	for _, v := range m.Facts {
+		b = append(b, 0x6a)
+		b = protowire.AppendString(b, v)
 	}
 	return b
 }
@@ -1466,6 +1475,13 @@ func (m *Ready) Unmarshal(b []byte) error {
 				return protowire.ParseError(n)
 			}
 			m.Json = protowire.DecodeBool(v)
+			b = b[n:]
+		case num == 13 && typ == 2:
+			v, n := protowire.ConsumeBytes(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			m.Facts = append(m.Facts, string(v))
 			b = b[n:]
 		default:
 			n := protowire.ConsumeFieldValue(num, typ, b)
@@ -4751,7 +4767,8 @@ func (m *Caller) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Patch hands resources to a patch plugin.
+// Patch hands a resource to a patch plugin; it is sent after the State that it belongs to. What comes back is a function of the
+// resource, the rows that the plugin reads and the facts, and is remembered by the core: the same is not asked twice.
 type Patch struct {
 	Id       uint64    `json:"id,omitempty"`
 	Type     string    `json:"type,omitempty"`
@@ -4975,7 +4992,8 @@ func (m *Resource) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Patched holds what changed; resources that it doesn't name stay.
+// Patched holds what changed; resources that it doesn't name stay. Resources of other names are added to the view. An error
+// is dealt with as the entry's onFailure says.
 type Patched struct {
 	Id        uint64      `json:"id,omitempty"`
 	Resources []*Resource `json:"resources,omitempty"`

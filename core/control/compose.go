@@ -1,0 +1,227 @@
+package control
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// composedKey is a view as a chain of patches leaves it.
+type composedKey struct {
+	view  *view.View
+	chain string
+}
+
+// composition is what patches made of a view's snapshot.
+type composition struct {
+	raw    *view.Snapshot
+	rounds []uint64
+	result *view.Snapshot
+	from   []*patched
+}
+
+// spoil notes that what connections in these views get must be looked at again.
+func (c *Control) spoil(changed []*view.View) {
+	if len(changed) == 0 {
+		return
+	}
+	set := make(map[*view.View]bool, len(changed))
+	for _, v := range changed {
+		set[v] = true
+	}
+	for _, conn := range c.conns {
+		for url, v := range conn.views {
+			if set[v] {
+				c.spoilType(conn, url)
+			}
+		}
+	}
+}
+
+func (c *Control) spoilType(conn *connection, typeURL string) {
+	if c.stale[conn] == nil {
+		c.stale[conn] = map[string]bool{}
+	}
+	c.stale[conn][typeURL] = true
+	c.unasked = true
+}
+
+func (c *Control) spoilAll() {
+	for _, conn := range c.conns {
+		for url := range conn.views {
+			c.spoilType(conn, url)
+		}
+	}
+}
+
+// settle makes what changed visible to all connections at once, if patches have seen all of it; otherwise they are asked, and it says false.
+func (c *Control) settle() bool {
+	if len(c.stale) == 0 {
+		return true
+	}
+	if !c.unasked && c.asking() {
+		return false
+	}
+	c.unasked = false
+	ready := true
+	run := map[composedKey]bool{} // compositions that are not ready
+	next := make(map[*connection]map[string]*view.Snapshot, len(c.stale))
+	for conn, types := range c.stale {
+		next[conn] = make(map[string]*view.Snapshot, len(types))
+		for url := range types {
+			snap, ok := c.compose(conn, url, run)
+			ready = ready && ok
+			next[conn][url] = snap
+		}
+	}
+	if !ready {
+		return false
+	}
+	woken := 0
+	for conn, types := range next {
+		if conn.show(types) {
+			woken++
+		}
+	}
+	clear(c.stale)
+	c.cfg.Metrics.Woken(woken, len(next))
+	if len(c.patchers) > 0 {
+		c.dropUnplaced()
+		c.sweep()
+	}
+	return true
+}
+
+// asking says whether patches owe answers.
+func (c *Control) asking() bool {
+	for _, p := range c.patchers {
+		if len(p.open) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// show makes snapshots visible and wakes the stream if one is new.
+func (conn *connection) show(types map[string]*view.Snapshot) bool {
+	changed := false
+	for url, snap := range types {
+		if conn.visible[url] == snap {
+			continue
+		}
+		changed = true
+		if snap == nil {
+			delete(conn.visible, url)
+		} else {
+			conn.visible[url] = snap
+		}
+	}
+	if changed {
+		conn.wake()
+	}
+	return changed
+}
+
+// chain returns the patches for a connection's type, in order. One that was never there can't say what it concerns, and is left out: the first
+// revision waits for all that aren't optional.
+func (c *Control) chain(conn *connection, typeURL string) []*patcher {
+	if len(c.patchers) == 0 || c.cfg.Patches == nil {
+		return nil
+	}
+	var chain []*patcher
+	for _, name := range c.cfg.Patches(typeURL, conn.peer.Node) {
+		if p := c.patchers[name]; p != nil && p.ready != nil && offers(p.ready, typeURL) {
+			chain = append(chain, p)
+		}
+	}
+	return chain
+}
+
+// compose returns what the connection's view looks like after its patches; ok is false while patches are being asked, which waiting notes.
+func (c *Control) compose(conn *connection, typeURL string, waiting map[composedKey]bool) (snap *view.Snapshot, ok bool) {
+	v := conn.views[typeURL]
+	if v == nil || v.Snapshot() == nil {
+		return nil, true
+	}
+	chain := c.chain(conn, typeURL)
+	if len(chain) == 0 {
+		return v.Snapshot(), true
+	}
+	key := composedKey{view: v}
+	rounds := make([]uint64, len(chain))
+	for i, p := range chain {
+		key.chain += p.Name + " "
+		rounds[i] = p.round
+	}
+	if have := c.composed[key]; have != nil && have.raw == v.Snapshot() && slices.Equal(have.rounds, rounds) {
+		return have.result, true
+	}
+	if waiting[key] {
+		return nil, false
+	}
+	comp := &composition{raw: v.Snapshot(), rounds: rounds}
+	if !c.patchAll(comp, v, chain) {
+		waiting[key] = true
+		return nil, false
+	}
+	c.composed[key] = comp
+	return comp.result, true
+}
+
+// patchAll runs the snapshot through the chain. All of a patch's calls are begun before any is waited for.
+func (c *Control) patchAll(comp *composition, v *view.View, chain []*patcher) bool {
+	bodies := map[string]*view.Body{}
+	for _, b := range comp.raw.Known() {
+		bodies[b.Name()] = b
+	}
+	for _, p := range chain {
+		ready := true
+		next := maps.Clone(bodies)
+		for _, name := range slices.Sorted(maps.Keys(bodies)) {
+			b := bodies[name]
+			if !b.Exists() || !p.concerns(v.Type, name) {
+				continue
+			}
+			r, ok := c.result(p, v, b)
+			if !ok {
+				ready = false
+				continue
+			}
+			comp.from = append(comp.from, r)
+			p.apply(r, next)
+		}
+		if !ready {
+			return false
+		}
+		bodies = next
+	}
+	comp.result = view.NewSnapshot(view.NewSet(slices.Collect(maps.Values(bodies))), nil, comp.raw.Complete())
+	return true
+}
+
+// apply makes a result part of the bodies. A failed one is as onFailure says: left out (skip), or what the patch said last of the resource; a
+// resource that it never got right is not served.
+func (p *patcher) apply(r *patched, bodies map[string]*view.Body) {
+	if r.failed != "" {
+		if p.Skips {
+			return
+		}
+		bodies[r.key.name] = view.Absent(r.key.name)
+		if r = p.good[goodKey{r.key.typeURL, r.key.name, r.key.facts}]; r == nil {
+			return
+		}
+		bodies[r.key.name] = r.input
+	}
+	for _, b := range r.changed {
+		bodies[b.Name()] = b
+	}
+	for _, n := range r.removed {
+		bodies[n] = view.Absent(n)
+	}
+}
+
+// dropUnplaced lets go of compositions of views that nobody is in.
+func (c *Control) dropUnplaced() {
+	maps.DeleteFunc(c.composed, func(k composedKey, _ *composition) bool { return k.view.Connections == 0 })
+}

@@ -1,0 +1,261 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// patcher is a declared patch and what it said: results are a function of the resource, the facts and the rows that it reads, so the same is
+// not asked twice.
+type patcher struct {
+	*known
+	results map[patchKey]*patched
+	// open are results that are waited for, calls those of them that a live plugin was asked, by id.
+	open  map[*patched]bool
+	calls map[uint64]*patched
+	// good are the last results that were no failure, by resource: what is served if it fails.
+	good map[goodKey]*patched
+	// round grows when all results are forgotten.
+	round uint64
+	// said is the plugin and version that the results are of.
+	said string
+}
+
+type patchKey struct{ typeURL, name, version, facts string }
+
+type goodKey struct{ typeURL, name, facts string }
+
+// patched is the result of a call, or the call itself while open.
+type patched struct {
+	key     patchKey
+	input   *view.Body
+	call    *pb.Patch
+	open    bool
+	until   time.Time
+	changed []*view.Body
+	removed []string
+	failed  string
+	// late: the failure is that there was no answer in time; it is asked again when there is a reason to.
+	late bool
+}
+
+func newPatcher(k *known) *patcher {
+	return &patcher{known: k, results: map[patchKey]*patched{}, open: map[*patched]bool{}, calls: map[uint64]*patched{}, good: map[goodKey]*patched{}}
+}
+
+// concerns says whether the patch wants to see resources of a type and name.
+func (p *patcher) concerns(typeURL, name string) bool {
+	if !offers(p.ready, typeURL) {
+		return false
+	}
+	return len(p.ready.Names) == 0 || slices.ContainsFunc(p.ready.Names, func(glob string) bool { return matches(glob, name) })
+}
+
+// matches says whether a name matches a glob, in which * stands for anything.
+func matches(glob, name string) bool {
+	head, rest, found := strings.Cut(glob, "*")
+	if !found {
+		return glob == name
+	}
+	if !strings.HasPrefix(name, head) {
+		return false
+	}
+	name = name[len(head):]
+	for {
+		part, more, again := strings.Cut(rest, "*")
+		if !again {
+			return strings.HasSuffix(name, part)
+		}
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name, rest = name[i+len(part):], more
+	}
+}
+
+// facts returns those of the view's facts that the patch declared, and their key.
+func (p *patcher) facts(v *view.View) (map[string]string, string) {
+	if len(p.ready.Facts) == 0 {
+		return nil, ""
+	}
+	some := map[string]string{}
+	var b strings.Builder
+	for _, name := range slices.Sorted(slices.Values(p.ready.Facts)) {
+		if value, ok := v.Facts[name]; ok {
+			some[name] = value
+			b.WriteString(name + "\x00" + value + "\x00")
+		}
+	}
+	return some, b.String()
+}
+
+// result returns what becomes of a body; ok is false while the patch is being asked.
+func (c *Control) result(p *patcher, v *view.View, b *view.Body) (r *patched, ok bool) {
+	facts, text := p.facts(v)
+	key := patchKey{v.Type, b.Name(), b.Version(), text}
+	if r = p.results[key]; r != nil {
+		return r, !r.open
+	}
+	call := &pb.Patch{Type: v.Type, Facts: facts, Resources: []*pb.Resource{{Name: b.Name(), Bytes: b.Value()}}}
+	r = &patched{key: key, input: b, call: call, open: true, until: time.Now().Add(p.Limits.Call)}
+	if p.Limits.Call <= 0 {
+		r.until = time.Now().Add(c.cfg.HoldMax)
+	}
+	p.results[key] = r
+	if err := p.encode(call); err != nil {
+		r.open, r.failed = false, err.Error()
+		return r, true
+	}
+	p.open[r] = true
+	c.ask(p, r)
+	return r, false
+}
+
+// ask sends a call if the plugin is there; if not, it is asked when it comes back.
+func (c *Control) ask(p *patcher, r *patched) {
+	s := c.sessions[p.Name]
+	if s == nil {
+		return
+	}
+	c.nextCall++
+	r.call.Id = c.nextCall
+	r.call.Revision = &pb.Revision{Epoch: c.epoch, Number: s.sent}
+	p.calls[r.call.Id] = r
+	s.out.state(&stateJob{call: &pb.FromCore{Patch: r.call}})
+}
+
+// takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
+func (c *Control) takePatched(s *session, m *pb.Patched) error {
+	p := c.patchers[s.Name]
+	r := p.calls[m.Id]
+	if r == nil {
+		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+		return nil
+	}
+	delete(p.calls, m.Id)
+	p.close(r)
+	if m.Error != "" {
+		r.failed = m.Error
+	} else if bodies, err := p.decode(r.key.typeURL, m.Resources); err != nil {
+		r.failed = err.Error()
+	} else {
+		r.changed, r.removed = bodies, m.Removes
+	}
+	c.answered(p, r)
+	return nil
+}
+
+func (p *patcher) close(r *patched) {
+	delete(p.open, r)
+	if r.call != nil {
+		delete(p.calls, r.call.Id)
+	}
+	r.open, r.call = false, nil
+}
+
+// answered notes a result, and goes on with what waited for it.
+func (c *Control) answered(p *patcher, r *patched) {
+	if r.failed == "" {
+		p.good[goodKey{r.key.typeURL, r.key.name, r.key.facts}] = r
+	} else {
+		c.cfg.Metrics.Fault(p.Name)
+		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.key.typeURL, "resource", r.key.name, "reason", r.failed)
+	}
+	if c.flight != nil && c.flight.patching {
+		c.advance(time.Now())
+		return
+	}
+	c.settle()
+}
+
+// overdue fails calls that were not answered in time.
+func (c *Control) overdue(now time.Time, at func(time.Time)) {
+	for _, p := range c.patchers {
+		for r := range p.open {
+			if r.until.After(now) {
+				at(r.until)
+				continue
+			}
+			p.close(r)
+			r.late, r.failed = true, "there was no answer in time (limits.call)"
+			c.answered(p, r)
+		}
+	}
+}
+
+// forgetResults makes a patch be asked anew about everything: the rows that it reads have changed.
+func (c *Control) forgetResults(p *patcher) {
+	if p == nil {
+		return
+	}
+	p.reset()
+	c.spoilAll()
+}
+
+func (p *patcher) reset() {
+	clear(p.results)
+	clear(p.calls)
+	clear(p.open)
+	p.round++
+}
+
+// retryLate makes live patches be asked again about what they did not answer in time.
+func (c *Control) retryLate() {
+	for _, p := range c.patchers {
+		if c.sessions[p.Name] == nil {
+			continue
+		}
+		late := false
+		for key, r := range p.results {
+			if r.late {
+				delete(p.results, key)
+				late = true
+			}
+		}
+		if late {
+			p.round++
+			c.spoilAll()
+		}
+	}
+}
+
+// patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile. What another version said before doesn't count.
+func (c *Control) patcherIsBack(p *patcher) {
+	clear(p.calls)
+	id := p.ready.Plugin + " " + p.ready.PluginVersion
+	if p.said != id {
+		p.said = id
+		p.reset()
+	}
+	for key, r := range p.results {
+		switch {
+		case r.open:
+			c.ask(p, r)
+		case r.failed != "":
+			delete(p.results, key)
+			p.round++
+		}
+	}
+	c.spoilAll()
+	c.settle()
+}
+
+// sweep lets go of results that no composition stands on.
+func (c *Control) sweep() {
+	used := map[*patched]bool{}
+	for _, comp := range c.composed {
+		for _, r := range comp.from {
+			used[r] = true
+		}
+	}
+	for _, p := range c.patchers {
+		maps.DeleteFunc(p.results, func(_ patchKey, r *patched) bool { return !r.open && !used[r] })
+		maps.DeleteFunc(p.good, func(_ goodKey, r *patched) bool { return !used[r] })
+	}
+}

@@ -1,0 +1,235 @@
+package control
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/google/go-cmp/cmp"
+)
+
+// typeT is a type that this binary has no message for: contents are plain text in these tests.
+const typeT = "type.googleapis.com/test.T"
+
+func readyPatch() *pb.Ready {
+	return &pb.Ready{Plugin: "upper", PluginVersion: "1", Types: []*pb.Type{{Url: typeT}}, Names: []string{"a*"}, Facts: []string{"scope"}}
+}
+
+// patchWorld is a generator with one proxy that wants all of typeT, and a patch named upper.
+type patchWorld struct {
+	*world
+	upper *plugin
+}
+
+func newPatchWorld(t *testing.T, edit func(*Expected)) *patchWorld {
+	t.Helper()
+	upper := Expected{Name: "upper", Kind: pb.KindPatch, Limits: Limits{Call: time.Second}}
+	if edit != nil {
+		edit(&upper)
+	}
+	b := newBench(t, func(cfg *Config) { cfg.Patches = func(string, *corev3.Node) []string { return []string{"upper"} } }, memory, istio, upper)
+	w := &patchWorld{world: &world{bench: b}, upper: b.join("upper", readyPatch())}
+	ready := readyIstio()
+	ready.Types = append(ready.Types, &pb.Type{Url: typeT, Traits: &pb.Traits{Wildcard: true, FullState: true}})
+	w.m, w.g = b.join("memory", readyMemory()), b.join("istio", ready)
+	w.m.synced()
+	w.at = w.g.state().Revision
+	w.g.done(w.at)
+	w.proxy = b.stream("p")
+	w.proxy.Subscribe(typeT, true, nil)
+	w.g.others()
+	w.g.send(&pb.FromPlugin{View: &pb.View{Type: typeT, View: 1, Facts: map[string]string{"scope": "s", "zone": "z"}}}, place(w.proxy.ID(), typeT, 1, w.at))
+	w.g.send(body(1, "1"), body(2, "2"), body(3, "3"),
+		change(typeT, 1, w.at, &pb.Entry{Name: "a1", Body: 1}, &pb.Entry{Name: "a2", Body: 2}, &pb.Entry{Name: "b", Body: 3}),
+		wanted(w.g.others()[0].Want.Id, w.at))
+	return w
+}
+
+// asked returns the calls that the patch has been sent since.
+func (w *patchWorld) asked() []*pb.Patch {
+	w.t.Helper()
+	var calls []*pb.Patch
+	for _, m := range w.upper.others() {
+		if m.Patch == nil {
+			w.t.Fatalf("the patch was sent %v", m)
+		}
+		calls = append(calls, m.Patch)
+	}
+	return calls
+}
+
+// answer answers calls as a patch does that doubles contents and adds NAME-copy for "a2".
+func (w *patchWorld) answer(calls []*pb.Patch) {
+	for _, c := range calls {
+		r := c.Resources[0]
+		out := &pb.Patched{Id: c.Id, Resources: []*pb.Resource{{Name: r.Name, Bytes: append(r.Bytes, r.Bytes...)}}}
+		if r.Name == "a2" {
+			out.Resources = append(out.Resources, &pb.Resource{Name: "a2-copy", Bytes: r.Bytes})
+		}
+		w.upper.send(&pb.FromPlugin{Patched: out})
+	}
+}
+
+func (w *patchWorld) sees(resources ...string) {
+	w.t.Helper()
+	got := w.proxy.names(typeT)
+	if len(resources) == 0 && len(got) == 0 {
+		return
+	}
+	if diff := cmp.Diff(resources, got); diff != "" {
+		w.t.Error(diff)
+	}
+}
+
+func TestPatchSeesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.sees()
+		calls := w.asked()
+		if len(calls) != 2 || calls[0].Resources[0].Name != "a1" || calls[0].Facts["scope"] != "s" || len(calls[0].Facts) != 1 {
+			t.Fatalf("the patch was asked %v", calls)
+		}
+		w.answer(calls[:1])
+		w.sees()
+		w.answer(calls[1:])
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+	})
+}
+
+func TestPatchIsAskedOnlyWhatIsNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		r := w.revise("2")
+		w.g.send(body(4, "4"), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 4}))
+		w.g.done(r)
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		if number := w.Revision().Number; number == r.Number {
+			t.Error("the revision counts as served before its patches")
+		}
+		calls := w.asked()
+		if len(calls) != 1 || string(calls[0].Resources[0].Bytes) != "4" {
+			t.Fatalf("the patch was asked %v", calls)
+		}
+		w.answer(calls)
+		w.sees("a1=44", "a2=22", "a2-copy=2", "b=3")
+		if number := w.Revision().Number; number != r.Number {
+			t.Errorf("revision %d is served, not %d", number, r.Number)
+		}
+	})
+}
+
+func TestAddedResourceGoesWithItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		r := w.revise("2")
+		w.g.send(&pb.FromPlugin{Change: &pb.Change{Type: typeT, View: 1, Revision: r, Removes: []string{"a2"}}})
+		w.g.done(r)
+		w.sees("a1=11", "b=3")
+	})
+}
+
+func TestPatchThatFails(t *testing.T) {
+	fail := func(w *patchWorld) {
+		for _, c := range w.asked() {
+			w.upper.send(&pb.FromPlugin{Patched: &pb.Patched{Id: c.Id, Error: "no"}})
+		}
+	}
+	for name, tt := range map[string]struct {
+		edit   func(*Expected)
+		first  []string // failed from the beginning
+		second []string // failed at the second version of a1
+	}{
+		"last good": {nil, []string{"b=3"}, []string{"a1=11", "a2=22", "a2-copy=2", "b=3"}},
+		"skip":      {func(e *Expected) { e.Skips = true }, []string{"a1=1", "a2=2", "b=3"}, []string{"a1=4", "a2=22", "a2-copy=2", "b=3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newPatchWorld(t, tt.edit)
+				fail(w)
+				w.sees(tt.first...)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				w := newPatchWorld(t, tt.edit)
+				w.answer(w.asked())
+				r := w.revise("2")
+				w.g.send(body(4, "4"), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 4}))
+				w.g.done(r)
+				fail(w)
+				w.sees(tt.second...)
+			})
+		})
+	}
+}
+
+func TestPatchThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		w.upper.kill()
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		r := w.revise("2")
+		w.g.send(body(4, "4"), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 4}))
+		w.g.done(r)
+		w.upper = w.join("upper", readyPatch())
+		calls := w.asked()
+		if len(calls) != 1 {
+			t.Fatalf("the patch was asked %v", calls)
+		}
+		w.answer(calls)
+		w.sees("a1=44", "a2=22", "a2-copy=2", "b=3")
+	})
+}
+
+func TestPatchThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		r := w.revise("2")
+		w.g.send(body(4, "4"), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 4}))
+		w.g.done(r)
+		late := w.asked()
+		time.Sleep(1100 * time.Millisecond)
+		if number := w.Revision().Number; number != r.Number {
+			t.Errorf("revision %d is served, not %d", number, r.Number)
+		}
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		w.answer(late) // too late for that call
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		r = w.revise("3")
+		w.g.done(r)
+		w.answer(w.asked()) // asked again with the next revision
+		w.sees("a1=44", "a2=22", "a2-copy=2", "b=3")
+	})
+}
+
+func TestNewVersionOfAPatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		w.upper.kill()
+		ready := readyPatch()
+		ready.PluginVersion = "2"
+		w.upper = w.join("upper", ready)
+		if calls := w.asked(); len(calls) != 2 {
+			t.Fatalf("the new version was asked %d times, not 2", len(calls))
+		}
+	})
+}
+
+func TestGlobs(t *testing.T) {
+	for _, tt := range []struct {
+		glob, name string
+		want       bool
+	}{
+		{"a", "a", true}, {"a", "ab", false}, {"*", "", true}, {"a*", "abc", true}, {"a*c", "abc", true}, {"a*c", "ac", true},
+		{"a*c", "ab", false}, {"*b*", "abc", true}, {"*b*", "ac", false}, {"a*bc*d", "abxbcxd", true}, {"ab*ba", "aba", false},
+	} {
+		if got := matches(tt.glob, tt.name); got != tt.want {
+			t.Errorf("%q matches %q: %v", tt.glob, tt.name, got)
+		}
+	}
+}
