@@ -62,43 +62,64 @@ func Load(t testing.TB, dir string) *Case {
 
 func (c *Case) readConfig(t testing.TB, dir string) {
 	t.Helper()
-	tables := map[string][]*sdk.Row{}
 	files, err := filepath.Glob(filepath.Join(dir, "config", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: no configuration: %v", dir, err)
 	}
+	tables := map[string][]*sdk.Row{}
 	for _, f := range files {
-		for _, d := range kinds.Read(f, read(t, f)) {
-			if d.Row == nil {
-				t.Fatalf("%s: %v", f, d.Faults)
-			}
-			tables[d.Table] = append(tables[d.Table], d.Row)
-		}
+		parse(t, f, read(t, f), tables)
 	}
-	for table, rows := range tables {
-		c.Rows = append(c.Rows, plugintest.Rows{Table: table, Upserts: rows})
-	}
-	c.register(t, tables)
+	c.Rows = rowsOf(t, tables)
 }
 
-// register adds what the ServiceEntry registry makes of the resources.
-func (c *Case) register(t testing.TB, tables map[string][]*sdk.Row) {
+// Rows are what a file's resources are as rows, and what registries make of them.
+func Rows(t testing.TB, file string, content []byte) []plugintest.Rows {
+	t.Helper()
+	tables := map[string][]*sdk.Row{}
+	parse(t, file, content, tables)
+	return rowsOf(t, tables)
+}
+
+func parse(t testing.TB, file string, content []byte, tables map[string][]*sdk.Row) {
+	t.Helper()
+	for _, d := range kinds.Read(file, content) {
+		if d.Row == nil {
+			t.Fatalf("%s: %v", file, d.Faults)
+		}
+		tables[d.Table] = append(tables[d.Table], d.Row)
+	}
+}
+
+func rowsOf(t testing.TB, tables map[string][]*sdk.Row) []plugintest.Rows {
+	t.Helper()
+	out := register(t, tables)
+	for table, rows := range tables {
+		out = append(out, plugintest.Rows{Table: table, Upserts: rows})
+	}
+	return out
+}
+
+// register returns what the ServiceEntry registry makes of the resources.
+func register(t testing.TB, tables map[string][]*sdk.Row) []plugintest.Rows {
 	t.Helper()
 	h := plugintest.Start(t, serviceentry.Plugin(), nil)
 	h.Commit(
 		plugintest.Rows{Table: kinds.ServiceEntry, Upserts: tables[kinds.ServiceEntry]},
 		plugintest.Rows{Table: kinds.WorkloadEntry, Upserts: tables[kinds.WorkloadEntry]},
 	)
+	var out []plugintest.Rows
 	for _, table := range []string{state.Services, state.Endpoints, state.Workloads} {
 		r := plugintest.Rows{Table: table}
 		for _, row := range h.Rows(table) {
 			r.Upserts = append(r.Upserts, row)
 		}
-		c.Rows = append(c.Rows, r)
+		out = append(out, r)
 	}
 	if err := h.Drain(); err != nil {
 		t.Fatal(err)
 	}
+	return out
 }
 
 func (c *Case) readProxies(t testing.TB, dir string) {

@@ -1,0 +1,85 @@
+package names
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Client is what a name table depends on of the proxy whose workload asks.
+type Client struct {
+	Dialing config.Dialing
+	Network string
+}
+
+// multiCluster ends names that mean a service of any cluster; they have no shorter forms.
+const multiCluster = ".clusterset.local"
+
+// Of are the names of a service: its host and its aliases with its addresses, and each of its endpoints that has a name where it has
+// no address of its own. endpoints are asked for only then.
+func Of(s *config.Service, c Client, endpoints func() []*endpoint.Endpoint) []Entry {
+	own := Entry{Host: s.Host, Registry: s.Registry}
+	if s.Registry == Kubernetes && !strings.HasSuffix(s.Host, multiCluster) {
+		own.Short, own.Namespace = s.Name, s.Namespace
+	}
+	var out []Entry
+	addresses := s.AddressesFor(c.Dialing)
+	switch {
+	case !isUnspecified(addresses):
+		own.IPs = usable(addresses)
+	case (s.Headless || s.Resolution == pb.ServiceResolutionNone) && len(s.Ports) > 0:
+		own.IPs, out = headless(s, c, endpoints())
+	}
+	if len(own.IPs) == 0 {
+		return out
+	}
+	out = append(out, own)
+	for _, a := range s.Aliases {
+		out = append(out, Entry{Host: a, IPs: own.IPs, Registry: s.Registry})
+	}
+	return out
+}
+
+func isUnspecified(addresses []string) bool {
+	a, err := netip.ParseAddr(addresses[0])
+	return err == nil && a.IsUnspecified()
+}
+
+// usable are the addresses that can be answered: no ranges.
+func usable(addresses []string) (out []string) {
+	for _, a := range addresses {
+		if _, err := netip.ParseAddr(a); err == nil {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// headless are the addresses of the endpoints near the client, and a name for each that has one: HOSTNAME.SUBDOMAIN and the rest of
+// the service's host. What is behind another network's gateway can't be dialled.
+func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips []string, named []Entry) {
+	_, rest, ok := strings.Cut(s.Host, ".")
+	for _, e := range endpoints {
+		addresses := usable(append([]string{e.Address}, e.MoreAddresses...))
+		if e.ServicePort != s.Ports[0].Number || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
+			continue
+		}
+		far := !near(e.Cluster, c.Dialing.Cluster)
+		if e.Subdomain != "" && ok {
+			short := e.Hostname + "." + e.Subdomain
+			named = append(named, Entry{
+				Host: short + "." + rest, IPs: addresses, Registry: s.Registry, Short: short, Namespace: s.Namespace, Far: far,
+			})
+		}
+		if !far {
+			ips = append(ips, addresses...)
+		}
+	}
+	return ips, named
+}
+
+// near reports whether a network or cluster is the client's; where either is unknown it counts as such.
+func near(a, b string) bool { return a == "" || b == "" || a == b }
