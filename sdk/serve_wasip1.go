@@ -10,31 +10,33 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"syscall"
 
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // Serve runs a plugin over standard input and output, and does not return: the module ends with the session.
 func Serve(p Plugin) {
-	if err := Run(context.Background(), p, newStdio(os.Stdin, os.Stdout)); err != nil {
+	if err := Run(context.Background(), p, newStdio()); err != nil {
 		fmt.Fprintf(os.Stderr, "plugin %s: %v\n", p.Name, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// yields is how often a reader lets others go first. The scheduler takes one that yielded when nothing else can run, but every 61st
-// time in any case.
-const yields = 128
-
 // stdio carries frames, each after its length as an unsigned 32-bit little-endian number.
 type stdio struct {
 	in  *bufio.Reader
 	out io.Writer
+	// blocks: reading blocks the whole module, as its host can't do otherwise.
+	blocks bool
 }
 
-func newStdio(in io.Reader, out io.Writer) session.Carrier {
-	return &stdio{in: bufio.NewReaderSize(in, 64<<10), out: out}
+// newStdio makes reading wait in Go's scheduler: a module has one thread, and only when all its goroutines wait does it wait too,
+// for input or the next timer, whichever is first.
+func newStdio() session.Carrier {
+	blocks := syscall.SetNonblock(0, true) != nil
+	return &stdio{in: bufio.NewReaderSize(os.NewFile(0, "stdin"), 64<<10), out: os.NewFile(1, "stdout"), blocks: blocks}
 }
 
 func (s *stdio) Send(frame []byte) error {
@@ -43,13 +45,10 @@ func (s *stdio) Send(frame []byte) error {
 	return err
 }
 
-// Recv blocks the whole module while it waits for input: a guest has one thread. So all that can still work and write does so
-// first; what waits for a timer waits for the next message.
+// Recv returns the next frame.
 func (s *stdio) Recv() ([]byte, error) {
-	if s.in.Buffered() == 0 {
-		for range yields {
-			runtime.Gosched()
-		}
+	if s.blocks && s.in.Buffered() == 0 {
+		letOthers()
 	}
 	var length [4]byte
 	if _, err := io.ReadFull(s.in, length[:]); err != nil {
@@ -62,6 +61,15 @@ func (s *stdio) Recv() ([]byte, error) {
 	frame := make([]byte, n)
 	_, err := io.ReadFull(s.in, frame)
 	return frame, err
+}
+
+// letOthers lets all that can still work and write do so before the module blocks; what waits for a timer waits for the next
+// message. The scheduler takes one that yielded when nothing else can run, but every 61st time in any case.
+func letOthers() {
+	const yields = 128
+	for range yields {
+		runtime.Gosched()
+	}
 }
 
 // Close has nothing to close: the module ends with the session.

@@ -36,6 +36,7 @@ func hello(e *Entry, epoch uint64) *pb.Hello {
 		Versions: []uint32{session.Version},
 		Instance: e.Name,
 		Config:   e.Config,
+		Grants:   grants(e),
 		Epoch:    epoch,
 		Limits: &pb.Limits{
 			MessageBytes: uint32(e.Limits.MessageBytes),

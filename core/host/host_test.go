@@ -519,7 +519,7 @@ plugins:
 			t.Errorf("got %v", err)
 		}
 		all := r.Status()
-		if all[0].State != Gone || !strings.Contains(all[2].LastError, "cannot run WASM plugins yet") {
+		if all[0].State != Gone || !strings.Contains(all[2].LastError, "x.wasm does not exist") {
 			t.Errorf("status %+v", all)
 		}
 	})

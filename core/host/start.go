@@ -33,7 +33,7 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 	release = func() {}
 	switch {
 	case e.Wasm != nil:
-		return l, nil, errors.New("this build of coxswain cannot run WASM plugins yet; use `builtin` or `process`")
+		return h.runner(e, l)
 	case e.Process == nil:
 		l.Path, l.Args = h.cfg.Exe, []string{"plugin", e.Builtin}
 		l.Env = h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
@@ -67,8 +67,8 @@ func (h *Host) program(e *Entry, dir string) (path string, release func(), err e
 
 // inherited is what a plugin gets of the core's environment: what the entry allows, and more.
 func (h *Host) inherited(e *Entry, more ...string) []string {
-	if e.Allow != nil {
-		more = append(more, e.Allow.Env...)
+	if a := e.allowed(); a != nil {
+		more = append(more, a.Env...)
 	}
 	var env []string
 	for _, name := range more {

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/coxswain-mesh/coxswain/core/host/wasm"
+	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
+	"github.com/coxswain-mesh/coxswain/sdk/process"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"github.com/spf13/cobra"
+)
+
+// wasmRunner is what the core starts for an entry with `wasm`: the process in which the module runs.
+func (p *program) wasmRunner() *cobra.Command {
+	return &cobra.Command{
+		Use:                spec.Command,
+		Short:              "Run a WASM plugin; the core does this",
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := spec.Parse(args)
+			if err != nil {
+				return usageError{err}
+			}
+			return p.runModule(s)
+		},
+	}
+}
+
+// runModule reads the module before it shakes hands: what the host has pinned can be read until then.
+func (p *program) runModule(s spec.Spec) error {
+	code, err := os.ReadFile(s.Module)
+	if err != nil {
+		return fmt.Errorf("module %s: %w", s.File, err)
+	}
+	return process.Serve(func(ctx context.Context, c session.Carrier) error {
+		return wasm.Run(ctx, wasm.Config{
+			Code: code, File: s.File, Memory: s.Memory, Instances: s.Instances, Cache: s.Cache, Environ: p.environ, Stderr: os.Stderr,
+		}, c)
+	})
+}
