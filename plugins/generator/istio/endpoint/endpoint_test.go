@@ -1,0 +1,119 @@
+package endpoint
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func TestSelector(t *testing.T) {
+	for _, labels := range []map[string]string{nil, {"a": "b"}, {"a": "", "b": `x"y=,;z`, "c": "é"}} {
+		got := ParseSelector(Selector(labels))
+		if !maps.Equal(got, labels) {
+			t.Errorf("%v became %v", labels, got)
+		}
+	}
+	for _, bad := range []string{"a=b,", `"a"`, `"a"="b"`, `"a"="b`} {
+		if ParseSelector(bad) != nil {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func at(address string, change ...func(*Endpoint)) *Endpoint {
+	e := &Endpoint{Key: address, Endpoint: pb.Endpoint{
+		Host: "a", Namespace: "ns", PortName: "http", ServicePort: 80, Address: address, Port: 8080, Workload: "w", Cluster: "c",
+	}}
+	for _, f := range change {
+		f(e)
+	}
+	return e
+}
+
+func spec() Spec {
+	return Spec{Cluster: "c", Service: "ns/a", Port: 80, PortName: "http"}
+}
+
+func found(a *endpointv3.ClusterLoadAssignment) []string {
+	var out []string
+	for _, l := range a.Endpoints {
+		for _, e := range l.LbEndpoints {
+			address := e.GetEndpoint().GetAddress()
+			out = append(out, address.GetSocketAddress().GetAddress()+address.GetPipe().GetPath())
+		}
+	}
+	return out
+}
+
+func TestBuildChooses(t *testing.T) {
+	all := []*Endpoint{
+		at("10.0.0.3", func(e *Endpoint) { e.Index = 2 }),
+		at("10.0.0.1"),
+		at("10.0.0.2", func(e *Endpoint) { e.Index, e.Labels = 1, map[string]string{"version": "v2"} }),
+		at("10.0.0.4", func(e *Endpoint) { e.PortName = "grpc" }),
+		at("10.0.0.5", func(e *Endpoint) { e.ServicePort = 81 }),
+		at("10.0.0.6", func(e *Endpoint) { e.Health = pb.EndpointHealthUnhealthy }),
+		at("10.0.0.7", func(e *Endpoint) { e.Health, e.Index = pb.EndpointHealthDraining, 9 }),
+		at("host.example"),
+		at(""),
+		at("unix:/run/a.sock", func(e *Endpoint) { e.Index = 10 }),
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*Spec)
+		want   []string
+	}{
+		{"all", func(*Spec) {}, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.7", "/run/a.sock"}},
+		{"subset", func(s *Spec) { s.Subset = Selector(map[string]string{"version": "v2"}) }, []string{"10.0.0.2"}},
+		{"not ready", func(s *Spec) { s.Unready = true }, []string{"10.0.0.1", "10.0.0.6", "10.0.0.2", "10.0.0.3", "10.0.0.7", "/run/a.sock"}},
+		{"other port", func(s *Spec) { s.Port = 82 }, nil},
+	} {
+		s := spec()
+		c.change(&s)
+		if got := found(Build(s, all)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	if got := found(BuildNames(spec(), all)); !slices.Contains(got, "host.example") || slices.Contains(got, "") {
+		t.Errorf("by name: %v", got)
+	}
+}
+
+func TestBuildDoesNotDependOnOrder(t *testing.T) {
+	a := []*Endpoint{at("10.0.0.1"), at("10.0.0.2"), at("10.0.0.3", func(e *Endpoint) { e.Locality = "r/z" })}
+	want := found(Build(spec(), a))
+	slices.Reverse(a)
+	if got := found(Build(spec(), a)); !slices.Equal(got, want) {
+		t.Errorf("%v, in the other order %v", got, want)
+	}
+}
+
+func TestMetadata(t *testing.T) {
+	e := at("10.0.0.1", func(e *Endpoint) {
+		e.TlsMode, e.ServiceAccount = "istio", "sa"
+		e.Labels = map[string]string{"app": "x", "service.istio.io/canonical-revision": "r"}
+	})
+	m := metadata(spec(), e).FilterMetadata
+	if w := m["istio"].Fields["workload"].GetStringValue(); w != "w;ns;x;r;c" {
+		t.Error(w)
+	}
+	if m["envoy.transport_socket_match"].Fields["tlsMode"].GetStringValue() != "istio" {
+		t.Error("an endpoint that speaks mutual TLS is marked")
+	}
+	s := spec()
+	s.Plaintext = true
+	if metadata(s, e).FilterMetadata["envoy.transport_socket_match"] != nil {
+		t.Error("but not where the client was told otherwise")
+	}
+	if id := e.Identity("td"); id != "spiffe://td/ns/ns/sa/sa" {
+		t.Error(id)
+	}
+	e.ServiceAccount = "spiffe://other/x"
+	if id := e.Identity("td"); id != "spiffe://other/x" {
+		t.Error(id)
+	}
+}

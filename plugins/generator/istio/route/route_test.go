@@ -1,0 +1,125 @@
+package route
+
+import (
+	"slices"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+)
+
+func TestDomains(t *testing.T) {
+	const own = "default.svc.cluster.local"
+	for _, c := range []struct {
+		host, client, address string
+		want                  []string
+	}{
+		{"reviews.default.svc.cluster.local", own, "10.0.0.1", []string{
+			"10.0.0.1", "reviews", "reviews.default", "reviews.default.svc", "reviews.default.svc.cluster.local", "reviews.default.svc.cluster.local."}},
+		{"reviews.prod.svc.cluster.local", own, "0.0.0.0", []string{
+			"reviews.prod", "reviews.prod.svc", "reviews.prod.svc.cluster.local", "reviews.prod.svc.cluster.local."}},
+		{"api.example.com", own, "2001:db8::1", []string{"[2001:db8::1]", "api.example.com", "api.example.com."}},
+		{"db.local.net", "local.net", "", []string{"db", "db.local.net", "db.local.net."}},
+		{"*.example.com", own, "", []string{"*.example.com", "*.example.com."}},
+		{"*", own, "", []string{"*"}},
+		{"10.1.1.1", own, "", []string{"10.1.1.1"}},
+	} {
+		got := slices.Sorted(slices.Values(Domains(c.host, c.client, c.address)))
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s for %s: %v, want %v", c.host, c.client, got, c.want)
+		}
+	}
+}
+
+func TestRetryOn(t *testing.T) {
+	conditions, codes := retryOn("5xx, 503,418")
+	if conditions != "5xx,retriable-status-codes" || !slices.Equal(codes, []uint32{503, 418}) {
+		t.Error(conditions, codes)
+	}
+	if conditions, codes = retryOn("reset,retriable-status-codes"); conditions != "reset,retriable-status-codes" || codes != nil {
+		t.Error(conditions, codes)
+	}
+}
+
+func TestBuildStopsBehindWhatTakesAll(t *testing.T) {
+	prefix := func(p string) []*networking.HTTPMatchRequest {
+		return []*networking.HTTPMatchRequest{{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: p}}}}
+	}
+	to := []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a"}}}
+	v := &config.VirtualService{Spec: &networking.VirtualService{Http: []*networking.HTTPRoute{
+		{Name: "elsewhere", Match: []*networking.HTTPMatchRequest{{Port: 81}}, Route: to},
+		{Name: "other gateway", Match: []*networking.HTTPMatchRequest{{Gateways: []string{"x/y"}}}, Route: to},
+		{Name: "other source", Match: []*networking.HTTPMatchRequest{{SourceLabels: map[string]string{"app": "x"}}}, Route: to},
+		{Name: "first", Match: prefix("/a"), Route: to},
+		{Name: "all", Match: prefix("/"), Route: to},
+		{Name: "never", Route: to},
+	}}}
+	got := Build(v, source())
+	var names []string
+	for _, r := range got {
+		names = append(names, r.Name)
+	}
+	if !slices.Equal(names, []string{"first", "all"}) {
+		t.Errorf("routes %v", names)
+	}
+}
+
+func source() Source {
+	return Source{
+		Gateways: []string{config.MeshGateway},
+		Port:     80,
+		Selected: func(map[string]string, string) bool { return false },
+		PortOf:   func(string) uint32 { return 80 },
+		Policy:   func(cluster.Name) *networking.TrafficPolicy { return nil },
+	}
+}
+
+func TestGatewayHosts(t *testing.T) {
+	v := func(namespace string, hosts ...string) *config.VirtualService {
+		return &config.VirtualService{Meta: config.Meta{Namespace: namespace}, Spec: &networking.VirtualService{Hosts: hosts}}
+	}
+	s := Server{Hosts: []string{"*.a.com", "./own.b.com", "prod/*.c.com"}, Namespace: "default"}
+	for _, c := range []struct {
+		v    *config.VirtualService
+		want []string
+	}{
+		{v("default", "*"), []string{"*.a.com", "own.b.com"}},
+		{v("prod", "*"), []string{"*.a.com", "*.c.com"}},
+		{v("prod", "x.a.com", "*.x.a.com", "own.b.com"), []string{"*.x.a.com", "x.a.com"}},
+		{v("default", "z.c.com"), nil},
+	} {
+		if got := s.hostsOf(c.v); !slices.Equal(got, c.want) {
+			t.Errorf("%s %v: %v, want %v", c.v.Namespace, c.v.Spec.Hosts, got, c.want)
+		}
+	}
+	none := GatewayHosts(80, []Server{s}, nil)
+	if len(none) != 1 || none[0].Name != "blackhole:80" {
+		t.Errorf("without virtual services: %v", none)
+	}
+	redirect := GatewayHosts(80, []Server{{Hosts: []string{"default/a.com"}, HTTPSRedirect: true}}, nil)
+	if len(redirect) != 1 || redirect[0].Domains[0] != "a.com" || redirect[0].RequireTls != routev3.VirtualHost_ALL {
+		t.Errorf("redirection needs no virtual service: %v", redirect)
+	}
+}
+
+func TestConfigurationIsWhatEncodingTheWholeWouldBe(t *testing.T) {
+	a, b := AllowAny(), Unknown(80)
+	encode := func(m proto.Message) []byte {
+		out, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	var got routev3.RouteConfiguration
+	if err := proto.Unmarshal(Configuration("80", [][]byte{encode(a), encode(b)}), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Name != "80" || len(got.VirtualHosts) != 2 || !proto.Equal(got.VirtualHosts[0], a) || !proto.Equal(got.VirtualHosts[1], b) {
+		t.Errorf("got %v", &got)
+	}
+}
