@@ -41,7 +41,7 @@ type connection struct {
 
 func newEngine(c Config) *engine {
 	e := &engine{
-		g:           newGraph(c.Domain),
+		g:           newGraph(c),
 		connections: map[uint64]*connection{},
 		assignments: newAssignments(),
 		watched:     map[incr.Observed]watcher{},

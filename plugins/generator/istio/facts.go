@@ -89,3 +89,14 @@ func (k routeView) describe() (string, map[string]string) {
 	k.Scope.facts(facts)
 	return label(k.Gateways != "", k.Scope, k.Selections), facts
 }
+
+func (k nameView) describe() (string, map[string]string) {
+	facts := map[string]string{
+		"families": k.Client.Dialing.Families.String(),
+		"chosen":   strconv.FormatBool(k.Client.Dialing.Chosen),
+		"cluster":  k.Client.Dialing.Cluster,
+		"network":  k.Client.Network,
+	}
+	k.Scope.facts(facts)
+	return label(false, k.Scope, k.Client.Network), facts
+}

@@ -19,6 +19,8 @@ import (
 type graph struct {
 	*incr.Graph
 	domain string
+	// dualStack: proxies with addresses of both families use both.
+	dualStack bool
 
 	tables
 	mesh
@@ -33,11 +35,12 @@ type graph struct {
 	gateways
 	routes
 	lists
+	nameTables
 	placement *incr.Func[uint64, placed]
 }
 
-func newGraph(domain string, options ...incr.Option) *graph {
-	g := &graph{Graph: incr.New(options...), domain: domain}
+func newGraph(c Config, options ...incr.Option) *graph {
+	g := &graph{Graph: incr.New(options...), domain: c.Domain, dualStack: c.DualStack}
 	g.addTables()
 	g.addMesh()
 	g.addScopes()
@@ -50,6 +53,7 @@ func newGraph(domain string, options ...incr.Option) *graph {
 	g.addGateways()
 	g.addRoutes()
 	g.addLists()
+	g.addNames()
 	g.addPlacement()
 	return g
 }

@@ -48,6 +48,7 @@ type (
 	fixedPart    inboundKey
 	listenerPart listenerSet
 	gatewayPart  gatewaySet
+	namePart     nameView
 )
 
 func (k staticPart) open(e *engine) (string, source) {
@@ -76,12 +77,18 @@ func (k listenerPart) open(e *engine) (string, source) {
 	return encode.ListenerType, setOf(e.g.outbound.inSet.At(listenerSet(k)), func(k setListener) string { return k.Bind.Name() })
 }
 
+func (k namePart) open(e *engine) (string, source) {
+	e.g.nameTables.views.Set(nameView(k), struct{}{})
+	return encode.NameTableType, listOf(e.g.nameTables.table, nameView(k))
+}
+
 func (staticPart) closed(*engine)  {}
 func (inboundPart) closed(*engine) {}
 func (fixedPart) closed(*engine)   {}
 func (gatewayPart) closed(*engine) {}
 
 func (k outboundPart) closed(e *engine) { e.g.clusterSets.Delete(clusterSet(k)) }
+func (k namePart) closed(e *engine)     { e.g.nameTables.views.Delete(nameView(k)) }
 func (k listenerPart) closed(e *engine) { e.g.outbound.sets.Delete(listenerSet(k)) }
 
 // part returns the part of a key, which a view uses from now on.

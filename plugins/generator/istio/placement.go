@@ -16,6 +16,7 @@ type placed struct {
 	Endpoints endpointView
 	Listeners listenerView
 	Routes    routeView
+	Names     nameView
 }
 
 // clusterView: the outbound clusters of a set, and those behind the workload's own ports.
@@ -59,6 +60,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		Endpoints: endpointView{Scope: scope},
 		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Targets: targets},
 		Routes:    routeView{Scope: scope, Domain: n.Domain, Selections: g.selections(c, labels)},
+		Names:     nameView{scope, g.nameClient(n)},
 	}
 }
 
@@ -75,6 +77,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 		Endpoints: endpointView{Scope: scope, Router: true},
 		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Router: true, Gateways: selected},
 		Routes:    view,
+		Names:     nameView{scope, g.nameClient(n)},
 	}
 }
 

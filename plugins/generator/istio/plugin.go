@@ -21,10 +21,13 @@ import (
 type Config struct {
 	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names in resources are completed with it.
 	Domain string `json:"domain"`
+	// DualStack lets proxies that have addresses of both families use both (istiod: ISTIO_DUAL_STACK).
+	DualStack bool `json:"dualStack"`
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
-	`"description":"DNS domain of the mesh's services","default":"cluster.local"}}}`
+	`"description":"DNS domain of the mesh's services","default":"cluster.local"},"dualStack":{"type":"boolean",` +
+	`"description":"proxies with addresses of both families use both","default":false}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
@@ -37,6 +40,7 @@ func Plugin() sdk.Plugin {
 		},
 		Types: []sdk.Type{
 			{Url: encode.ClusterType}, {Url: encode.EndpointType}, {Url: encode.ListenerType}, {Url: encode.RouteType},
+			{Url: encode.NameTableType},
 		},
 		ConfigSchema: []byte(schema),
 		Engine: func(raw []byte) (sdk.Engine, error) {

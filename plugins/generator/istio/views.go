@@ -51,6 +51,8 @@ func (s *views) find(typeURL string, at placed, out sdk.Output) uint64 {
 		key = at.Listeners
 	case encode.RouteType:
 		key = at.Routes
+	case encode.NameTableType:
+		key = at.Names
 	default:
 		return 0
 	}
@@ -76,7 +78,7 @@ func (s *views) forget(v *view) {
 	delete(s.byKey, v.key)
 }
 
-// viewKey is one of clusterView, endpointView, listenerView and routeView.
+// viewKey is one of clusterView, endpointView, listenerView, routeView and nameView.
 type viewKey interface {
 	describe() (label string, facts map[string]string)
 	content(e *engine, v *view) content
@@ -99,6 +101,10 @@ func (k listenerView) content(e *engine, v *view) content {
 
 func (k endpointView) content(e *engine, v *view) content {
 	return &endpointContent{e: e, v: v, key: k, wants: map[string]*assignment{}}
+}
+
+func (k nameView) content(e *engine, v *view) content {
+	return newPartView(e, v, k.Scope, []partKey{namePart(k)})
 }
 
 func (k routeView) content(e *engine, v *view) content {

@@ -37,6 +37,19 @@ func FamiliesOf(addresses []string, dual bool) Families {
 	return IPv4
 }
 
+// String names the families.
+func (f Families) String() string {
+	switch f {
+	case IPv4:
+		return "IPv4"
+	case IPv6:
+		return "IPv6"
+	case Both:
+		return "both"
+	}
+	return "dual stack"
+}
+
 // Any are the addresses that stand for all, the primary first.
 func (f Families) Any() []string { return f.pick("0.0.0.0", "::") }
 

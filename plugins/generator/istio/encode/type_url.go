@@ -6,4 +6,6 @@ const (
 	EndpointType = typePrefix + "envoy.config.endpoint.v3.ClusterLoadAssignment"
 	ListenerType = typePrefix + "envoy.config.listener.v3.Listener"
 	RouteType    = typePrefix + "envoy.config.route.v3.RouteConfiguration"
+	// NameTableType is Istio's table of names for an agent that answers DNS queries.
+	NameTableType = typePrefix + "istio.networking.nds.v1.NameTable"
 )

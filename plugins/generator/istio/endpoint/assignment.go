@@ -29,7 +29,7 @@ func BuildNames(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignm
 func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *endpointv3.ClusterLoadAssignment {
 	subset := ParseSelector(spec.Subset)
 	places := map[string][]*Endpoint{}
-	for _, e := range slices.SortedFunc(slices.Values(endpoints), order) {
+	for _, e := range slices.SortedFunc(slices.Values(endpoints), Order) {
 		if usable(e.Address) && spec.selects(e, subset) && (spec.Unready || serves(e)) {
 			places[e.Locality] = append(places[e.Locality], e)
 		}

@@ -60,7 +60,7 @@ func first(labels map[string]string, keys ...string) string {
 	return ""
 }
 
-// order is the order of a service's endpoints as they were declared.
-func order(a, b *Endpoint) int {
+// Order is the order of a service's endpoints as they were declared.
+func Order(a, b *Endpoint) int {
 	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Key, b.Key))
 }

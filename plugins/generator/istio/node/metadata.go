@@ -26,6 +26,8 @@ type Metadata struct {
 	NoAgent bool // COXSWAIN_NO_AGENT
 	// Interception is REDIRECT, TProxy or None; empty: REDIRECT.
 	Interception string // INTERCEPTION_MODE
+	// DNSCapture: the agent answers the workload's DNS queries.
+	DNSCapture bool // DNS_CAPTURE
 }
 
 func parseMetadata(s *structpb.Struct) Metadata {
@@ -41,6 +43,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Workload:       f["WORKLOAD_NAME"].GetStringValue(),
 		NoAgent:        truth(f["COXSWAIN_NO_AGENT"]),
 		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
+		DNSCapture:     truth(f["DNS_CAPTURE"]),
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package names makes the name table: what a proxy's agent answers to the workload's DNS queries.
-package names
+// Package nametable makes the name table: what a proxy's agent answers to the workload's DNS queries.
+package nametable
 
 import (
 	"cmp"

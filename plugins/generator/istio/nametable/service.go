@@ -1,7 +1,8 @@
-package names
+package nametable
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -62,7 +63,7 @@ func usable(addresses []string) (out []string) {
 // the service's host. What is behind another network's gateway can't be dialled.
 func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips []string, named []Entry) {
 	_, rest, ok := strings.Cut(s.Host, ".")
-	for _, e := range endpoints {
+	for _, e := range slices.SortedFunc(slices.Values(endpoints), endpoint.Order) {
 		addresses := usable(append([]string{e.Address}, e.MoreAddresses...))
 		if e.ServicePort != s.Ports[0].Number || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
 			continue

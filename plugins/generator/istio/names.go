@@ -1,0 +1,66 @@
+package istio
+
+import (
+	"reflect"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// nameTables: the names of each service that a view sees make its table.
+type nameTables struct {
+	// views that are wanted.
+	views *incr.Input[nameView, struct{}]
+	table *incr.Func[nameView, []sdk.Resource]
+}
+
+// nameView is what a name table depends on of the proxies that get it.
+type nameView struct {
+	Scope  Scope
+	Client nametable.Client
+}
+
+// nameTableName is what the table is called where resources need a name; in responses it has none.
+const nameTableName = "names"
+
+func (g *graph) addNames() {
+	g.nameTables.views = incr.NewInput[nameView](g.Graph, "name tables", incr.Same[struct{}])
+	entries := incr.Join(g.nameTables.views, g.visible, "names of hosts",
+		func(v nameView, _ struct{}) []Scope { return []Scope{v.Scope} },
+		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
+		func(a, b []nametable.Entry) bool { return reflect.DeepEqual(a, b) },
+		func(c *incr.Ctx, k incr.Pair[nameView, host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {
+			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return g.endpointsOf.Of(c, s.Key) })
+			if len(out) == 0 {
+				return nil, incr.Absent
+			}
+			return out, nil
+		})
+	inTable := incr.NewIndex(entries, "names of table", func(k incr.Pair[nameView, host], _ []nametable.Entry) []nameView {
+		return []nameView{k.Left}
+	})
+	g.nameTables.table = incr.NewFunc(g.Graph, "name table", sameResources, func(c *incr.Ctx, v nameView) ([]sdk.Resource, error) {
+		var all []nametable.Entry
+		for _, i := range inTable.Of(c, v) {
+			all = append(all, i.Value...)
+		}
+		return []sdk.Resource{{Name: nameTableName, Body: nametable.Encode(all)}}, nil
+	})
+}
+
+func (g *graph) nameClient(n *node.Node) nametable.Client {
+	return nametable.Client{Dialing: g.dialing(n), Network: n.Metadata.Network}
+}
+
+// dialing is how the workload behind a proxy dials services.
+func (g *graph) dialing(n *node.Node) config.Dialing {
+	return config.Dialing{
+		Families: config.FamiliesOf(n.Addresses, g.dualStack),
+		Chosen:   n.Metadata.DNSCapture,
+		Cluster:  n.Metadata.ClusterID,
+	}
+}
