@@ -1,0 +1,143 @@
+package authz
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"strings"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// Values in policies may start or end with a star, or be one: anything that isn't empty.
+
+// scheme starts the names of workloads in certificates; policies leave it out.
+const scheme = "spiffe://"
+
+// Where the filter that checks tokens leaves what they hold.
+const (
+	jwtFilter = "envoy.filters.http.jwt_authn"
+	payload   = "payload"
+)
+
+type headerMatcher = *routev3.HeaderMatcher
+
+func exact(s string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: s}}
+}
+
+func prefix(s string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: s}}
+}
+
+func suffix(s string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Suffix{Suffix: s}}
+}
+
+func pattern(regex string) *matcher.StringMatcher {
+	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_SafeRegex{SafeRegex: &matcher.RegexMatcher{Regex: regex}}}
+}
+
+func anything() *matcher.StringMatcher { return pattern(".+") }
+
+func text(value string) *matcher.StringMatcher {
+	switch {
+	case value == "*":
+		return anything()
+	case strings.HasPrefix(value, "*"):
+		return suffix(value[1:])
+	case strings.HasSuffix(value, "*"):
+		return prefix(strings.TrimSuffix(value, "*"))
+	}
+	return exact(value)
+}
+
+// identity is text after the scheme.
+func identity(value string) *matcher.StringMatcher {
+	switch {
+	case value == "*":
+		return anything()
+	case strings.HasPrefix(value, "*"):
+		return pattern(scheme + ".*" + regexp.QuoteMeta(value[1:]))
+	case strings.HasSuffix(value, "*"):
+		return prefix(scheme + strings.TrimSuffix(value, "*"))
+	}
+	return exact(scheme + value)
+}
+
+// glob is a regular expression for a text in which stars stand for something.
+func glob(value, something string) string {
+	parts := strings.Split(value, "*")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return strings.Join(parts, something)
+}
+
+func header(name, value string, ignoreCase bool) headerMatcher {
+	if value == "*" {
+		return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}}
+	}
+	m := text(value)
+	m.IgnoreCase = ignoreCase
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}}
+}
+
+// addressRange reads an address or a CIDR range.
+func addressRange(value string) (*core.CidrRange, error) {
+	if !strings.Contains(value, "/") {
+		a, err := netip.ParseAddr(value)
+		if err != nil {
+			return nil, fmt.Errorf("address %q: %w", value, err)
+		}
+		return cidr(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(value)
+	if err != nil {
+		return nil, fmt.Errorf("range %q: %w", value, err)
+	}
+	return cidr(p.Addr(), p.Bits()), nil
+}
+
+func cidr(a netip.Addr, bits int) *core.CidrRange {
+	return &core.CidrRange{AddressPrefix: a.String(), PrefixLen: wrapperspb.UInt32(uint32(bits))}
+}
+
+func stringValue(m *matcher.StringMatcher) *matcher.ValueMatcher {
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_StringMatch{StringMatch: m}}
+}
+
+func textValue(value string) *matcher.ValueMatcher { return stringValue(text(value)) }
+
+// element is a list with such an element.
+func element(m *matcher.ValueMatcher) *matcher.ValueMatcher {
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_ListMatch{ListMatch: &matcher.ListMatcher{
+		MatchPattern: &matcher.ListMatcher_OneOf{OneOf: m},
+	}}}
+}
+
+func anyValue(list []*matcher.ValueMatcher) *matcher.ValueMatcher {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_OrMatch{OrMatch: &matcher.OrMatcher{ValueMatchers: list}}}
+}
+
+// Claim asks for a claim of a request's token that is a value, or a list with one.
+func Claim(value *matcher.ValueMatcher, name ...string) *matcher.MetadataMatcher {
+	either := []*matcher.ValueMatcher{element(value), value}
+	return metadata(jwtFilter, anyValue(either), append([]string{payload}, name...)...)
+}
+
+func metadata(filter string, value *matcher.ValueMatcher, path ...string) *matcher.MetadataMatcher {
+	out := &matcher.MetadataMatcher{Filter: filter, Value: value}
+	for _, p := range path {
+		out.Path = append(out.Path, &matcher.MetadataMatcher_PathSegment{
+			Segment: &matcher.MetadataMatcher_PathSegment_Key{Key: p},
+		})
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+package authz
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	rbac "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	security "istio.io/api/security/v1beta1"
+)
+
+type askPrincipal = func(in *context, values []string) ([]*rbac.Principal, error)
+
+func eachPrincipal(one func(in *context, value string) (*rbac.Principal, error)) askPrincipal {
+	return each(one, principalOr)
+}
+
+// source reads what a source asks.
+func source(s *security.Source) []clause[*rbac.Principal] {
+	return []clause[*rbac.Principal]{
+		{s.GetPrincipals(), s.GetNotPrincipals(), identities},
+		{s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), requestPrincipals},
+		{s.GetTrustDomains(), s.GetNotTrustDomains(), trustDomains},
+		{s.GetServiceAccounts(), s.GetNotServiceAccounts(), eachPrincipal(serviceAccount)},
+		{s.GetNamespaces(), s.GetNotNamespaces(), eachPrincipal(namespace)},
+		{s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(), eachPrincipal(remoteAddress)},
+		{s.GetIpBlocks(), s.GetNotIpBlocks(), eachPrincipal(peerAddress)},
+	}
+}
+
+// sourceCondition is how a condition's key is asked for; nil if it asks for nothing that sources or requests have.
+func sourceCondition(key string) askPrincipal {
+	switch {
+	case key == "source.ip":
+		return eachPrincipal(peerAddress)
+	case key == "remote.ip":
+		return eachPrincipal(remoteAddress)
+	case key == "source.namespace":
+		return eachPrincipal(namespace)
+	case key == "source.serviceAccount":
+		return eachPrincipal(serviceAccount)
+	case key == "source.principal":
+		return identities
+	case key == "request.auth.principal":
+		return requestPrincipals
+	case key == "request.auth.audiences":
+		return claim("aud")
+	case key == "request.auth.presenter":
+		return claim("azp")
+	case strings.HasPrefix(key, "request.auth.claims"):
+		return claim(inBrackets(strings.TrimPrefix(key, "request.auth.claims"))...)
+	case strings.HasPrefix(key, "request.headers"):
+		return eachPrincipal(headerNamed(strings.TrimPrefix(key, "request.headers")))
+	}
+	return nil
+}
+
+// identities are names of workloads without their scheme; those of one of the mesh's trust domains count in all.
+func identities(in *context, values []string) ([]*rbac.Principal, error) {
+	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
+		return authenticated(identity(value)), nil
+	})(in, inAllDomains(values, in.domains))
+}
+
+// namespace is the namespace of a workload; * stands for anything, anywhere.
+func namespace(_ *context, value string) (*rbac.Principal, error) {
+	return authenticated(pattern(".*/ns/" + glob(value, ".*") + "/.*")), nil
+}
+
+// serviceAccount is NAMESPACE/NAME or NAME in the policy's own.
+func serviceAccount(in *context, value string) (*rbac.Principal, error) {
+	ns, name, ok := strings.Cut(value, "/")
+	if !ok {
+		ns, name = in.namespace, value
+	}
+	return authenticated(pattern("spiffe://.+/ns/" + regexp.QuoteMeta(ns) + "/(.+/|)sa/" + regexp.QuoteMeta(name) + "(/.+)?")), nil
+}
+
+// trustDomains are those of workloads; one of the mesh's stands for all of them.
+func trustDomains(in *context, values []string) ([]*rbac.Principal, error) {
+	var expanded []string
+	for _, v := range values {
+		if slices.Contains(in.domains, v) {
+			expanded = append(expanded, in.domains...)
+		} else {
+			expanded = append(expanded, v)
+		}
+	}
+	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
+		if strings.Contains(value, "*") {
+			return authenticated(pattern(scheme + glob(value, "[^/]*") + "/.*")), nil
+		}
+		return authenticated(prefix(scheme + value + "/")), nil
+	})(in, unique(expanded))
+}
+
+func peerAddress(_ *context, value string) (*rbac.Principal, error) {
+	r, err := addressRange(value)
+	return &rbac.Principal{Identifier: &rbac.Principal_DirectRemoteIp{DirectRemoteIp: r}}, err
+}
+
+func remoteAddress(_ *context, value string) (*rbac.Principal, error) {
+	r, err := addressRange(value)
+	return &rbac.Principal{Identifier: &rbac.Principal_RemoteIp{RemoteIp: r}}, err
+}
+
+func headerNamed(brackets string) func(in *context, value string) (*rbac.Principal, error) {
+	return func(in *context, value string) (*rbac.Principal, error) {
+		name := inBrackets(brackets)
+		switch {
+		case in.tcp:
+			return nil, errHTTPOnly
+		case len(name) != 1:
+			return nil, fmt.Errorf("header %q: want a name in brackets", brackets)
+		}
+		return &rbac.Principal{Identifier: &rbac.Principal_Header{Header: header(name[0], value, false)}}, nil
+	}
+}
+
+// claim asks for a claim of the request's token, by path; it holds if the claim is one of the values or a list with one.
+func claim(name ...string) askPrincipal {
+	return func(in *context, values []string) ([]*rbac.Principal, error) {
+		switch {
+		case in.tcp:
+			return nil, errHTTPOnly
+		case len(name) == 0:
+			return nil, fmt.Errorf("claims: want names in brackets")
+		}
+		var list []*matcher.ValueMatcher
+		for _, v := range values {
+			list = append(list, textValue(v))
+		}
+		return []*rbac.Principal{ofMetadata(Claim(anyValue(list), name...))}, nil
+	}
+}
+
+// requestPrincipals are ISSUER/SUBJECT of the request's token.
+func requestPrincipals(in *context, values []string) ([]*rbac.Principal, error) {
+	if in.tcp {
+		return nil, errHTTPOnly
+	}
+	var list []*rbac.Principal
+	for _, v := range values {
+		issuer, subject := issuerAndSubject(v)
+		list = append(list, principalAll([]*rbac.Principal{
+			ofMetadata(metadata(jwtFilter, stringValue(issuer), payload, "iss")),
+			ofMetadata(metadata(jwtFilter, stringValue(subject), payload, "sub")),
+		}))
+	}
+	if len(list) == 1 {
+		return list, nil
+	}
+	return []*rbac.Principal{principalOr(list)}, nil
+}
+
+// issuerAndSubject splits at the last slash: issuers may be URLs. A star belongs to the part that it stands in.
+func issuerAndSubject(value string) (issuer, subject *matcher.StringMatcher) {
+	i := strings.LastIndex(value, "/")
+	iss, sub := value, ""
+	if i >= 0 {
+		iss, sub = value[:i], value[i+1:]
+	}
+	switch {
+	case value == "*":
+		return anything(), anything()
+	case strings.HasPrefix(value, "*") && i < 0:
+		return anything(), suffix(value[1:])
+	case strings.HasPrefix(value, "*"):
+		if iss == "*" {
+			return anything(), exact(sub)
+		}
+		return suffix(iss[1:]), exact(sub)
+	case strings.HasSuffix(value, "*") && i < 0:
+		return prefix(strings.TrimSuffix(value, "*")), anything()
+	case sub == "*":
+		return exact(iss), anything()
+	case strings.HasSuffix(sub, "*"):
+		return exact(iss), prefix(strings.TrimSuffix(sub, "*"))
+	}
+	return exact(iss), exact(sub)
+}
+
+func authenticated(name *matcher.StringMatcher) *rbac.Principal {
+	return &rbac.Principal{Identifier: &rbac.Principal_Authenticated_{Authenticated: &rbac.Principal_Authenticated{PrincipalName: name}}}
+}
+
+//nolint:staticcheck // Istio asks for dynamic metadata in this field, and people's EnvoyFilters match it
+func ofMetadata(m *matcher.MetadataMatcher) *rbac.Principal {
+	return &rbac.Principal{Identifier: &rbac.Principal_Metadata{Metadata: m}}
+}
+
+func principalAny() *rbac.Principal {
+	return &rbac.Principal{Identifier: &rbac.Principal_Any{Any: true}}
+}
+
+func principalNot(p *rbac.Principal) *rbac.Principal {
+	return &rbac.Principal{Identifier: &rbac.Principal_NotId{NotId: p}}
+}
+
+func principalOr(list []*rbac.Principal) *rbac.Principal {
+	return &rbac.Principal{Identifier: &rbac.Principal_OrIds{OrIds: &rbac.Principal_Set{Ids: list}}}
+}
+
+// principalAll holds if all do, and always without any.
+func principalAll(list []*rbac.Principal) *rbac.Principal {
+	if len(list) == 0 {
+		list = append(list, principalAny())
+	}
+	return &rbac.Principal{Identifier: &rbac.Principal_AndIds{AndIds: &rbac.Principal_Set{Ids: list}}}
+}
