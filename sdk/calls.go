@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -108,9 +109,11 @@ func newAuthentication(t *talk, a Authenticator) *authentication {
 func (a *authentication) proto() pb.Kind { return pb.KindAuthenticator }
 
 func (a *authentication) run(ctx context.Context) error {
-	<-ctx.Done()
-	a.calls.Wait()
-	return nil
+	return a.feed(ctx, a.authenticator, pb.KindAuthenticator, func(ctx context.Context) error {
+		<-ctx.Done()
+		a.calls.Wait()
+		return nil
+	})
 }
 
 func (a *authentication) receive(ctx context.Context, m *pb.FromCore, release func()) error {
@@ -136,7 +139,22 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 		return err
 	})
 	if err != nil {
-		caller = &pb.Caller{Id: m.Id, Refusal: err.Error()}
+		caller = &pb.Caller{Id: m.Id, Refusal: a.refusal(ctx, err)}
 	}
-	_ = a.link.Send(ctx, &pb.FromPlugin{Caller: caller})
+	a.answer(ctx, &pb.FromPlugin{Caller: caller}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Caller: &pb.Caller{Id: m.Id, Refusal: reason}}
+	})
+}
+
+// refusal is what the caller is told. A panic is the operator's affair.
+func (a *authentication) refusal(ctx context.Context, err error) string {
+	var p *PanicError
+	if errors.As(err, &p) {
+		a.log(ctx, Error, "the plugin panicked", "what", p.What, "place", strings.TrimSpace(p.place()))
+		return "the plugin panicked"
+	}
+	if reason := err.Error(); reason != "" {
+		return reason
+	}
+	return "it gave no reason"
 }

@@ -101,17 +101,17 @@ func ExamplePatch() {
 	// Output: [.a]
 }
 
-// An authenticator that believes a header.
+// An authenticator that knows one token. A real one compares in constant time.
 func ExampleAuthenticator() {
 	a := sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
-		if c.Headers["x-identity"] == "" {
-			return nil, errors.New("no x-identity header")
+		if c.Headers["authorization"] != "Bearer open sesame" {
+			return nil, errors.New("no token that opens")
 		}
-		return []string{c.Headers["x-identity"]}, nil
+		return []string{"spiffe://cluster.local/ns/cave/sa/ali"}, nil
 	})
 	_, err := a.Authenticate(context.Background(), sdk.Credentials{})
 	fmt.Println(err)
-	// Output: no x-identity header
+	// Output: no token that opens
 }
 
 // A controller waits for a table to change.

@@ -11,8 +11,10 @@ import (
 // Source is an optional extra of engines and generators that have input of their own, such as files. What it publishes, in
 // tables that Plugin.Publishes declares, comes back to the generator in State, at a revision of its own, if Plugin.Reads names
 // these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
+//
+// Of authenticators it is an extra too: Run may follow files and log. Nobody waits for its Synced.
 type Source interface {
-	// Run is as a Registry's. It runs beside the generator's other methods.
+	// Run is as a Registry's. It runs beside the other methods.
 	Run(ctx context.Context, out Publisher) error
 }
 
@@ -29,9 +31,9 @@ func (g *generation) offers() []Type {
 	return nil
 }
 
-// feed runs work, and the generator's own source beside it if it has one. The first error ends both.
-func (g *generation) feed(ctx context.Context, work func(context.Context) error) error {
-	author, ok := g.author.(Source)
+// feed runs work, and the author's own source beside it if it has one. The first error ends both.
+func (t *talk) feed(ctx context.Context, author any, k pb.Kind, work func(context.Context) error) error {
+	own, ok := author.(Source)
 	if !ok {
 		return work(ctx)
 	}
@@ -41,7 +43,7 @@ func (g *generation) feed(ctx context.Context, work func(context.Context) error)
 	var failed error
 	feeding.Go(func() {
 		defer stop()
-		failed = caught("Run", func() error { return newSource(g.talk, pb.KindGenerator, author.Run).run(ctx) })
+		failed = caught("Run", func() error { return newSource(t, k, own.Run).run(ctx) })
 	})
 	err := work(ctx)
 	stop()

@@ -47,7 +47,7 @@ func (g *generation) reports() bool {
 }
 
 func (g *generation) run(ctx context.Context) error {
-	return g.feed(ctx, g.lanes)
+	return g.feed(ctx, g.author, pb.KindGenerator, g.lanes)
 }
 
 func (g *generation) lanes(ctx context.Context) error {

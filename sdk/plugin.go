@@ -195,14 +195,17 @@ type Patch interface {
 // Credentials are what a caller showed.
 type Credentials struct {
 	// Certificates are DER, leaf first, verified by TLS.
-	Certificates  [][]byte
+	Certificates [][]byte
+	// Headers by their lower-case names: authorization, clusterid, x-forwarded-client-cert. Others don't travel.
 	Headers       map[string]string
 	RemoteAddress string
 }
 
 // Authenticator says who is calling.
 type Authenticator interface {
-	// Authenticate returns the caller's identities, or an error that says why these credentials don't count.
+	// Authenticate returns the caller's identities, or an error that says why these credentials don't count. The caller is told the
+	// error's text, which must not have a secret in it. It is called by several goroutines at once, and ctx ends with the core's
+	// limits.call; a later answer is none.
 	Authenticate(ctx context.Context, c Credentials) ([]string, error)
 }
 

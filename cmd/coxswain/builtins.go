@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
@@ -13,6 +14,7 @@ import (
 // builtins are the plugins that this binary can run, each in a process of its own. This is the only place that links them.
 func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
+		"authenticator/token":   token.Plugin,
 		"config/file":           configfile.Plugin,
 		"config/mesh":           configmesh.Plugin,
 		"generator/istio":       istio.Plugin,

@@ -28,6 +28,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	core, err := server.New(server.Config{
 		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Environ: p.environ, Version: build(),
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
+		AuthPlaintext: s.AuthPlaintext,
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, HoldMax: s.HoldMax,

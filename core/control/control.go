@@ -74,6 +74,7 @@ type Metrics interface {
 	Debounced(waited time.Duration)            // from the first change to the commit
 	Woken(connections int, changedViews int)   // by one revision
 	Unknown(plugin string, what string, n int) // messages skipped
+	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
 }
 
 // Control is the core's middle.
@@ -102,6 +103,7 @@ type Control struct {
 	history  []served
 	wake     chan struct{}
 	closed   bool
+	asked    questions
 }
 
 // known is what outlives a plugin's sessions.

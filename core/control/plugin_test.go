@@ -180,6 +180,7 @@ func (discard) Hidden(int)                   {}
 func (discard) Debounced(time.Duration)      {}
 func (discard) Woken(int, int)               {}
 func (discard) Unknown(string, string, int)  {}
+func (discard) Authenticated(string, string) {}
 
 // stream connects a proxy.
 func (b *bench) stream(id string) *stream {

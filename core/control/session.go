@@ -175,6 +175,7 @@ func (c *Control) leave(s *session) {
 	delete(c.sessions, s.Name)
 	delete(c.forced, s.Name)
 	s.away = time.Now()
+	c.abandon(s)
 	for _, conn := range c.conns {
 		conn.forgetNext(s)
 	}
@@ -197,6 +198,8 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Log != nil:
 		c.takeLog(s, m.Log)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
+	case m.Caller != nil && s.Kind == pb.KindAuthenticator:
+		c.takeCaller(s, m.Caller)
 	case s.generates():
 		return c.takeGenerated(s, m)
 	case m.Patched != nil && s.Kind == pb.KindPatch:

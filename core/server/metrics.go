@@ -9,11 +9,11 @@ import (
 
 // metrics counts what control and host report. Names are istiod's where it has the same thing.
 type metrics struct {
-	commits, partial, faults, broken, unknown, restarts, transitions *prometheus.CounterVec
-	served                                                           *prometheus.HistogramVec
-	debounced                                                        prometheus.Histogram
-	hidden                                                           prometheus.Gauge
-	woken, views                                                     prometheus.Counter
+	commits, partial, faults, broken, unknown, restarts, transitions, asked *prometheus.CounterVec
+	served                                                                  *prometheus.HistogramVec
+	debounced                                                               prometheus.Histogram
+	hidden                                                                  prometheus.Gauge
+	woken, views                                                            prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -30,6 +30,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		faults:      counters("coxswain_plugin_faults_total", "Pieces of work of a plugin that failed and kept their last good result.", "plugin"),
 		broken:      counters("coxswain_plugin_contract_errors_total", "Sessions ended because the plugin broke the contract.", "plugin"),
 		unknown:     counters("coxswain_plugin_unknown_messages_total", "Messages of plugins that were skipped.", "plugin", "what"),
+		asked:       counters("coxswain_authentications_total", "Questions to authenticators who is calling, by what became of them.", "plugin", "verdict"),
 		restarts:    counters("coxswain_plugin_restarts_total", "Starts of a plugin after a failure.", "plugin"),
 		transitions: counters("coxswain_plugin_transitions_total", "Steps in plugins' lives, by the state they led to.", "plugin", "state"),
 		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
@@ -38,7 +39,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		woken:       counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
 		views:       counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.restarts, m.transitions, m.served, m.debounced, m.hidden, m.woken, m.views)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.served, m.debounced, m.hidden, m.woken, m.views)
 	return m
 }
 
@@ -53,6 +54,10 @@ func (m *metrics) Hidden(rows int)                { m.hidden.Set(float64(rows)) 
 func (m *metrics) Debounced(waited time.Duration) { m.debounced.Observe(waited.Seconds()) }
 func (m *metrics) Unknown(plugin string, what string, n int) {
 	m.unknown.WithLabelValues(plugin, what).Add(float64(n))
+}
+
+func (m *metrics) Authenticated(plugin, verdict string) {
+	m.asked.WithLabelValues(plugin, verdict).Inc()
 }
 
 func (m *metrics) Woken(streams, views int) {

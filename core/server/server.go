@@ -30,7 +30,9 @@ type Config struct {
 	Version string
 
 	GRPCAddr, HTTPAddr, MonitoringAddr string
-	Commit                             Commit
+	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain text; otherwise nobody is.
+	AuthPlaintext bool
+	Commit        Commit
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
 	// Shutdown is how long streams may take to end.
@@ -61,6 +63,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Set == nil || cfg.Log == nil {
 		return nil, errors.New("server: Set and Log are needed")
 	}
+	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
+		return nil, errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
+	}
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}
 	}
@@ -84,6 +89,8 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
+	identify := &identify{control: s.control, plaintext: cfg.AuthPlaintext}
+	cfg.XDS.Identify = identify.caller
 	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, cfg.Log, registry, cfg.Shutdown
 	if s.xds, err = xds.New(cfg.XDS); err != nil {
 		return nil, err

@@ -283,7 +283,7 @@ func TestRateLimit(t *testing.T) {
 func TestSecretsByIdentity(t *testing.T) {
 	source := oneCluster()
 	source.change(func(r map[string]map[string]string) { r[sds] = map[string]string{"default": "1"} })
-	_, conn := serve(t, Config{Source: source, Identify: func(context.Context) ([]string, error) { return []string{"spiffe://a"}, nil }})
+	_, conn := serve(t, Config{Source: source, Identify: func(context.Context, *core.Node) ([]string, error) { return []string{"spiffe://a"}, nil }})
 	s := open(t, conn)
 	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: sds, ResourceNames: []string{"default"}})
 	if got := receiveNames(t, s); !slices.Equal(got, []string{"default"}) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/push"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
@@ -28,8 +29,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Identifier is sent as control_plane.identifier.
 	Identifier string
-	// Identify returns the verified identities of a stream's client; nil: no client has any. An error, a gRPC status, refuses the stream.
-	Identify func(context.Context) ([]string, error)
+	// Identify returns the verified identities of a stream's client, given what it says of itself and the stream's context; nil: no client
+	// has any. An error, a gRPC status, refuses the stream.
+	Identify func(context.Context, *core.Node) ([]string, error)
 	// MaxStreams of one connection: 100000. MaxReceive bytes of a request: 4 MiB.
 	MaxStreams uint32
 	MaxReceive int

@@ -131,15 +131,16 @@ func (st *stream) greet(requests <-chan received) (received, error) {
 func (st *stream) connect(node *core.Node) error {
 	s := st.server
 	ctx := st.grpc.Context()
+	if p, ok := peer.FromContext(ctx); ok {
+		st.remote = p.Addr.String()
+	}
 	var identities []string
 	if s.config.Identify != nil {
 		var err error
-		if identities, err = s.config.Identify(ctx); err != nil {
+		if identities, err = s.config.Identify(ctx, node); err != nil {
+			st.refuse(node, err)
 			return err
 		}
-	}
-	if p, ok := peer.FromContext(ctx); ok {
-		st.remote = p.Addr.String()
 	}
 	st.node, st.since = node, time.Now()
 	protocol := "sotw"
@@ -152,8 +153,7 @@ func (st *stream) connect(node *core.Node) error {
 		func() { st.member.Want(false) })
 	if err != nil {
 		st.member.Leave()
-		s.metrics.refused.WithLabelValues(status.Code(err).String()).Inc()
-		s.config.Log.Info("stream refused", "node", node.Id, "remote", st.remote, "reason", err)
+		st.refuse(node, err)
 		return err
 	}
 	st.log = s.config.Log.With("node", node.Id, "connection", st.connection.ID())
@@ -165,6 +165,12 @@ func (st *stream) connect(node *core.Node) error {
 	s.join(st)
 	st.log.Info("stream begins", "remote", st.remote, "protocol", protocol)
 	return nil
+}
+
+// refuse counts and logs that the stream does not begin.
+func (st *stream) refuse(node *core.Node, reason error) {
+	st.server.metrics.refused.WithLabelValues(status.Code(reason).String()).Inc()
+	st.server.config.Log.Info("stream refused", "node", node.Id, "remote", st.remote, "reason", reason)
 }
 
 // stopped returns a timer that doesn't run.

@@ -161,8 +161,12 @@ func (h *Harness) Authenticate(c sdk.Credentials) *pb.Caller {
 	h.send(&pb.FromCore{Authenticate: &pb.Authenticate{
 		Id: id, Certificates: c.Certificates, Headers: c.Headers, RemoteAddress: c.RemoteAddress,
 	}})
-	h.wait("Caller", func() bool { return h.callers[id] != nil })
-	return h.callers[id]
+	var caller *pb.Caller
+	h.wait("Caller", func() bool {
+		caller = h.callers[id]
+		return caller != nil
+	})
+	return caller
 }
 
 // Patch hands resources to a patch plugin.

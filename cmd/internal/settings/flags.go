@@ -28,6 +28,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")
 	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS; not built yet, must be empty")
 	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks; not built yet, must be empty")
+	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
 
 	fs.Duration("debounceAfter", d.DebounceAfter, "commit changes after this time without another one")
 	fs.Duration("debounceMax", d.DebounceMax, "commit changes after this time at the latest")

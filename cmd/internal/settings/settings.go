@@ -33,6 +33,8 @@ type Ports struct {
 	MonitoringAddr string `koanf:"monitoringAddr"`
 	SecureGRPCAddr string `koanf:"secureGRPCAddr"`
 	HTTPSAddr      string `koanf:"httpsAddr"`
+	// AuthPlaintext asks authenticators about connections in plain text, too.
+	AuthPlaintext bool `koanf:"authPlaintext"`
 }
 
 // Commit is when changes become a revision, and how long one may take.

@@ -1,0 +1,185 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Credentials are what a caller showed. They are secrets: nothing of them is logged.
+type Credentials struct {
+	// Certificates are DER, leaf first, and verified.
+	Certificates [][]byte
+	// Headers by their lower-case names.
+	Headers       map[string]string
+	RemoteAddress string
+}
+
+// maxCredentials is how many bytes of credentials travel to a plugin.
+const maxCredentials = 256 << 10
+
+// Authenticate asks the authenticators, in declared order, who is calling, until one knows. It returns those of the identities that the
+// node may have. The error is a gRPC status: Unauthenticated if those that answered refuse, Unavailable if none answered, and
+// PermissionDenied if the caller is somebody else than the node says.
+func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown Credentials) ([]string, error) {
+	m := &pb.Authenticate{Certificates: shown.Certificates, Headers: shown.Headers, RemoteAddress: shown.RemoteAddress}
+	if size := m.Size(); size > maxCredentials {
+		return nil, status.Errorf(codes.Unauthenticated, "the credentials have %d bytes; %d are taken", size, maxCredentials)
+	}
+	var t tally
+	for _, k := range c.authenticators() {
+		caller, silence := c.interview(ctx, k, *m)
+		if ctx.Err() != nil {
+			return nil, status.FromContextError(ctx.Err()).Err()
+		}
+		v := verdictOf(caller, silence, shown)
+		c.cfg.Metrics.Authenticated(k.Name, v.word)
+		if v.word == accepted {
+			return matching(node, v.identities)
+		}
+		t.add(k.Name, v)
+	}
+	return nil, t.err()
+}
+
+// authenticators returns the declared ones in order.
+func (c *Control) authenticators() []*known {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*known
+	for _, k := range c.sortedKnown() {
+		if k.Kind == pb.KindAuthenticator {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// interview asks one authenticator. silence says why there is no answer.
+func (c *Control) interview(ctx context.Context, k *known, m pb.Authenticate) (caller *pb.Caller, silence string) {
+	q, silence := c.pose(k, &m)
+	if q == nil {
+		return nil, silence
+	}
+	defer c.waitedFor(q)
+	var late <-chan time.Time
+	if k.Limits.Call > 0 {
+		timer := time.NewTimer(k.Limits.Call)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case caller = <-q.answer:
+		if caller == nil {
+			return nil, "ended while it was asked"
+		}
+		return caller, ""
+	case <-late:
+		return nil, fmt.Sprintf("did not answer within limits.call, %s", k.Limits.Call)
+	case <-ctx.Done():
+		return nil, "was not waited for"
+	}
+}
+
+// Words for what became of a question, as metrics have them.
+const (
+	accepted   = "accepted"
+	refused    = "refused"
+	unanswered = "unanswered"
+)
+
+// verdict is what one authenticator makes of credentials.
+type verdict struct {
+	word       string
+	reason     string
+	identities []string
+}
+
+const (
+	maxIdentities   = 64
+	maxIdentity     = 2048 // a SPIFFE ID's
+	maxReasonLength = 300
+)
+
+// verdictOf reads an answer. One that makes no sense refuses.
+func verdictOf(caller *pb.Caller, silence string, shown Credentials) verdict {
+	if caller == nil {
+		return verdict{word: unanswered, reason: silence}
+	}
+	reason := caller.Refusal
+	switch {
+	case reason != "":
+	case len(caller.Identities) == 0:
+		reason = "it named no identity"
+	case len(caller.Identities) > maxIdentities:
+		reason = fmt.Sprintf("it named %d identities; the limit is %d", len(caller.Identities), maxIdentities)
+	default:
+		for _, id := range caller.Identities {
+			if id == "" || len(id) > maxIdentity {
+				reason = fmt.Sprintf("it named an identity of %d bytes; the limits are 1 and %d", len(id), maxIdentity)
+			}
+		}
+	}
+	if reason != "" {
+		return verdict{word: refused, reason: speakable(reason, shown)}
+	}
+	return verdict{word: accepted, identities: caller.Identities}
+}
+
+// speakable makes one printable line of what a plugin said, without what the caller showed.
+func speakable(reason string, shown Credentials) string {
+	for _, value := range shown.Headers {
+		for _, secret := range append(strings.Fields(value), value) {
+			if len(secret) >= 8 {
+				reason = strings.ReplaceAll(reason, secret, "(hidden)")
+			}
+		}
+	}
+	return oneLine(reason, maxReasonLength)
+}
+
+// oneLine makes a printable line of at most some bytes.
+func oneLine(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// tally gathers the verdicts of those that did not accept.
+type tally struct {
+	reasons []string
+	refused bool
+}
+
+func (t *tally) add(name string, v verdict) {
+	says := " "
+	if v.word == refused {
+		t.refused = true
+		says = ": "
+	}
+	t.reasons = append(t.reasons, name+says+v.reason)
+}
+
+func (t *tally) err() error {
+	why := strings.Join(t.reasons, "; ")
+	switch {
+	case len(t.reasons) == 0:
+		return status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
+	case t.refused:
+		return status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
+	}
+	return status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
+}

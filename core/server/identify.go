@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+)
+
+// identify finds out who is at the other end of a stream.
+type identify struct {
+	control *control.Control
+	// plaintext: also of connections without TLS.
+	plaintext bool
+}
+
+// authenticates reports whether some plugin of the set can say who is calling.
+func authenticates(set *host.Set) bool {
+	for _, e := range set.Plugins {
+		if e.Kind.Proto() == pb.KindAuthenticator {
+			return true
+		}
+	}
+	return false
+}
+
+// caller is an xds.Config's Identify. A connection in plain text is nobody's unless the setting says otherwise, as with istiod.
+func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil, status.Error(codes.Internal, "the stream has no peer")
+	}
+	tls, secure := p.AuthInfo.(credentials.TLSInfo)
+	if !secure && !i.plaintext {
+		return nil, nil
+	}
+	headers, err := shownHeaders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return i.control.Authenticate(ctx, node, control.Credentials{
+		Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String(),
+	})
+}
+
+// verified returns the peer's chain, leaf first, if TLS verified one.
+func verified(tls credentials.TLSInfo) [][]byte {
+	if len(tls.State.VerifiedChains) == 0 {
+		return nil
+	}
+	var chain [][]byte
+	for _, c := range tls.State.VerifiedChains[0] {
+		chain = append(chain, c.Raw)
+	}
+	return chain
+}
+
+// maxHeaders is how many bytes of headers travel to authenticators.
+const maxHeaders = 64 << 10
+
+// travelling are the headers that authenticators see: a token; the cluster whose API server can check it; and what a trusted proxy says
+// of a certificate. Of the last there may be several, which HTTP joins.
+func travelling() map[string]bool {
+	return map[string]bool{"authorization": false, "clusterid": false, "x-forwarded-client-cert": true}
+}
+
+// shownHeaders returns the headers that travel.
+func shownHeaders(ctx context.Context) (map[string]string, error) {
+	all, _ := metadata.FromIncomingContext(ctx)
+	headers, size := map[string]string{}, 0
+	for name, several := range travelling() {
+		values := all.Get(name)
+		if len(values) == 0 {
+			continue
+		}
+		if len(values) > 1 && !several {
+			return nil, status.Errorf(codes.Unauthenticated, "the header %s is given %d times; it must be given once", name, len(values))
+		}
+		headers[name] = strings.Join(values, ",")
+		size += len(name) + len(headers[name])
+	}
+	if size > maxHeaders {
+		return nil, status.Errorf(codes.Unauthenticated, "the credentials in headers have %d bytes; %d are taken", size, maxHeaders)
+	}
+	return headers, nil
+}
