@@ -69,7 +69,7 @@ func consistentHash(c *clusterv3.Cluster, h *networking.LoadBalancerSettings_Con
 		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: out}
 		return
 	}
-	size := h.GetMinimumRingSize() //nolint:staticcheck // the older field still counts
+	size := h.GetMinimumRingSize() // the older field still counts
 	if r := h.GetRingHash(); r != nil {
 		size = r.MinimumRingSize
 	}

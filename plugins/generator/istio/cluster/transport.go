@@ -113,7 +113,7 @@ func validation(names []string, roots *tls.SdsSecretConfig) *tls.CommonTlsContex
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	ctx := &tls.CertificateValidationContext{}
 	for _, n := range sorted {
-		//nolint:staticcheck // the untyped list is what Istio sends, and what people's EnvoyFilters match
+		// the untyped list is what Istio sends, and what people's EnvoyFilters match
 		ctx.MatchSubjectAltNames = append(ctx.MatchSubjectAltNames, &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: n}})
 	}
 	return &tls.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{

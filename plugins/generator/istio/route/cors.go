@@ -28,7 +28,7 @@ func cors(in *networking.CorsPolicy) *corsv3.CorsPolicy {
 		out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, text(o))
 	}
 	if len(in.AllowOrigins) == 0 {
-		for _, o := range in.AllowOrigin { //nolint:staticcheck // still served
+		for _, o := range in.AllowOrigin { // still served
 			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch,
 				&matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: o}})
 		}

@@ -86,7 +86,7 @@ func NewAction(timeout *durationpb.Duration) *routev3.RouteAction {
 	}
 	return &routev3.RouteAction{
 		Timeout:        timeout,
-		MaxGrpcTimeout: timeout, //nolint:staticcheck // what Istio sends; Envoy knows no other way to leave gRPC's own timeout alone here
+		MaxGrpcTimeout: timeout, // what Istio sends; Envoy knows no other way to leave gRPC's own timeout alone here
 	}
 }
 

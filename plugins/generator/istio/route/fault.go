@@ -19,8 +19,8 @@ func delay(in *networking.HTTPFaultInjection_Delay) *common.FaultDelay {
 	out := &common.FaultDelay{FaultDelaySecifier: &common.FaultDelay_FixedDelay{FixedDelay: in.GetFixedDelay()}}
 	if in.Percentage != nil {
 		out.Percentage = millionth(in.Percentage)
-	} else if in.Percent > 0 { //nolint:staticcheck // still served
-		out.Percentage = &typev3.FractionalPercent{Numerator: uint32(in.Percent)} //nolint:staticcheck // still served
+	} else if in.Percent > 0 { // still served
+		out.Percentage = &typev3.FractionalPercent{Numerator: uint32(in.Percent)} // still served
 	}
 	return out
 }
