@@ -81,11 +81,12 @@ func (p *patching) call(ctx context.Context, s *state.State, m *pb.Patch) {
 	for i, r := range m.Resources {
 		given[i] = Resource{Name: r.Name, Body: r.Bytes}
 	}
+	s, failed := p.rows(ctx, s, m.Revision)
 	patched := &pb.Patched{Id: m.Id}
 	err := caught("Patch", func() error {
 		changed, removed, err := p.patch.Patch(s, m.Type, m.Facts, given)
 		patched.Resources, patched.Removes = resourcesProto(changed), removed
-		return err
+		return errors.Join(err, failed())
 	})
 	if err != nil {
 		patched = &pb.Patched{Id: m.Id, Error: err.Error()}

@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +29,8 @@ type liveView struct {
 	wildcard bool
 	names    map[string]bool
 	// last is what was reported, by name; a nil hash is an absent name.
-	last map[string]*hash
+	last   map[string]*hash
+	digest digest
 	// proxies counts those placed in it.
 	proxies int
 }
@@ -242,8 +242,8 @@ func (g *generatorEngine) generate(number uint64, v *liveView, names []string, o
 func (v *liveView) report(upserts []Resource, r Resource) []Resource {
 	var now *hash
 	if r.Body != nil {
-		sum := sha256.Sum256(r.Body)
-		now = (*hash)(sum[:16])
+		h := v.digest.of(r.Body)
+		now = &h
 	}
 	was, had := v.last[r.Name]
 	if had && (was == now || was != nil && now != nil && *was == *now) {

@@ -1,14 +1,13 @@
 package sdk
 
 import (
-	"crypto/sha256"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // ledger is what a generator's session has told the core: bodies by number, and which entries name them. It is what lets equal
 // bodies be sent once, and bodies that the core let go too early be sent again.
 type ledger struct {
+	digest digest
 	next   uint64
 	byHash map[hash]uint64
 	bodies map[uint64]*body
@@ -49,8 +48,7 @@ func (l *ledger) number(bytes []byte) (id uint64, fresh bool) {
 	if bytes == nil {
 		return 0, false
 	}
-	sum := sha256.Sum256(bytes)
-	h := hash(sum[:16])
+	h := l.digest.of(bytes)
 	if id, ok := l.byHash[h]; ok {
 		return id, false
 	}

@@ -40,6 +40,7 @@ type talk struct {
 	plugin Plugin
 	link   *session.Plugin
 	hello  *pb.Hello
+	asked  questions
 }
 
 // kind is what a plugin of some kind does with its session.
@@ -65,7 +66,7 @@ func greet(ctx context.Context, link *session.Plugin) (*pb.Hello, error) {
 
 // serve runs the plugin until the core drains it, the session ends or something fails.
 func (t *talk) serve(ctx context.Context, k kind) error {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(context.WithValue(ctx, talkKey{}, t))
 	defer stop()
 	ran := make(chan error, 1)
 	go func() { ran <- caught(t.plugin.Name, func() error { return k.run(ctx) }) }()
@@ -99,6 +100,10 @@ func (t *talk) read(ctx context.Context, k kind) error {
 			return nil
 		}
 		release := func() { t.link.Release(cost) }
+		if t.asked.answer(m) {
+			release()
+			continue
+		}
 		if err := k.receive(ctx, m, release); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type Name struct {
 type State struct {
 	revision Revision
 	tables   map[string]*Table
+	remote   *remote
 }
 
 // Change takes a plugin from Before to State. Before is nil when the whole state is new.
@@ -46,13 +47,16 @@ func (s *State) Revision() Revision { return s.revision }
 
 // Table returns a table; an empty one where the plugin doesn't read it or it has no rows.
 func (s *State) Table(name string) *Table {
+	if s.remote != nil {
+		return s.remote.table(name)
+	}
 	if t := s.tables[name]; t != nil {
 		return t
 	}
 	return &Table{}
 }
 
-// Tables returns the names of the tables that there are, in no order.
+// Tables returns the names of the tables that there are, in no order; none of a remote state.
 func (s *State) Tables() []string { return slices.Collect(maps.Keys(s.tables)) }
 
 // Row returns a row, nil where there is none. Rows are shared: read only.

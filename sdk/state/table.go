@@ -15,10 +15,15 @@ type Table struct {
 	shards []map[string]*pb.Row
 	seed   maphash.Seed
 	rows   int
+	// far is where the rows are if they are not here.
+	far *far
 }
 
 // Get returns the row of a key, nil where there is none. Rows are shared: read only.
 func (t *Table) Get(key string) *pb.Row {
+	if t.far != nil {
+		return t.far.get(key)
+	}
 	if len(t.shards) == 0 {
 		return nil
 	}
@@ -26,12 +31,17 @@ func (t *Table) Get(key string) *pb.Row {
 }
 
 // Len returns the number of rows.
-func (t *Table) Len() int { return t.rows }
+func (t *Table) Len() int {
+	if t.far != nil {
+		return len(t.far.all())
+	}
+	return t.rows
+}
 
 // Keys returns all keys, sorted.
 func (t *Table) Keys() []string {
 	keys := make([]string, 0, t.rows)
-	for _, s := range t.shards {
+	for _, s := range t.maps() {
 		keys = slices.AppendSeq(keys, maps.Keys(s))
 	}
 	slices.Sort(keys)
@@ -41,7 +51,7 @@ func (t *Table) Keys() []string {
 // All yields all rows in no order.
 func (t *Table) All() iter.Seq2[string, *pb.Row] {
 	return func(yield func(string, *pb.Row) bool) {
-		for _, s := range t.shards {
+		for _, s := range t.maps() {
 			for k, r := range s {
 				if !yield(k, r) {
 					return
@@ -49,6 +59,13 @@ func (t *Table) All() iter.Seq2[string, *pb.Row] {
 			}
 		}
 	}
+}
+
+func (t *Table) maps() []map[string]*pb.Row {
+	if t.far != nil {
+		return []map[string]*pb.Row{t.far.all()}
+	}
+	return t.shards
 }
 
 func (t *Table) shard(key string) int {
