@@ -32,7 +32,17 @@ type clusterSet struct {
 }
 
 // clientKey is cluster.Client, comparable and ordered.
-type clientKey struct{ MetadataExchange, NoAgent, Router bool }
+type clientKey struct {
+	MetadataExchange, NoAgent, Router bool
+	// ByName: the clusters to which a gateway passes TLS on by its server name.
+	ByName bool
+}
+
+// byName are the clusters for which TLS names servers.
+func (s clusterSet) byName() clusterSet {
+	s.Client.ByName = true
+	return s
+}
 
 func (k clientKey) client() cluster.Client {
 	return cluster.Client{
@@ -77,6 +87,9 @@ func (g *graph) addClusters() {
 
 // clustersOf are the clusters of a service: one for each port, and one for each port and subset of its rule.
 func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []incr.Item[setCluster, []byte] {
+	if set.Client.ByName && s.External {
+		return nil
+	}
 	rule := g.ruleFor(c, set.Scope.Namespace, s)
 	subsets := []string{""}
 	k := clusterKey{Service: s.Key, Client: set.Client}
@@ -94,7 +107,7 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 		for _, k.Subset = range subsets {
 			k.Port = p.Number
 			if b, ok := g.cluster.Get(c, k); ok {
-				name := cluster.Name{Port: p.Number, Subset: k.Subset, Host: s.Host}.String()
+				name := cluster.Name{Port: p.Number, Subset: k.Subset, Host: s.Host, ByName: set.Client.ByName}.String()
 				out = append(out, incr.Item[setCluster, []byte]{Key: setCluster{set, name}, Value: b})
 			}
 		}
@@ -108,7 +121,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		return nil, incr.Absent
 	}
 	in := cluster.Outbound{
-		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.value.Host},
+		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.value.Host, ByName: k.Client.ByName},
 		Service:    s.value,
 		Protocol:   config.ParseProtocol(s.value.Port(k.Port).Protocol),
 		Mesh:       g.clusterSettings.Of(c, only),
@@ -143,7 +156,7 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey) *en
 		labels = cluster.FindSubset(rule.value.Spec, k.Subset).GetLabels()
 	}
 	spec := endpoint.Spec{
-		Cluster:  cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Host}.String(),
+		Cluster:  cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Host, ByName: k.Client.ByName}.String(),
 		Service:  s.Key,
 		Port:     k.Port,
 		PortName: s.Port(k.Port).Name,

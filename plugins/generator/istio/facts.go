@@ -21,6 +21,13 @@ func (k clientKey) facts(out map[string]string) {
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
 }
 
+func (k gatewayKey) facts(out map[string]string) {
+	out["gateways"] = k.Gateways
+	if k.Ports != "" {
+		out["ports"] = k.Ports
+	}
+}
+
 func kindOf(router bool) string {
 	if router {
 		return "router"
@@ -54,13 +61,14 @@ func (k endpointView) describe() (string, map[string]string) {
 func (k listenerView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	if k.Router {
-		facts["gateways"] = k.Gateways
+		k.Servers.facts(facts)
+		facts["unprivileged"] = strconv.FormatBool(k.Unprivileged)
 	} else {
 		facts["targets"] = k.Targets
 	}
 	k.Set.Scope.facts(facts)
 	proxyFacts(k.Set.Proxy, facts)
-	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Gateways), facts
+	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Servers.Gateways), facts
 }
 
 func proxyFacts(p listener.Proxy, out map[string]string) {
@@ -82,7 +90,7 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 func (k routeView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Gateways != ""), "selections": k.Selections}
 	if k.Gateways != "" {
-		facts["gateways"] = k.Gateways
+		k.servers().facts(facts)
 	} else {
 		facts["domain"] = k.Domain
 	}

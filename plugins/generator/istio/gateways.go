@@ -1,69 +1,40 @@
 package istio
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // gateways: the Gateways that select a proxy make its listeners together, port by port.
 type gateways struct {
-	servers         *incr.Func[string, []server]
+	groups          *incr.Func[gatewayKey, []gateway.Group]
 	gatewayListener *incr.Func[gatewayListenerKey, []byte]
 }
 
-// server is a server of a Gateway.
-type server struct {
-	gateway *config.Gateway
-	spec    *networking.Server
-}
-
-// plainHTTP reports whether the server takes requests without TLS.
-func (s server) plainHTTP() bool {
-	tls := s.spec.GetTls()
-	return config.ParseProtocol(s.spec.GetPort().GetProtocol()).IsHTTP() && (tls == nil || tls.HttpsRedirect)
-}
-
-func (s server) bind() listener.Bind {
-	return listener.Bind{Address: cmp.Or(s.spec.Bind, "0.0.0.0"), Port: s.spec.GetPort().GetNumber()}
-}
-
-type gatewayListenerKey struct {
-	Bind  listener.Bind
-	Proxy listener.Proxy
-}
-
-const gatewayRoutePrefix = "http."
+// gatewayKey is what the groups of servers of a proxy depend on: the Gateways that select it (keys, joined, the oldest first), and where the
+// proxy listens for their ports, as far as that is elsewhere (portMap).
+type gatewayKey struct{ Gateways, Ports string }
 
 func (g *graph) addGateways() {
-	g.servers = incr.NewFunc(g.Graph, "servers of gateways", nil, func(c *incr.Ctx, keys string) ([]server, error) {
-		var out []server
-		for _, k := range strings.Split(keys, ",") {
-			if r, ok := g.gatewayRows.Get(c, k); ok {
-				for _, s := range r.value.Spec.Servers {
-					out = append(out, server{r.value, s})
-				}
+	g.groups = incr.NewFunc(g.Graph, "servers of gateways", nil, func(c *incr.Ctx, k gatewayKey) ([]gateway.Group, error) {
+		ports := parsePorts(k.Ports)
+		var all []gateway.Server
+		for _, key := range strings.Split(k.Gateways, ",") {
+			if r, ok := g.gatewayRows.Get(c, key); ok {
+				all = append(all, gateway.ServersOf(r.value, ports.find)...)
 			}
 		}
-		return out, nil
+		return gateway.Merge(all), nil
 	})
-	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(_ *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
-		return encode.Bytes(listener.BuildGateway(listener.Gateway{
-			Bind:  k.Bind,
-			Route: gatewayRoutePrefix + portName(k.Bind.Port),
-			Proxy: k.Proxy,
-		})), nil
-	})
+	g.addGatewayListeners()
 }
 
 // selectedGateways are the keys of the Gateways that select a proxy, the oldest first, joined.
@@ -82,55 +53,118 @@ func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 	return strings.Join(keys, ",")
 }
 
-// gatewayBinds are the places at which Gateways take plain HTTP, in order.
-func (g *graph) gatewayBinds(c *incr.Ctx, keys string) []listener.Bind {
-	var out []listener.Bind
-	for _, s := range g.servers.Of(c, keys) {
-		if b := s.bind(); s.plainHTTP() && !slices.Contains(out, b) {
-			out = append(out, b)
-		}
-	}
-	slices.SortFunc(out, func(a, b listener.Bind) int {
-		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Address, b.Address))
-	})
-	return out
-}
-
-// gatewayRoute makes http.PORT. Names that no server has mean nothing.
-func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([]byte, error) {
-	number, ok := strings.CutPrefix(k.Name, gatewayRoutePrefix)
-	var servers []route.Server
-	var port uint32
-	for _, s := range g.servers.Of(c, k.View.Gateways) {
-		if ok && s.plainHTTP() && portName(s.spec.Port.Number) == number {
-			port = s.spec.Port.Number
-			servers = append(servers, g.routeServer(c, k.View.Scope, s))
-		}
-	}
-	if len(servers) == 0 {
-		return route.Empty(k.Name), nil
-	}
-	var hosts [][]byte
-	for _, h := range route.GatewayHosts(port, servers, func(v *config.VirtualService) []*routev3.Route {
-		return g.routesOf(c, k.View, v, port)
-	}) {
-		hosts = append(hosts, encode.Bytes(h))
-	}
-	return route.Configuration(k.Name, hosts), nil
-}
-
-func (g *graph) routeServer(c *incr.Ctx, s Scope, from server) route.Server {
-	out := route.Server{
-		Hosts:         from.spec.Hosts,
-		Namespace:     from.gateway.Namespace,
-		HTTPSRedirect: from.spec.GetTls().GetHttpsRedirect(),
-	}
+// servicesAt are the virtual services of a Gateway that count in a namespace, the oldest first.
+func (g *graph) servicesAt(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
 	defaults := g.exports.Of(c, only).virtualServices
-	for _, i := range g.atGateway.Of(c, from.gateway.Key) {
-		if v := i.Value.value; v.VisibleIn(s.Namespace, defaults) {
-			out.Services = append(out.Services, v)
+	var out []*config.VirtualService
+	for _, i := range g.atGateway.Of(c, gateway) {
+		if v := i.Value.value; v.VisibleIn(namespace, defaults) {
+			out = append(out, v)
 		}
 	}
-	slices.SortStableFunc(out.Services, func(a, b *config.VirtualService) int { return a.Before(b.Meta) })
+	slices.SortStableFunc(out, func(a, b *config.VirtualService) int { return a.Before(b.Meta) })
 	return out
+}
+
+// gatewayPort is where a proxy listens for a port of the service in front of it.
+type gatewayPort struct {
+	Number, Target uint32
+	// UDP comes there too.
+	UDP bool
+}
+
+// portMap are those ports that differ from what a Gateway says, or have UDP.
+type portMap []gatewayPort
+
+func (m portMap) find(number uint32) (target uint32, udp bool) {
+	for _, p := range m {
+		if p.Number == number {
+			return p.Target, p.UDP
+		}
+	}
+	return number, false
+}
+
+func (m portMap) String() string {
+	parts := make([]string, len(m))
+	for i, p := range m {
+		parts[i] = portName(p.Number) + ">" + portName(p.Target)
+		if p.UDP {
+			parts[i] += "+udp"
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func parsePorts(s string) portMap {
+	var out portMap
+	for _, part := range strings.Fields(s) {
+		part, udp := strings.CutSuffix(part, "+udp")
+		number, target, _ := strings.Cut(part, ">")
+		n, _ := strconv.ParseUint(number, 10, 32)
+		t, _ := strconv.ParseUint(target, 10, 32)
+		out = append(out, gatewayPort{uint32(n), uint32(t), udp})
+	}
+	return out
+}
+
+// noTranslation is the label of services whose ports say nothing about where gateways behind them listen.
+const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
+
+// gatewayPorts says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest service that has such a port decides.
+func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) portMap {
+	var out portMap
+	for _, n := range g.portsOf(c, gateways) {
+		p := gatewayPort{Number: n, Target: n}
+		found := false
+		for _, t := range targets {
+			s, ok := g.services.Get(c, t.Service)
+			if !ok || t.Number != n {
+				continue
+			}
+			_, own := s.value.Labels[noTranslation]
+			if !found && !own {
+				p.Target, found = t.Target, true
+			}
+			port := s.value.Port(n)
+			p.UDP = p.UDP || g.quic && port != nil && config.ParseProtocol(port.Protocol) == config.UDP
+		}
+		if p.Target != n || p.UDP {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// portsOf are the ports that Gateways name, in order.
+func (g *graph) portsOf(c *incr.Ctx, gateways string) []uint32 {
+	var out []uint32
+	for _, key := range strings.Split(gateways, ",") {
+		if r, ok := g.gatewayRows.Get(c, key); ok {
+			for _, s := range r.value.Spec.Servers {
+				out = append(out, s.GetPort().GetNumber())
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// gatewayBind is where the servers of a group listen.
+func gatewayBind(p gateway.Place) listener.Bind {
+	return listener.Bind{Address: cmp.Or(p.Bind, "0.0.0.0"), Port: p.Port}
+}
+
+// gatewayServers is what the servers of a proxy depend on.
+func (g *graph) gatewayServers(c *incr.Ctx, n *node.Node, labels map[string]string) gatewayKey {
+	selected := g.selectedGateways(c, labels)
+	if selected == "" {
+		return gatewayKey{}
+	}
+	targets := g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace})
+	return gatewayKey{selected, g.gatewayPorts(c, selected, targets).String()}
+}
+
+func asksPrivileges(groups []gateway.Group) bool {
+	return slices.ContainsFunc(groups, func(g gateway.Group) bool { return g.Port < privileged })
 }

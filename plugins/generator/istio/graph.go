@@ -21,6 +21,8 @@ type graph struct {
 	domain string
 	// dualStack: proxies with addresses of both families use both.
 	dualStack bool
+	// quic: gateways offer HTTP/3.
+	quic bool
 
 	tables
 	mesh
@@ -40,7 +42,7 @@ type graph struct {
 }
 
 func newGraph(c Config, options ...incr.Option) *graph {
-	g := &graph{Graph: incr.New(options...), domain: c.Domain, dualStack: c.DualStack}
+	g := &graph{Graph: incr.New(options...), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners}
 	g.addTables()
 	g.addMesh()
 	g.addScopes()

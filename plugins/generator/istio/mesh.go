@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -58,6 +59,7 @@ type mesh struct {
 	retries          *incr.Func[string, *networking.HTTPRetry]
 	exports          *incr.Func[string, exports]
 	root             *incr.Func[string, string]
+	tlsDefaults      *incr.Func[string, listener.TLSDefaults]
 }
 
 type listenerSettings struct {
@@ -95,6 +97,7 @@ func (g *graph) addMesh() {
 		return slices.Equal(a.services, b.services) && slices.Equal(a.virtualServices, b.virtualServices) &&
 			slices.Equal(a.destinationRules, b.destinationRules)
 	})
+	g.tlsDefaults = project(g, "mesh for TLS", tlsDefaults, incr.Same[listener.TLSDefaults])
 	g.root = project(g, "root namespace", (*meshConfig).GetRootNamespace, incr.Same[string])
 }
 

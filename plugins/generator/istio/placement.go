@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -23,6 +24,8 @@ type placed struct {
 type clusterView struct {
 	Set     clusterSet
 	Targets string
+	// ByName: a gateway passes TLS on to the cluster that the server name says.
+	ByName bool
 }
 
 // listenerView: the outbound listeners of a set and virtualInbound, or the listeners of gateways.
@@ -31,8 +34,9 @@ type listenerView struct {
 	// Targets are the workload's ports; of sidecars.
 	Targets string
 	Router  bool
-	// Gateways are keys, joined; of routers.
-	Gateways string
+	// Servers of Gateways; of routers. Unprivileged: the proxy can't open low ports.
+	Servers      gatewayKey
+	Unprivileged bool
 }
 
 func (g *graph) addPlacement() {
@@ -56,7 +60,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{clusterSet{scope, clientOf(n)}, targets},
+		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}, Targets: targets},
 		Endpoints: endpointView{Scope: scope},
 		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Targets: targets},
 		Routes:    routeView{Scope: scope, Domain: n.Domain, Selections: g.selections(c, labels)},
@@ -67,17 +71,22 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := Scope{Namespace: n.Namespace}
-	selected := g.selectedGateways(c, labels)
-	view := routeView{Scope: scope, Selections: g.selections(c, labels), Gateways: selected}
-	if selected == "" {
+	servers := g.gatewayServers(c, n, labels)
+	view := routeView{Scope: scope, Selections: g.selections(c, labels), Gateways: servers.Gateways, Ports: servers.Ports}
+	if view.Gateways == "" {
 		view.Gateways = noGateway
 	}
+	groups := g.groups.Of(c, servers)
+	_, byName := gateway.Names(groups)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}},
+		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}, ByName: byName},
 		Endpoints: endpointView{Scope: scope, Router: true},
-		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Router: true, Gateways: selected},
-		Routes:    view,
-		Names:     nameView{scope, g.nameClient(n)},
+		Listeners: listenerView{
+			Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
+			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
+		},
+		Routes: view,
+		Names:  nameView{scope, g.nameClient(n)},
 	}
 }
 

@@ -23,11 +23,15 @@ type Config struct {
 	Domain string `json:"domain"`
 	// DualStack lets proxies that have addresses of both families use both (istiod: ISTIO_DUAL_STACK).
 	DualStack bool `json:"dualStack"`
+	// QUICListeners offers HTTP/3 at HTTPS servers of gateways whose service has their port for UDP too (istiod:
+	// PILOT_ENABLE_QUIC_LISTENERS).
+	QUICListeners bool `json:"quicListeners"`
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
 	`"description":"DNS domain of the mesh's services","default":"cluster.local"},"dualStack":{"type":"boolean",` +
-	`"description":"proxies with addresses of both families use both","default":false}}}`
+	`"description":"proxies with addresses of both families use both","default":false},"quicListeners":{"type":"boolean",` +
+	`"description":"gateways offer HTTP/3 where their service passes UDP","default":false}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {

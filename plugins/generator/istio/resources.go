@@ -17,10 +17,14 @@ type lists struct {
 	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
 }
 
-// gatewaySet is the listeners of Gateways (keys, joined) on a proxy.
+// gatewaySet is the listeners of Gateways on a proxy.
 type gatewaySet struct {
-	Gateways string
-	Proxy    listener.Proxy
+	Servers gatewayKey
+	// Scope is what their routes see.
+	Scope Scope
+	Proxy listener.Proxy
+	// Unprivileged: the proxy can't open low ports, and is asked to.
+	Unprivileged bool
 }
 
 func sameResources(a, b []sdk.Resource) bool {
@@ -54,10 +58,6 @@ func (g *graph) addLists() {
 		}, nil
 	})
 	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {
-		var out []sdk.Resource
-		for _, b := range g.gatewayBinds(c, k.Gateways) {
-			out = append(out, sdk.Resource{Name: b.Name(), Body: g.gatewayListener.Of(c, gatewayListenerKey{b, k.Proxy})})
-		}
-		return out, nil
+		return g.gatewayList(c, k), nil
 	})
 }

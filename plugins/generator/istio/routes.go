@@ -37,8 +37,8 @@ type routeView struct {
 	Domain string
 	// Selections are the source selectors that the proxies answer.
 	Selections string
-	// Gateways that the proxies are (keys, joined); empty for sidecars.
-	Gateways string
+	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gatewayKey); empty for sidecars.
+	Gateways, Ports string
 }
 
 type routeKey struct {

@@ -40,6 +40,7 @@ func (g *graph) addSpecs() {
 		out.Service, out.Port, out.PortName = s.Key, name.Port, s.Port(name.Port).Name
 		out.Subset = endpoint.Selector(subset.GetLabels())
 		out.Unready = s.PublishNotReady
+		out.Mutual = name.ByName
 		tls := policy.GetTls()
 		out.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
 		return out, nil

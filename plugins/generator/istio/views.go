@@ -89,12 +89,15 @@ func (k clusterView) content(e *engine, v *view) content {
 	if k.Targets != "" {
 		list = append(list, inboundPart(k.Targets))
 	}
+	if k.ByName {
+		list = append(list, outboundPart(k.Set.byName()))
+	}
 	return newPartView(e, v, k.Set.Scope, list)
 }
 
 func (k listenerView) content(e *engine, v *view) content {
 	if k.Router {
-		return newPartView(e, v, k.Set.Scope, []partKey{gatewayPart{k.Gateways, k.Set.Proxy}})
+		return newPartView(e, v, k.Set.Scope, []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged}})
 	}
 	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{k.Targets, k.Set.Proxy}, listenerPart(k.Set)})
 }

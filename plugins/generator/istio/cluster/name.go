@@ -17,10 +17,15 @@ type Name struct {
 	Port   uint32
 	Subset string
 	Host   string
+	// ByName: the cluster behind a gateway that passes TLS on by its server name, and has that name.
+	ByName bool
 }
 
 // String writes it as Istio does: outbound|PORT|SUBSET|HOST.
 func (n Name) String() string {
+	if n.ByName {
+		return n.SNI()
+	}
 	return "outbound|" + strconv.FormatUint(uint64(n.Port), 10) + "|" + n.Subset + "|" + n.Host
 }
 
@@ -32,6 +37,11 @@ func (n Name) SNI() string {
 // ParseName reads an outbound cluster's name; false where it is none.
 func ParseName(s string) (Name, bool) {
 	parts := strings.Split(s, "|")
+	byName := strings.HasPrefix(s, "outbound_.")
+	if byName {
+		parts = strings.SplitN(strings.TrimPrefix(s, "outbound_."), "_.", 3)
+		parts = append([]string{"outbound"}, parts...)
+	}
 	if len(parts) != 4 || parts[0] != "outbound" {
 		return Name{}, false
 	}
@@ -39,7 +49,7 @@ func ParseName(s string) (Name, bool) {
 	if err != nil {
 		return Name{}, false
 	}
-	return Name{Port: uint32(port), Subset: parts[2], Host: parts[3]}, true
+	return Name{Port: uint32(port), Subset: parts[2], Host: parts[3], ByName: byName}, true
 }
 
 // InboundName is the name of the cluster behind a workload's port: inbound|PORT||.

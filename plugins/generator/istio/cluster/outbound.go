@@ -70,6 +70,10 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	http := in.connectionPool(c)
 	in.loadBalancer(c)
 	in.outliers(c)
+	if in.Name.ByName {
+		setHTTP(c, http.finish(config.TCP)) // what is in the connections is for the two ends to know
+		return c
+	}
 	in.transport(c, &http)
 	setHTTP(c, http.finish(in.Protocol))
 	return c

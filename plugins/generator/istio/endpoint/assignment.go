@@ -38,6 +38,9 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 	for _, place := range slices.Sorted(maps.Keys(places)) {
 		out.Endpoints = append(out.Endpoints, locality(spec, place, places[place]))
 	}
+	if spec.Mutual {
+		onlyMutual(out)
+	}
 	return out
 }
 

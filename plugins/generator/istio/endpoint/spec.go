@@ -25,6 +25,8 @@ type Spec struct {
 	Plaintext bool
 	// Unready: endpoints that are not ready count too.
 	Unready bool
+	// Mutual: only endpoints that speak the mesh's mutual TLS count.
+	Mutual bool
 }
 
 // Selector writes labels as text that is the same for equal labels.

@@ -18,7 +18,11 @@ const (
 // Application protocols that clients of the mesh offer in TLS.
 func meshTCP() []string  { return []string{"istio-peer-exchange", "istio"} }
 func meshHTTP() []string { return []string{"istio-http/1.0", "istio-http/1.1", "istio-h2"} }
-func meshAny() []string  { return append([]string{"istio", "istio-peer-exchange"}, meshHTTP()...) }
+
+// MeshProtocols are all of them.
+func MeshProtocols() []string { return meshAny() }
+
+func meshAny() []string { return append([]string{"istio", "istio-peer-exchange"}, meshHTTP()...) }
 
 // ciphers are Istio's for TLS 1.2, strongest first.
 func ciphers() []string {

@@ -26,6 +26,8 @@ type Metadata struct {
 	NoAgent bool // COXSWAIN_NO_AGENT
 	// Interception is REDIRECT, TProxy or None; empty: REDIRECT.
 	Interception string // INTERCEPTION_MODE
+	// Unprivileged: the process can't open ports below 1024.
+	Unprivileged bool // UNPRIVILEGED_POD
 	// DNSCapture: the agent answers the workload's DNS queries.
 	DNSCapture bool // DNS_CAPTURE
 }
@@ -43,6 +45,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Workload:       f["WORKLOAD_NAME"].GetStringValue(),
 		NoAgent:        truth(f["COXSWAIN_NO_AGENT"]),
 		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
+		Unprivileged:   truth(f["UNPRIVILEGED_POD"]),
 		DNSCapture:     truth(f["DNS_CAPTURE"]),
 	}
 }

@@ -12,81 +12,91 @@ import (
 
 // Server is one server of a Gateway, with the virtual services that name that Gateway, the oldest first.
 type Server struct {
-	Hosts         []string
-	Namespace     string
+	// Gateway is the Gateway's key, Port the port that the server names.
+	Gateway string
+	Port    uint32
+	Hosts   []string
+	// HostsFor are the hosts that virtual services of a namespace may have.
+	HostsFor      func(namespace string) []string
 	HTTPSRedirect bool
 	Services      []*config.VirtualService
 }
 
-// GatewayHosts makes the virtual hosts of one port of a gateway. Several virtual services may add routes to one host; what takes every
-// request goes last.
-func GatewayHosts(port uint32, servers []Server, routes func(*config.VirtualService) []*routev3.Route) []*routev3.VirtualHost {
-	hosts := map[string]*routev3.VirtualHost{}
-	host := func(name string, redirect bool) *routev3.VirtualHost {
-		h := hosts[name]
-		if h == nil {
-			h = VirtualHost(HostName(name, port), []string{name}, nil)
-			hosts[name] = h
-		}
-		if redirect {
-			h.RequireTls = routev3.VirtualHost_ALL
-		}
-		return h
-	}
+// GatewayHosts makes the virtual hosts of servers that share a route configuration. Several virtual services may add routes to one host;
+// what takes every request goes last. Hosts that have the same routes are one virtual host.
+func GatewayHosts(servers []Server, routes func(*config.VirtualService, Server) []*routev3.Route) []*routev3.VirtualHost {
+	hosts := gatewayHosts{}
 	for _, s := range servers {
 		for _, v := range s.Services {
+			list := routes(v, s)
+			if len(list) == 0 {
+				continue // it is for connections, or for others
+			}
 			for _, name := range s.hostsOf(v) {
-				h := host(name, s.HTTPSRedirect)
-				h.Routes = append(h.Routes, routes(v)...)
+				h := hosts.get(name, s)
+				h.Routes = append(h.Routes, list...)
 			}
 		}
 		if s.HTTPSRedirect {
-			for _, h := range s.Hosts {
-				host(bareHost(h), true)
+			for _, name := range s.Hosts {
+				hosts.get(strings.ToLower(name), s)
 			}
 		}
 	}
 	if len(hosts) == 0 {
-		return []*routev3.VirtualHost{Unknown(port)}
+		return []*routev3.VirtualHost{Unknown(servers[0].Port)}
 	}
-	out := make([]*routev3.VirtualHost, 0, len(hosts))
-	for _, name := range slices.Sorted(maps.Keys(hosts)) {
-		h := hosts[name]
+	return hosts.joined()
+}
+
+// gatewayHosts are virtual hosts by their domain.
+type gatewayHosts map[string]*routev3.VirtualHost
+
+func (g gatewayHosts) get(name string, s Server) *routev3.VirtualHost {
+	h := g[name]
+	if h == nil {
+		h = VirtualHost(HostName(name, s.Port), []string{name}, nil)
+		g[name] = h
+	}
+	if s.HTTPSRedirect {
+		h.RequireTls = routev3.VirtualHost_ALL
+	}
+	return h
+}
+
+// joined makes one of virtual hosts with the same routes, under the most specific name, and puts all in order.
+func (g gatewayHosts) joined() []*routev3.VirtualHost {
+	var out []*routev3.VirtualHost
+	for _, name := range slices.SortedFunc(maps.Keys(g), config.MoreSpecific) {
+		h := g[name]
+		i := slices.IndexFunc(out, func(o *routev3.VirtualHost) bool {
+			return o.RequireTls == h.RequireTls && slices.Equal(o.Routes, h.Routes)
+		})
+		if i < 0 {
+			out = append(out, h)
+		} else {
+			out[i].Domains = append(out[i].Domains, h.Domains...)
+		}
+	}
+	for _, h := range out {
 		h.Routes = takesAllLast(h.Routes)
-		out = append(out, h)
 	}
+	slices.SortFunc(out, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// hostsOf are the hosts that both the server and the virtual service have.
+// hostsOf are the hosts that both the server and the virtual service have, in lower case.
 func (s *Server) hostsOf(v *config.VirtualService) []string {
 	var out []string
-	for _, h := range s.Hosts {
-		namespace, name, ok := strings.Cut(h, "/")
-		if !ok {
-			namespace, name = "*", h
-		}
-		if namespace == "." {
-			namespace = s.Namespace
-		}
-		if namespace != "*" && namespace != v.Namespace {
-			continue
-		}
+	for _, name := range s.HostsFor(v.Namespace) {
 		for _, vh := range v.Spec.Hosts {
 			if config.Overlaps(name, vh) {
-				out = append(out, config.Narrower(name, vh))
+				out = append(out, strings.ToLower(config.Narrower(name, vh)))
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-func bareHost(h string) string {
-	if _, name, ok := strings.Cut(h, "/"); ok {
-		return name
-	}
-	return h
 }
 
 func takesAllLast(routes []*routev3.Route) []*routev3.Route {

@@ -1,0 +1,211 @@
+package istio
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// gatewayListenerKey names a listener of a gateway.
+type gatewayListenerKey struct {
+	Bind listener.Bind
+	Set  gatewaySet
+}
+
+// privileged ports can't be opened by a process without privileges.
+const privileged = 1024
+
+func (g *graph) addGatewayListeners() {
+	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
+		in := listener.Gateway{Bind: k.Bind, Proxy: k.Set.Proxy, TLS: g.tlsDefaults.Of(c, only)}
+		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
+		for _, group := range g.groups.Of(c, k.Set.Servers) {
+			if gatewayBind(group.Place) == k.Bind {
+				in.Chains = append(in.Chains, b.group(group)...)
+			}
+		}
+		if len(in.Chains) == 0 {
+			return nil, incr.Absent
+		}
+		return encode.Bytes(listener.BuildGateway(in)), nil
+	})
+}
+
+// gatewayList are the listeners of Gateways on a proxy. One to which no route leads is left out.
+func (g *graph) gatewayList(c *incr.Ctx, k gatewaySet) []sdk.Resource {
+	var out []sdk.Resource
+	for _, b := range g.gatewayBinds(c, k) {
+		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{b, k}); ok {
+			out = append(out, sdk.Resource{Name: b.Name(), Body: body})
+		}
+	}
+	return out
+}
+
+// gatewayBinds are the places at which Gateways listen, in order.
+func (g *graph) gatewayBinds(c *incr.Ctx, k gatewaySet) []listener.Bind {
+	var out []listener.Bind
+	for _, group := range g.groups.Of(c, k.Servers) {
+		if b := gatewayBind(group.Place); !(k.Unprivileged && b.Port < privileged) && !slices.Contains(out, b) {
+			out = append(out, b)
+		}
+	}
+	slices.SortFunc(out, func(a, b listener.Bind) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Address, b.Address))
+	})
+	return out
+}
+
+// chainBuilder makes the chains of one listener.
+type chainBuilder struct {
+	*graph
+	c   *incr.Ctx
+	set gatewaySet
+	// names of TLS hellos that have a chain, with the address at which.
+	names map[string]string
+}
+
+func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
+	if config.ParseProtocol(group.Protocol).IsHTTP() {
+		first := group.Servers[0]
+		return []listener.GatewayChain{{Route: first.Route(), Protocol: first.Protocol()}}
+	}
+	var out []listener.GatewayChain
+	for _, s := range group.Servers {
+		switch {
+		case s.HTTPS():
+			out = append(out, listener.GatewayChain{
+				Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Route: s.Route(), Stat: s.Spec.Name,
+			})
+		case s.Automatic():
+			out = append(out, b.automatic(s)...)
+		case s.Passes():
+			out = append(out, b.byName(s)...)
+		default:
+			out = append(out, b.connections(s)...)
+		}
+	}
+	return out
+}
+
+// connections follow the first TCP route that is for the server; none where there is none.
+func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
+	for _, v := range b.servicesAt(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+		if !s.Has(v) {
+			continue
+		}
+		for _, t := range v.Spec.Tcp {
+			if len(t.Route) > 0 && leadsHere(t, s) {
+				return []listener.GatewayChain{{Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s)}}
+			}
+		}
+	}
+	return nil
+}
+
+func leadsHere(t *networking.TCPRoute, s gateway.Server) bool {
+	return len(t.Match) == 0 || slices.ContainsFunc(t.Match, func(m *networking.L4MatchAttributes) bool {
+		return meant(m.Port, m.Gateways, s)
+	})
+}
+
+// meant reports whether a match is for a server; the port is the one that the server names, wherever the proxy listens.
+func meant(port uint32, gateways []string, s gateway.Server) bool {
+	return (port == 0 || port == s.Spec.Port.Number) && (len(gateways) == 0 || slices.Contains(gateways, s.Gateway.Key))
+}
+
+// byName are the chains of TLS routes: each match has its own, unless an older one has one of its names.
+func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
+	var out []listener.GatewayChain
+	for _, v := range b.servicesAt(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+		if !s.Has(v) {
+			continue
+		}
+		for _, t := range v.Spec.Tls {
+			for _, m := range t.Match {
+				if len(t.Route) > 0 && meant(m.Port, m.Gateways, s) && b.claim(m.SniHosts, s.Spec.Bind) {
+					out = append(out, listener.GatewayChain{Names: m.SniHosts, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (b *chainBuilder) claim(names []string, bind string) bool {
+	for _, n := range names {
+		if at, ok := b.names[n]; ok && at == bind {
+			return false
+		}
+	}
+	for _, n := range names {
+		b.names[n] = bind
+	}
+	return true
+}
+
+// forward is where a route of a server leads.
+func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.RouteDestination, s gateway.Server) listener.Forward {
+	return b.graph.forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number)
+}
+
+// forward is where a route leads whose connections come at a port.
+func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32) listener.Forward {
+	out := listener.ToRoute(v, route, func(d *networking.Destination) cluster.Name {
+		n := cluster.Name{Host: d.GetHost(), Subset: d.GetSubset(), Port: d.GetPort().GetNumber()}
+		if n.Port == 0 {
+			n.Port = g.onlyPort(c, host{s, n.Host}, port)
+		}
+		return n
+	})
+	if to, ok := g.visible.Get(c, host{s, route[0].GetDestination().GetHost()}); ok {
+		out.Rule = policyOf(g.ruleFor(c, s.Namespace, to))
+	}
+	return out
+}
+
+// automatic are the chains by which TLS of the mesh goes on to the cluster that its server name says.
+func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
+	var out []listener.GatewayChain
+	names := s.Names()
+	for _, i := range b.hosts.Of(b.c, b.set.Scope) {
+		covered := slices.ContainsFunc(names, func(n string) bool { return config.Covers(n, i.Key.Host) })
+		if i.Value.External || !covered {
+			continue
+		}
+		rule := policyOf(b.ruleFor(b.c, b.set.Scope.Namespace, i.Value))
+		for _, p := range i.Value.Ports {
+			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
+				out = append(out, automaticChains(cluster.Name{Port: p.Number, Host: i.Key.Host}, protocol, rule)...)
+			}
+		}
+	}
+	return out
+}
+
+func automaticChains(n cluster.Name, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
+	subsets := []string{""}
+	for _, s := range rule.GetSubsets() {
+		subsets = append(subsets, s.Name)
+	}
+	var out []listener.GatewayChain
+	for _, n.Subset = range subsets {
+		forward := listener.ToCluster(n.SNI())
+		forward.Rule, forward.Subset = rule, n.Subset
+		out = append(out, listener.GatewayChain{
+			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward,
+		})
+	}
+	return out
+}
