@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +24,17 @@ const webIdentity = "spiffe://cluster.local/ns/shop/sa/web"
 // counts is Metrics that keeps what authenticators did.
 type counts struct {
 	discard
-	n map[string]int
+	mu sync.Mutex
+	n  map[string]int
 }
 
-func (c *counts) Authenticated(plugin, verdict string)           { c.n[plugin+" "+verdict]++ }
-func (c *counts) Unknown(plugin string, what string, number int) { c.n[plugin+" "+what] += number }
+func (c *counts) Authenticated(plugin, verdict string) { c.Unknown(plugin, verdict, 1) }
+
+func (c *counts) Unknown(plugin string, what string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[plugin+" "+what] += n
+}
 
 // gate is a bench with authenticators "first" and "second".
 type gate struct {

@@ -1,0 +1,266 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const webID = "spiffe://cluster.local/ns/shop/sa/web"
+
+// authenticating is a control with one authenticator, a real plugin without a process around it.
+func authenticating(t *testing.T, f sdk.AuthenticatorFunc) *control.Control {
+	t.Helper()
+	c, err := control.New(control.Config{
+		Plugins: []control.Expected{{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}}},
+		Choose:  func(string, *corev3.Node, []string) string { return "" },
+		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := session.Pipe()
+	link := session.NewCore(ours)
+	ran, served := make(chan error, 1), make(chan error, 1)
+	go func() {
+		ran <- sdk.Run(context.Background(), sdk.Plugin{Name: "a", Authenticator: func([]byte) (sdk.Authenticator, error) { return f, nil }}, theirs)
+	}()
+	hello := &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Limits: &pb.Limits{CallMs: 10_000}}}
+	if err := link.Send(t.Context(), hello); err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := link.Recv(t.Context())
+	if err != nil || m.Ready == nil {
+		t.Fatal(m, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		served <- c.Serve(ctx, &host.Instance{Entry: &host.Entry{Name: "a"}, Ready: m.Ready, Link: link})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-served
+		<-ran
+	})
+	for end := time.Now().Add(10 * time.Second); c.PluginRows()["a"].Stale || !joined(c); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the plugin does not join")
+		}
+	}
+	return c
+}
+
+// joined asks until there is somebody to ask.
+func joined(c *control.Control) bool {
+	_, err := c.Authenticate(context.Background(), &corev3.Node{}, control.Credentials{})
+	return status.Code(err) != codes.Unavailable
+}
+
+// listen serves a port whose streams are identified. The function opens a stream and returns what its handler learnt.
+func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) func(client credentials.TransportCredentials, headers ...string) ([]string, error) {
+	t.Helper()
+	got := make(chan []string, 1)
+	g := grpc.NewServer(grpc.Creds(creds), grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
+		ids, err := i.caller(s.Context(), &corev3.Node{Id: "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"})
+		got <- ids
+		return err
+	}))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(l) }()
+	t.Cleanup(func() {
+		g.Stop()
+		<-done
+	})
+	return func(client credentials.TransportCredentials, headers ...string) ([]string, error) {
+		t.Helper()
+		conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(client))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() //nolint:errcheck // it ends anyway
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), headers...), 20*time.Second)
+		defer cancel()
+		s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/any/Thing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.RecvMsg(nil)
+		return <-got, err
+	}
+}
+
+// TestVerifiedCertificates: of a connection over TLS the chain that TLS verified reaches the authenticators, whatever the setting for plain text.
+func TestVerifiedCertificates(t *testing.T) {
+	ca, caKey := certificate(t, nil, nil, "")
+	leaf, leafKey := certificate(t, ca, caKey, webID)
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	server := tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: leafKey}
+	c := authenticating(t, func(_ context.Context, c sdk.Credentials) ([]string, error) {
+		if len(c.Certificates) == 0 {
+			return nil, errors.New("no certificate")
+		}
+		if len(c.Certificates) != 2 || !bytes.Equal(c.Certificates[0], leaf.Raw) || !bytes.Equal(c.Certificates[1], ca.Raw) {
+			return nil, errors.New("not the chain, leaf first")
+		}
+		shown, err := x509.ParseCertificate(c.Certificates[0])
+		if err != nil {
+			return nil, err
+		}
+		return []string{shown.URIs[0].String()}, nil
+	})
+	learn := listen(t, &identify{control: c}, credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{server}, ClientCAs: roots, ClientAuth: tls.VerifyClientCertIfGiven,
+	}))
+	ids, err := learn(credentials.NewTLS(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{server}, ServerName: "localhost"}))
+	if !slices.Equal(ids, []string{webID}) {
+		t.Error(ids, err)
+	}
+	ids, err = learn(credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: "localhost"}))
+	if len(ids) != 0 || status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "a: no certificate") {
+		t.Error(ids, err)
+	}
+}
+
+// certificate returns one that a parent signed, or its own authority.
+func certificate(t *testing.T, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, id string) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"},
+		IsCA: parent == nil, BasicConstraintsValid: true,
+	}
+	if parent == nil {
+		parent, parentKey = c, key
+	} else {
+		u, err := url.Parse(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SerialNumber, c.URIs = big.NewInt(2), []*url.URL{u}
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, parentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := x509.ParseCertificate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, key
+}
+
+// TestPlaintext: nobody is asked about plain text, unless the setting says so; then only some headers travel.
+func TestPlaintext(t *testing.T) {
+	c := authenticating(t, func(_ context.Context, c sdk.Credentials) ([]string, error) {
+		if c.Headers["authorization"] != "Bearer sesame" {
+			return nil, errors.New("no token")
+		}
+		for name := range c.Headers {
+			if name != "authorization" && name != "clusterid" && name != "x-forwarded-client-cert" {
+				return nil, errors.New(name + " travels")
+			}
+		}
+		if got := c.Headers["x-forwarded-client-cert"]; got != "" && got != "By=a,By=b" {
+			return nil, errors.New("the other header is wrong")
+		}
+		if h, _, err := net.SplitHostPort(c.RemoteAddress); err != nil || h != "127.0.0.1" || len(c.Certificates) > 0 {
+			return nil, errors.New("not this client")
+		}
+		return []string{webID}, nil
+	})
+	open := listen(t, &identify{control: c}, insecure.NewCredentials())
+	if ids, err := open(insecure.NewCredentials(), "authorization", "Bearer sesame"); len(ids) > 0 || err == nil || status.Code(err) == codes.Unauthenticated {
+		t.Error(ids, err)
+	}
+	guarded := listen(t, &identify{control: c, plaintext: true}, insecure.NewCredentials())
+	for _, c := range []struct {
+		name    string
+		headers []string
+		refused string
+	}{
+		{"a token", []string{"authorization", "Bearer sesame", "cookie", "x", "clusterid", "c"}, ""},
+		{"hops", []string{"authorization", "Bearer sesame", "x-forwarded-client-cert", "By=a", "x-forwarded-client-cert", "By=b"}, ""},
+		{"none", nil, "a: no token"},
+		{"two", []string{"authorization", "Bearer sesame", "authorization", "Bearer x"}, "authorization is given 2 times"},
+		{"too long", []string{"authorization", strings.Repeat("x", maxHeaders)}, "65536 are taken"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ids, err := guarded(insecure.NewCredentials(), c.headers...)
+			if c.refused == "" {
+				if !slices.Equal(ids, []string{webID}) {
+					t.Error(ids, err)
+				}
+				return
+			}
+			if len(ids) > 0 || status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), c.refused) {
+				t.Error(ids, err)
+			}
+		})
+	}
+}
+
+// TestSettingNeedsAuthenticator: asking for what nobody can do is an error at once.
+func TestSettingNeedsAuthenticator(t *testing.T) {
+	for set, want := range map[string]bool{
+		"plugins:\n- {name: a, kind: config, builtin: config/a}\n":               false,
+		"plugins:\n- {name: a, kind: authenticator, builtin: authenticator/a}\n": true,
+	} {
+		s, err := host.Parse("plugins.yaml", []byte(set))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := authenticates(s); got != want {
+			t.Errorf("%s: %v", set, got)
+		}
+		_, err = New(Config{Set: s, Log: slog.New(slog.DiscardHandler), AuthPlaintext: true})
+		if strings.Contains(errorText(err), "authPlaintext") == want {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
