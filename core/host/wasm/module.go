@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
@@ -54,6 +55,8 @@ func (m *module) compile(ctx context.Context, code []byte) error {
 		return fmt.Errorf("%w; is it a WASM module, and is wasm.memory large enough for it?", err)
 	}
 	m.compiled = compiled
+	// Compiling takes many times what a compiled module needs.
+	debug.FreeOSMemory()
 	if _, ok := compiled.ExportedFunctions()["_start"]; !ok {
 		return errors.New("it exports no _start, so it is no WASI command; build it as a program (Go: GOOS=wasip1 GOARCH=wasm go build), not as a library")
 	}

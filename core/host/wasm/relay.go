@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -22,6 +23,7 @@ func (r *runner) relay(ctx context.Context, g *guest) error {
 		}
 		down <- err
 	}()
+	go r.progress(ctx, g)
 	err := r.upward(ctx, g)
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -68,6 +70,23 @@ func (r *runner) upward(ctx context.Context, g *guest) error {
 			}
 		}
 		g.link.Release(cost)
+	}
+}
+
+// progress passes on signs of life, which the session with the instance has dealt with.
+func (r *runner) progress(ctx context.Context, g *guest) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for last := g.link.LastProgress(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if now := g.link.LastProgress(); now.After(last) {
+			last = now
+			_ = r.up.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
+		}
 	}
 }
 

@@ -96,6 +96,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	if r.module, err = load(ctx, r.cfg); err != nil {
 		return err
 	}
+	r.cfg.Code = nil
 	r.watch = newWatch(time.Duration(r.hello.Limits.ProgressMs) * time.Millisecond)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/process"
+	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
+	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -24,7 +27,11 @@ type built struct {
 
 var modules built
 
+// TestMain makes the test's binary one that is a runner, too.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == spec.Command {
+		serve()
+	}
 	dir, err := os.MkdirTemp("", "wasm-test-")
 	if err != nil {
 		panic(err)
@@ -33,6 +40,73 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// serve is cmd/coxswain's wasm-runner.
+func serve() {
+	s, err := spec.Parse(os.Args[2:])
+	if err != nil {
+		panic(err)
+	}
+	code, err := os.ReadFile(s.Module)
+	if err != nil {
+		panic(err)
+	}
+	err = sdkprocess.Serve(func(ctx context.Context, c session.Carrier) error {
+		return Run(ctx, Config{
+			Code: code, File: s.File, Memory: s.Memory, Instances: s.Instances, Cache: s.Cache, Environ: os.Environ(), Stderr: os.Stderr,
+		}, c)
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// spawn starts a runner in a process of its own.
+func spawn(t testing.TB, code []byte, hello *pb.Hello, change ...func(*Config)) *core {
+	t.Helper()
+	cfg := Config{Memory: 64 << 20, Instances: 1, Cache: filepath.Join(modules.dir, "cache")}
+	for _, f := range change {
+		f(&cfg)
+	}
+	file := filepath.Join(t.TempDir(), "test.wasm")
+	if err := os.WriteFile(file, code, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(sockets) })
+	stderr := &syncBuffer{}
+	p, err := process.Start(t.Context(), process.Spec{
+		Name: "test", Path: os.Args[0], SocketDir: sockets, StartTimeout: patience, Env: cfg.Environ, Stderr: stderr,
+		Args: spec.Spec{Module: file, File: "test.wasm", Cache: cfg.Cache, Memory: cfg.Memory, Instances: cfg.Instances}.Args(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(0) })
+	c := &core{Core: session.NewCore(p.Carrier()), t: t, stderr: stderr, ended: make(chan error, 1), process: p}
+	go func() {
+		<-c.Done()
+		c.ended <- c.Err()
+	}()
+	greet(c, hello)
+	return c
+}
+
+func greet(c *core, hello *pb.Hello) {
+	c.t.Helper()
+	if hello.Versions == nil {
+		hello.Versions = []uint32{1}
+	}
+	if hello.Limits == nil {
+		hello.Limits = &pb.Limits{CallMs: 5000, ProgressMs: 10000}
+	}
+	c.send(&pb.FromCore{Hello: hello})
 }
 
 // build builds a package of this module for wasip1.
@@ -63,6 +137,8 @@ type core struct {
 	t      testing.TB
 	stderr *syncBuffer
 	ended  chan error
+	// process is set if the runner has one.
+	process *process.Process
 }
 
 // run starts a runner.
@@ -77,13 +153,7 @@ func run(t testing.TB, code []byte, hello *pb.Hello, change ...func(*Config)) *c
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { c.ended <- Run(ctx, cfg, theirs) }()
 	t.Cleanup(func() { cancel(); _ = c.Close() })
-	if hello.Versions == nil {
-		hello.Versions = []uint32{1}
-	}
-	if hello.Limits == nil {
-		hello.Limits = &pb.Limits{CallMs: 5000, ProgressMs: 10000}
-	}
-	c.send(&pb.FromCore{Hello: hello})
+	greet(c, hello)
 	return c
 }
 

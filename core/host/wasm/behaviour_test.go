@@ -1,0 +1,177 @@
+package wasm
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+
+	"encoding/json"
+)
+
+// starter is run or spawn.
+type starter func(testing.TB, []byte, *pb.Hello, ...func(*Config)) *core
+
+// mode runs the test's guest.
+func mode(start starter, t testing.TB, what string, g spec.Grants, more ...func(*Config)) *core {
+	t.Helper()
+	g.Env = append(g.Env, "MODE")
+	text, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := &pb.Hello{Instance: "guest", Grants: text, Limits: &pb.Limits{CallMs: 1000, ProgressMs: 1000}}
+	environ := func(c *Config) { c.Environ = append(c.Environ, "MODE="+what, "SECRET=x") }
+	return start(t, build(t, "./testdata/guest"), hello, append(more, environ)...)
+}
+
+// A guest that breaks a rule ends its runner, with words that say which.
+func TestMisbehaviour(t *testing.T) {
+	for _, c := range []struct{ mode, want string }{
+		{"exit", "the module ended with status 3"},
+		{"text", `it wrote text to standard output ("Hello, world\n")`},
+		{"half", "in the middle of a frame, with 3 of 100 bytes written"},
+		{"large", "it wrote a frame of 1048577 bytes to standard output; a frame has at most 1048576"},
+		{"undecodable", "a message of 3 bytes can't be decoded"},
+		{"loop", "the module hangs: for 1s it has neither waited nor read nor written (limits.progress)"},
+		{"grow", "of the 64 MiB of memory that it may have (wasm.memory)"},
+		{"end", "the module ended with status 1"},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			err := mode(spawn, t, c.mode, spec.Grants{}).result()
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+// A runner holds no more of a flood than credit allows, whoever floods.
+func TestFloods(t *testing.T) {
+	for _, name := range []string{"flood", "rows"} {
+		t.Run(name, func(t *testing.T) {
+			c := mode(run, t, name, spec.Grants{})
+			before := heap()
+			ctx := t.Context()
+			// The core reads, and gives no credit back.
+			for range 2000 {
+				if _, _, err := c.Recv(ctx); err != nil {
+					t.Fatal(err)
+				}
+				if c.Stats().InBytes == 0 && name == "rows" {
+					break
+				}
+			}
+			time.Sleep(500 * time.Millisecond) // For the flood to rise, if it does.
+			if more := heap() - before; more > 200<<20 {
+				t.Errorf("the heap has grown by %d MiB", more>>20)
+			}
+		})
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A guest has what is granted, and what is not is said with the line to add.
+func TestGrants(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, "http://127.0.0.1:2/elsewhere", http.StatusFound)
+			return
+		}
+		fmt.Fprint(w, "hello")
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(file, []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := mode(run, t, "world", spec.Grants{HTTP: []string{server.URL + "/*"}, Files: []string{file + ":ro"}, Env: []string{"URL", "FILE"}}, func(c *Config) {
+		c.Environ = []string{"URL=" + server.URL, "FILE=" + file}
+	})
+	if c.next().Ready == nil {
+		t.Fatal("no Ready")
+	}
+	got := map[string]string{}
+	for m := c.next(); m.Synced == nil; m = c.next() {
+		for _, r := range m.Rows.Tables[0].Upserts {
+			got[r.Key] = string(r.Payload)
+		}
+	}
+	for key, want := range map[string]string{
+		"granted": "200 hello", "redirected": "http://127.0.0.1:2 is not granted", "denied": "http://127.0.0.1:1 is not granted; add it to allow.http",
+		"slept": "true", "year": "2022", "file": "content", "other": "ermission denied", "environment": "MODE=world",
+	} {
+		if !strings.Contains(got[key], want) {
+			t.Errorf("%s: got %q, want %q", key, got[key], want)
+		}
+	}
+	if strings.Contains(got["environment"], "SECRET") {
+		t.Errorf("it has %q", got["environment"])
+	}
+	for _, line := range []string{`allow: {http: ["http://127.0.0.1:1/*"]}`, `allow: {files: ["/etc/passwd:ro"]}`} {
+		if !strings.Contains(c.stderr.String(), line) {
+			t.Errorf("the log lacks %s: %s", line, c.stderr)
+		}
+	}
+}
+
+func (c *core) patch(id uint64, name string) *pb.Patched {
+	c.t.Helper()
+	c.send(&pb.FromCore{Patch: &pb.Patch{Id: id, Type: "type.googleapis.com/a.B", Resources: []*pb.Resource{{Name: name, Bytes: []byte("x")}}}})
+	for {
+		if m := c.next(); m.Patched != nil {
+			return m.Patched
+		}
+	}
+}
+
+// Stateless guests read rows by Get, and one that fails is replaced.
+func TestPatch(t *testing.T) {
+	c := mode(spawn, t, "patch", spec.Grants{})
+	if r := c.next().Ready; r == nil || r.Kind != pb.KindPatch {
+		t.Fatalf("got %+v", r)
+	}
+	var upserts []*pb.Row
+	for n := range 2500 {
+		upserts = append(upserts, &pb.Row{Key: fmt.Sprintf("k%d", n), Payload: make([]byte, 300)})
+	}
+	upserts[1].Payload = []byte("one")
+	state := func(number uint64, whole bool, rows ...*pb.Row) *pb.FromCore {
+		return &pb.FromCore{State: &pb.State{Revision: &pb.Revision{Number: number}, Whole: whole, Tables: []*pb.TableRows{{Table: "endpoints", Upserts: rows}}}}
+	}
+	c.send(state(1, true, upserts...))
+	c.send(state(2, false, &pb.Row{Key: "more", Payload: make([]byte, 900_000)}))
+	if got := c.patch(1, "rows"); got.Error != "" || string(got.Resources[0].Bytes) != "2501 one true" {
+		t.Errorf("got %+v", got)
+	}
+	for n, bad := range []struct{ name, want string }{
+		{"exit", "the module ended with status 7"}, {"trap", "nil pointer"}, {"slow", "did not answer within 1s (limits.call)"},
+	} {
+		if got := c.patch(uint64(10+n), bad.name); !strings.Contains(got.Error, bad.want) {
+			t.Errorf("%s: got %q", bad.name, got.Error)
+		}
+		if got := c.patch(uint64(20+n), "fine"); got.Error != "" || string(got.Resources[0].Bytes) != "x!" {
+			t.Errorf("after %s: got %+v", bad.name, got)
+		}
+	}
+	if got := c.patch(30, "loop"); !strings.Contains(got.Error, "limits.call") {
+		t.Errorf("got %q", got.Error)
+	}
+	if err := c.result(); err == nil || !strings.Contains(err.Error(), "the module hangs") && !strings.Contains(err.Error(), "goes on computing") {
+		t.Errorf("got %v", err)
+	}
+}
