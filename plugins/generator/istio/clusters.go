@@ -35,7 +35,8 @@ type clusterSet struct {
 type clientKey struct {
 	MetadataExchange, NoAgent, Router bool
 	// ByName: the clusters to which a gateway passes TLS on by its server name.
-	ByName bool
+	ByName   bool
+	Families config.Families
 }
 
 // byName are the clusters for which TLS names servers.
@@ -49,6 +50,8 @@ func (k clientKey) client() cluster.Client {
 		Filters: cluster.Filters{MetadataExchange: k.MetadataExchange},
 		NoAgent: k.NoAgent,
 		Router:  k.Router,
+
+		Families: k.Families,
 	}
 }
 
@@ -192,13 +195,16 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 	case cluster.Passthrough:
 		out = cluster.BuildPassthrough(timeout, k.Client.client().Filters)
 	case cluster.InboundPassthrough:
-		out = cluster.BuildInboundPassthrough(timeout)
+		out = cluster.BuildInboundPassthrough(timeout, k.Client.Families.Source())
 	}
 	return encode.Bytes(out), nil
 }
 
 // inboundClusterKey is the targets (encoded) that share one port of a workload.
-type inboundClusterKey struct{ Targets string }
+type inboundClusterKey struct {
+	Targets  string
+	Families config.Families
+}
 
 func inboundName(t target) string { return cluster.InboundName(t.Target) }
 
@@ -218,6 +224,6 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if len(in.Services) == 0 {
 		return nil, incr.Absent
 	}
-	in.ConnectTimeout = g.clusterSettings.Of(c, only).ConnectTimeout
+	in.ConnectTimeout, in.Source = g.clusterSettings.Of(c, only).ConnectTimeout, k.Families.Source()
 	return encode.Bytes(cluster.BuildInbound(in)), nil
 }

@@ -44,8 +44,8 @@ type partKey interface {
 type (
 	staticPart   clientKey
 	outboundPart clusterSet
-	inboundPart  string
-	fixedPart    inboundKey
+	inboundPart  inboundClusterKey
+	fixedPart    fixedKey
 	listenerPart listenerSet
 	gatewayPart  gatewaySet
 	namePart     nameView
@@ -56,11 +56,11 @@ func (k staticPart) open(e *engine) (string, source) {
 }
 
 func (k inboundPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.inboundClusters, string(k))
+	return encode.ClusterType, listOf(e.g.inboundClusters, inboundClusterKey(k))
 }
 
 func (k fixedPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.fixedListeners, inboundKey(k))
+	return encode.ListenerType, listOf(e.g.fixedListeners, fixedKey(k))
 }
 
 func (k gatewayPart) open(e *engine) (string, source) {

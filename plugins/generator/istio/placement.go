@@ -31,9 +31,9 @@ type clusterView struct {
 // listenerView: the outbound listeners of a set and virtualInbound, or the listeners of gateways.
 type listenerView struct {
 	Set listenerSet
-	// Targets are the workload's ports; of sidecars.
-	Targets string
-	Router  bool
+	// Targets are the workload's ports, Outside the cluster for what no service is; of sidecars.
+	Targets, Outside string
+	Router           bool
 	// Servers of Gateways; of routers. Unprivileged: the proxy can't open low ports.
 	Servers      gatewayKey
 	Unprivileged bool
@@ -60,11 +60,15 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}, Targets: targets},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets},
 		Endpoints: endpointView{Scope: scope},
-		Listeners: listenerView{Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Targets: targets},
-		Routes:    routeView{Scope: scope, Domain: n.Domain, Selections: g.selections(c, labels)},
-		Names:     nameView{scope, g.nameClient(n)},
+		Listeners: listenerView{
+			Set:     listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n)},
+			Targets: targets,
+			Outside: g.outside(c, scope),
+		},
+		Routes: routeView{Scope: scope, Domain: n.Domain, Dialing: g.dialing(n), Selections: g.selections(c, labels)},
+		Names:  nameView{scope, g.nameClient(n)},
 	}
 }
 
@@ -79,10 +83,10 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	groups := g.groups.Of(c, servers)
 	_, byName := gateway.Names(groups)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, clientOf(n)}, ByName: byName},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, ByName: byName},
 		Endpoints: endpointView{Scope: scope, Router: true},
 		Listeners: listenerView{
-			Set: listenerSet{scope, g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
+			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
 			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
 		},
 		Routes: view,
@@ -93,12 +97,26 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func clientOf(n *node.Node) clientKey {
+func (g *graph) clientOf(n *node.Node) clientKey {
 	return clientKey{
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		NoAgent:          n.Metadata.NoAgent,
 		Router:           n.Type == node.Router,
+		Families:         g.dialing(n).Families,
 	}
+}
+
+// selfOf is the proxy's own address where a service without addresses of its own has it as an endpoint; connections to oneself need no
+// listener.
+func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
+	self := n.Addresses[0]
+	for _, e := range g.atAddress.Of(c, self) {
+		s, ok := g.services.Get(c, e.Value.value.ServiceKey())
+		if ok && isHeadless(s.value, g.dialing(n)) {
+			return self
+		}
+	}
+	return ""
 }
 
 func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]string) listener.Proxy {
@@ -108,6 +126,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 		NoAgent:          n.Metadata.NoAgent,
 		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == node.None,
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
+		Dialing:          g.dialing(n),
 	}
 	if g.listenerSettings.Of(c, only).tracing {
 		out.Tracing = listener.Tracing{

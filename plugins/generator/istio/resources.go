@@ -12,9 +12,15 @@ import (
 // lists are the small sets of resources that aren't collections: those that every proxy has, and a workload's own.
 type lists struct {
 	staticClusters   *incr.Func[clientKey, []sdk.Resource]
-	inboundClusters  *incr.Func[string, []sdk.Resource]
-	fixedListeners   *incr.Func[inboundKey, []sdk.Resource]
+	inboundClusters  *incr.Func[inboundClusterKey, []sdk.Resource]
+	fixedListeners   *incr.Func[fixedKey, []sdk.Resource]
 	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
+}
+
+// fixedKey is what virtualInbound and virtualOutbound depend on: Outside is the cluster for what no service is.
+type fixedKey struct {
+	Inbound inboundKey
+	Outside string
 }
 
 // gatewaySet is the listeners of Gateways on a proxy.
@@ -39,22 +45,22 @@ func (g *graph) addLists() {
 		}
 		return out, nil
 	})
-	g.inboundClusters = incr.NewFunc(g.Graph, "inbound clusters", sameResources, func(c *incr.Ctx, targets string) ([]sdk.Resource, error) {
+	g.inboundClusters = incr.NewFunc(g.Graph, "inbound clusters", sameResources, func(c *incr.Ctx, k inboundClusterKey) ([]sdk.Resource, error) {
 		var out []sdk.Resource
-		for _, group := range byPort(decodeTargets(targets)) {
-			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group)}); ok {
+		for _, group := range byPort(decodeTargets(k.Targets)) {
+			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Families}); ok {
 				out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
 			}
 		}
 		return out, nil
 	})
-	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k inboundKey) ([]sdk.Resource, error) {
-		if k.Proxy.Dialed {
+	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k fixedKey) ([]sdk.Resource, error) {
+		if k.Inbound.Proxy.Dialed {
 			return nil, nil
 		}
 		return []sdk.Resource{
-			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k)},
-			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, k.Proxy)},
+			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
+			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy, k.Outside})},
 		}, nil
 	})
 	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {

@@ -35,6 +35,8 @@ type routeView struct {
 	Scope Scope
 	// Domain completes short host names.
 	Domain string
+	// Dialing says which addresses of services count.
+	Dialing config.Dialing
 	// Selections are the source selectors that the proxies answer.
 	Selections string
 	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gatewayKey); empty for sidecars.
@@ -82,24 +84,18 @@ func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) 
 func (g *graph) addRoutes() {
 	g.selectors = g.addSelectors()
 	g.indexServices()
-	ports := incr.FlatMap(g.visible, "HTTP ports", samePointer[config.Service],
-		func(_ *incr.Ctx, h host, s *config.Service) ([]incr.Item[hostPort, *config.Service], error) {
-			var out []incr.Item[hostPort, *config.Service]
-			for _, p := range s.Ports {
-				if protocol := config.ParseProtocol(p.Protocol); protocol.IsHTTP() || protocol == config.Sniffed {
-					out = append(out, incr.Item[hostPort, *config.Service]{Key: hostPort{h.Scope, h.Host, p.Number}, Value: s})
-				}
-			}
-			return out, nil
+	ports := incr.FlatMap(g.visible, "HTTP ports", sameService,
+		func(c *incr.Ctx, h host, s *config.Service) ([]incr.Item[hostPort, *config.Service], error) {
+			return g.requestPorts(c, h, s), nil
 		})
 	g.onPort = incr.NewIndex(ports, "hosts on port", func(k hostPort, _ *config.Service) []scopePort { return []scopePort{{k.Scope, k.Port}} })
 	g.hostRoutes = incr.NewFunc(g.Graph, "routes of virtual service", nil, g.buildHostRoutes)
 	g.virtualHost = incr.NewFunc(g.Graph, "virtual host", bytes.Equal, g.buildVirtualHost)
-	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(c *incr.Ctx, _ string) ([]byte, error) {
-		if g.listenerSettings.Of(c, only).allowAny {
-			return encode.Bytes(route.AllowAny()), nil
+	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, outside string) ([]byte, error) {
+		if outside == cluster.BlackHole {
+			return encode.Bytes(route.BlockAll()), nil
 		}
-		return encode.Bytes(route.BlockAll()), nil
+		return encode.Bytes(route.AllowAny(outside)), nil
 	})
 	g.route = incr.NewFunc(g.Graph, "route configuration", bytes.Equal, func(c *incr.Ctx, k routeKey) ([]byte, error) {
 		if k.View.Gateways != "" {
@@ -142,7 +138,7 @@ func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
 	taken := map[string]bool{"*": true}
 	var hosts [][]byte
 	for _, m := range members {
-		domains := claim(taken, route.Domains(m.Key.Host, k.View.Domain, m.Value.Address()))
+		domains := claim(taken, route.Domains(m.Key.Host, k.View.Domain, m.Value.AddressesFor(k.View.Dialing)[0]))
 		if len(domains) > 0 {
 			hosts = append(hosts, g.hostOf(c, k.View, m.Value, port, domains))
 		}
@@ -150,7 +146,7 @@ func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
 	if port == outsidePort {
 		hosts = append(hosts, g.outsideHosts(c, k.View, taken)...)
 	}
-	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, only)))
+	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, g.outside(c, k.View.Scope))))
 }
 
 // claim returns the domains that nobody had, and takes them. A host whose own name is taken gets none.

@@ -3,7 +3,6 @@ package istio
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -29,7 +28,9 @@ type scopes struct {
 	hosts *incr.Index[Scope, host, *config.Service]
 	// sidecarFor is the Sidecar resource that counts for a workload.
 	sidecarsIn *incr.Index[string, string, row[*config.Sidecar]]
-	reach      *incr.Func[string, []egressHost]
+	egress     *incr.Func[Scope, []egressListener]
+	// destinations are the virtual services that lead to a host.
+	destinations *incr.Index[string, string, row[*config.VirtualService]]
 }
 
 // everywhere is the join key of services that everybody sees.
@@ -40,13 +41,8 @@ func (g *graph) addScopes() {
 	g.sidecarsIn = incr.NewIndex(g.sidecars, "sidecars by namespace", func(_ string, r row[*config.Sidecar]) []string {
 		return []string{r.value.Namespace}
 	})
-	g.reach = incr.NewFunc(g.Graph, "egress of sidecar", slices.Equal, func(c *incr.Ctx, key string) ([]egressHost, error) {
-		r, ok := g.sidecars.Get(c, key)
-		if !ok {
-			return nil, incr.Absent
-		}
-		return egressHosts(r.value), nil
-	})
+	g.addEgress()
+	g.addDestinations()
 	exported := incr.Map(g.services, "exported services", sameExport, func(c *incr.Ctx, _ string, r row[*config.Service]) (export, error) {
 		return export{r.value, namespaces(r.value, g.exports.Of(c, only).services)}, nil
 	})
@@ -63,7 +59,7 @@ func (g *graph) addScopes() {
 	byHost := incr.NewIndex(pairs, "services by host", func(k incr.Pair[Scope, string], s *config.Service) []host {
 		return []host{{k.Left, s.Host}}
 	})
-	g.visible = incr.Group(byHost, "service of host", samePointer[config.Service], pick)
+	g.visible = incr.Group(byHost, "service of host", sameService, g.pick)
 	g.hosts = incr.NewIndex(g.visible, "hosts in scope", func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} })
 }
 
@@ -102,13 +98,28 @@ func namespaces(s *config.Service, defaults []string) []string {
 }
 
 // pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, then the oldest.
-func pick(_ *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
-	best := slices.MinFunc(members, func(a, b incr.Item[incr.Pair[Scope, string], *config.Service]) int {
+func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
+	list := make([]*config.Service, len(members))
+	for i, m := range members {
+		list[i] = m.Value
+	}
+	slices.SortFunc(list, func(a, b *config.Service) int {
 		return cmp.Or(
-			-compareBool(a.Value.Namespace == h.Scope.Namespace, b.Value.Namespace == h.Scope.Namespace),
-			config.Older(a.Value, b.Value))
+			-compareBool(a.Namespace == h.Scope.Namespace, b.Namespace == h.Scope.Namespace),
+			config.Older(a, b))
 	})
-	return best.Value, nil
+	if len(g.egressOf(c, h.Scope)) == 0 {
+		return list[0], nil
+	}
+	if s := g.merge(c, h, list); s != nil {
+		return s, nil
+	}
+	return nil, incr.Absent
+}
+
+// sameService compares services of a scope: rows, or rows narrowed to the same ports.
+func sameService(a, b *config.Service) bool {
+	return a == b || a.Key == b.Key && a.Row == b.Row && slices.Equal(a.Ports, b.Ports)
 }
 
 func compareBool(a, b bool) int {
@@ -121,35 +132,12 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST.
-type egressHost struct{ namespace, host string }
-
-func egressHosts(s *config.Sidecar) []egressHost {
-	var out []egressHost
-	for _, l := range s.Spec.Egress {
-		for _, h := range l.Hosts {
-			namespace, name, _ := strings.Cut(h, "/")
-			if namespace == "." {
-				namespace = s.Namespace
-			}
-			out = append(out, egressHost{namespace, name})
-		}
-	}
-	return out
-}
-
 // reaches reports whether a scope's Sidecar lets a service through; without egress it lets everything.
 func (g *graph) reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
-	if s.Sidecar == "" {
-		return true
-	}
-	list, ok := g.reach.Get(c, s.Sidecar)
-	if !ok || len(list) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(list, func(e egressHost) bool {
-		return (e.namespace == "*" || e.namespace == service.Namespace) && config.Covers(e.host, service.Host)
-	})
+	list := g.egressOf(c, s)
+	return len(list) == 0 ||
+		slices.ContainsFunc(list, func(l egressListener) bool { return l.imports(service) != nil }) ||
+		g.routedTo(c, s, service.Host)
 }
 
 // sidecarFor is the key of the Sidecar that counts for a workload: one of its namespace that selects it, else the namespace's own,

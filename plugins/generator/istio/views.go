@@ -87,7 +87,7 @@ type viewKey interface {
 func (k clusterView) content(e *engine, v *view) content {
 	list := []partKey{staticPart(k.Set.Client), outboundPart(k.Set)}
 	if k.Targets != "" {
-		list = append(list, inboundPart(k.Targets))
+		list = append(list, inboundPart{k.Targets, k.Set.Client.Families})
 	}
 	if k.ByName {
 		list = append(list, outboundPart(k.Set.byName()))
@@ -99,7 +99,7 @@ func (k listenerView) content(e *engine, v *view) content {
 	if k.Router {
 		return newPartView(e, v, k.Set.Scope, []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged}})
 	}
-	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{k.Targets, k.Set.Proxy}, listenerPart(k.Set)})
+	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, k.Set.Proxy}, k.Outside}, listenerPart(k.Set)})
 }
 
 func (k endpointView) content(e *engine, v *view) content {

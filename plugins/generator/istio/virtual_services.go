@@ -68,17 +68,8 @@ func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService) bool {
 	if !v.VisibleIn(s.Namespace, g.exports.Of(c, only).virtualServices) {
 		return false
 	}
-	if s.Sidecar == "" {
-		return true
-	}
-	list, ok := g.reach.Get(c, s.Sidecar)
-	if !ok || len(list) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(list, func(e egressHost) bool {
-		return (e.namespace == "*" || e.namespace == v.Namespace) &&
-			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return config.Overlaps(e.host, h) })
-	})
+	list := g.egressOf(c, s)
+	return len(list) == 0 || slices.ContainsFunc(list, func(l egressListener) bool { return l.importsRoutes(v) })
 }
 
 // outsideHosts are virtual hosts for names that virtual services route and no registry knows.

@@ -18,7 +18,9 @@ type Inbound struct {
 	Port     uint32
 	Protocol config.Protocol
 	// Services that name the port, the oldest first.
-	Services       []Service
+	Services []Service
+	// Source are the addresses from which the workload is dialled.
+	Source         []string
 	ConnectTimeout *durationpb.Duration
 }
 
@@ -34,7 +36,7 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 		ConnectTimeout:       in.ConnectTimeout,
 		CleanupInterval:      durationpb.New(forever),
 		CircuitBreakers:      unlimited(),
-		UpstreamBindConfig:   bindTo(InboundSource),
+		UpstreamBindConfig:   bindTo(in.Source),
 		Metadata:             metadata("", "", in.Services...),
 	}
 	setHTTP(c, upstreamHTTP(in.Protocol))

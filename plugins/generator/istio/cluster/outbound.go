@@ -27,6 +27,8 @@ type Client struct {
 	NoAgent bool
 	// Router: a gateway, which has no original destination to follow.
 	Router bool
+	// Families of the proxies' addresses.
+	Families config.Families
 }
 
 // Outbound is all that an outbound cluster is made from.
@@ -118,13 +120,24 @@ func (in *Outbound) discover(c *clusterv3.Cluster) {
 	}
 }
 
+// lookup is what proxies ask DNS for.
+func (c *Client) lookup() clusterv3.Cluster_DnsLookupFamily {
+	switch c.Families {
+	case config.IPv6:
+		return clusterv3.Cluster_V6_ONLY
+	case config.Dual:
+		return clusterv3.Cluster_ALL
+	}
+	return clusterv3.Cluster_V4_ONLY
+}
+
 func (in *Outbound) discoverDNS(c *clusterv3.Cluster) {
 	kind := clusterv3.Cluster_STRICT_DNS
 	if in.Service.Resolution == pb.ServiceResolutionDnsRoundRobin {
 		kind = clusterv3.Cluster_LOGICAL_DNS
 	}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: kind}
-	c.DnsLookupFamily = clusterv3.Cluster_V4_ONLY
+	c.DnsLookupFamily = in.Client.lookup()
 	c.DnsRefreshRate = in.Mesh.DNSRefresh
 	c.DnsJitter = durationpb.New(dnsJitter)
 	c.RespectDnsTtl = true

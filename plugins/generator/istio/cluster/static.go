@@ -13,9 +13,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// InboundSource is the address from which a sidecar dials its own workload, so that interception leaves it alone.
-const InboundSource = "127.0.0.6"
-
 const httpOptionsKey = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 // BuildBlackHole makes the cluster whose requests all fail.
@@ -35,10 +32,11 @@ func BuildPassthrough(connectTimeout *durationpb.Duration, filters Filters) *clu
 	return c
 }
 
-// BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names.
-func BuildInboundPassthrough(connectTimeout *durationpb.Duration) *clusterv3.Cluster {
+// BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names, from one of the
+// source addresses.
+func BuildInboundPassthrough(connectTimeout *durationpb.Duration, source []string) *clusterv3.Cluster {
 	c := originalDestination(InboundPassthrough, connectTimeout)
-	c.UpstreamBindConfig = bindTo(InboundSource)
+	c.UpstreamBindConfig = bindTo(source)
 	return c
 }
 
@@ -58,11 +56,17 @@ func originalDestination(name string, connectTimeout *durationpb.Duration) *clus
 	}
 }
 
-func bindTo(address string) *core.BindConfig {
-	return &core.BindConfig{SourceAddress: &core.SocketAddress{
-		Address:       address,
-		PortSpecifier: &core.SocketAddress_PortValue{},
-	}}
+// bindTo dials from the first address, or from another where that has the destination's family.
+func bindTo(addresses []string) *core.BindConfig {
+	out := &core.BindConfig{SourceAddress: anyPort(addresses[0])}
+	for _, a := range addresses[1:] {
+		out.ExtraSourceAddresses = append(out.ExtraSourceAddresses, &core.ExtraSourceAddress{Address: anyPort(a)})
+	}
+	return out
+}
+
+func anyPort(address string) *core.SocketAddress {
+	return &core.SocketAddress{Address: address, PortSpecifier: &core.SocketAddress_PortValue{}}
 }
 
 // unlimited are circuit breakers that never break; Envoy's own default is 1024.

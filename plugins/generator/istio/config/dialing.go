@@ -118,3 +118,6 @@ func (f Families) filter(addresses []string) []string {
 }
 
 func isIPv6(address string) bool { return strings.Contains(address, ":") }
+
+// OneListener reports whether all addresses of the service are dialled through one listener; otherwise each has its own.
+func (s *Service) OneListener() bool { return s.Registry == kubernetes || len(s.Addresses) == 0 }

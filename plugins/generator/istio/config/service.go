@@ -19,11 +19,13 @@ type Service struct {
 	// Key is the row's: NAMESPACE/HOST.
 	Key     string
 	Created int64
+	// Row is what it was read from: equal for services that are one row's.
+	Row *pb.Row
 }
 
 // ParseService reads a row.
 func ParseService(row *pb.Row) (*Service, error) {
-	s := &Service{Key: row.Key, Created: row.Created}
+	s := &Service{Key: row.Key, Created: row.Created, Row: row}
 	if err := s.Unmarshal(row.Payload); err != nil {
 		return nil, fmt.Errorf("service %s: %w", row.Key, err)
 	}
@@ -50,16 +52,6 @@ func (s *Service) Address() string {
 		}
 	}
 	return unspecified
-}
-
-// AllAddresses are all that clients may dial; 0.0.0.0 alone where any.
-func (s *Service) AllAddresses() []string {
-	for _, list := range [][]string{s.Addresses, s.AutoAddresses} {
-		if len(list) > 0 {
-			return list
-		}
-	}
-	return []string{unspecified}
 }
 
 // VisibleIn reports whether clients of a namespace see the service; defaults are the mesh's exportTo.
@@ -92,4 +84,25 @@ func Older(a, b *Service) int {
 		return c
 	}
 	return strings.Compare(a.Namespace, b.Namespace)
+}
+
+// With returns the service with other ports.
+func (s *Service) With(ports []*pb.Port) *Service {
+	out := *s
+	out.Ports = ports
+	return &out
+}
+
+// Plus returns the service with the ports among these that it lacks, too.
+func (s *Service) Plus(ports []*pb.Port) *Service {
+	all := slices.Clone(s.Ports)
+	for _, p := range ports {
+		if s.Port(p.Number) == nil {
+			all = append(all, p)
+		}
+	}
+	if len(all) == len(s.Ports) {
+		return s
+	}
+	return s.With(all)
 }

@@ -40,7 +40,8 @@ func BuildInbound(in Inbound) *listenerv3.Listener {
 	}
 	return &listenerv3.Listener{
 		Name:                                 VirtualInbound,
-		Address:                              socketAddress(anyAddress, inboundPort),
+		Address:                              in.Proxy.everywhere(inboundPort),
+		AdditionalAddresses:                  in.Proxy.everywhereElse(inboundPort),
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
 		Transparent:                          transparent(in.Proxy),
 		FilterChains:                         chains,
@@ -87,7 +88,7 @@ func (in *Inbound) passthrough() []*listenerv3.FilterChain {
 }
 
 func (in *Inbound) port(p Port) []*listenerv3.FilterChain {
-	name := anyAddress + "_" + strconv.FormatUint(uint64(p.Target), 10)
+	name := in.Proxy.Dialing.Families.Any()[0] + "_" + strconv.FormatUint(uint64(p.Target), 10)
 	c := chains{
 		Inbound:  in,
 		port:     p,

@@ -9,26 +9,44 @@ import (
 )
 
 func TestArrivals(t *testing.T) {
+	to := func(protocol config.Protocol) Chain { return Chain{Cluster: "outbound|80||a", Protocol: protocol} }
+	named := to(config.TLS)
+	named.ServerName = "a"
+	ranges := to(config.TCP)
+	ranges.Prefixes = "10.1.0.0/16,10.2.0.0/16"
+	six := func(f config.Families) Dialer { return Dialer{Dialing: config.Dialing{Families: f}} }
 	for _, c := range []struct {
-		name      string
-		addresses []string
-		protocol  config.Protocol
-		want      []Arrival
+		name     string
+		service  pb.Service
+		protocol config.Protocol
+		dialer   Dialer
+		want     []Arrival
 	}{
-		{"requests share the port", []string{"10.0.0.1"}, config.HTTP, []Arrival{
-			{Bind{anyAddress, 80}, Chain{Cluster: "outbound|80||a", Protocol: config.HTTP}}}},
-		{"connections by address", []string{"10.0.0.1", "10.0.0.2"}, config.TCP, []Arrival{
-			{Bind{"10.0.0.1", 80}, Chain{Cluster: "outbound|80||a", Protocol: config.TCP}},
-			{Bind{"10.0.0.2", 80}, Chain{Cluster: "outbound|80||a", Protocol: config.TCP}}}},
-		{"ranges", []string{"10.1.2.3/16", "10.2.0.0/16"}, config.TCP, []Arrival{
-			{Bind{anyAddress, 80}, Chain{Cluster: "outbound|80||a", Protocol: config.TCP, Prefixes: "10.1.0.0/16,10.2.0.0/16"}}}},
-		{"no address: by the name in the hello", nil, config.TLS, []Arrival{
-			{Bind{anyAddress, 80}, Chain{Cluster: "outbound|80||a", Protocol: config.TLS, ServerName: "a"}}}},
-		{"no address at all", nil, config.TCP, []Arrival{
-			{Bind{anyAddress, 80}, Chain{Cluster: "outbound|80||a", Protocol: config.TCP}}}},
+		{"requests share the port", pb.Service{Addresses: []string{"10.0.0.1"}}, config.HTTP, Dialer{},
+			[]Arrival{{Bind{"0.0.0.0", 80}, "", to(config.HTTP)}}},
+		{"connections by address", pb.Service{Addresses: []string{"10.0.0.1", "10.0.0.2"}}, config.TCP, Dialer{},
+			[]Arrival{{Bind{"10.0.0.1", 80}, "", to(config.TCP)}, {Bind{"10.0.0.2", 80}, "", to(config.TCP)}}},
+		{"ranges", pb.Service{Addresses: []string{"10.1.2.3/16", "10.2.0.0/16"}}, config.TCP, Dialer{},
+			[]Arrival{{Bind{"0.0.0.0", 80}, "", ranges}}},
+		{"no address: by the name in the hello", pb.Service{}, config.TLS, Dialer{}, []Arrival{{Bind{"0.0.0.0", 80}, "", named}}},
+		{"no address at all", pb.Service{}, config.TCP, Dialer{}, []Arrival{{Bind{"0.0.0.0", 80}, "", to(config.TCP)}}},
+		{"dialled", pb.Service{Addresses: []string{"10.0.0.1"}}, config.TCP, Dialer{Dialed: true},
+			[]Arrival{{Bind{"127.0.0.1", 80}, "", to(config.TCP)}}},
+		{"IPv6", pb.Service{}, config.HTTP, six(config.IPv6), []Arrival{{Bind{"::", 80}, "", to(config.HTTP)}}},
+		{"IPv6 without an address", pb.Service{}, config.TCP, six(config.IPv6), []Arrival{{Bind{"::", 80}, "", to(config.TCP)}}},
+		{"both families", pb.Service{}, config.HTTP, six(config.Both), []Arrival{{Bind{"0.0.0.0", 80}, "::", to(config.HTTP)}}},
+		{"both families without an address", pb.Service{}, config.TCP, six(config.Both),
+			[]Arrival{{Bind{"0.0.0.0", 80}, "", to(config.TCP)}}},
+		{"dual stack", pb.Service{Registry: "Kubernetes", Addresses: []string{"10.0.0.1", "2001:db8::1"}}, config.TCP, six(config.Dual),
+			[]Arrival{{Bind{"10.0.0.1", 80}, "2001:db8::1", to(config.TCP)}}},
+		{"dual stack without an address", pb.Service{}, config.TCP, six(config.Dual),
+			[]Arrival{{Bind{"0.0.0.0", 80}, "::", to(config.TCP)}}},
+		{"one family of a service with two", pb.Service{Registry: "Kubernetes", Addresses: []string{"10.0.0.1", "2001:db8::1"}}, config.TCP,
+			six(config.IPv6), []Arrival{{Bind{"2001:db8::1", 80}, "", to(config.TCP)}}},
 	} {
-		s := &config.Service{Service: pb.Service{Host: "a", Addresses: c.addresses}}
-		if got := Arrivals(s, 80, c.protocol); !slices.Equal(got, c.want) {
+		c.service.Host = "a"
+		s := &config.Service{Service: c.service}
+		if got := Arrivals(s, 80, c.protocol, c.dialer); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -19,41 +19,83 @@ import (
 // handshake is how long a client's TLS handshake may take.
 const handshake = 15 * time.Second
 
-// Bind is where an outbound listener stands: what the workload dials, caught before it leaves.
+// Bind is where an outbound listener stands: what the workload dials, caught before it leaves. An address may be a Unix socket
+// (unix:PATH); it has no port.
 type Bind struct {
 	Address string
 	Port    uint32
 }
 
+// Dialer is what the place of a listener depends on of the proxy.
+type Dialer struct {
+	config.Dialing
+	// Dialed: the workload dials the listener itself.
+	Dialed bool
+}
+
 // Arrivals are the listeners that take connections to a service's port, with the chain that the service has in each. Requests are told
 // apart by their host, so that HTTP services of one port share a listener; connections by where they go, or by the name in a TLS hello
 // where the service has no address of its own.
-func Arrivals(s *config.Service, port uint32, protocol config.Protocol) []Arrival {
+func Arrivals(s *config.Service, port uint32, protocol config.Protocol, d Dialer) []Arrival {
 	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
+	if d.Dialed {
+		return []Arrival{at(d.Families.Loopback(), port, to)}
+	}
+	everywhere := d.Families.Any()
 	if protocol.IsHTTP() {
-		return []Arrival{{Bind{Port: port, Address: anyAddress}, to}}
+		return []Arrival{at(everywhere, port, to)}
 	}
 	var out []Arrival
 	var prefixes []string
-	for _, a := range s.AllAddresses() {
-		if prefix, err := netip.ParsePrefix(a); err == nil {
+	for _, a := range destinations(s, d.Dialing) {
+		if prefix, err := netip.ParsePrefix(a[0]); err == nil {
 			prefixes = append(prefixes, prefix.Masked().String())
 			continue
 		}
-		out = append(out, Arrival{Bind{Port: port, Address: a}, to.named(a, s.Host)})
+		out = append(out, at(a, port, to.named(a[0], s.Host)))
 	}
 	if len(prefixes) > 0 {
-		chain := to.named(anyAddress, s.Host)
+		chain := to.named(everywhere[0], s.Host)
 		slices.Sort(prefixes)
-		chain.Prefixes = strings.Join(slices.Compact(prefixes), prefixSeparator)
-		out = append(out, Arrival{Bind{Port: port, Address: anyAddress}, chain})
+		chain.Prefixes = strings.Join(slices.Compact(prefixes), separator)
+		out = append(out, at(everywhere, port, chain))
 	}
 	return out
 }
 
+// destinations are the addresses of a service, those of one listener together.
+func destinations(s *config.Service, d config.Dialing) [][]string {
+	addresses := s.AddressesFor(d)
+	switch {
+	case (Bind{Address: addresses[0]}).Any() && d.Families == config.Both:
+		return [][]string{d.Families.Any()[:1]} // without dual stack, connections to anywhere are taken in one family
+	case (Bind{Address: addresses[0]}).Any():
+		return [][]string{d.Families.Any()}
+	case d.Families == config.Dual && s.OneListener():
+		return [][]string{addresses}
+	}
+	var out [][]string
+	for _, a := range addresses {
+		out = append(out, []string{a})
+	}
+	return out
+}
+
+// ArrivalAt is the listener at a place that a Sidecar names: an address, or a Unix socket, whose port is 0.
+func ArrivalAt(s *config.Service, port uint32, protocol config.Protocol, b Bind) Arrival {
+	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
+	return Arrival{Bind: b, Chain: to.named(b.Address, s.Host)}
+}
+
+func at(addresses []string, port uint32, c Chain) Arrival {
+	return Arrival{Bind{Port: port, Address: addresses[0]}, strings.Join(addresses[1:], separator), c}
+}
+
 // Arrival is the chain that a service has in a listener.
 type Arrival struct {
-	Bind  Bind
+	Bind Bind
+	// More addresses at which the listener stands, joined by commas.
+	More  string
 	Chain Chain
 }
 
@@ -65,7 +107,7 @@ type Chain struct {
 	ServerName, Prefixes string
 }
 
-const prefixSeparator = ","
+const separator = ","
 
 // named asks for the host's name in TLS hellos where the address is not the host's own.
 func (c Chain) named(address, host string) Chain {
@@ -83,16 +125,8 @@ func (c Chain) Overlaps(o Chain) bool {
 	if c.ServerName != o.ServerName {
 		return false
 	}
-	theirs := strings.Split(o.Prefixes, prefixSeparator)
-	return slices.ContainsFunc(strings.Split(c.Prefixes, prefixSeparator), func(p string) bool { return slices.Contains(theirs, p) })
-}
-
-// Of is where the listener stands on a proxy: where nothing is intercepted, on loopback.
-func (b Bind) Of(p Proxy) Bind {
-	if p.Dialed {
-		b.Address = loopback
-	}
-	return b
+	theirs := strings.Split(o.Prefixes, separator)
+	return slices.ContainsFunc(strings.Split(c.Prefixes, separator), func(p string) bool { return slices.Contains(theirs, p) })
 }
 
 // Name is the listener's name: ADDRESS_PORT.
@@ -109,9 +143,14 @@ func (b Bind) Any() bool {
 // Outbound is a listener for what the workload sends.
 type Outbound struct {
 	Bind
-	// HTTP: some service at it speaks HTTP, or may speak it. Protocol is that of the first such service.
-	HTTP     bool
-	Protocol config.Protocol
+	// More addresses at which it stands, joined by commas.
+	More string
+	// Dialed: the workload dials the listener itself.
+	Dialed bool
+	// HTTP: some service at it speaks HTTP, or may speak it. Protocol is that of the first such service. Sniffed: only what looks like
+	// HTTP is read as such.
+	HTTP, Sniffed bool
+	Protocol      config.Protocol
 	// Route is the name of the route configuration for requests.
 	Route string
 	// Chains for connections that aren't HTTP; none where that can't be.
@@ -123,53 +162,79 @@ type Outbound struct {
 
 // BuildOutbound makes the listener.
 func BuildOutbound(in Outbound) *listenerv3.Listener {
-	in.Bind = in.Bind.Of(in.Proxy)
 	l := &listenerv3.Listener{
 		Name:                             in.Name(),
-		Address:                          socketAddress(in.Address, in.Port),
+		Address:                          in.address(),
+		AdditionalAddresses:              in.more(),
 		BindToPort:                       wrapperspb.Bool(false),
 		TrafficDirection:                 core.TrafficDirection_OUTBOUND,
+		ListenerFilters:                  in.inspectors(),
 		ListenerFiltersTimeout:           durationpb.New(0),
 		ContinueOnListenerFiltersTimeout: true,
 	}
-	if in.Proxy.Dialed {
+	if in.Dialed {
 		l.BindToPort = nil
 		l.MaxConnectionsToAcceptPerSocketEvent = wrapperspb.UInt32(1)
 	}
-	if in.HTTP {
-		in.addRequests(l)
-	} else {
-		in.addConnections(l)
-	}
+	in.addChains(l)
 	return l
 }
 
-func (in *Outbound) addRequests(l *listenerv3.Listener) {
-	chain := in.requests()
-	l.FilterChains = append(l.FilterChains, chain)
-	if in.Proxy.Dialed && len(in.Chains) == 0 {
-		chain.FilterChainMatch = nil // the port is the service's own
-		return
+func (b Bind) address() *core.Address {
+	if path, ok := strings.CutPrefix(b.Address, "unix:"); ok {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}
 	}
-	l.ListenerFilters = []*listenerv3.ListenerFilter{httpInspector()}
-	l.DefaultFilterChain = in.outside()
-	if len(in.Chains) > 0 {
-		l.DefaultFilterChain = in.connections(in.Chains[0])
-	}
+	return socketAddress(b.Address, b.Port)
 }
 
-// addConnections adds the chains, those for names first. At an address that isn't a service's own, what none takes goes on to where it was going.
-func (in *Outbound) addConnections(l *listenerv3.Listener) {
-	all, names := false, false
+func (in *Outbound) more() []*listenerv3.AdditionalAddress {
+	if in.More == "" {
+		return nil
+	}
+	return additional(strings.Split(in.More, separator), in.Port)
+}
+
+func additional(addresses []string, port uint32) []*listenerv3.AdditionalAddress {
+	var out []*listenerv3.AdditionalAddress
+	for _, a := range addresses {
+		out = append(out, &listenerv3.AdditionalAddress{Address: socketAddress(a, port)})
+	}
+	return out
+}
+
+// inspectors look into connections only where the answer decides something.
+func (in *Outbound) inspectors() []*listenerv3.ListenerFilter {
+	var out []*listenerv3.ListenerFilter
+	if slices.ContainsFunc(in.Chains, func(c Chain) bool { return c.ServerName != "" }) {
+		out = append(out, tlsInspector())
+	}
+	if in.HTTP && in.Sniffed {
+		out = append(out, httpInspector())
+	}
+	return out
+}
+
+// addChains adds a chain for requests and those for connections. What takes everything comes last, where there is more than that; where
+// nothing does, what no chain takes goes on to where it was going.
+func (in *Outbound) addChains(l *listenerv3.Listener) {
+	add := func(c *listenerv3.FilterChain) {
+		if c.FilterChainMatch == nil {
+			l.DefaultFilterChain = c
+		} else {
+			l.FilterChains = append(l.FilterChains, c)
+		}
+	}
+	if in.HTTP {
+		add(in.requests())
+	}
 	for _, c := range in.Chains {
-		l.FilterChains = append(l.FilterChains, in.connections(c))
-		all, names = all || c.All(), names || c.ServerName != ""
+		add(in.connections(c))
 	}
-	if names {
-		l.ListenerFilters = []*listenerv3.ListenerFilter{tlsInspector()}
-	}
-	if !all && in.Any() {
+	switch {
+	case l.DefaultFilterChain == nil:
 		l.DefaultFilterChain = in.outside()
+	case len(l.FilterChains) == 0:
+		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{l.DefaultFilterChain}, nil
 	}
 }
 
@@ -177,11 +242,14 @@ func (in *Outbound) addConnections(l *listenerv3.Listener) {
 func (in *Outbound) requests() *listenerv3.FilterChain {
 	m := connectionManager(in.Proxy, "outbound_"+in.Name(), httpFilters(in.Proxy, false, in.Protocol))
 	m.RouteSpecifier = throughRDS(in.Route)
-	return &listenerv3.FilterChain{
-		FilterChainMatch:              plainHTTP(0),
+	out := &listenerv3.FilterChain{
 		Filters:                       []*listenerv3.Filter{managerFilter(m)},
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 	}
+	if in.Sniffed {
+		out.FilterChainMatch = plainHTTP(0)
+	}
+	return out
 }
 
 func (in *Outbound) connections(c Chain) *listenerv3.FilterChain {
@@ -200,7 +268,7 @@ func (c Chain) match() *listenerv3.FilterChainMatch {
 	if c.ServerName != "" {
 		m.ServerNames = []string{c.ServerName}
 	}
-	for _, s := range strings.Split(c.Prefixes, prefixSeparator) {
+	for _, s := range strings.Split(c.Prefixes, separator) {
 		if p, err := netip.ParsePrefix(s); err == nil {
 			m.PrefixRanges = append(m.PrefixRanges, &core.CidrRange{
 				AddressPrefix: p.Addr().String(),
@@ -247,11 +315,12 @@ func socketAddress(address string, port uint32) *core.Address {
 // destination, and takes what has none.
 func BuildVirtualOutbound(outside string, p Proxy) *listenerv3.Listener {
 	return &listenerv3.Listener{
-		Name:             VirtualOutbound,
-		Address:          socketAddress(anyAddress, outboundPort),
-		TrafficDirection: core.TrafficDirection_OUTBOUND,
-		UseOriginalDst:   wrapperspb.Bool(true),
-		Transparent:      transparent(p),
+		Name:                VirtualOutbound,
+		Address:             p.everywhere(outboundPort),
+		AdditionalAddresses: p.everywhereElse(outboundPort),
+		TrafficDirection:    core.TrafficDirection_OUTBOUND,
+		UseOriginalDst:      wrapperspb.Bool(true),
+		Transparent:         transparent(p),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				Name:             "virtualOutbound-blackhole",

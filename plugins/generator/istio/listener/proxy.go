@@ -1,6 +1,13 @@
 // Package listener makes Envoy listeners: those that catch what a sidecar's workload sends and receives, and those of gateways.
 package listener
 
+import (
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+)
+
 // Proxy is what listeners depend on of the proxy that runs them, as results: proxies that are equal here share listeners.
 type Proxy struct {
 	// Which of the filters that only Istio's build of Envoy has may be sent.
@@ -11,7 +18,22 @@ type Proxy struct {
 	Dialed bool
 	// Transparent: connections come with their own source address (INTERCEPTION_MODE TPROXY).
 	Transparent bool
-	Tracing     Tracing
+	// Dialing is how the workload dials services.
+	Dialing config.Dialing
+	Tracing Tracing
+}
+
+// everywhere is where a listener stands that takes connections to any address.
+func (p Proxy) everywhere(port uint32) *core.Address {
+	return socketAddress(p.Dialing.Families.Any()[0], port)
+}
+
+// everywhereElse is where it stands besides, with dual stack.
+func (p Proxy) everywhereElse(port uint32) []*listenerv3.AdditionalAddress {
+	if p.Dialing.Families != config.Dual {
+		return nil
+	}
+	return additional(p.Dialing.Families.Any()[1:], port)
 }
 
 // Tracing is what spans say about the proxy; the zero value switches tracing off.
@@ -28,6 +50,4 @@ const (
 	VirtualOutbound = "virtualOutbound"
 	inboundPort     = 15006
 	outboundPort    = 15001
-	anyAddress      = "0.0.0.0"
-	loopback        = "127.0.0.1"
 )

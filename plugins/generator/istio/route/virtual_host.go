@@ -40,10 +40,10 @@ func VirtualHost(name string, domains []string, routes []*routev3.Route) *routev
 	return &routev3.VirtualHost{Name: name, Domains: domains, Routes: routes, IncludeRequestAttemptCount: true}
 }
 
-// AllowAny sends requests for hosts that nobody knows where they were going.
-func AllowAny() *routev3.VirtualHost {
+// AllowAny sends requests for hosts that nobody knows to a cluster: the one that goes where they were going, or an egress proxy.
+func AllowAny(to string) *routev3.VirtualHost {
 	action := NewAction(nil)
-	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: cluster.Passthrough}
+	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to}
 	r := &routev3.Route{Name: "allow_any", Match: match(nil), Action: &routev3.Route_Route{Route: action}}
 	return VirtualHost("allow_any", []string{"*"}, []*routev3.Route{r})
 }

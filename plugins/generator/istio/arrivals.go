@@ -1,0 +1,153 @@
+package istio
+
+import (
+	"net/netip"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// dialer is what the places of a scope's listeners depend on.
+type dialer struct {
+	Scope Scope
+	How   listener.Dialer
+	Self  string
+}
+
+// caller is a service's port at a place.
+type caller struct {
+	service  *config.Service
+	protocol config.Protocol
+	chain    listener.Chain
+	// more addresses of the place; dialed: the workload dials it.
+	more   string
+	dialed bool
+	// given: the Sidecar names the place by its port.
+	given bool
+}
+
+// callers are the places of one service's ports.
+type callers []incr.Item[arrival, caller]
+
+// addArrivals gathers the ports of services at the places where proxies of the sets dial them.
+func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Collection[arrival, caller] {
+	byDialer := incr.NewIndex(sets, "listener sets by dialer", func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} })
+	dialers := incr.Group(byDialer, "dialers", incr.Same[struct{}],
+		func(*incr.Ctx, dialer, []incr.Item[listenerSet, struct{}]) (struct{}, error) { return struct{}{}, nil })
+	dialed := incr.Join(dialers, g.visible, "hosts that are dialled",
+		func(d dialer, _ struct{}) []Scope { return []Scope{d.Scope} },
+		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
+		func(a, b callers) bool { return slices.Equal(a, b) },
+		func(c *incr.Ctx, k incr.Pair[dialer, host], _ struct{}, s *config.Service) (callers, error) {
+			return g.callersOf(c, k.Left, k.Right, s), nil
+		})
+	return incr.FlatMap(dialed, "ports that are dialled", incr.Same[caller],
+		func(_ *incr.Ctx, _ incr.Pair[dialer, host], list callers) ([]incr.Item[arrival, caller], error) {
+			return list, nil
+		})
+}
+
+// callersOf are the places of a service's ports; where two listeners of a Sidecar have the same place, the first counts.
+func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) callers {
+	var out callers
+	seen := map[arrival]bool{}
+	for _, in := range g.importsOf(c, h, s) {
+		for _, p := range in.service.Ports {
+			protocol := config.ParseProtocol(p.Protocol)
+			if protocol == config.UDP {
+				continue
+			}
+			for _, a := range g.arrivalsOf(c, d, in, p) {
+				k := arrival{place{d, a.where.Bind}, h.Host, p.Number}
+				if !seen[k] {
+					seen[k] = true
+					a.caller.service, a.caller.chain, a.caller.more = s, a.where.Chain, a.where.More
+					out = append(out, incr.Item[arrival, caller]{Key: k, Value: a.caller})
+				}
+			}
+		}
+	}
+	return out
+}
+
+type arriving struct {
+	where  listener.Arrival
+	caller caller
+}
+
+// arrivalsOf are the places of a service's port as a listener of the scope's Sidecar has it: where that says, and otherwise at the
+// service's own addresses, or its endpoints' where it has none.
+func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in imported, p *pb.Port) []arriving {
+	call, how, port := in.listener.call(d.How, p)
+	if in.listener != nil && in.listener.bind != "" {
+		at := listener.Bind{Address: in.listener.bind, Port: port}
+		return []arriving{{listener.ArrivalAt(in.service, p.Number, call.protocol, at), call}}
+	}
+	if !call.given {
+		if list, ok := g.endpointPlaces(c, d, how, in.service, p); ok {
+			return atPort(list, port, call)
+		}
+	}
+	return atPort(listener.Arrivals(in.service, p.Number, call.protocol, how), port, call)
+}
+
+// call is what an egress listener makes of a service's port: how it is treated, how it is dialled and at which port. Without a listener
+// (nil) all is as the service and the proxy say.
+func (l *egressListener) call(how listener.Dialer, p *pb.Port) (caller, listener.Dialer, uint32) {
+	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed}
+	if l == nil {
+		return call, how, p.Number
+	}
+	switch l.capture {
+	case networking.CaptureMode_NONE:
+		how.Dialed = true
+	case networking.CaptureMode_IPTABLES:
+		how.Dialed = false
+	}
+	call.dialed = how.Dialed
+	if l.isCatchAll() {
+		return call, how, p.Number
+	}
+	call.given, call.protocol = true, l.protocol
+	return call, how, l.port
+}
+
+func atPort(list []listener.Arrival, port uint32, call caller) []arriving {
+	out := make([]arriving, len(list))
+	for i, a := range list {
+		a.Bind.Port = port
+		out[i] = arriving{a, call}
+	}
+	return out
+}
+
+// endpointPlaces are the places of a service without an address of its own: connections to each endpoint, but the workload itself.
+// Requests can be told apart without. False where all go to one place.
+func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *config.Service, p *pb.Port) ([]listener.Arrival, bool) {
+	if how.Dialed || config.ParseProtocol(p.Protocol).IsHTTP() || !isHeadless(s, how.Dialing) {
+		return nil, false
+	}
+	list := slices.SortedFunc(slices.Values(g.endpointsOf.Of(c, s.Key)), endpoint.Order)
+	list = slices.DeleteFunc(list, func(e *endpoint.Endpoint) bool { return e.ServicePort != p.Number })
+	if len(list) == 0 && s.Registry != "Kubernetes" && len(s.Selector) == 0 {
+		return nil, false
+	}
+	var out []listener.Arrival
+	for _, e := range list {
+		if _, err := netip.ParseAddr(e.Address); err == nil && e.Address != d.Self {
+			out = append(out, listener.ArrivalAt(s, p.Number, config.ParseProtocol(p.Protocol), listener.Bind{Address: e.Address, Port: p.Number}))
+		}
+	}
+	return out, true
+}
+
+// isHeadless reports whether connections go where they were going, to an address that is no service's.
+func isHeadless(s *config.Service, d config.Dialing) bool {
+	return s.Resolution == pb.ServiceResolutionNone && listener.Bind{Address: s.AddressesFor(d)[0]}.Any()
+}

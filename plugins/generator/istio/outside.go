@@ -1,0 +1,40 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// outside is the cluster for destinations that a scope doesn't know: as its Sidecar says, and otherwise as the mesh does.
+func (g *graph) outside(c *incr.Ctx, s Scope) string {
+	if r, ok := g.sidecars.Get(c, s.Sidecar); ok && s.Sidecar != "" {
+		if p := r.value.Spec.OutboundTrafficPolicy; p != nil {
+			return g.sidecarOutside(c, s, r.value, p)
+		}
+	}
+	if g.listenerSettings.Of(c, only).allowAny {
+		return cluster.Passthrough
+	}
+	return cluster.BlackHole
+}
+
+func (g *graph) sidecarOutside(c *incr.Ctx, s Scope, from *config.Sidecar, p *networking.OutboundTrafficPolicy) string {
+	switch {
+	case p.Mode == networking.OutboundTrafficPolicy_REGISTRY_ONLY:
+		return cluster.BlackHole
+	case p.EgressProxy == nil:
+		return cluster.Passthrough
+	}
+	name := cluster.Name{
+		Host:   config.Resolve(p.EgressProxy.Host, from.Namespace, g.domain),
+		Subset: p.EgressProxy.Subset,
+		Port:   p.EgressProxy.GetPort().GetNumber(),
+	}
+	if name.Port == 0 {
+		name.Port = g.onlyPort(c, host{s, name.Host}, 0)
+	}
+	return name.String()
+}
