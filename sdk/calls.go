@@ -100,7 +100,10 @@ func (p *patching) call(ctx context.Context, s *state.State, m *pb.Patch) {
 type authentication struct {
 	*talk
 	authenticator Authenticator
-	calls         sync.WaitGroup
+
+	mu    sync.Mutex
+	ended bool // no more calls begin
+	calls sync.WaitGroup
 }
 
 func newAuthentication(t *talk, a Authenticator) *authentication {
@@ -112,13 +115,18 @@ func (a *authentication) proto() pb.Kind { return pb.KindAuthenticator }
 func (a *authentication) run(ctx context.Context) error {
 	return a.feed(ctx, a.authenticator, pb.KindAuthenticator, func(ctx context.Context) error {
 		<-ctx.Done()
+		a.mu.Lock()
+		a.ended = true
+		a.mu.Unlock()
 		a.calls.Wait()
 		return nil
 	})
 }
 
 func (a *authentication) receive(ctx context.Context, m *pb.FromCore, release func()) error {
-	if m.Authenticate == nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if m.Authenticate == nil || a.ended {
 		release()
 		return nil
 	}
