@@ -4,49 +4,17 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
-
-// native starts the test's guest as a process.
-func native(t testing.TB, _ []byte, hello *pb.Hello, change ...func(*Config)) *core {
-	t.Helper()
-	file := filepath.Join(modules.dir, "native")
-	if _, err := os.Stat(file); err != nil {
-		if out, err := exec.Command("go", "build", "-o", file, "./testdata/guest").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	var cfg Config
-	for _, f := range change {
-		f(&cfg)
-	}
-	sockets, err := os.MkdirTemp("", "s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(sockets) })
-	p, err := process.Start(t.Context(), process.Spec{Name: "test", Path: file, SocketDir: sockets, StartTimeout: patience, Env: cfg.Environ})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Stop(0) })
-	c := &core{Core: session.NewCore(p.Carrier()), t: t, stderr: &syncBuffer{}, process: p}
-	greet(c, hello)
-	return c
-}
 
 // BenchmarkCall asks a patch about a resource of 1 KB, over both carriers.
 func BenchmarkCall(b *testing.B) {
-	for name, start := range map[string]starter{"process": native, "wasm": spawn} {
+	for name, start := range map[string]starter{"process": native("./testdata/guest"), "wasm": spawn} {
 		b.Run(name, func(b *testing.B) {
 			c := mode(start, b, "patch", spec.Grants{})
 			if c.next().Ready == nil {
@@ -77,6 +45,11 @@ func BenchmarkReady(b *testing.B) {
 		b.Run(fmt.Sprintf("cold=%v", cold), func(b *testing.B) {
 			b.ReportMetric(float64(len(code))/1e6, "module-MB")
 			warm := b.TempDir()
+			if !cold {
+				c := spawn(b, code, &pb.Hello{Instance: "hello"}, func(c *Config) { c.Cache = warm })
+				c.next()
+				c.process.Stop(0)
+			}
 			for b.Loop() {
 				cache := warm
 				if cold {

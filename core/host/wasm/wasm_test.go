@@ -3,10 +3,13 @@ package wasm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -75,16 +78,37 @@ func spawn(t testing.TB, code []byte, hello *pb.Hello, change ...func(*Config)) 
 	if err := os.WriteFile(file, code, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	args := spec.Spec{Module: file, File: "test.wasm", Cache: cfg.Cache, Memory: cfg.Memory, Instances: cfg.Instances}.Args()
+	return begin(t, hello, process.Spec{Path: os.Args[0], Env: cfg.Environ, Args: args})
+}
+
+// native starts a package of this module as a process: the other carrier.
+func native(pkg string) starter {
+	return func(t testing.TB, _ []byte, hello *pb.Hello, change ...func(*Config)) *core {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "native")
+		if out, err := exec.Command("go", "build", "-o", file, pkg).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var cfg Config
+		for _, f := range change {
+			f(&cfg)
+		}
+		return begin(t, hello, process.Spec{Path: file, Env: cfg.Environ})
+	}
+}
+
+// begin starts a process and says Hello to it.
+func begin(t testing.TB, hello *pb.Hello, s process.Spec) *core {
+	t.Helper()
 	sockets, err := os.MkdirTemp("", "s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(sockets) })
 	stderr := &syncBuffer{}
-	p, err := process.Start(t.Context(), process.Spec{
-		Name: "test", Path: os.Args[0], SocketDir: sockets, StartTimeout: patience, Env: cfg.Environ, Stderr: stderr,
-		Args: spec.Spec{Module: file, File: "test.wasm", Cache: cfg.Cache, Memory: cfg.Memory, Instances: cfg.Instances}.Args(),
-	})
+	s.Name, s.SocketDir, s.StartTimeout, s.Stderr = "test", sockets, patience, stderr
+	p, err := process.Start(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,21 +256,45 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func TestHello(t *testing.T) {
-	c := run(t, build(t, "github.com/coxswain-mesh/coxswain/examples/registry-hello"), &pb.Hello{Instance: "hello"})
-	ready := c.next().Ready
-	if ready == nil || ready.Plugin != "hello" || ready.Kind != pb.KindRegistry {
-		t.Fatalf("got %+v", ready)
+// The same source publishes the same rows over both carriers.
+func TestTwoCarriers(t *testing.T) {
+	const pkg = "github.com/coxswain-mesh/coxswain/examples/registry-hello"
+	var said [][][]byte
+	for _, start := range []starter{native(pkg), spawn, run} {
+		c := start(t, build(t, pkg), &pb.Hello{Instance: "hello"})
+		var all [][]byte
+		for {
+			m := c.next()
+			all = append(all, m.AppendTo(nil))
+			if m.Synced != nil {
+				break
+			}
+		}
+		said = append(said, all)
+		c.send(&pb.FromCore{Drain: &pb.Drain{}})
+		if err := c.result(); err != nil && !errors.Is(err, io.EOF) {
+			t.Errorf("it ended with %v", err)
+		}
 	}
-	services, endpoints := c.next().Rows, c.next().Rows
-	if services == nil || services.Tables[0].Table != "services" || endpoints == nil || endpoints.Tables[0].Table != "endpoints" {
-		t.Fatalf("got %+v and %+v", services, endpoints)
+	if len(said[0]) != 4 || !reflect.DeepEqual(said[0], said[1]) || !reflect.DeepEqual(said[0], said[2]) {
+		t.Errorf("a process said %q, a module %q and %q", said[0], said[1], said[2])
 	}
-	if c.next().Synced == nil {
-		t.Fatal("no Synced")
-	}
-	c.send(&pb.FromCore{Drain: &pb.Drain{}})
-	if err := c.result(); err != nil {
+}
+
+// A module needs no SDK and no pumping: one in C that blocks on its standard input.
+func TestC(t *testing.T) {
+	code, err := os.ReadFile("testdata/c/guest.wasm")
+	if err != nil {
 		t.Fatal(err)
+	}
+	c := spawn(t, code, &pb.Hello{Instance: "c"})
+	ready, rows, synced := c.next().Ready, c.next().Rows, c.next().Synced
+	if ready == nil || ready.Plugin != "c" || rows == nil || rows.Tables[0].Upserts[0].Key != "k" || synced == nil {
+		t.Errorf("got %+v, %+v, %+v", ready, rows, synced)
+	}
+	t.Logf("a runner with a C guest has %d KB (PSS)", pss(c.process.PID()))
+	c.send(&pb.FromCore{Drain: &pb.Drain{}})
+	if err := c.result(); !errors.Is(err, io.EOF) {
+		t.Errorf("it ended with %v", err)
 	}
 }
