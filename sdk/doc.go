@@ -23,7 +23,7 @@
 //	    process: {command: /usr/local/bin/hello}
 //
 // The same source builds as a process plugin (go build) and as a WASM plugin (GOOS=wasip1 GOARCH=wasm go build): the hello
-// plugin above is a module of 4 MB.
+// plugin above is a module of 4 MB. Fetch, Sleep and rows work in both.
 //
 // # Kinds
 //

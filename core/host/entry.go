@@ -95,9 +95,9 @@ type Wasm struct {
 	Path string `yaml:"path" need:"true"`
 	// SHA256 pins the module.
 	SHA256 Digest `yaml:"sha256"`
-	// Memory that one instance may have, at most 4Gi.
+	// Memory that one instance may have, at most 4Gi (default 256Mi).
 	Memory Size `yaml:"memory"`
-	// Instances that may run at once.
+	// Instances of a patch or an authenticator that may run at once (default 2); other kinds have one.
 	Instances uint `yaml:"instances"`
 	// Allow grants what the module has not got by itself.
 	Allow *Allow `yaml:"allow"`

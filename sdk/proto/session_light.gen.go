@@ -2456,7 +2456,8 @@ func (m *TableRows) Unmarshal(b []byte) error {
 }
 
 // State takes a plugin from what it was sent before to a revision: first the whole tables, then differences. It may be split:
-// the revision holds once the message without `more` is read. Revisions may be skipped.
+// the revision holds once the message without `more` is read. Revisions may be skipped. WASM modules that patch or authenticate get
+// none, since they come and go: they read rows by Get.
 type State struct {
 	Revision *Revision    `json:"revision,omitempty"`
 	Tables   []*TableRows `json:"tables,omitempty"`
@@ -5468,7 +5469,7 @@ func (m *Answer) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Fetch asks for an HTTP call (WASM, if granted).
+// Fetch asks for an HTTP call (WASM, if granted). Redirections are followed where they are granted.
 type Fetch struct {
 	Id        uint64            `json:"id,omitempty"`
 	Method    string            `json:"method,omitempty"`
@@ -5784,7 +5785,8 @@ func (m *Fetched) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Get reads rows that the runner keeps (WASM): by keys, or from `from` up to but without `to`, at most `limit`.
+// Get reads rows that the runner keeps (WASM): by keys, or from `from` up to but without `to` (to the end if it is empty), at most
+// `limit`. They are of the revision of the last State that the module has read or, of kinds that get no State, of its call.
 type Get struct {
 	Id    uint64   `json:"id,omitempty"`
 	Table string   `json:"table,omitempty"`
@@ -5909,6 +5911,7 @@ func (m *Get) Unmarshal(b []byte) error {
 	return nil
 }
 
+// Got has the rows that there are, in the order of the keys asked for or of their own; `more` says that there are further ones.
 type Got struct {
 	Id    uint64 `json:"id,omitempty"`
 	Rows  []*Row `json:"rows,omitempty"`
