@@ -24,6 +24,7 @@ type routes struct {
 	atGateway     *incr.Index[string, string, row[*config.VirtualService]]
 	onPort        *incr.Index[scopePort, hostPort, *config.Service]
 	serviceFor    *incr.Func[host, *config.VirtualService]
+	routedPorts   *incr.Func[routedKey, []uint32]
 	hostRoutes    *incr.Func[hostRoutesKey, []*routev3.Route]
 	virtualHost   *incr.Func[virtualHostKey, []byte]
 	rest          *incr.Func[string, []byte]
@@ -143,9 +144,7 @@ func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
 			hosts = append(hosts, g.hostOf(c, k.View, m.Value, port, domains))
 		}
 	}
-	if port == outsidePort {
-		hosts = append(hosts, g.outsideHosts(c, k.View, taken)...)
-	}
+	hosts = append(hosts, g.outsideHosts(c, k.View, port, taken)...)
 	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, g.outside(c, k.View.Scope))))
 }
 
@@ -205,13 +204,12 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 		Selected: func(labels map[string]string, namespace string) bool {
 			return (namespace == "" || namespace == view.Scope.Namespace) && selected(labels)
 		},
-		PortOf:  func(string) uint32 { return port },
+		PortOf:  func(h string) uint32 { return g.onlyPort(c, host{view.Scope, h}, port) },
 		Policy:  func(n cluster.Name) *networking.TrafficPolicy { return g.policyTowards(c, view.Scope, n) },
 		Retries: g.retries.Of(c, only),
 	}
 	if view.Gateways != "" {
 		out.Gateways = strings.Split(view.Gateways, ",")
-		out.PortOf = func(h string) uint32 { return g.onlyPort(c, host{view.Scope, h}, port) }
 	}
 	return out
 }

@@ -4,12 +4,8 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
-
-// outsidePort is where virtual services count for hosts that no registry knows.
-const outsidePort = 80
 
 func (g *graph) indexServices() {
 	g.serviceByHost = incr.NewIndex(g.virtualServices, "virtual services by host", func(_ string, r row[*config.VirtualService]) []string {
@@ -28,6 +24,7 @@ func (g *graph) indexServices() {
 		return r.value.Spec.Gateways
 	})
 	g.serviceFor = incr.NewFunc(g.Graph, "virtual service for host", samePointer[config.VirtualService], g.findService)
+	g.addUnregistered()
 }
 
 // findService is the virtual service that routes a sidecar's requests for a host: the oldest that names it, otherwise the one with the
@@ -70,30 +67,6 @@ func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService) bool {
 	}
 	list := g.egressOf(c, s)
 	return len(list) == 0 || slices.ContainsFunc(list, func(l egressListener) bool { return l.importsRoutes(v) })
-}
-
-// outsideHosts are virtual hosts for names that virtual services route and no registry knows.
-func (g *graph) outsideHosts(c *incr.Ctx, view routeView, taken map[string]bool) [][]byte {
-	list := slices.Clone(g.atGateway.Of(c, config.MeshGateway))
-	slices.SortStableFunc(list, func(a, b incr.Item[string, row[*config.VirtualService]]) int {
-		return a.Value.value.Before(b.Value.value.Meta)
-	})
-	var out [][]byte
-	for _, i := range list {
-		v := i.Value.value
-		if !g.imports(c, view.Scope, v) {
-			continue
-		}
-		for _, h := range v.Spec.Hosts {
-			if g.known(c, view.Scope, h) || len(g.routesOf(c, view, v, outsidePort)) == 0 {
-				continue
-			}
-			if domains := claim(taken, route.Domains(h, view.Domain, "")); len(domains) > 0 {
-				out = append(out, g.virtualHost.Of(c, virtualHostKey{View: view, Host: h, Port: outsidePort, Domains: joinDomains(domains), Service: v.Key}))
-			}
-		}
-	}
-	return out
 }
 
 // known reports whether a host, or one that a wildcard covers, is a service in the scope.

@@ -69,3 +69,11 @@ func split(host, clientDomain string) (own, shared string) {
 	}
 	return strings.Join(h[:len(h)-n], "."), strings.Join(h[len(h)-n:], ".")
 }
+
+// Outside is the name by which clients call a host that no registry knows: only what was written.
+func Outside(host string) []string {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []string{bracket(a)}
+	}
+	return []string{host}
+}

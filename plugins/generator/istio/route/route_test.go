@@ -82,7 +82,8 @@ func TestGatewayHosts(t *testing.T) {
 	v := func(namespace string, hosts ...string) *config.VirtualService {
 		return &config.VirtualService{Meta: config.Meta{Namespace: namespace}, Spec: &networking.VirtualService{Hosts: hosts}}
 	}
-	s := Server{Hosts: []string{"*.a.com", "./own.b.com", "prod/*.c.com"}, Namespace: "default"}
+	all := map[string][]string{"default": {"*.a.com", "own.b.com"}, "prod": {"*.a.com", "*.c.com"}}
+	s := Server{Port: 80, HostsFor: func(namespace string) []string { return all[namespace] }}
 	for _, c := range []struct {
 		v    *config.VirtualService
 		want []string
@@ -96,11 +97,11 @@ func TestGatewayHosts(t *testing.T) {
 			t.Errorf("%s %v: %v, want %v", c.v.Namespace, c.v.Spec.Hosts, got, c.want)
 		}
 	}
-	none := GatewayHosts(80, []Server{s}, nil)
+	none := GatewayHosts([]Server{s}, nil)
 	if len(none) != 1 || none[0].Name != "blackhole:80" {
 		t.Errorf("without virtual services: %v", none)
 	}
-	redirect := GatewayHosts(80, []Server{{Hosts: []string{"default/a.com"}, HTTPSRedirect: true}}, nil)
+	redirect := GatewayHosts([]Server{{Port: 80, Hosts: []string{"A.com"}, HTTPSRedirect: true}}, nil)
 	if len(redirect) != 1 || redirect[0].Domains[0] != "a.com" || redirect[0].RequireTls != routev3.VirtualHost_ALL {
 		t.Errorf("redirection needs no virtual service: %v", redirect)
 	}

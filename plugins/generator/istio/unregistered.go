@@ -1,0 +1,92 @@
+package istio
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// outsidePort is where virtual services count that name no service which a registry knows.
+const outsidePort = 80
+
+// routedKey is a virtual service (key) as one scope sees it.
+type routedKey struct {
+	Scope   Scope
+	Service string
+}
+
+func (g *graph) addUnregistered() {
+	g.routedPorts = incr.NewFunc(g.Graph, "ports of virtual service", slices.Equal, func(c *incr.Ctx, k routedKey) ([]uint32, error) {
+		v, ok := g.virtualServices.Get(c, k.Service)
+		if !ok {
+			return nil, incr.Absent
+		}
+		return g.findRoutedPorts(c, k.Scope, v.value), nil
+	})
+}
+
+// findRoutedPorts are the ports at which a virtual service counts for hosts that no registry knows: those of the services that it names
+// too, so that one set of routes has the same hosts at each.
+func (g *graph) findRoutedPorts(c *incr.Ctx, s Scope, v *config.VirtualService) []uint32 {
+	var out []uint32
+	for _, h := range v.Spec.Hosts {
+		for _, service := range g.servicesOf(c, s, v, h) {
+			for _, p := range service.Ports {
+				if protocol := config.ParseProtocol(p.Protocol); protocol.IsHTTP() || protocol == config.Sniffed {
+					out = append(out, p.Number)
+				}
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []uint32{outsidePort}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// servicesOf are the services that a host of a virtual service means: of those that a wildcard covers, such as have no closer one.
+func (g *graph) servicesOf(c *incr.Ctx, s Scope, v *config.VirtualService, h string) []*config.Service {
+	if !config.IsWildcard(h) {
+		if service, ok := g.visible.Get(c, host{s, h}); ok {
+			return []*config.Service{service}
+		}
+		return nil
+	}
+	var out []*config.Service
+	for _, i := range g.hosts.Of(c, s) {
+		if !config.Covers(h, i.Key.Host) {
+			continue
+		}
+		if best, ok := g.serviceFor.Get(c, i.Key); ok && best.Key == v.Key {
+			out = append(out, i.Value)
+		}
+	}
+	return out
+}
+
+// outsideHosts are virtual hosts at a port for names that virtual services route and no registry knows.
+func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32, taken map[string]bool) [][]byte {
+	list := slices.Clone(g.atGateway.Of(c, config.MeshGateway))
+	slices.SortStableFunc(list, func(a, b incr.Item[string, row[*config.VirtualService]]) int {
+		return a.Value.value.Before(b.Value.value.Meta)
+	})
+	var out [][]byte
+	for _, i := range list {
+		v := i.Value.value
+		if !g.imports(c, view.Scope, v) || !slices.Contains(g.routedPorts.Of(c, routedKey{view.Scope, v.Key}), port) {
+			continue
+		}
+		for _, h := range v.Spec.Hosts {
+			if g.known(c, view.Scope, h) || len(g.routesOf(c, view, v, port)) == 0 {
+				continue
+			}
+			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
+				out = append(out, g.virtualHost.Of(c, virtualHostKey{View: view, Host: h, Port: port, Domains: joinDomains(domains), Service: v.Key}))
+			}
+		}
+	}
+	return out
+}
