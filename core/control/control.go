@@ -117,6 +117,11 @@ type known struct {
 	faults []*pb.Fault
 	// level among the derivers, as last computed.
 	level int
+	// suspects are the rows that changed since its last Done, deaths how often in a row it died while it owed one, and withheld the rows that it is
+	// not given because of that.
+	suspects environment.Changes
+	deaths   int
+	withheld withheld
 }
 
 // served describes a revision that proxies have been given.
@@ -149,7 +154,7 @@ func New(cfg Config) (*Control, error) {
 	}
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		k := &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}}
+		k := &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}, suspects: environment.Changes{}, withheld: withheld{}}
 		c.known[e.Name] = k
 		if e.Kind == pb.KindPatch {
 			c.patchers[e.Name] = newPatcher(k)

@@ -231,3 +231,54 @@ func TestUndeclaredTableEndsTheSession(t *testing.T) {
 		}
 	})
 }
+
+func TestRowThatKills(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f, d, g := chain(t)
+		f.rows(entryRow, nil, row("ns/a", "poison"), row("ns/b", "1"))
+		time.Sleep(time.Second)
+		for range 3 {
+			if diff := cmp.Diff("ServiceEntry ns/a=poison", keys(d.state())[0]); diff != "" {
+				t.Fatal(diff)
+			}
+			d.kill()
+			d = b.join("serviceentry", readyEntries())
+		}
+		s := d.state()
+		if diff := cmp.Diff([]string{"ServiceEntry ns/a=1"}, keys(s)); diff != "" {
+			t.Fatalf("after three deaths: %s", diff)
+		}
+		d.rows("services", s.Revision, row("ns/a.com", "from 1"))
+		d.done(s.Revision)
+		if s := g.state(); s != nil {
+			t.Errorf("the generator was sent %v, though nothing changed", keys(s))
+		}
+		if diff := cmp.Diff([]string{"ServiceEntry ns/a", "ServiceEntry ns/b"}, b.PluginRows()["serviceentry"].Withheld); diff != "" {
+			t.Error(diff)
+		}
+		// A row that changes gets a new chance.
+		f.rows(entryRow, nil, row("ns/a", "3"))
+		time.Sleep(time.Second)
+		if diff := cmp.Diff([]string{"ServiceEntry ns/a=3"}, keys(d.state())); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"ServiceEntry ns/b"}, b.PluginRows()["serviceentry"].Withheld); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestRowsWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		greedy := memory
+		greedy.Limits.Rows = 3
+		b := newBench(t, nil, greedy)
+		m := b.join("memory", readyMemory())
+		m.rows("services", nil, row("a", "1"), row("b", "1"))
+		m.rows("services", nil, row("a", "2"), row("b", "2"), row("c", "1"))
+		m.rows("endpoints", nil, row("d", "1"))
+		if err := <-m.end; err == nil || !strings.Contains(err.Error(), "more than 3 rows (limits.rows)") {
+			t.Errorf("the session ended with %v", err)
+		}
+	})
+}

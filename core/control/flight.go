@@ -306,6 +306,8 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 		return nil // of a state that a newer one has replaced
 	}
 	s.done, s.busy = m.Revision.Number, time.Time{}
+	s.suspects, s.deaths = environment.Changes{}, 0
+	s.suspects.Merge(s.dirty)
 	if s.generates() {
 		s.views.Expire(s.unused)
 		s.views.Collect(s.toCollect)
@@ -460,7 +462,8 @@ func (c *Control) overtake() {
 		size := 0
 		t := &pb.TableRows{Table: environment.Endpoints}
 		for key := range changes[environment.Endpoints] {
-			if r := c.env.Row(environment.Name{Table: environment.Endpoints, Key: key}, sources); r != nil {
+			r := c.env.Row(environment.Name{Table: environment.Endpoints, Key: key}, sources)
+			if r = s.withheld.row(environment.Endpoints, key, r); r != nil {
 				t.Upserts = append(t.Upserts, r)
 				size += r.Size() + 8
 			} else {

@@ -9,7 +9,6 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
@@ -77,5 +76,5 @@ func newMessage(typeURL string) (proto.Message, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the type %s is not known here: %w", typeURL, err)
 	}
-	return t.New().Interface().(protoreflect.ProtoMessage), nil
+	return t.New().Interface(), nil
 }

@@ -27,6 +27,9 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 			}
 		}
 	}
+	if err := s.count(m.Tables); err != nil {
+		return err
+	}
 	switch {
 	case s.ready.Derives:
 		s.staged = append(s.staged, m.Tables...)
@@ -37,6 +40,30 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 		}
 		c.touched(now)
+	}
+	return nil
+}
+
+// count holds the session to its limit of rows: what it has published in all, less what it deleted.
+func (s *session) count(tables []*pb.TableRows) error {
+	if s.Limits.Rows <= 0 {
+		return nil
+	}
+	for _, t := range tables {
+		if s.live[t.Table] == nil {
+			s.live[t.Table] = map[string]struct{}{}
+		}
+		live := s.live[t.Table]
+		s.rows -= len(live)
+		for _, r := range t.Upserts {
+			live[r.Key] = struct{}{}
+		}
+		for _, k := range t.Deletes {
+			delete(live, k)
+		}
+		if s.rows += len(live); s.rows > s.Limits.Rows {
+			return fmt.Errorf("it published more than %d rows (limits.rows)", s.Limits.Rows)
+		}
 	}
 	return nil
 }
@@ -101,8 +128,11 @@ func (c *Control) derived(s *session, now time.Time) {
 	c.touched(now)
 }
 
-// markDirty notes changed keys for all sessions that read them.
+// markDirty notes changed keys for all plugins that read them.
 func (c *Control) markDirty(changes environment.Changes) {
+	for _, k := range c.known {
+		k.suspect(changes)
+	}
 	for _, s := range c.sessions {
 		s.mark(changes)
 	}
@@ -117,14 +147,11 @@ func (s *session) mark(changes environment.Changes) {
 		if !reads {
 			continue
 		}
-		for key, source := range keys {
-			if sources && !source {
+		for key, change := range keys {
+			if sources && !change.Source {
 				continue
 			}
-			if s.dirty[table] == nil {
-				s.dirty[table] = map[string]bool{}
-			}
-			s.dirty[table][key] = true
+			s.dirty.Add(table, key, change)
 		}
 	}
 }
@@ -151,9 +178,7 @@ func (c *Control) delta(s *session) []*pb.TableRows {
 	for _, table := range slices.Sorted(maps.Keys(s.reads)) {
 		t := &pb.TableRows{Table: table}
 		if s.whole {
-			for _, r := range c.env.Rows(table, s.reads[table]) {
-				t.Upserts = append(t.Upserts, r)
-			}
+			t.Upserts = s.withheld.rows(table, c.env.Rows(table, s.reads[table]))
 			slices.SortFunc(t.Upserts, func(a, b *pb.Row) int {
 				if a.Key < b.Key {
 					return -1
@@ -162,7 +187,8 @@ func (c *Control) delta(s *session) []*pb.TableRows {
 			})
 		} else {
 			for _, key := range slices.Sorted(maps.Keys(s.dirty[table])) {
-				if r := c.env.Row(environment.Name{Table: table, Key: key}, s.reads[table]); r != nil {
+				r := c.env.Row(environment.Name{Table: table, Key: key}, s.reads[table])
+				if r = s.withheld.row(table, key, r); r != nil {
 					t.Upserts = append(t.Upserts, r)
 				} else {
 					t.Deletes = append(t.Deletes, key)
@@ -189,7 +215,16 @@ func (c *Control) stateSent(s *session, number uint64) {
 	}
 }
 
+// takeLog logs a plugin's line. Floods are cut, and how much was cut is said.
 func (c *Control) takeLog(s *session, m *pb.Log) {
+	if !s.lines.Allow() {
+		s.unsaid++
+		return
+	}
+	if s.unsaid > 0 {
+		c.cfg.Log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name, "lines", s.unsaid)
+		s.unsaid = 0
+	}
 	level := map[pb.LogLevel]slog.Level{
 		pb.LogLevelDebug: slog.LevelDebug, pb.LogLevelWarn: slog.LevelWarn, pb.LogLevelError: slog.LevelError,
 	}[m.Level]

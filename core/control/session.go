@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"golang.org/x/time/rate"
 )
 
 // session is a live plugin.
@@ -31,9 +32,14 @@ type session struct {
 
 	// Publishing.
 	synced    bool
-	candidate map[string]map[string]*pb.Row // sources: rows before Synced
-	staged    []*pb.TableRows               // derivers: rows before Done
+	candidate map[string]map[string]*pb.Row  // sources: rows before Synced
+	staged    []*pb.TableRows                // derivers: rows before Done
+	live      map[string]map[string]struct{} // keys by table, where rows are limited
 	rows      int
+
+	// Logging.
+	lines  *rate.Limiter
+	unsaid int
 
 	// Generating.
 	views        *view.Views
@@ -51,6 +57,12 @@ type session struct {
 
 // op is something a generator said about a revision that is not served yet.
 type op func() error
+
+// What a plugin may log.
+const (
+	logsPerSecond = 50
+	logsAtOnce    = 500
+)
 
 func (s *session) generates() bool { return s.Kind == pb.KindGenerator }
 
@@ -99,7 +111,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	}
 	s := &session{
 		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, extensions: map[uint64]bool{},
+		candidate: map[string]map[string]*pb.Row{}, live: map[string]map[string]struct{}{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, extensions: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
 	for _, r := range inst.Ready.Reads {
@@ -175,6 +187,7 @@ func (c *Control) leave(s *session) {
 	delete(c.sessions, s.Name)
 	delete(c.forced, s.Name)
 	s.away = time.Now()
+	c.died(s)
 	c.abandon(s)
 	for _, conn := range c.conns {
 		conn.forgetNext(s)

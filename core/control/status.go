@@ -28,6 +28,10 @@ type PluginRows struct {
 	Rows     int
 	Stale    bool
 	Revision uint64
+	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before.
+	Withheld []string
+	// Faults are pieces of its work that failed and kept their last good result.
+	Faults []string
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -37,7 +41,10 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	counts := c.env.Counts()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
-		r := PluginRows{Stale: !k.away.IsZero() && k.ready != nil}
+		r := PluginRows{Stale: !k.away.IsZero() && k.ready != nil, Withheld: k.withheld.names()}
+		for _, f := range k.faults {
+			r.Faults = append(r.Faults, f.What+": "+f.Reason)
+		}
 		for _, shards := range counts {
 			r.Rows += shards[name]
 		}

@@ -1,37 +1,42 @@
 package environment
 
-import "strings"
+import (
+	"strings"
 
-// Changes are the keys whose served rows changed in a commit, by table; the value says whether a source's row is among the causes.
-type Changes map[string]map[string]bool
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
 
-func (c Changes) add(n Name, source bool) {
-	if c[n.Table] == nil {
-		c[n.Table] = map[string]bool{}
-	}
-	c[n.Table][n.Key] = c[n.Table][n.Key] || source
+// Changes are the keys whose served rows changed in a commit, by table.
+type Changes map[string]map[string]Change
+
+// Change of a served row.
+type Change struct {
+	// Source says whether a source's row is among the causes; if not, only derived rows changed.
+	Source bool
+	// Before is the row that was served before; nil if there was none.
+	Before *pb.Row
 }
 
-// Merge adds the changes of another commit.
+func (c Changes) add(n Name, change Change) {
+	if c[n.Table] == nil {
+		c[n.Table] = map[string]Change{}
+	}
+	if first, ok := c[n.Table][n.Key]; ok {
+		change.Source, change.Before = change.Source || first.Source, first.Before
+	}
+	c[n.Table][n.Key] = change
+}
+
+// Add adds the change of one row; of several the first one's Before counts.
+func (c Changes) Add(table, key string, change Change) { c.add(Name{table, key}, change) }
+
+// Merge adds the changes of a later commit.
 func (c Changes) Merge(more Changes) {
 	for t, keys := range more {
-		if c[t] == nil {
-			c[t] = make(map[string]bool, len(keys))
-		}
-		for k, source := range keys {
-			c[t][k] = c[t][k] || source
+		for k, change := range keys {
+			c.Add(t, k, change)
 		}
 	}
-}
-
-// OnlyEndpoints says whether nothing but endpoints changed.
-func (c Changes) OnlyEndpoints() bool {
-	for t := range c {
-		if t != Endpoints {
-			return false
-		}
-	}
-	return true
 }
 
 // ServiceOf returns the key of the service that an endpoint's key begins with: NAMESPACE/HOST.

@@ -176,7 +176,7 @@ func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
 		source = source || !s.Derived
 	}
 	if !Equal(before, e.Row(n, false)) {
-		changes.add(n, source)
+		changes.add(n, Change{Source: source, Before: before})
 	}
 }
 
