@@ -2,10 +2,12 @@ package istio
 
 import (
 	"bytes"
+	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
@@ -130,10 +132,14 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Mesh:       g.clusterSettings.Of(c, only),
 		Client:     k.Client.client(),
 		Identities: g.namesOf(c, s.value),
+		Refuses:    g.peerMode.Of(c, s.value.Namespace) == authn.Disable,
 	}
 	if rule, ok := g.destinationRules.Get(c, k.Rule); ok {
 		in.Policy = cluster.PolicyFor(rule.value.Spec, k.Subset, k.Port)
 		in.RulePath = rule.value.Path("destination-rule")
+	}
+	if cluster.PassesThrough(s.value, in.Policy) {
+		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)
 	}
 	if cluster.Resolves(s.value) {
 		in.Endpoints = g.namedEndpoints(c, s.value, k)
@@ -146,10 +152,21 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 
 // namesOf are the identities that a service's workloads may have.
 func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
-	if len(s.SubjectAltNames) > 0 {
-		return append(s.SubjectAltNames[:len(s.SubjectAltNames):len(s.SubjectAltNames)], g.identities.Of(c, s.Key)...)
+	return authn.Aliases(slices.Concat(s.SubjectAltNames, g.identities.Of(c, s.Key)), g.domains.Of(c, only)[1:])
+}
+
+// allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.
+func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
+	some := false
+	for _, e := range g.endpointsOf.Of(c, service) {
+		if e.ServicePort == port {
+			some = true
+			if e.TlsMode != endpoint.Mutual {
+				return false
+			}
+		}
 	}
-	return g.identities.Of(c, s.Key)
+	return some
 }
 
 // namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
@@ -159,6 +176,7 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey) *en
 		labels = cluster.FindSubset(rule.value.Spec, k.Subset).GetLabels()
 	}
 	spec := endpoint.Spec{
+		Refusals: g.refusals.Of(c, s.Namespace),
 		Cluster:  cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Host, ByName: k.Client.ByName}.String(),
 		Service:  s.Key,
 		Port:     k.Port,

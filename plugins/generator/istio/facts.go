@@ -68,7 +68,17 @@ func (k listenerView) describe() (string, map[string]string) {
 	}
 	k.Set.Scope.facts(facts)
 	proxyFacts(k.Set.Proxy, facts)
+	policyFacts(k.Policies, facts)
+	policyFacts(k.Set.Proxy.Policies, facts)
 	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Servers.Gateways), facts
+}
+
+func policyFacts(p listener.Policies, out map[string]string) {
+	for name, value := range map[string]string{"peers": p.Peers, "authorization": p.Authorization, "tokens": p.Tokens} {
+		if value != "" {
+			out[name] = value
+		}
+	}
 }
 
 func proxyFacts(p listener.Proxy, out map[string]string) {

@@ -28,7 +28,10 @@ const privileged = 1024
 
 func (g *graph) addGatewayListeners() {
 	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
-		in := listener.Gateway{Bind: k.Bind, Proxy: k.Set.Proxy, TLS: g.tlsDefaults.Of(c, only)}
+		in := listener.Gateway{
+			Bind: k.Bind, Proxy: k.Set.Proxy, TLS: g.tlsDefaults.Of(c, only),
+			Guards: g.guardsOf(c, k.Set.Proxy.Policies, true),
+		}
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
 		for _, group := range g.groups.Of(c, k.Set.Servers) {
 			if gatewayBind(group.Place) == k.Bind {

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"bytes"
+	"maps"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -28,6 +29,7 @@ type graph struct {
 	mesh
 	scopes
 	rules
+	policies
 	identities *incr.Func[string, []string]
 	targets    *incr.Func[targetsKey, []target]
 	clusters
@@ -47,6 +49,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addMesh()
 	g.addScopes()
 	g.addRules()
+	g.addPolicies()
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()
@@ -73,15 +76,20 @@ func sameRow[V any](a, b row[V]) bool {
 
 // tables are the rows that the generator reads, the proxies, and what views want of them.
 type tables struct {
-	services         *incr.Input[string, row[*config.Service]]
-	endpoints        *incr.Input[string, row[*endpoint.Endpoint]]
-	virtualServices  *incr.Input[string, row[*config.VirtualService]]
-	destinationRules *incr.Input[string, row[*config.DestinationRule]]
-	gatewayRows      *incr.Input[string, row[*config.Gateway]]
-	sidecars         *incr.Input[string, row[*config.Sidecar]]
-	meshRow          *incr.Input[string, row[*meshConfig]]
-	proxies          *incr.Input[uint64, *node.Node]
-	load             map[string]loader
+	services               *incr.Input[string, row[*config.Service]]
+	endpoints              *incr.Input[string, row[*endpoint.Endpoint]]
+	virtualServices        *incr.Input[string, row[*config.VirtualService]]
+	destinationRules       *incr.Input[string, row[*config.DestinationRule]]
+	gatewayRows            *incr.Input[string, row[*config.Gateway]]
+	sidecars               *incr.Input[string, row[*config.Sidecar]]
+	peerAuthentications    *incr.Input[string, row[*config.PeerAuthentication]]
+	requestAuthentications *incr.Input[string, row[*config.RequestAuthentication]]
+	authorizationPolicies  *incr.Input[string, row[*config.AuthorizationPolicy]]
+	// keySets are those that are not inline, by authn.KeySet.
+	keySets *incr.Input[string, row[string]]
+	meshRow *incr.Input[string, row[*meshConfig]]
+	proxies *incr.Input[uint64, *node.Node]
+	load    map[string]loader
 }
 
 // loader sets a row of a table, or takes it away if it is nil.
@@ -99,13 +107,25 @@ func (g *graph) addTables() {
 	})
 	g.gatewayRows = table(g, config.Gateways, config.ParseGateway)
 	g.sidecars = table(g, config.Sidecars, config.ParseSidecar)
+	g.peerAuthentications = table(g, config.PeerAuthentications, config.ParsePeerAuthentication)
+	g.requestAuthentications = table(g, config.RequestAuthentications, config.ParseRequestAuthentication)
+	g.authorizationPolicies = tableOf(g, config.AuthorizationPolicies, config.ParseAuthorizationPolicy,
+		func(a, b row[*config.AuthorizationPolicy]) bool {
+			return sameRow(a, b) && maps.Equal(a.value.Annotations, b.value.Annotations)
+		})
+	g.keySets = table(g, config.KeySets, func(r *pb.Row) (string, error) { return string(r.Payload), nil })
 	g.meshRow = table(g, state.Mesh, parseMesh)
 	g.proxies = incr.NewInput[uint64, *node.Node](g.Graph, "proxies", nil)
 }
 
 // table adds a table. A row that can't be read keeps its last good value.
 func table[V any](g *graph, name string, parse func(*pb.Row) (V, error)) *incr.Input[string, row[V]] {
-	in := incr.NewInput[string](g.Graph, name, sameRow[V])
+	return tableOf(g, name, parse, sameRow[V])
+}
+
+// tableOf adds a table whose rows are the same if equal says so.
+func tableOf[V any](g *graph, name string, parse func(*pb.Row) (V, error), equal func(a, b row[V]) bool) *incr.Input[string, row[V]] {
+	in := incr.NewInput[string](g.Graph, name, equal)
 	g.load[name] = func(key string, r *pb.Row) error {
 		if r == nil {
 			in.Delete(key)

@@ -2,7 +2,6 @@ package istio
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
@@ -18,7 +17,7 @@ type inboundKey struct {
 
 func (g *graph) addInbound() {
 	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
-		in := listener.Inbound{Proxy: k.Proxy, TrustDomains: []string{g.trustDomain(c)}}
+		in := listener.Inbound{Proxy: k.Proxy, TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
 		for _, group := range byPort(decodeTargets(k.Targets)) {
 			t := group[0]
 			s, ok := g.services.Get(c, t.Service)
@@ -32,8 +31,4 @@ func (g *graph) addInbound() {
 		}
 		return encode.Bytes(listener.BuildInbound(in)), nil
 	})
-}
-
-func (g *graph) trustDomain(c *incr.Ctx) string {
-	return cmp.Or(g.listenerSettings.Of(c, only).trustDomain, trustDomain)
 }

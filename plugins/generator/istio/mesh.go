@@ -67,6 +67,7 @@ type listenerSettings struct {
 	trustDomain string
 	// allowAny: what goes outside is let through.
 	allowAny bool
+	paths    listener.Normalization
 }
 
 // exports are the namespaces that see resources which don't say.
@@ -86,6 +87,7 @@ func (g *graph) addMesh() {
 		return listenerSettings{
 			tracing:     m.EnableTracing,
 			trustDomain: m.TrustDomain,
+			paths:       m.GetPathNormalization().GetNormalization(),
 			allowAny:    m.GetOutboundTrafficPolicy().GetMode() != meshv1.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
 		}
 	}, incr.Same[listenerSettings])

@@ -34,6 +34,8 @@ type listenerView struct {
 	// Targets are the workload's ports, Outside the cluster for what no service is; of sidecars.
 	Targets, Outside string
 	Router           bool
+	// Policies that count for it; of sidecars (those of routers are in Set.Proxy).
+	Policies listener.Policies
 	// Servers of Gateways; of routers. Unprivileged: the proxy can't open low ports.
 	Servers      gatewayKey
 	Unprivileged bool
@@ -63,9 +65,10 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets},
 		Endpoints: endpointView{Scope: scope},
 		Listeners: listenerView{
-			Set:     listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n)},
-			Targets: targets,
-			Outside: g.outside(c, scope),
+			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n)},
+			Targets:  targets,
+			Outside:  g.outside(c, scope),
+			Policies: g.policiesOf(c, n, labels),
 		},
 		Routes: routeView{Scope: scope, Domain: n.Domain, Dialing: g.dialing(n), Selections: g.selections(c, labels)},
 		Names:  nameView{scope, g.nameClient(n)},
@@ -127,6 +130,10 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == node.None,
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
 		Dialing:          g.dialing(n),
+		Paths:            g.listenerSettings.Of(c, only).paths,
+	}
+	if n.Type == node.Router {
+		out.Policies = g.policiesOf(c, n, labels)
 	}
 	if g.listenerSettings.Of(c, only).tracing {
 		out.Tracing = listener.Tracing{

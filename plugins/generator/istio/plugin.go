@@ -41,6 +41,7 @@ func Plugin() sdk.Plugin {
 		Reads: []string{
 			state.Services, state.Endpoints, state.Mesh,
 			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars,
+			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
 		},
 		Types: []sdk.Type{
 			{Url: encode.ClusterType}, {Url: encode.EndpointType}, {Url: encode.ListenerType}, {Url: encode.RouteType},

@@ -60,7 +60,7 @@ func (g *graph) addLists() {
 		}
 		return []sdk.Resource{
 			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
-			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy, k.Outside})},
+			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy.Sending(), k.Outside})},
 		}, nil
 	})
 	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {

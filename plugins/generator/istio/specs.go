@@ -43,6 +43,9 @@ func (g *graph) addSpecs() {
 		out.Mutual = name.ByName
 		tls := policy.GetTls()
 		out.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
+		if tls == nil {
+			out.Refusals = g.refusals.Of(c, s.Namespace)
+		}
 		return out, nil
 	})
 }

@@ -99,7 +99,9 @@ func (k listenerView) content(e *engine, v *view) content {
 	if k.Router {
 		return newPartView(e, v, k.Set.Scope, []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged}})
 	}
-	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, k.Set.Proxy}, k.Outside}, listenerPart(k.Set)})
+	receiving := k.Set.Proxy
+	receiving.Policies = k.Policies
+	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, receiving}, k.Outside}, listenerPart(k.Set)})
 }
 
 func (k endpointView) content(e *engine, v *view) content {

@@ -170,7 +170,9 @@ func providers(t *testing.T, p *meshv1.MeshConfig_ExtensionProvider) map[string]
 	if p == nil {
 		return nil
 	}
-	find := func(service string) (string, bool) { return authorizer, strings.TrimPrefix(service, "foo/") == authorizer }
+	find := func(service string) (string, bool) {
+		return authorizer, strings.TrimPrefix(service, "foo/") == authorizer
+	}
 	built, ok, err := authz.BuildProvider(p, find)
 	if err != nil || !ok {
 		t.Fatalf("provider: %v, %v", ok, err)

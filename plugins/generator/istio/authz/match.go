@@ -17,12 +17,6 @@ import (
 // scheme starts the names of workloads in certificates; policies leave it out.
 const scheme = "spiffe://"
 
-// Where the filter that checks tokens leaves what they hold.
-const (
-	jwtFilter = "envoy.filters.http.jwt_authn"
-	payload   = "payload"
-)
-
 type headerMatcher = *routev3.HeaderMatcher
 
 func exact(s string) *matcher.StringMatcher {
@@ -124,12 +118,6 @@ func anyValue(list []*matcher.ValueMatcher) *matcher.ValueMatcher {
 		return list[0]
 	}
 	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_OrMatch{OrMatch: &matcher.OrMatcher{ValueMatchers: list}}}
-}
-
-// Claim asks for a claim of a request's token that is a value, or a list with one.
-func Claim(value *matcher.ValueMatcher, name ...string) *matcher.MetadataMatcher {
-	either := []*matcher.ValueMatcher{element(value), value}
-	return metadata(jwtFilter, anyValue(either), append([]string{payload}, name...)...)
 }
 
 func metadata(filter string, value *matcher.ValueMatcher, path ...string) *matcher.MetadataMatcher {

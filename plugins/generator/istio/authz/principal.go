@@ -9,6 +9,8 @@ import (
 	rbac "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	security "istio.io/api/security/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 )
 
 type askPrincipal = func(in *context, values []string) ([]*rbac.Principal, error)
@@ -50,7 +52,7 @@ func sourceCondition(key string) askPrincipal {
 	case key == "request.auth.presenter":
 		return claim("azp")
 	case strings.HasPrefix(key, "request.auth.claims"):
-		return claim(inBrackets(strings.TrimPrefix(key, "request.auth.claims"))...)
+		return claim(authn.Brackets(strings.TrimPrefix(key, "request.auth.claims"))...)
 	case strings.HasPrefix(key, "request.headers"):
 		return eachPrincipal(headerNamed(strings.TrimPrefix(key, "request.headers")))
 	}
@@ -108,7 +110,7 @@ func remoteAddress(_ *context, value string) (*rbac.Principal, error) {
 
 func headerNamed(brackets string) func(in *context, value string) (*rbac.Principal, error) {
 	return func(in *context, value string) (*rbac.Principal, error) {
-		name := inBrackets(brackets)
+		name := authn.Brackets(brackets)
 		switch {
 		case in.tcp:
 			return nil, errHTTPOnly
@@ -132,7 +134,7 @@ func claim(name ...string) askPrincipal {
 		for _, v := range values {
 			list = append(list, textValue(v))
 		}
-		return []*rbac.Principal{ofMetadata(Claim(anyValue(list), name...))}, nil
+		return []*rbac.Principal{ofMetadata(authn.Claim(anyValue(list), name...))}, nil
 	}
 }
 
@@ -145,8 +147,8 @@ func requestPrincipals(in *context, values []string) ([]*rbac.Principal, error) 
 	for _, v := range values {
 		issuer, subject := issuerAndSubject(v)
 		list = append(list, principalAll([]*rbac.Principal{
-			ofMetadata(metadata(jwtFilter, stringValue(issuer), payload, "iss")),
-			ofMetadata(metadata(jwtFilter, stringValue(subject), payload, "sub")),
+			ofMetadata(authn.Payload(stringValue(issuer), "iss")),
+			ofMetadata(authn.Payload(stringValue(subject), "sub")),
 		}))
 	}
 	if len(list) == 1 {

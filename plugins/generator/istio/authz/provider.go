@@ -30,7 +30,9 @@ type Provider struct {
 }
 
 // Equal reports whether two are the same.
-func (p Provider) Equal(o Provider) bool { return proto.Equal(p.HTTP, o.HTTP) && proto.Equal(p.TCP, o.TCP) }
+func (p Provider) Equal(o Provider) bool {
+	return proto.Equal(p.HTTP, o.HTTP) && proto.Equal(p.TCP, o.TCP)
+}
 
 // Host is a service that an authorizer runs as: where its cluster is, or ok false if there is none of that name.
 type Host func(service string) (host string, ok bool)

@@ -3,7 +3,6 @@ package authz
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	rbac "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	security "istio.io/api/security/v1beta1"
@@ -127,17 +126,4 @@ func conditions(list []*security.Condition) ([]clause[*rbac.Permission], []claus
 		}
 	}
 	return permissions, principals, nil
-}
-
-// inBrackets reads [a][b]; nil where it isn't that.
-func inBrackets(s string) []string {
-	inner, ok := strings.CutPrefix(s, "[")
-	if !ok {
-		return nil
-	}
-	inner, ok = strings.CutSuffix(inner, "]")
-	if !ok || inner == "" {
-		return nil
-	}
-	return strings.Split(inner, "][")
 }

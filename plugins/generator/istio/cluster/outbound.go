@@ -41,8 +41,10 @@ type Outbound struct {
 	RulePath string
 	// Identities are the SPIFFE names that the service's workloads may have, sorted.
 	Identities []string
-	Mesh       Mesh
-	Client     Client
+	// Refuses: not all of them take the mesh's mutual TLS, so that clients don't try unless told to.
+	Refuses bool
+	Mesh    Mesh
+	Client  Client
 	// Endpoints are wanted where the proxy resolves names itself (see Resolves).
 	Endpoints *endpointv3.ClusterLoadAssignment
 }
@@ -105,6 +107,12 @@ func UsesEDS(s *config.Service, policy *networking.TrafficPolicy, router bool) b
 		return false
 	}
 	return s.Resolution == pb.ServiceResolutionStatic || s.Resolution == pb.ServiceResolutionNone && router
+}
+
+// PassesThrough reports whether requests go to whatever address the client dialed.
+func PassesThrough(s *config.Service, policy *networking.TrafficPolicy) bool {
+	return s.Resolution == pb.ServiceResolutionNone ||
+		policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 }
 
 func (in *Outbound) discover(c *clusterv3.Cluster) {

@@ -26,16 +26,7 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 	settings := in.Policy.GetTls()
 	switch {
 	case settings == nil:
-		if in.Mesh.AutoMTLS && !in.Client.NoAgent && in.meshInternal(c) {
-			c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
-				{
-					Name:            "tlsMode-istio",
-					Match:           encode.Struct(map[string]any{"tlsMode": "istio"}),
-					TransportSocket: socket(in.mutual(&networking.ClientTLSSettings{}, http)),
-				},
-				plaintext(),
-			}
-		}
+		in.automatic(c, http)
 	case settings.Mode == networking.ClientTLSSettings_ISTIO_MUTUAL:
 		if !in.Client.NoAgent {
 			c.TransportSocket = socket(in.mutual(settings, http))
@@ -45,10 +36,21 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 	}
 }
 
-// meshInternal reports whether endpoints may speak the mesh's mutual TLS: not those outside, and not where only the client
-// knows the destination.
-func (in *Outbound) meshInternal(c *clusterv3.Cluster) bool {
-	return !in.Service.External && c.GetType() != clusterv3.Cluster_ORIGINAL_DST
+// automatic speaks mutual TLS to the endpoints that do, where nobody says what to speak: each says so itself, and where
+// only the client knows which it is, all of them do.
+func (in *Outbound) automatic(c *clusterv3.Cluster, http *httpOptions) {
+	if !in.Mesh.AutoMTLS || in.Client.NoAgent || in.Service.External || in.Refuses {
+		return
+	}
+	mutual := socket(in.mutual(&networking.ClientTLSSettings{}, http))
+	if c.GetType() == clusterv3.Cluster_ORIGINAL_DST {
+		c.TransportSocket = mutual
+		return
+	}
+	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{
+		{Name: "tlsMode-istio", Match: encode.Struct(map[string]any{"tlsMode": "istio"}), TransportSocket: mutual},
+		plaintext(),
+	}
 }
 
 // mutual is the mesh's mutual TLS.

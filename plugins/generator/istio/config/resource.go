@@ -39,6 +39,9 @@ func (m Meta) Before(o Meta) int {
 	return strings.Compare(m.Name+"."+m.Namespace, o.Name+"."+o.Namespace)
 }
 
+// Age returns what says which of two resources is older.
+func (m Meta) Age() Meta { return m }
+
 // Path is the resource's path in Istio's API; kind is in lower case with dashes.
 func (m Meta) Path(kind string) string {
 	return "/apis/networking.istio.io/v1/namespaces/" + m.Namespace + "/" + kind + "/" + m.Name

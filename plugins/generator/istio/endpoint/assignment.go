@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -28,8 +29,12 @@ func BuildNames(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignm
 
 func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *endpointv3.ClusterLoadAssignment {
 	subset := ParseSelector(spec.Subset)
+	refuses := authn.ParseRefusals(spec.Refusals)
 	places := map[string][]*Endpoint{}
 	for _, e := range slices.SortedFunc(slices.Values(endpoints), Order) {
+		if refuses(e.Labels, e.Port) {
+			e = e.plain()
+		}
 		if usable(e.Address) && spec.selects(e, subset) && (spec.Unready || serves(e)) {
 			places[e.Locality] = append(places[e.Locality], e)
 		}
@@ -102,7 +107,7 @@ func metadata(spec Spec, e *Endpoint) *core.Metadata {
 	service, revision := e.canonical()
 	workload := strings.Join([]string{e.Workload, e.namespace(), service, revision, e.Cluster}, ";")
 	out := map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"workload": workload})}
-	if e.TlsMode == "istio" && !spec.Plaintext {
+	if e.TlsMode == Mutual && !spec.Plaintext {
 		out["envoy.transport_socket_match"] = encode.Struct(map[string]any{"tlsMode": "istio"})
 	}
 	return &core.Metadata{FilterMetadata: out}

@@ -23,6 +23,16 @@ func Parse(row *pb.Row) (*Endpoint, error) {
 	return e, nil
 }
 
+// Mutual is the TLS mode of endpoints that speak the mesh's mutual TLS.
+const Mutual = "istio"
+
+// plain is the endpoint without its TLS.
+func (e *Endpoint) plain() *Endpoint {
+	out := *e
+	out.TlsMode = ""
+	return &out
+}
+
 // ServiceKey is the key of the service that the endpoint belongs to.
 func (e *Endpoint) ServiceKey() string { return e.Namespace + "/" + e.Host }
 

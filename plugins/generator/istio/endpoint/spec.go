@@ -27,6 +27,8 @@ type Spec struct {
 	Unready bool
 	// Mutual: only endpoints that speak the mesh's mutual TLS count.
 	Mutual bool
+	// Refusals say which workloads refuse the mesh's mutual TLS, as authn writes them.
+	Refusals string
 }
 
 // Selector writes labels as text that is the same for equal labels.

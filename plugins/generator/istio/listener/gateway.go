@@ -17,6 +17,7 @@ import (
 type Gateway struct {
 	Bind
 	Chains []GatewayChain
+	Guards *Guards
 	Proxy  Proxy
 	TLS    TLSDefaults
 }
@@ -70,6 +71,7 @@ func (in *Gateway) chain(c GatewayChain) *listenerv3.FilterChain {
 	if c.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
 		out.Filters = append(out.Filters, networkMetadata(in.Proxy)...)
 	}
+	out.Filters = append(out.Filters, in.Guards.connections()...)
 	out.Filters = append(out.Filters, c.Forward.filters(c.Protocol)...)
 	return out
 }
@@ -86,7 +88,7 @@ func (c *GatewayChain) match() *listenerv3.FilterChainMatch {
 }
 
 func (in *Gateway) manager(c GatewayChain) *hcm.HttpConnectionManager {
-	m := connectionManager(in.Proxy, "outbound_"+in.Name(), httpFilters(in.Proxy, false, c.Protocol))
+	m := connectionManager(in.Proxy, "outbound_"+in.Name(), in.Guards.requests(in.Proxy, httpFilters(in.Proxy, false, c.Protocol)))
 	if c.Stat != "" {
 		m.StatPrefix = c.Stat
 	}

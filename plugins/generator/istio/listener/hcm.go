@@ -14,20 +14,20 @@ import (
 
 // connectionManager is what all HTTP chains have in common.
 func connectionManager(p Proxy, statPrefix string, filters []*hcm.HttpFilter) *hcm.HttpConnectionManager {
-	return &hcm.HttpConnectionManager{
-		StatPrefix:                   statPrefix + ";",
-		HttpFilters:                  filters,
-		NormalizePath:                wrapperspb.Bool(true),
-		PathWithEscapedSlashesAction: hcm.HttpConnectionManager_KEEP_UNCHANGED,
-		Proxy_100Continue:            true,
-		UseRemoteAddress:             wrapperspb.Bool(false),
-		StreamIdleTimeout:            durationpb.New(0),
-		UpgradeConfigs:               []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	out := &hcm.HttpConnectionManager{
+		StatPrefix:        statPrefix + ";",
+		HttpFilters:       filters,
+		Proxy_100Continue: true,
+		UseRemoteAddress:  wrapperspb.Bool(false),
+		StreamIdleTimeout: durationpb.New(0),
+		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RequestIdExtension: &hcm.RequestIDExtension{
 			TypedConfig: encode.Any(&uuid.UuidRequestIdConfig{UseRequestIdForTraceSampling: wrapperspb.Bool(true)}),
 		},
 		Tracing: tracing(p.Tracing),
 	}
+	normalize(out, p.Paths)
+	return out
 }
 
 // throughRDS reads routes from a route configuration on the stream.

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
@@ -25,9 +26,10 @@ type Port struct {
 type Inbound struct {
 	// Ports of the workload, one for each target, by target.
 	Ports []Port
-	// TrustDomains whose workloads may come with mutual TLS.
-	TrustDomains []string
-	Proxy        Proxy
+	// TLS is how clients of the mesh come.
+	TLS    MeshTLS
+	Guards *Guards
+	Proxy  Proxy
 }
 
 // BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for ports that no service names, and
@@ -45,26 +47,20 @@ func BuildInbound(in Inbound) *listenerv3.Listener {
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
 		Transparent:                          transparent(in.Proxy),
 		FilterChains:                         chains,
-		ListenerFilters:                      in.inspectors(),
+		ListenerFilters:                      in.inspectors(chains),
 		ListenerFiltersTimeout:               durationpb.New(0),
 		ContinueOnListenerFiltersTimeout:     true,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
 }
 
-// inspectors look into connections only where the answer decides something: not where HTTP or TCP was declared.
-func (in *Inbound) inspectors() []*listenerv3.ListenerFilter {
-	declared := []uint32{inboundPort}
-	for _, p := range in.Ports {
-		if p.Protocol != config.Sniffed {
-			declared = append(declared, p.Target)
-		}
-	}
+// inspectors look into connections only where the answer decides something.
+func (in *Inbound) inspectors(chains []*listenerv3.FilterChain) []*listenerv3.ListenerFilter {
 	out := []*listenerv3.ListenerFilter{originalDestination()}
 	if in.Proxy.Transparent {
 		out = append(out, originalSource())
 	}
-	return append(out, tlsInspector(inboundPort), httpInspector(declared...))
+	return append(out, inspect(chains)...)
 }
 
 func blackHole(p Proxy) *listenerv3.FilterChain {
@@ -107,20 +103,52 @@ type chains struct {
 	cluster, stat, httpName, tcpName string
 }
 
+// build makes them: those that the port takes of the two.
 func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
+	mode := authn.ParseModes(c.Proxy.Policies.Peers).Port(c.port.Target)
 	var out []*listenerv3.FilterChain
-	switch {
-	case protocol.IsHTTP():
-		out = append(out, c.secure(true, meshAny()), c.plain(true, rawBuffer))
-	case protocol.IsTCP():
-		out = append(out, c.secure(false, meshAny()), c.plain(false, rawBuffer), c.plain(false, tlsBytes))
-	default:
-		sniffed := c.plain(true, rawBuffer)
-		sniffed.FilterChainMatch = plainHTTP(c.port.Target)
-		out = append(out, c.secure(true, meshHTTP()), sniffed,
-			c.secure(false, meshTCP()), c.plain(false, rawBuffer), c.plain(false, tlsBytes))
+	if mode != authn.Disable {
+		out = append(out, c.secured(protocol, mode == authn.Strict)...)
+	}
+	if mode != authn.Strict {
+		out = append(out, c.open(protocol, mode == authn.Permissive)...)
 	}
 	return slices.DeleteFunc(out, func(f *listenerv3.FilterChain) bool { return f == nil })
+}
+
+// secured are the chains for mutual TLS. strict: what comes is mutual TLS, so that nothing else need be told from it.
+func (c *chains) secured(protocol config.Protocol, strict bool) []*listenerv3.FilterChain {
+	alpn := meshAny()
+	if strict {
+		alpn = nil
+	}
+	switch {
+	case protocol.IsHTTP():
+		return []*listenerv3.FilterChain{c.secure(true, alpn)}
+	case protocol.IsTCP():
+		return []*listenerv3.FilterChain{c.secure(false, alpn)}
+	case strict:
+		return []*listenerv3.FilterChain{c.secure(true, meshHTTP()), c.secure(false, nil)}
+	}
+	return []*listenerv3.FilterChain{c.secure(true, meshHTTP()), c.secure(false, meshTCP())}
+}
+
+// open are the chains for plain text. tls: connections are looked into, so that the workload's own TLS needs a chain too.
+func (c *chains) open(protocol config.Protocol, tls bool) []*listenerv3.FilterChain {
+	if protocol.IsHTTP() {
+		return []*listenerv3.FilterChain{c.plain(true, rawBuffer)}
+	}
+	var out []*listenerv3.FilterChain
+	if !protocol.IsTCP() {
+		sniffed := c.plain(true, rawBuffer)
+		sniffed.FilterChainMatch = plainHTTP(c.port.Target)
+		out = append(out, sniffed)
+	}
+	out = append(out, c.plain(false, rawBuffer))
+	if tls {
+		out = append(out, c.plain(false, tlsBytes))
+	}
+	return out
 }
 
 // secure is the chain for mutual TLS; nil where nobody serves the proxy certificates.
@@ -131,7 +159,7 @@ func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes, ApplicationProtocols: alpn}
 	atPort(out.FilterChainMatch, c.port.Target)
-	out.TransportSocket = mutualTLS(http, c.TrustDomains)
+	out.TransportSocket = mutualTLS(http, c.TLS)
 	return out
 }
 
@@ -147,5 +175,6 @@ func (c *chains) chain(http bool) *listenerv3.FilterChain {
 	if http {
 		return &listenerv3.FilterChain{Name: c.httpName, Filters: append(filters, c.manager())}
 	}
+	filters = append(filters, c.Guards.connections()...)
 	return &listenerv3.FilterChain{Name: c.tcpName, Filters: append(filters, connectionFilters(c.cluster, c.port.Protocol)...)}
 }

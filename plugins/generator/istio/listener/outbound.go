@@ -288,10 +288,15 @@ func (in *Outbound) outside() *listenerv3.FilterChain {
 	}
 }
 
+// plainProtocols are the inspector's words for HTTP.
+func plainProtocols() []string { return []string{"http/1.1", "h2c"} }
+
+func isPlainProtocol(name string) bool { return slices.Contains(plainProtocols(), name) }
+
 // plainHTTP matches what the inspector found to be HTTP, at a port unless 0.
 func plainHTTP(port uint32) *listenerv3.FilterChainMatch {
 	m := &listenerv3.FilterChainMatch{
-		ApplicationProtocols: []string{"http/1.1", "h2c"},
+		ApplicationProtocols: plainProtocols(),
 		TransportProtocol:    rawBuffer,
 	}
 	atPort(m, port)

@@ -20,7 +20,17 @@ type Proxy struct {
 	Transparent bool
 	// Dialing is how the workload dials services.
 	Dialing config.Dialing
+	// Policies that count for the workload behind a listener; not for listeners of what it sends.
+	Policies Policies
+	// Paths says how paths of requests are normalized.
+	Paths   Normalization
 	Tracing Tracing
+}
+
+// Sending is the proxy for listeners of what its workload sends.
+func (p Proxy) Sending() Proxy {
+	p.Policies = Policies{}
+	return p
 }
 
 // everywhere is where a listener stands that takes connections to any address.

@@ -35,13 +35,13 @@ func ciphers() []string {
 
 // mutualTLS is the mesh's mutual TLS on the server's side. http: requests are read, so that no peer exchange follows the
 // handshake.
-func mutualTLS(http bool, trustDomains []string) *core.TransportSocket {
+func mutualTLS(http bool, mesh MeshTLS) *core.TransportSocket {
 	alpn := []string{"h2", "http/1.1"}
 	if !http {
 		alpn = append([]string{"istio-peer-exchange"}, alpn...)
 	}
 	validation := &tls.CertificateValidationContext{}
-	for _, d := range trustDomains {
+	for _, d := range mesh.TrustDomains {
 		//nolint:staticcheck // the untyped list is what Istio sends, and what people's EnvoyFilters match
 		validation.MatchSubjectAltNames = append(validation.MatchSubjectAltNames,
 			&matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: "spiffe://" + d + "/"}})
@@ -51,9 +51,9 @@ func mutualTLS(http bool, trustDomains []string) *core.TransportSocket {
 		CommonTlsContext: &tls.CommonTlsContext{
 			AlpnProtocols: alpn,
 			TlsParams: &tls.TlsParameters{
-				TlsMinimumProtocolVersion: tls.TlsParameters_TLSv1_2,
+				TlsMinimumProtocolVersion: mesh.minimum(),
 				TlsMaximumProtocolVersion: tls.TlsParameters_TLSv1_3,
-				CipherSuites:              ciphers(),
+				CipherSuites:              mesh.ciphers(),
 			},
 			TlsCertificateSdsSecretConfigs: []*tls.SdsSecretConfig{encode.AgentSecret(encode.WorkloadCertificate)},
 			ValidationContextType: &tls.CommonTlsContext_CombinedValidationContext{

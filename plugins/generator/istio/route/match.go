@@ -17,9 +17,17 @@ func match(in *networking.HTTPMatchRequest) *routev3.RouteMatch {
 		return out
 	}
 	for _, name := range sortedKeys(in.Headers) {
+		if c := claim(name, in.Headers[name], false); c != nil {
+			out.DynamicMetadata = append(out.DynamicMetadata, c)
+			continue
+		}
 		out.Headers = append(out.Headers, header(name, in.Headers[name]))
 	}
 	for _, name := range sortedKeys(in.WithoutHeaders) {
+		if c := claim(name, in.WithoutHeaders[name], true); c != nil {
+			out.DynamicMetadata = append(out.DynamicMetadata, c)
+			continue
+		}
 		out.Headers = append(out.Headers, without(name, in.WithoutHeaders[name]))
 	}
 	for _, h := range []struct {

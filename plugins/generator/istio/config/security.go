@@ -1,0 +1,93 @@
+package config
+
+import (
+	"slices"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	security "istio.io/api/security/v1beta1"
+	typev1 "istio.io/api/type/v1beta1"
+)
+
+// Tables of Istio's security resources.
+const (
+	PeerAuthentications    = "security.istio.io/PeerAuthentication"
+	RequestAuthentications = "security.istio.io/RequestAuthentication"
+	AuthorizationPolicies  = "security.istio.io/AuthorizationPolicy"
+)
+
+// KeySets is the table of key sets that tokens are checked with: a row's key is what authn.KeySet says, its payload the set as text (RFC
+// 7517).
+const KeySets = "jwks"
+
+// PeerAuthentication says whether workloads take mutual TLS, plain text or both.
+type PeerAuthentication struct {
+	Meta
+	Spec *security.PeerAuthentication
+}
+
+// ParsePeerAuthentication reads a row.
+func ParsePeerAuthentication(row *pb.Row) (*PeerAuthentication, error) {
+	p := &PeerAuthentication{Meta: parseMeta(row), Spec: &security.PeerAuthentication{}}
+	return p, unmarshal(row, p.Spec)
+}
+
+// RequestAuthentication says which tokens workloads take.
+type RequestAuthentication struct {
+	Meta
+	Spec *security.RequestAuthentication
+}
+
+// ParseRequestAuthentication reads a row.
+func ParseRequestAuthentication(row *pb.Row) (*RequestAuthentication, error) {
+	r := &RequestAuthentication{Meta: parseMeta(row), Spec: &security.RequestAuthentication{}}
+	return r, unmarshal(row, r.Spec)
+}
+
+// AuthorizationPolicy says who may do what.
+type AuthorizationPolicy struct {
+	Meta
+	Annotations map[string]string
+	Spec        *security.AuthorizationPolicy
+}
+
+// ParseAuthorizationPolicy reads a row.
+func ParseAuthorizationPolicy(row *pb.Row) (*AuthorizationPolicy, error) {
+	a := &AuthorizationPolicy{Meta: parseMeta(row), Annotations: row.Annotations, Spec: &security.AuthorizationPolicy{}}
+	return a, unmarshal(row, a.Spec)
+}
+
+// For reports whether it is for a workload in a namespace with labels.
+func (r *RequestAuthentication) For(namespace string, labels map[string]string) bool {
+	return attaches(r.Spec, r.Namespace == namespace, labels)
+}
+
+// For reports whether it is for a workload in a namespace with labels.
+func (a *AuthorizationPolicy) For(namespace string, labels map[string]string) bool {
+	return attaches(a.Spec, a.Namespace == namespace, labels)
+}
+
+// gatewayName is the label of workloads that run a Gateway of the Gateway API.
+const gatewayName = "gateway.networking.k8s.io/gateway-name"
+
+// targets is what policies have that choose workloads by labels, or by a reference to the Gateway that they run.
+type targets interface {
+	GetSelector() *typev1.WorkloadSelector
+	GetTargetRef() *typev1.PolicyTargetReference
+	GetTargetRefs() []*typev1.PolicyTargetReference
+}
+
+// attaches reports whether a policy in a namespace that counts for the workload is one for it. own: the namespace is the
+// workload's, where references look.
+func attaches(t targets, own bool, labels map[string]string) bool {
+	refs := t.GetTargetRefs()
+	if len(refs) == 0 && t.GetTargetRef() != nil {
+		refs = []*typev1.PolicyTargetReference{t.GetTargetRef()}
+	}
+	if len(refs) == 0 {
+		return Selects(t.GetSelector().GetMatchLabels(), labels)
+	}
+	name := labels[gatewayName]
+	return name != "" && own && slices.ContainsFunc(refs, func(r *typev1.PolicyTargetReference) bool {
+		return r.Group == "gateway.networking.k8s.io" && r.Kind == "Gateway" && r.Name == name
+	})
+}

@@ -1,0 +1,183 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	meshv1 "istio.io/api/mesh/v1alpha1"
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// policies find the security policies that count for a workload, and make their filters.
+type policies struct {
+	peersIn         *incr.Index[string, string, row[*config.PeerAuthentication]]
+	tokensIn        *incr.Index[string, string, row[*config.RequestAuthentication]]
+	authorizationIn *incr.Index[string, string, row[*config.AuthorizationPolicy]]
+	// peers are the PeerAuthentications that count in a namespace; refusals what clients must know of them.
+	peers    *incr.Func[string, authn.Policies]
+	refusals *incr.Func[string, string]
+	peerMode *incr.Func[string, authn.Mode]
+	// domains are the mesh's trust domains, its own first.
+	domains *incr.Func[string, []string]
+	meshTLS *incr.Func[string, listener.MeshTLS]
+	guards  *incr.Func[guardsKey, *listener.Guards]
+	authorizers
+}
+
+// guardsKey is what guards depend on: which policies count (keys, joined by commas). Router: routes may ask for claims.
+type guardsKey struct {
+	Authorization, Tokens string
+	Router                bool
+}
+
+func (g *graph) addPolicies() {
+	g.peersIn = incr.NewIndex(g.peerAuthentications, "peer authentications by namespace",
+		func(_ string, r row[*config.PeerAuthentication]) []string { return []string{r.value.Namespace} })
+	g.tokensIn = incr.NewIndex(g.requestAuthentications, "request authentications by namespace",
+		func(_ string, r row[*config.RequestAuthentication]) []string { return []string{r.value.Namespace} })
+	g.authorizationIn = incr.NewIndex(g.authorizationPolicies, "authorization policies by namespace",
+		func(_ string, r row[*config.AuthorizationPolicy]) []string { return []string{r.value.Namespace} })
+	g.peers = incr.NewFunc(g.Graph, "peer authentication", authn.Policies.Equal, func(c *incr.Ctx, namespace string) (authn.Policies, error) {
+		root := g.root.Of(c, only)
+		own := inAge(g.peersIn.Of(c, namespace))
+		if namespace == root {
+			return authn.In(own, nil), nil
+		}
+		return authn.In(inAge(g.peersIn.Of(c, root)), own), nil
+	})
+	g.refusals = incr.NewFunc(g.Graph, "who refuses mutual TLS", incr.Same[string], func(c *incr.Ctx, namespace string) (string, error) {
+		return g.peers.Of(c, namespace).Refusals(), nil
+	})
+	g.peerMode = incr.NewFunc(g.Graph, "peer mode", incr.Same[authn.Mode], func(c *incr.Ctx, namespace string) (authn.Mode, error) {
+		return g.peers.Of(c, namespace).Mode, nil
+	})
+	g.domains = project(g, "trust domains", trustDomains, slices.Equal)
+	g.meshTLS = project(g, "mesh for mutual TLS", meshTLS, func(a, b listener.MeshTLS) bool {
+		return slices.Equal(a.TrustDomains, b.TrustDomains) && slices.Equal(a.Ciphers, b.Ciphers) && a.Only13 == b.Only13
+	})
+	g.guards = incr.NewFunc(g.Graph, "guards", nil, g.buildGuards)
+	g.addAuthorizers()
+}
+
+// aged is a resource of Istio, which knows its age.
+type aged interface{ Age() config.Meta }
+
+// inAge lists resources, the oldest first.
+func inAge[V aged](list []incr.Item[string, row[V]]) []V {
+	var out []V
+	for _, i := range list {
+		out = append(out, i.Value.value)
+	}
+	slices.SortStableFunc(out, func(a, b V) int { return a.Age().Before(b.Age()) })
+	return out
+}
+
+// policy is a resource that says for whom it is.
+type policy interface {
+	aged
+	For(namespace string, labels map[string]string) bool
+}
+
+// attached are the keys of the policies that are for a workload, joined: of the mesh's and of its namespace's.
+func attached[V policy](c *incr.Ctx, g *graph, in *incr.Index[string, string, row[V]], namespace string, labels map[string]string) string {
+	list := inAge(in.Of(c, namespace))
+	if root := g.root.Of(c, only); root != namespace {
+		list = append(inAge(in.Of(c, root)), list...)
+	}
+	var keys []string
+	for _, p := range list {
+		if p.For(namespace, labels) {
+			keys = append(keys, p.Age().Key)
+		}
+	}
+	return strings.Join(keys, ",")
+}
+
+// policiesOf are those that count for a workload.
+func (g *graph) policiesOf(c *incr.Ctx, n *node.Node, labels map[string]string) listener.Policies {
+	out := listener.Policies{
+		Authorization: attached(c, g, g.authorizationIn, n.Namespace, labels),
+		Tokens:        attached(c, g, g.tokensIn, n.Namespace, labels),
+	}
+	if n.Type == node.Sidecar {
+		out.Peers = g.peers.Of(c, n.Namespace).For(labels).Text()
+	}
+	return out
+}
+
+// guardsOf are the filters of a proxy's policies; nil without any.
+func (g *graph) guardsOf(c *incr.Ctx, p listener.Policies, router bool) *listener.Guards {
+	if p.Authorization == "" && p.Tokens == "" {
+		return nil
+	}
+	return g.guards.Of(c, guardsKey{p.Authorization, p.Tokens, router})
+}
+
+func (g *graph) buildGuards(c *incr.Ctx, k guardsKey) (*listener.Guards, error) {
+	mesh := authz.Mesh{TrustDomains: g.domains.Of(c, only), Providers: map[string]authz.Provider{}}
+	var list []*authz.Policy
+	for _, key := range splitKeys(k.Authorization) {
+		r, ok := g.authorizationPolicies.Get(c, key)
+		if !ok {
+			continue
+		}
+		p := r.value
+		list = append(list, &authz.Policy{Namespace: p.Namespace, Name: p.Name, DryRun: authz.IsDryRun(p.Annotations), Spec: p.Spec})
+		if name := p.Spec.GetProvider().GetName(); p.Spec.Action == security.AuthorizationPolicy_CUSTOM {
+			if provider, ok := g.authorizer.Get(c, name); ok {
+				mesh.Providers[name] = provider
+			}
+		}
+	}
+	tokens := authn.Tokens(g.tokenRules(c, k.Tokens), func(set string) (string, bool) {
+		r, ok := g.keySets.Get(c, set)
+		return r.value, ok
+	}, k.Router)
+	return listener.NewGuards(authz.BuildHTTP(list, mesh), authz.BuildTCP(list, mesh), tokens), nil
+}
+
+func (g *graph) tokenRules(c *incr.Ctx, keys string) []*security.JWTRule {
+	var out []*security.JWTRule
+	for _, key := range splitKeys(keys) {
+		if r, ok := g.requestAuthentications.Get(c, key); ok {
+			out = append(out, r.value.Spec.JwtRules...)
+		}
+	}
+	return out
+}
+
+func splitKeys(joined string) []string {
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, ",")
+}
+
+// trustDomains are the mesh's own and its aliases.
+func trustDomains(m *meshConfig) []string {
+	out := []string{m.TrustDomain}
+	if m.TrustDomain == "" {
+		out[0] = trustDomain
+	}
+	for _, d := range m.TrustDomainAliases {
+		if !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func meshTLS(m *meshConfig) listener.MeshTLS {
+	return listener.MeshTLS{
+		TrustDomains: trustDomains(m),
+		Only13:       m.GetMeshMTLS().GetMinProtocolVersion() == meshv1.MeshConfig_TLSConfig_TLSV1_3,
+		Ciphers:      m.GetMeshMTLS().GetCipherSuites(),
+	}
+}
