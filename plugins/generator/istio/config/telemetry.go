@@ -1,0 +1,32 @@
+package config
+
+import (
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	telemetry "istio.io/api/telemetry/v1alpha1"
+)
+
+// Telemetries is the table of Telemetry.
+const Telemetries = "telemetry.istio.io/Telemetry"
+
+// Telemetry says what proxies report, and where to.
+type Telemetry struct {
+	Meta
+	Spec *telemetry.Telemetry
+}
+
+// ParseTelemetry reads a row.
+func ParseTelemetry(row *pb.Row) (*Telemetry, error) {
+	t := &Telemetry{Meta: parseMeta(row), Spec: &telemetry.Telemetry{}}
+	return t, unmarshal(row, t.Spec)
+}
+
+// Attached reports whether the resource is for some workloads or services alone, rather than for a namespace.
+func (t *Telemetry) Attached() bool {
+	return len(t.Spec.GetSelector().GetMatchLabels()) > 0 || len(t.Spec.GetTargetRefs()) > 0 || t.Spec.GetTargetRef() != nil
+}
+
+// Selects reports whether a selector of the resource holds for labels.
+func (t *Telemetry) Selects(labels map[string]string) bool {
+	selector := t.Spec.GetSelector().GetMatchLabels()
+	return len(selector) > 0 && Selects(selector, labels)
+}
