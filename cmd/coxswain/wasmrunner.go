@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -35,9 +36,13 @@ func (p *program) runModule(s spec.Spec) error {
 	if err != nil {
 		return fmt.Errorf("module %s: %w", s.File, err)
 	}
-	return process.Serve(func(ctx context.Context, c session.Carrier) error {
+	err = process.Serve(func(ctx context.Context, c session.Carrier) error {
 		return wasm.Run(ctx, wasm.Config{
 			Code: code, File: s.File, Memory: s.Memory, Instances: s.Instances, Cache: s.Cache, Environ: p.environ, Stderr: os.Stderr,
 		}, c)
 	})
+	if err != nil && !errors.Is(err, process.ErrByHand) {
+		os.Exit(1) // The core has been told why.
+	}
+	return err
 }
