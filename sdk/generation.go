@@ -20,6 +20,7 @@ type generation struct {
 	// parts of a State that isn't complete, and extensions by id: of the reader alone.
 	parts      []*pb.State
 	extensions map[uint64][]string
+	placements *placements
 	// revision of the last Commit, jobs that came before the first one, and what ends the session: of the serial lane alone.
 	revision *pb.Revision
 	early    []func()
@@ -35,7 +36,7 @@ type generation struct {
 func newGeneration(t *talk, e Engine, author any) *generation {
 	return &generation{
 		talk: t, engine: e, author: author, serial: newLane(), overtaking: newLane(),
-		extensions: map[uint64][]string{}, ledger: newLedger(),
+		extensions: map[uint64][]string{}, placements: newPlacements(), ledger: newLedger(),
 	}
 }
 

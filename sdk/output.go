@@ -23,7 +23,10 @@ type output struct {
 	rest   []*pb.FromPlugin
 	places map[uint64]*pb.Place
 	size   int
-	faults []*pb.Fault
+	// last is the place of the message at the end of rest, if that is one of entries, and lastSize bounds its size.
+	last     place
+	lastSize int
+	faults   []*pb.Fault
 }
 
 var _ Output = (*output)(nil)
@@ -47,6 +50,7 @@ func (o *output) Place(connection uint64, typeURL string, view uint64) {
 		o.push(&pb.FromPlugin{Place: p}, 32)
 	}
 	p.Placements = append(p.Placements, &pb.Placement{Type: typeURL, View: view})
+	o.g.placements.place(connection, typeURL, view)
 	o.size += len(typeURL) + 16
 }
 
@@ -77,13 +81,44 @@ func (o *output) put(p place, typeURL string, parts []uint64, upserts []Resource
 	if parts != nil {
 		o.g.ledger.list(p.number, typeURL, parts)
 		o.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
+		o.last = place{}
 	}
-	for _, m := range entryMessages(p, typeURL, o.revision, found, removes) {
-		o.push(m, m.Size())
+	if !o.join(p, typeURL, found, removes) {
+		for _, m := range entryMessages(p, typeURL, o.revision, found, removes) {
+			o.push(m, m.Size())
+			o.last, o.lastSize = p, m.Size()
+		}
 	}
 	if o.size >= flushAt {
 		o.send()
 	}
+}
+
+// join adds entries to the message that was queued last, if that is one of the same place and all of both is put in: an engine that
+// reports resource by resource would otherwise make the core publish as often.
+func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []string) bool {
+	if len(o.rest) == 0 || o.last != p || len(removes) > 0 {
+		return false
+	}
+	size := o.lastSize
+	for _, e := range upserts {
+		size += len(e.Name) + 32
+	}
+	if size > messageRoom {
+		return false
+	}
+	m := o.rest[len(o.rest)-1]
+	switch {
+	case m.Change != nil && !p.part && m.Change.View == p.number && m.Change.Type == typeURL && len(m.Change.Removes) == 0:
+		m.Change.Upserts = append(m.Change.Upserts, upserts...)
+	case m.Part != nil && p.part && m.Part.Part == p.number && m.Part.Type == typeURL && len(m.Part.Removes) == 0:
+		m.Part.Upserts = append(m.Part.Upserts, upserts...)
+	default:
+		return false
+	}
+	o.size += size - o.lastSize
+	o.lastSize = size
+	return true
 }
 
 // book numbers bodies and notes who names them.

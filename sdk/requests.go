@@ -14,7 +14,7 @@ func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
 		p := g.proxy(m.Attach)
 		return func() { g.attach(ctx, p) }
 	case m.Detach != nil:
-		return func() { g.guard(ctx, "Detach", func() { g.engine.Detach(m.Detach.Connection) }) }
+		return func() { g.detach(ctx, m.Detach.Connection) }
 	case m.Want != nil:
 		return func() { g.want(ctx, m.Want) }
 	case m.Drop != nil:
@@ -87,7 +87,18 @@ func (g *generation) finish(ctx context.Context, out *output) {
 	}
 }
 
+func (g *generation) detach(ctx context.Context, connection uint64) {
+	g.guard(ctx, "Detach", func() { g.engine.Detach(connection) })
+	for _, n := range g.placements.detach(connection) {
+		g.drop(ctx, &pb.Drop{Type: n.typeURL, View: n.view, All: true})
+	}
+}
+
+// drop takes back what was wanted. A view that the core dropped before it saw that a connection was placed into it stays.
 func (g *generation) drop(ctx context.Context, d *pb.Drop) {
+	if d.All && g.placements.keeps(d.Type, d.View) {
+		return
+	}
 	g.guard(ctx, "Drop", func() {
 		if d.Wildcard || d.All {
 			g.engine.Drop(d.Type, d.View, nil, d.All)

@@ -260,17 +260,17 @@ func (conn *connection) Close() {
 	}
 	delete(c.conns, conn.id)
 	delete(c.stale, conn)
+	for _, s := range c.sessions {
+		if s.generates() && len(conn.servedBy(s.Name)) > 0 {
+			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+		}
+	}
 	for url, v := range conn.views {
 		c.unwant(conn.home[url], v, conn.subs[url], true)
 	}
 	for url, n := range conn.next {
 		if n.view != nil {
 			c.unwant(n.session, n.view, conn.subs[url], true)
-		}
-	}
-	for _, s := range c.sessions {
-		if s.generates() && len(conn.servedBy(s.Name)) > 0 {
-			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 		}
 	}
 }

@@ -184,6 +184,7 @@ func (c *Control) serving(plugin string) {
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
 func (c *Control) publish(s *session) (views int) {
 	changed := s.views.Publish()
+	c.blame(s)
 	c.spoil(changed)
 	c.settle()
 	return len(changed)

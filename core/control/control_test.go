@@ -29,7 +29,7 @@ func readyEntries() *pb.Ready {
 func readyIstio() *pb.Ready {
 	return &pb.Ready{
 		Reads: []*pb.Read{{Table: "services"}, {Table: "endpoints"}, {Table: "VirtualService"}},
-		Types: []*pb.Type{{Url: typeCDS}, {Url: typeEDS}},
+		Types: []*pb.Type{{Url: typeA}, {Url: typeB}},
 	}
 }
 

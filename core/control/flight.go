@@ -309,9 +309,10 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	s.suspects, s.deaths = environment.Changes{}, 0
 	s.suspects.Merge(s.dirty)
 	if s.generates() {
+		s.forgetEmpty(s.emptied)
 		s.views.Expire(s.unused)
 		s.views.Collect(s.toCollect)
-		s.unused, s.toCollect = nil, nil
+		s.emptied, s.unused, s.toCollect = nil, nil, nil
 	}
 	if s.ready.Derives {
 		c.derived(s, now)
@@ -389,6 +390,7 @@ func (c *Control) serve(now time.Time) {
 			c.serving(s.Name)
 		}
 		changed := s.views.Publish()
+		c.blame(s)
 		c.spoil(changed)
 		f.views += len(changed)
 		c.free(s)

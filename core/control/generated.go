@@ -48,6 +48,14 @@ func (s *session) lenient(c *Control, err error) error {
 	return err
 }
 
+// blame says which resources were not taken, and whose they are.
+func (c *Control) blame(s *session) {
+	for _, r := range s.views.Refused() {
+		c.cfg.Metrics.Fault(s.Name)
+		c.cfg.Log.Error("a resource was refused; what there was before stays", "plugin", s.Name, "type", r.Type, "resource", r.Name, "reason", r.Reason)
+	}
+}
+
 func offers(ready *pb.Ready, typeURL string) bool {
 	return slices.ContainsFunc(ready.Types, func(t *pb.Type) bool { return t.Url == typeURL })
 }
@@ -129,6 +137,7 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 	}
 	if to != nil {
 		to.Connections++
+		delete(s.empty, to)
 		c.want(s, to, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.next[typeURL]; old.view != nil {
@@ -191,27 +200,37 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 	if leave {
 		v.Connections--
 	}
-	live := c.sessions[s.Name] == s
-	if v.Connections == 0 {
-		if live {
-			s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, All: true}})
+	tell := func(d *pb.Drop) {
+		if c.sessions[s.Name] == s {
+			d.Type, d.View = v.Type, v.ID
+			s.out.call(&pb.FromCore{Drop: d})
 		}
-		s.views.Forget(v)
-		return
 	}
 	if all {
 		s.views.Unwant(v, true, nil)
-		if live {
-			s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, Wildcard: true}})
-		}
+		tell(&pb.Drop{Wildcard: true})
 	}
 	if len(gone) > 0 {
 		s.views.Unwant(v, false, gone)
 	}
-	for len(gone) > 0 && live {
+	for len(gone) > 0 {
 		n := cut(gone)
-		s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: v.Type, View: v.ID, Names: gone[:n]}})
+		tell(&pb.Drop{Names: gone[:n]})
 		gone = gone[n:]
+	}
+	if v.Connections == 0 {
+		tell(&pb.Drop{All: true})
+		s.empty[v] = true
+	}
+}
+
+// forgetEmpty forgets views of which the plugin knows that they are empty. Until then it may be placing connections into them.
+func (s *session) forgetEmpty(views []*view.View) {
+	for _, v := range views {
+		if v.Connections == 0 && s.empty[v] {
+			s.views.Forget(v)
+			delete(s.empty, v)
+		}
 	}
 }
 

@@ -10,9 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// typeT is a type that this binary has no message for: contents are plain text in these tests.
-const typeT = "type.googleapis.com/test.T"
-
 func readyPatch() *pb.Ready {
 	return &pb.Ready{Plugin: "upper", PluginVersion: "1", Types: []*pb.Type{{Url: typeT}}, Names: []string{"a*"}, Facts: []string{"scope"}}
 }

@@ -16,6 +16,13 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
+// Types that this binary has no messages for: contents are plain text in these tests.
+const (
+	typeA = "type.googleapis.com/test.A"
+	typeB = "type.googleapis.com/test.B"
+	typeT = "type.googleapis.com/test.T"
+)
+
 // plugin is the other side of a session, played by a test.
 type plugin struct {
 	t    *testing.T

@@ -166,6 +166,7 @@ func (c *Control) sendState(s *session, number uint64) {
 	})
 	s.sent, s.busy = number, time.Now()
 	if s.generates() {
+		s.emptied = slices.Collect(maps.Keys(s.empty))
 		s.unused = s.views.Unused()
 		s.toCollect, s.freed = append(s.toCollect, s.freed...), nil
 	}

@@ -50,9 +50,11 @@ type session struct {
 	nextWant     uint64
 	asked        map[uint64]*pb.Want // by id, until Wanted
 	extensions   map[uint64]bool
-	freed        []uint64 // told since a state was sent last
-	toCollect    []uint64 // told before that
-	unused       []uint64 // parts that no view listed when it was sent
+	freed        []uint64            // told since a state was sent last
+	toCollect    []uint64            // told before that
+	unused       []uint64            // parts that no view listed when it was sent
+	empty        map[*view.View]bool // the plugin was told that no connection is in them
+	emptied      []*view.View        // told before the state that was sent last
 }
 
 // op is something a generator said about a revision that is not served yet.
@@ -111,7 +113,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	}
 	s := &session{
 		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, live: map[string]map[string]struct{}{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, extensions: map[uint64]bool{},
+		candidate: map[string]map[string]*pb.Row{}, live: map[string]map[string]struct{}{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
 	for _, r := range inst.Ready.Reads {

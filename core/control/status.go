@@ -67,6 +67,9 @@ func (c *Control) Views() []admin.View {
 			continue
 		}
 		for _, v := range s.views.All() {
+			if v.Connections == 0 {
+				continue
+			}
 			a := admin.View{Type: v.Type, ID: v.ID, Plugin: name, Label: v.Label, Facts: v.Facts, Connections: v.Connections}
 			for _, b := range v.Snapshot().Bodies() {
 				a.Resources++

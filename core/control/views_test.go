@@ -50,24 +50,24 @@ func newWorld(t *testing.T) *world {
 	w.at = w.g.state().Revision
 	w.g.done(w.at)
 	w.proxy = b.stream("p")
-	w.proxy.Subscribe(typeCDS, true, nil)
+	w.proxy.Subscribe(typeA, true, nil)
 	got := w.g.others()
 	if len(got) != 1 || got[0].Attach == nil {
 		t.Fatalf("the generator was sent %v", got)
 	}
-	w.g.send(describe(typeCDS, 1), place(w.proxy.ID(), typeCDS, 1, w.at))
+	w.g.send(describe(typeA, 1), place(w.proxy.ID(), typeA, 1, w.at))
 	want := w.g.others()
 	if len(want) != 1 || want[0].Want == nil || !want[0].Want.Wildcard {
 		t.Fatalf("the generator was sent %v", want)
 	}
-	w.g.send(body(1, "v1"), change(typeCDS, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(want[0].Want.Id, w.at))
+	w.g.send(body(1, "v1"), change(typeA, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(want[0].Want.Id, w.at))
 	w.expect("a=v1")
 	return w
 }
 
 func (w *world) expect(resources ...string) {
 	w.t.Helper()
-	if diff := cmp.Diff(resources, w.proxy.names(typeCDS)); diff != "" {
+	if diff := cmp.Diff(resources, w.proxy.names(typeA)); diff != "" {
 		w.t.Error(diff)
 	}
 }
@@ -88,16 +88,16 @@ func TestFirstAnswerIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		two := w.stream("q")
-		two.Subscribe(typeCDS, true, nil)
+		two.Subscribe(typeA, true, nil)
 		w.g.others()
-		w.g.send(describe(typeCDS, 2), place(two.ID(), typeCDS, 2, w.at))
+		w.g.send(describe(typeA, 2), place(two.ID(), typeA, 2, w.at))
 		id := w.g.others()[0].Want.Id
-		w.g.send(body(2, "x"), change(typeCDS, 2, w.at, &pb.Entry{Name: "a", Body: 1}))
-		if two.Pull().Types[typeCDS].Complete() {
+		w.g.send(body(2, "x"), change(typeA, 2, w.at, &pb.Entry{Name: "a", Body: 1}))
+		if two.Pull().Types[typeA].Complete() {
 			t.Error("the set counts as complete before Wanted")
 		}
-		w.g.send(change(typeCDS, 2, w.at, &pb.Entry{Name: "b", Body: 2}), wanted(id, w.at))
-		if s := two.Pull().Types[typeCDS]; !s.Complete() || len(s.Bodies()) != 2 {
+		w.g.send(change(typeA, 2, w.at, &pb.Entry{Name: "b", Body: 2}), wanted(id, w.at))
+		if s := two.Pull().Types[typeA]; !s.Complete() || len(s.Bodies()) != 2 {
 			t.Errorf("complete %v with %d resources", s.Complete(), len(s.Bodies()))
 		}
 	})
@@ -108,9 +108,9 @@ func TestRevisionIsServedWhole(t *testing.T) {
 		w := newWorld(t)
 		r := w.revise("2")
 		w.proxy.woken = false
-		w.g.send(body(2, "v2"), body(3, "b"), change(typeCDS, 1, r, &pb.Entry{Name: "a", Body: 2}))
+		w.g.send(body(2, "v2"), body(3, "b"), change(typeA, 1, r, &pb.Entry{Name: "a", Body: 2}))
 		w.expect("a=v1")
-		w.g.send(change(typeCDS, 1, r, &pb.Entry{Name: "b", Body: 3}))
+		w.g.send(change(typeA, 1, r, &pb.Entry{Name: "b", Body: 3}))
 		if w.expect("a=v1"); w.proxy.woken {
 			t.Error("the stream was woken before the revision was served")
 		}
@@ -136,17 +136,17 @@ func TestMoveIsCompleteWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		r := w.revise("2")
-		w.g.send(describe(typeCDS, 2), place(w.proxy.ID(), typeCDS, 2, r))
+		w.g.send(describe(typeA, 2), place(w.proxy.ID(), typeA, 2, r))
 		got := w.g.others()
 		if len(got) != 1 || got[0].Want == nil || got[0].Want.View != 2 {
 			t.Fatalf("the generator was sent %v", got)
 		}
 		w.g.done(r)
 		w.expect("a=v1")
-		w.g.send(body(2, "moved"), change(typeCDS, 2, r, &pb.Entry{Name: "a", Body: 2}), wanted(got[0].Want.Id, r))
+		w.g.send(body(2, "moved"), change(typeA, 2, r, &pb.Entry{Name: "a", Body: 2}), wanted(got[0].Want.Id, r))
 		w.expect("a=moved")
 		drop := w.g.others()
-		if len(drop) == 0 || drop[0].Drop == nil || !drop[0].Drop.All || drop[0].Drop.View != 1 {
+		if len(drop) != 2 || !drop[0].Drop.Wildcard || !drop[1].Drop.All || drop[1].Drop.View != 1 {
 			t.Errorf("the generator was sent %v", drop)
 		}
 	})
@@ -176,8 +176,8 @@ func TestEndpointsOvertakeALongGeneration(t *testing.T) {
 			t.Fatalf("overtakes %v at %d over %d: %s", s.Overtakes, s.Revision.Number, r.Number, diff)
 		}
 		// The revision that is overtaken has said this much, from the old endpoints.
-		w.g.send(body(2, "old endpoints, new services"), change(typeCDS, 1, r, &pb.Entry{Name: "a", Body: 2}))
-		w.g.send(body(3, "new endpoints"), change(typeCDS, 1, s.Revision, &pb.Entry{Name: "a", Body: 3}))
+		w.g.send(body(2, "old endpoints, new services"), change(typeA, 1, r, &pb.Entry{Name: "a", Body: 2}))
+		w.g.send(body(3, "new endpoints"), change(typeA, 1, s.Revision, &pb.Entry{Name: "a", Body: 3}))
 		w.expect("a=v1")
 		w.g.done(s.Revision)
 		w.expect("a=new endpoints")
@@ -202,9 +202,9 @@ func TestGeneratorThatDies(t *testing.T) {
 			t.Fatalf("the generator was sent %v", got)
 		}
 		w.proxy.woken = false
-		w.g.send(describe(typeCDS, 1), place(w.proxy.ID(), typeCDS, 1, s.Revision))
+		w.g.send(describe(typeA, 1), place(w.proxy.ID(), typeA, 1, s.Revision))
 		id := w.g.others()[0].Want.Id
-		w.g.send(body(1, "v1"), change(typeCDS, 1, s.Revision, &pb.Entry{Name: "a", Body: 1}), wanted(id, s.Revision))
+		w.g.send(body(1, "v1"), change(typeA, 1, s.Revision, &pb.Entry{Name: "a", Body: 1}), wanted(id, s.Revision))
 		if w.expect("a=v1"); w.proxy.woken {
 			t.Error("the new session's answers counted before its Done")
 		}
@@ -218,9 +218,9 @@ func TestNamesAreWantedOnce(t *testing.T) {
 		w := newWorld(t)
 		two := w.stream("q")
 		w.g.others()
-		w.g.send(describe(typeEDS, 7), place(w.proxy.ID(), typeEDS, 7, w.at), place(two.ID(), typeEDS, 7, w.at))
-		w.proxy.Subscribe(typeEDS, false, []string{"b", "a"})
-		two.Subscribe(typeEDS, false, []string{"b", "c"})
+		w.g.send(describe(typeB, 7), place(w.proxy.ID(), typeB, 7, w.at), place(two.ID(), typeB, 7, w.at))
+		w.proxy.Subscribe(typeB, false, []string{"b", "a"})
+		two.Subscribe(typeB, false, []string{"b", "c"})
 		var names []string
 		for _, m := range w.g.others() {
 			names = append(names, m.Want.Names...)
@@ -228,14 +228,14 @@ func TestNamesAreWantedOnce(t *testing.T) {
 		if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
 			t.Error(diff)
 		}
-		w.proxy.Subscribe(typeEDS, false, nil)
+		w.proxy.Subscribe(typeB, false, nil)
 		got := w.g.others()
 		if len(got) != 1 || got[0].Drop == nil || strings.Join(got[0].Drop.Names, " ") != "a" {
 			t.Errorf("the generator was sent %v", got)
 		}
 		two.Close()
 		got = w.g.others()
-		if len(got) != 2 || got[0].Drop == nil || strings.Join(got[0].Drop.Names, " ") != "b c" || got[1].Detach == nil {
+		if len(got) != 2 || got[0].Detach == nil || got[1].Drop == nil || strings.Join(got[1].Drop.Names, " ") != "b c" {
 			t.Errorf("the generator was sent %v", got)
 		}
 	})
@@ -280,6 +280,35 @@ func TestNothingIsLeftOver(t *testing.T) {
 		s := w.sessions["istio"]
 		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || len(s.asked) != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, len(s.asked))
+		}
+	})
+}
+
+// TestPlaceThatCrossesADrop: the last connection leaves a view while the generator places another into it.
+func TestPlaceThatCrossesADrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		two := w.stream("q")
+		two.Subscribe(typeA, true, nil)
+		w.proxy.Close()
+		w.g.send(place(two.ID(), typeA, 1, w.at))
+		var wish *pb.Want
+		for _, m := range w.g.others() {
+			if m.Want != nil {
+				wish = m.Want
+			}
+		}
+		if wish == nil || wish.View != 1 || !wish.Wildcard {
+			t.Fatalf("the generator was sent the wish %v", wish)
+		}
+		w.g.send(change(typeA, 1, w.at, &pb.Entry{Name: "a", Body: 1}), wanted(wish.Id, w.at))
+		if diff := cmp.Diff([]string{"a=v1"}, two.names(typeA)); diff != "" {
+			t.Error(diff)
+		}
+		w.g.done(w.revise("2"))
+		w.g.done(w.revise("3"))
+		if diff := cmp.Diff([]string{"a=v1"}, two.names(typeA)); diff != "" {
+			t.Error(diff)
 		}
 	})
 }

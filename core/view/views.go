@@ -19,6 +19,13 @@ type Views struct {
 	dirty  map[*View]bool
 	unused map[uint64]*part // were listed, but by no view now
 	freed  []*stored
+	bad    []Refused
+}
+
+// Refused is a resource that was not taken: what the name had before stays.
+type Refused struct {
+	Type, Name string
+	Reason     error
 }
 
 type key struct {
@@ -34,6 +41,7 @@ type stored struct {
 	body *Body
 	refs int
 	told bool // Freed was sent
+	bad  error
 }
 
 type part struct {
@@ -201,9 +209,16 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 	missing := &MissingError{}
 	for _, e := range lastOfEach(entries) {
 		b, err := vs.use(typeURL, e)
-		if err != nil {
+		if errors.Is(err, errMissing) {
 			missing.Bodies = append(missing.Bodies, e.Body)
 			continue
+		}
+		if err != nil {
+			vs.bad = append(vs.bad, Refused{typeURL, e.Name, err})
+			if set.Get(e.Name) != nil {
+				continue
+			}
+			b = Absent(e.Name)
 		}
 		ups = append(ups, b)
 	}
@@ -220,6 +235,15 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 		return next, missing
 	}
 	return next, nil
+}
+
+var errMissing = errors.New("the body was never sent")
+
+// Refused returns the resources that were not taken since the last call.
+func (vs *Views) Refused() []Refused {
+	bad := vs.bad
+	vs.bad = nil
+	return bad
 }
 
 // lastOfEach returns the entries without those that a later one of the same name overrides.
@@ -241,9 +265,15 @@ func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
 	}
 	s := vs.bodies[e.Body]
 	if s == nil || s.more {
-		return nil, errors.New("missing")
+		return nil, errMissing
+	}
+	if s.bad != nil {
+		return nil, s.bad
 	}
 	if s.body == nil {
+		if s.bad = Check(typeURL, s.raw); s.bad != nil {
+			return nil, s.bad
+		}
 		s.body, s.raw = NewBody(typeURL, e.Name, s.raw, e.Ttl), nil
 		vs.refs[s.body] = s
 	}

@@ -3642,7 +3642,8 @@ func (m *Wanted) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Drop takes back names or the wildcard; with `all` the whole view is no longer used and its number may be forgotten.
+// Drop takes back names or the wildcard. With `all` no connection is in the view, and its number may be forgotten, unless the plugin has placed
+// a connection into it meanwhile: then the core has kept it.
 type Drop struct {
 	Type     string   `json:"type,omitempty"`
 	View     uint64   `json:"view,omitempty"`
