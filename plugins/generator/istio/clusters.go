@@ -221,6 +221,7 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 // inboundClusterKey is the targets (encoded) that share one port of a workload.
 type inboundClusterKey struct {
 	Targets  string
+	Ingress  ingressKey
 	Families config.Families
 }
 
@@ -242,6 +243,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if len(in.Services) == 0 {
 		return nil, incr.Absent
 	}
+	in.Pool = g.inboundPool(c, k.Ingress, in.Port)
 	in.ConnectTimeout, in.Source = g.clusterSettings.Of(c, only).ConnectTimeout, k.Families.Source()
 	return encode.Bytes(cluster.BuildInbound(in)), nil
 }

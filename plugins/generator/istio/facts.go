@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 )
 
@@ -19,6 +20,7 @@ func (s Scope) facts(out map[string]string) {
 func (k clientKey) facts(out map[string]string) {
 	out["agent"] = strconv.FormatBool(!k.NoAgent)
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
+	out["families"] = k.Families.String()
 }
 
 func (k gatewayKey) facts(out map[string]string) {
@@ -45,8 +47,16 @@ func label(router bool, s Scope, more ...string) string {
 	return strings.Join(parts, " ")
 }
 
+func (k ingressKey) facts(out map[string]string) {
+	if k.Sidecar != "" {
+		out["ingress"] = k.Sidecar
+		out["address"] = k.Address
+	}
+}
+
 func (k clusterView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
+	k.Ingress.facts(facts)
 	k.Set.Scope.facts(facts)
 	k.Set.Client.facts(facts)
 	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
@@ -65,6 +75,8 @@ func (k listenerView) describe() (string, map[string]string) {
 		facts["unprivileged"] = strconv.FormatBool(k.Unprivileged)
 	} else {
 		facts["targets"] = k.Targets
+		facts["outside"] = k.Outside
+		k.Ingress.facts(facts)
 	}
 	k.Set.Scope.facts(facts)
 	proxyFacts(k.Set.Proxy, facts)
@@ -89,6 +101,7 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 	}
 	out["metadata exchange"] = strconv.FormatBool(p.MetadataExchange)
 	out["alpn"] = strconv.FormatBool(p.ALPN)
+	dialingFacts(p.Dialing, out)
 	if p.Tracing.Enabled {
 		out["service"] = p.Tracing.Service
 		out["revision"] = p.Tracing.Revision
@@ -103,18 +116,21 @@ func (k routeView) describe() (string, map[string]string) {
 		k.servers().facts(facts)
 	} else {
 		facts["domain"] = k.Domain
+		dialingFacts(k.Dialing, facts)
 	}
 	k.Scope.facts(facts)
 	return label(k.Gateways != "", k.Scope, k.Selections), facts
 }
 
 func (k nameView) describe() (string, map[string]string) {
-	facts := map[string]string{
-		"families": k.Client.Dialing.Families.String(),
-		"chosen":   strconv.FormatBool(k.Client.Dialing.Chosen),
-		"cluster":  k.Client.Dialing.Cluster,
-		"network":  k.Client.Network,
-	}
+	facts := map[string]string{"network": k.Client.Network}
+	dialingFacts(k.Client.Dialing, facts)
 	k.Scope.facts(facts)
 	return label(false, k.Scope, k.Client.Network), facts
+}
+
+func dialingFacts(d config.Dialing, out map[string]string) {
+	out["families"] = d.Families.String()
+	out["chosen addresses"] = strconv.FormatBool(d.Chosen)
+	out["cluster"] = d.Cluster
 }

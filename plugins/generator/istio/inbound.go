@@ -12,12 +12,17 @@ import (
 // inboundKey is what virtualInbound depends on: which ports services name, and the proxy.
 type inboundKey struct {
 	Targets string
+	Ingress ingressKey
 	Proxy   listener.Proxy
 }
 
 func (g *graph) addInbound() {
 	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
-		in := listener.Inbound{Proxy: k.Proxy, TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
+		in := g.inboundOf(c, k)
+		if k.Ingress.named() {
+			in.Ports = g.ingressPorts(c, k.Ingress, k.Proxy.Dialed, false)
+			return encode.Bytes(listener.BuildInbound(in)), nil
+		}
 		for _, group := range byPort(decodeTargets(k.Targets)) {
 			t := group[0]
 			s, ok := g.services.Get(c, t.Service)
@@ -31,4 +36,9 @@ func (g *graph) addInbound() {
 		}
 		return encode.Bytes(listener.BuildInbound(in)), nil
 	})
+}
+
+// inboundOf is what the listeners of a workload's ports have in common.
+func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
+	return listener.Inbound{Proxy: k.Proxy, TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
 }

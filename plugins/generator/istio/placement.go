@@ -24,6 +24,7 @@ type placed struct {
 type clusterView struct {
 	Set     clusterSet
 	Targets string
+	Ingress ingressKey
 	// ByName: a gateway passes TLS on to the cluster that the server name says.
 	ByName bool
 }
@@ -33,6 +34,7 @@ type listenerView struct {
 	Set listenerSet
 	// Targets are the workload's ports, Outside the cluster for what no service is; of sidecars.
 	Targets, Outside string
+	Ingress          ingressKey
 	Router           bool
 	// Policies that count for it; of sidecars (those of routers are in Set.Proxy).
 	Policies listener.Policies
@@ -57,16 +59,18 @@ func (g *graph) addPlacement() {
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels)}
+	ingress := g.ingressOf(c, scope, n)
 	targets := ""
 	if n.Metadata.Interception != node.None {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets, Ingress: ingress},
 		Endpoints: endpointView{Scope: scope},
 		Listeners: listenerView{
 			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n)},
 			Targets:  targets,
+			Ingress:  ingress,
 			Outside:  g.outside(c, scope),
 			Policies: g.policiesOf(c, n, labels),
 		},

@@ -46,22 +46,26 @@ func (g *graph) addLists() {
 		return out, nil
 	})
 	g.inboundClusters = incr.NewFunc(g.Graph, "inbound clusters", sameResources, func(c *incr.Ctx, k inboundClusterKey) ([]sdk.Resource, error) {
+		if k.Ingress.named() {
+			return g.ingressClusters(c, k), nil
+		}
 		var out []sdk.Resource
 		for _, group := range byPort(decodeTargets(k.Targets)) {
-			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Families}); ok {
+			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Ingress, k.Families}); ok {
 				out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
 			}
 		}
 		return out, nil
 	})
 	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k fixedKey) ([]sdk.Resource, error) {
+		own := g.ownListeners(c, k.Inbound)
 		if k.Inbound.Proxy.Dialed {
-			return nil, nil
+			return own, nil
 		}
-		return []sdk.Resource{
+		return append([]sdk.Resource{
 			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
 			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy.Sending(), k.Outside})},
-		}, nil
+		}, own...), nil
 	})
 	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {
 		return g.gatewayList(c, k), nil

@@ -86,8 +86,8 @@ type viewKey interface {
 
 func (k clusterView) content(e *engine, v *view) content {
 	list := []partKey{staticPart(k.Set.Client), outboundPart(k.Set)}
-	if k.Targets != "" {
-		list = append(list, inboundPart{k.Targets, k.Set.Client.Families})
+	if k.Targets != "" || k.Ingress.named() {
+		list = append(list, inboundPart{k.Targets, k.Ingress, k.Set.Client.Families})
 	}
 	if k.ByName {
 		list = append(list, outboundPart(k.Set.byName()))
@@ -101,7 +101,7 @@ func (k listenerView) content(e *engine, v *view) content {
 	}
 	receiving := k.Set.Proxy
 	receiving.Policies = k.Policies
-	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, receiving}, k.Outside}, listenerPart(k.Set)})
+	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, k.Ingress, receiving}, k.Outside}, listenerPart(k.Set)})
 }
 
 func (k endpointView) content(e *engine, v *view) content {

@@ -1,10 +1,15 @@
 package cluster
 
 import (
+	"net/netip"
+	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
@@ -17,6 +22,10 @@ type Inbound struct {
 	// Port is where the workload listens.
 	Port     uint32
 	Protocol config.Protocol
+	// Endpoint is where the workload serves it: ADDRESS:PORT or unix:PATH. Empty: where the client wanted to go.
+	Endpoint string
+	// Pool limits connections to it; nil without limits.
+	Pool *networking.ConnectionPoolSettings
 	// Services that name the port, the oldest first.
 	Services []Service
 	// Source are the addresses from which the workload is dialled.
@@ -24,21 +33,59 @@ type Inbound struct {
 	ConnectTimeout *durationpb.Duration
 }
 
-// BuildInbound makes the cluster behind a workload's port: it dials where the client wanted to go, which is the workload itself.
+// BuildInbound makes the cluster behind a workload's port. Where no endpoint is given it dials where the client wanted to go, which is
+// the workload itself.
 func BuildInbound(in Inbound) *clusterv3.Cluster {
 	name := InboundName(in.Port)
 	c := &clusterv3.Cluster{
-		Name:                 name,
-		AltStatName:          stat(name),
-		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
-		LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
-		CommonLbConfig:       &clusterv3.Cluster_CommonLbConfig{},
-		ConnectTimeout:       in.ConnectTimeout,
-		CleanupInterval:      durationpb.New(forever),
-		CircuitBreakers:      unlimited(),
-		UpstreamBindConfig:   bindTo(in.Source),
-		Metadata:             metadata("", "", in.Services...),
+		Name:               name,
+		AltStatName:        stat(name),
+		CommonLbConfig:     &clusterv3.Cluster_CommonLbConfig{},
+		ConnectTimeout:     in.ConnectTimeout,
+		CircuitBreakers:    unlimited(),
+		UpstreamBindConfig: bindTo(in.Source),
+		Metadata:           metadata("", "", in.Services...),
 	}
-	setHTTP(c, upstreamHTTP(in.Protocol))
+	in.discover(c)
+	if in.Pool == nil {
+		setHTTP(c, upstreamHTTP(in.Protocol))
+		return c
+	}
+	limited := Outbound{Protocol: in.Protocol, Policy: &networking.TrafficPolicy{ConnectionPool: in.Pool}}
+	options := limited.connectionPool(c)
+	options.upgrade = false // the workload speaks what its port says
+	setHTTP(c, options.finish(in.Protocol))
 	return c
+}
+
+func (in *Inbound) discover(c *clusterv3.Cluster) {
+	if in.Endpoint == "" {
+		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
+		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+		c.CleanupInterval = durationpb.New(forever)
+		return
+	}
+	at, loopback := endpointAddress(in.Endpoint)
+	if loopback {
+		c.UpstreamBindConfig = nil // nothing intercepts what goes there
+	}
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	c.LoadAssignment = &endpointv3.ClusterLoadAssignment{
+		ClusterName: c.Name,
+		Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: at}},
+		}}}},
+	}
+}
+
+// endpointAddress reads ADDRESS:PORT or unix:PATH.
+func endpointAddress(s string) (at *core.Address, loopback bool) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}, false
+	}
+	a, _ := netip.ParseAddrPort(s)
+	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
+		Address:       a.Addr().String(),
+		PortSpecifier: &core.SocketAddress_PortValue{PortValue: uint32(a.Port())},
+	}}}, a.Addr().IsLoopback()
 }

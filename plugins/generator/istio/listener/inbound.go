@@ -1,17 +1,19 @@
 package listener
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
 // Port is a port of the workload behind a sidecar.
@@ -20,6 +22,16 @@ type Port struct {
 	Target, Number uint32
 	Host           string
 	Protocol       config.Protocol
+	// Bind is the address that a Sidecar names for the port; empty: any.
+	Bind string
+	// Config is the path of the Sidecar in Istio's API.
+	Config string
+	// own: clients dial the port's own listener.
+	own bool
+}
+
+func (p Port) name(pr Proxy) string {
+	return Bind{cmp.Or(p.Bind, pr.Dialing.Families.Any()[0]), p.Target}.Name()
 }
 
 // Inbound is the listener for what a workload receives.
@@ -63,6 +75,32 @@ func (in *Inbound) inspectors(chains []*listenerv3.FilterChain) []*listenerv3.Li
 	return append(out, inspect(chains)...)
 }
 
+// match is the port by which chains of virtualInbound are told apart; 0 in a listener of the port's own.
+func (p Port) match() uint32 {
+	if p.own {
+		return 0
+	}
+	return p.Target
+}
+
+// BuildInboundPort makes the listener of a port that clients dial themselves, because nothing intercepts their connections.
+func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
+	p.own = true
+	in.Ports = []Port{p}
+	at := Bind{cmp.Or(p.Bind, in.Proxy.Dialing.Families.Any()[0]), p.Target}
+	chains := in.port(p)
+	return &listenerv3.Listener{
+		Name:                                 at.Name(),
+		Address:                              at.address(),
+		TrafficDirection:                     core.TrafficDirection_INBOUND,
+		FilterChains:                         chains,
+		ListenerFilters:                      inspect(chains),
+		ListenerFiltersTimeout:               durationpb.New(0),
+		ContinueOnListenerFiltersTimeout:     true,
+		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+	}
+}
+
 func blackHole(p Proxy) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "virtualInbound-blackhole",
@@ -84,7 +122,7 @@ func (in *Inbound) passthrough() []*listenerv3.FilterChain {
 }
 
 func (in *Inbound) port(p Port) []*listenerv3.FilterChain {
-	name := in.Proxy.Dialing.Families.Any()[0] + "_" + strconv.FormatUint(uint64(p.Target), 10)
+	name := p.name(in.Proxy)
 	c := chains{
 		Inbound:  in,
 		port:     p,
@@ -141,7 +179,7 @@ func (c *chains) open(protocol config.Protocol, tls bool) []*listenerv3.FilterCh
 	var out []*listenerv3.FilterChain
 	if !protocol.IsTCP() {
 		sniffed := c.plain(true, rawBuffer)
-		sniffed.FilterChainMatch = plainHTTP(c.port.Target)
+		sniffed.FilterChainMatch = plainHTTP(c.port.match())
 		out = append(out, sniffed)
 	}
 	out = append(out, c.plain(false, rawBuffer))
@@ -158,7 +196,7 @@ func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
 	}
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes, ApplicationProtocols: alpn}
-	atPort(out.FilterChainMatch, c.port.Target)
+	atPort(out.FilterChainMatch, c.port.match())
 	out.TransportSocket = mutualTLS(http, c.TLS)
 	return out
 }
@@ -166,15 +204,27 @@ func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
 func (c *chains) plain(http bool, transport string) *listenerv3.FilterChain {
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: transport}
-	atPort(out.FilterChainMatch, c.port.Target)
+	atPort(out.FilterChainMatch, c.port.match())
 	return out
 }
 
 func (c *chains) chain(http bool) *listenerv3.FilterChain {
 	filters := networkMetadata(c.Proxy)
 	if http {
-		return &listenerv3.FilterChain{Name: c.httpName, Filters: append(filters, c.manager())}
+		return &listenerv3.FilterChain{Name: c.httpName, Metadata: configMetadata(c.port.Config), Filters: append(filters, c.manager())}
 	}
 	filters = append(filters, c.Guards.connections()...)
-	return &listenerv3.FilterChain{Name: c.tcpName, Filters: append(filters, connectionFilters(c.cluster, c.port.Protocol)...)}
+	return &listenerv3.FilterChain{
+		Name:     c.tcpName,
+		Metadata: configMetadata(c.port.Config),
+		Filters:  append(filters, connectionFilters(c.cluster, c.port.Protocol)...),
+	}
+}
+
+// configMetadata says which resource something was made from; nil where none is given.
+func configMetadata(path string) *core.Metadata {
+	if path == "" {
+		return nil
+	}
+	return &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"config": path})}}
 }
