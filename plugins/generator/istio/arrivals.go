@@ -18,6 +18,8 @@ type dialer struct {
 	Scope Scope
 	How   listener.Dialer
 	Self  string
+	// Selections are the source selectors that the proxies answer.
+	Selections string
 }
 
 // caller is a service's port at a place.
@@ -25,6 +27,8 @@ type caller struct {
 	service  *config.Service
 	protocol config.Protocol
 	chain    listener.Chain
+	// further chains, where a virtual service tells connections apart.
+	further []listener.Chain
 	// more addresses of the place; dialed: the workload dials it.
 	more   string
 	dialed bool
@@ -32,8 +36,17 @@ type caller struct {
 	given bool
 }
 
+func sameCaller(a, b caller) bool {
+	return a.service == b.service && a.protocol == b.protocol && a.chain == b.chain && slices.Equal(a.further, b.further) &&
+		a.more == b.more && a.dialed == b.dialed && a.given == b.given
+}
+
 // callers are the places of one service's ports.
 type callers []incr.Item[arrival, caller]
+
+func sameCallers(a, b callers) bool {
+	return slices.EqualFunc(a, b, func(x, y incr.Item[arrival, caller]) bool { return x.Key == y.Key && sameCaller(x.Value, y.Value) })
+}
 
 // addArrivals gathers the ports of services at the places where proxies of the sets dial them.
 func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Collection[arrival, caller] {
@@ -43,11 +56,11 @@ func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Co
 	dialed := incr.Join(dialers, g.visible, "hosts that are dialled",
 		func(d dialer, _ struct{}) []Scope { return []Scope{d.Scope} },
 		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
-		func(a, b callers) bool { return slices.Equal(a, b) },
+		sameCallers,
 		func(c *incr.Ctx, k incr.Pair[dialer, host], _ struct{}, s *config.Service) (callers, error) {
 			return g.callersOf(c, k.Left, k.Right, s), nil
 		})
-	return incr.FlatMap(dialed, "ports that are dialled", incr.Same[caller],
+	return incr.FlatMap(dialed, "ports that are dialled", sameCaller,
 		func(_ *incr.Ctx, _ incr.Pair[dialer, host], list callers) ([]incr.Item[arrival, caller], error) {
 			return list, nil
 		})
@@ -67,7 +80,8 @@ func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) call
 				k := arrival{place{d, a.where.Bind}, h.Host, p.Number}
 				if !seen[k] {
 					seen[k] = true
-					a.caller.service, a.caller.chain, a.caller.more = s, a.where.Chain, a.where.More
+					chains := g.routeChains(c, d, s, k, a.where.Chain)
+					a.caller.service, a.caller.chain, a.caller.further, a.caller.more = s, chains[0], chains[1:], a.where.More
 					out = append(out, incr.Item[arrival, caller]{Key: k, Value: a.caller})
 				}
 			}

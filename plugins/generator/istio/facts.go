@@ -77,6 +77,7 @@ func (k listenerView) describe() (string, map[string]string) {
 		facts["targets"] = k.Targets
 		facts["outside"] = k.Outside
 		k.Ingress.facts(facts)
+		facts["selections"] = k.Set.Selections
 	}
 	k.Set.Scope.facts(facts)
 	proxyFacts(k.Set.Proxy, facts)

@@ -172,9 +172,7 @@ func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []
 		}
 		return n
 	})
-	if to, ok := g.visible.Get(c, host{s, route[0].GetDestination().GetHost()}); ok {
-		out.Rule = policyOf(g.ruleFor(c, s.Namespace, to))
-	}
+	out.Rule = g.ruleTowards(c, s, route[0].GetDestination().GetHost())
 	return out
 }
 

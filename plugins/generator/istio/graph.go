@@ -53,6 +53,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()
+	g.connectionSelectors = g.addSelectors("source selectors of connections", connectionSelectors)
 	g.addOutbound()
 	g.addInbound()
 	g.addGateways()

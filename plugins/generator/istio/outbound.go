@@ -40,10 +40,12 @@ type listenerSet struct {
 	Proxy listener.Proxy
 	// Self is the proxy's own address where some headless service has it.
 	Self string
+	// Selections are the source selectors of routes for connections that the proxy answers.
+	Selections string
 }
 
 func (s listenerSet) dialer() dialer {
-	return dialer{s.Scope, listener.Dialer{Dialing: s.Proxy.Dialing, Dialed: s.Proxy.Dialed}, s.Self}
+	return dialer{s.Scope, listener.Dialer{Dialing: s.Proxy.Dialing, Dialed: s.Proxy.Dialed}, s.Self, s.Selections}
 }
 
 type setListener struct {
@@ -82,7 +84,7 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Sniffed:  s.Sniffed,
 		Protocol: s.Protocol,
 		Route:    s.Route,
-		Chains:   s.Chains,
+		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
 		Outside:  g.outside(c, at.Dialer.Scope),
 		Proxy:    p,
 	}))

@@ -68,13 +68,13 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets, Ingress: ingress},
 		Endpoints: endpointView{Scope: scope},
 		Listeners: listenerView{
-			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n)},
+			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels)},
 			Targets:  targets,
 			Ingress:  ingress,
 			Outside:  g.outside(c, scope),
 			Policies: g.policiesOf(c, n, labels),
 		},
-		Routes: routeView{Scope: scope, Domain: n.Domain, Dialing: g.dialing(n), Selections: g.selections(c, labels)},
+		Routes: routeView{Scope: scope, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels)},
 		Names:  nameView{scope, g.nameClient(n)},
 	}
 }
@@ -83,7 +83,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := Scope{Namespace: n.Namespace}
 	servers := g.gatewayServers(c, n, labels)
-	view := routeView{Scope: scope, Selections: g.selections(c, labels), Gateways: servers.Gateways, Ports: servers.Ports}
+	view := routeView{Scope: scope, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports}
 	if view.Gateways == "" {
 		view.Gateways = noGateway
 	}

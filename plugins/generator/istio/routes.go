@@ -18,17 +18,19 @@ import (
 
 // routes: a route configuration is joined from virtual hosts, each of which is encoded once.
 type routes struct {
-	selectors     incr.Collection[string, struct{}]
-	serviceByHost *incr.Index[string, string, row[*config.VirtualService]]
-	wildServices  *incr.Index[string, string, row[*config.VirtualService]]
-	atGateway     *incr.Index[string, string, row[*config.VirtualService]]
-	onPort        *incr.Index[scopePort, hostPort, *config.Service]
-	serviceFor    *incr.Func[host, *config.VirtualService]
-	routedPorts   *incr.Func[routedKey, []uint32]
-	hostRoutes    *incr.Func[hostRoutesKey, []*routev3.Route]
-	virtualHost   *incr.Func[virtualHostKey, []byte]
-	rest          *incr.Func[string, []byte]
-	route         *incr.Func[routeKey, []byte]
+	selectors incr.Collection[string, struct{}]
+	// connectionSelectors are those of routes for connections.
+	connectionSelectors incr.Collection[string, struct{}]
+	serviceByHost       *incr.Index[string, string, row[*config.VirtualService]]
+	wildServices        *incr.Index[string, string, row[*config.VirtualService]]
+	atGateway           *incr.Index[string, string, row[*config.VirtualService]]
+	onPort              *incr.Index[scopePort, hostPort, *config.Service]
+	serviceFor          *incr.Func[host, *config.VirtualService]
+	routedPorts         *incr.Func[routedKey, []uint32]
+	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
+	virtualHost         *incr.Func[virtualHostKey, []byte]
+	rest                *incr.Func[string, []byte]
+	route               *incr.Func[routeKey, []byte]
 }
 
 // routeView is what routes depend on of the proxies that use them.
@@ -83,7 +85,7 @@ func joinDomains(list []string) string { return strings.Join(list, " ") }
 func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 
 func (g *graph) addRoutes() {
-	g.selectors = g.addSelectors()
+	g.selectors = g.addSelectors("source selectors", requestSelectors)
 	g.indexServices()
 	ports := incr.FlatMap(g.visible, "HTTP ports", sameService,
 		func(c *incr.Ctx, h host, s *config.Service) ([]incr.Item[hostPort, *config.Service], error) {

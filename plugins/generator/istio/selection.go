@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -15,16 +17,14 @@ import (
 // selectorSeparator stands between selectors in a view's key; quoted selectors don't hold it.
 const selectorSeparator = ";"
 
-// sourceSelectors are all selectors that matches ask for.
-func (g *graph) addSelectors() incr.Collection[string, struct{}] {
-	return incr.FlatMap(g.virtualServices, "source selectors", incr.Same[struct{}],
+// addSelectors adds the selectors that matches ask for.
+func (g *graph) addSelectors(name string, of func(*networking.VirtualService) []map[string]string) incr.Collection[string, struct{}] {
+	return incr.FlatMap(g.virtualServices, name, incr.Same[struct{}],
 		func(_ *incr.Ctx, _ string, r row[*config.VirtualService]) ([]incr.Item[string, struct{}], error) {
 			var out []incr.Item[string, struct{}]
-			for _, h := range r.value.Spec.Http {
-				for _, m := range h.Match {
-					if len(m.SourceLabels) > 0 {
-						out = append(out, incr.Item[string, struct{}]{Key: endpoint.Selector(m.SourceLabels)})
-					}
+			for _, labels := range of(r.value.Spec) {
+				if len(labels) > 0 {
+					out = append(out, incr.Item[string, struct{}]{Key: endpoint.Selector(labels)})
 				}
 			}
 			slices.SortFunc(out, func(a, b incr.Item[string, struct{}]) int { return strings.Compare(a.Key, b.Key) })
@@ -32,10 +32,35 @@ func (g *graph) addSelectors() incr.Collection[string, struct{}] {
 		})
 }
 
+func requestSelectors(v *networking.VirtualService) []map[string]string {
+	var out []map[string]string
+	for _, h := range v.Http {
+		for _, m := range h.Match {
+			out = append(out, m.SourceLabels)
+		}
+	}
+	return out
+}
+
+func connectionSelectors(v *networking.VirtualService) []map[string]string {
+	var out []map[string]string
+	for _, t := range v.Tcp {
+		for _, m := range t.Match {
+			out = append(out, m.SourceLabels)
+		}
+	}
+	for _, t := range v.Tls {
+		for _, m := range t.Match {
+			out = append(out, m.SourceLabels)
+		}
+	}
+	return out
+}
+
 // selections are the selectors that a proxy with these labels answers, in order.
-func (g *graph) selections(c *incr.Ctx, labels map[string]string) string {
+func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[string]string) string {
 	var out []string
-	for _, s := range g.selectors.All(c) {
+	for _, s := range all.All(c) {
 		if config.Selects(endpoint.ParseSelector(s.Key), labels) {
 			out = append(out, s.Key)
 		}

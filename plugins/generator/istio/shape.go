@@ -77,10 +77,10 @@ func (s *shape) add(b listener.Bind, a arrival, c caller) {
 		s.kept = mixed
 	case !tcp:
 		s.take(b, a, c, true)
-		s.join(c.chain)
+		s.joinAll(c)
 		s.kept = mixed
 	default:
-		s.join(c.chain)
+		s.joinAll(c)
 		if s.kept == requests {
 			s.kept = mixed
 		}
@@ -98,11 +98,11 @@ func (s *shape) begin(b listener.Bind, a arrival, c caller) {
 		s.take(b, a, c, b.Any())
 	case c.protocol.IsTCP():
 		s.kept = connections
-		s.join(c.chain)
+		s.joinAll(c)
 	default:
 		s.kept = mixed
 		s.take(b, a, c, true)
-		s.join(c.chain)
+		s.joinAll(c)
 	}
 }
 
@@ -110,6 +110,13 @@ func (s *shape) begin(b listener.Bind, a arrival, c caller) {
 func (s *shape) take(b listener.Bind, a arrival, c caller, sniffed bool) {
 	if !s.HTTP {
 		s.HTTP, s.Sniffed, s.Protocol, s.Route = true, sniffed, c.protocol, routeName(b, a, c.protocol)
+	}
+}
+
+func (s *shape) joinAll(c caller) {
+	s.join(c.chain)
+	for _, f := range c.further {
+		s.join(f)
 	}
 }
 

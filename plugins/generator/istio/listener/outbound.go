@@ -10,10 +10,12 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
 // handshake is how long a client's TLS handshake may take.
@@ -103,8 +105,30 @@ type Arrival struct {
 type Chain struct {
 	Cluster  string
 	Protocol config.Protocol
-	// ServerName and Prefixes (joined by commas) say which connections; all where both are empty.
+	// ServerName and Prefixes (each several, joined by commas) say which connections; all where both are empty.
 	ServerName, Prefixes string
+	// Route of a virtual service that says where connections go; none: to Cluster.
+	Route Route
+}
+
+// Route names a route of a virtual service.
+type Route struct {
+	// Service is the virtual service's key; empty for none.
+	Service string
+	// TLS: it is one for server names. Index is its place in the list, Port where connections come.
+	TLS   bool
+	Index int
+	Port  uint32
+	// Narrow: only some destinations take it.
+	Narrow bool
+}
+
+// OutboundChain is a chain with what its connections meet.
+type OutboundChain struct {
+	Chain
+	Forward Forward
+	// Config is the path of the virtual service that says so; empty without.
+	Config string
 }
 
 const separator = ","
@@ -122,11 +146,13 @@ func (c Chain) All() bool { return c.ServerName == "" && c.Prefixes == "" }
 
 // Overlaps reports whether two chains ask for the same, which Envoy refuses.
 func (c Chain) Overlaps(o Chain) bool {
-	if c.ServerName != o.ServerName {
-		return false
-	}
-	theirs := strings.Split(o.Prefixes, separator)
-	return slices.ContainsFunc(strings.Split(c.Prefixes, separator), func(p string) bool { return slices.Contains(theirs, p) })
+	return share(c.ServerName, o.ServerName) && share(c.Prefixes, o.Prefixes)
+}
+
+// share reports whether two lists have a word in common, or are both empty.
+func share(a, b string) bool {
+	theirs := strings.Split(b, separator)
+	return slices.ContainsFunc(strings.Split(a, separator), func(p string) bool { return slices.Contains(theirs, p) })
 }
 
 // Name is the listener's name: ADDRESS_PORT.
@@ -154,7 +180,7 @@ type Outbound struct {
 	// Route is the name of the route configuration for requests.
 	Route string
 	// Chains for connections that aren't HTTP; none where that can't be.
-	Chains []Chain
+	Chains []OutboundChain
 	// Outside is the cluster for what is neither, PassthroughCluster or BlackHoleCluster.
 	Outside string
 	Proxy   Proxy
@@ -205,7 +231,7 @@ func additional(addresses []string, port uint32) []*listenerv3.AdditionalAddress
 // inspectors look into connections only where the answer decides something.
 func (in *Outbound) inspectors() []*listenerv3.ListenerFilter {
 	var out []*listenerv3.ListenerFilter
-	if slices.ContainsFunc(in.Chains, func(c Chain) bool { return c.ServerName != "" }) {
+	if slices.ContainsFunc(in.Chains, func(c OutboundChain) bool { return c.ServerName != "" }) {
 		out = append(out, tlsInspector())
 	}
 	if in.HTTP && in.Sniffed {
@@ -252,12 +278,21 @@ func (in *Outbound) requests() *listenerv3.FilterChain {
 	return out
 }
 
-func (in *Outbound) connections(c Chain) *listenerv3.FilterChain {
+func (in *Outbound) connections(c OutboundChain) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		FilterChainMatch:              c.match(),
-		Filters:                       connectionFilters(c.Cluster, c.Protocol),
+		Filters:                       c.Forward.filters(c.Protocol),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
+		Metadata:                      origin(c.Config),
 	}
+}
+
+// origin names the resource that something was made from, where istioctl reads it; nil without.
+func origin(path string) *core.Metadata {
+	if path == "" {
+		return nil
+	}
+	return &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"config": path})}}
 }
 
 func (c Chain) match() *listenerv3.FilterChainMatch {
@@ -266,7 +301,7 @@ func (c Chain) match() *listenerv3.FilterChainMatch {
 	}
 	m := &listenerv3.FilterChainMatch{}
 	if c.ServerName != "" {
-		m.ServerNames = []string{c.ServerName}
+		m.ServerNames = strings.Split(c.ServerName, separator)
 	}
 	for _, s := range strings.Split(c.Prefixes, separator) {
 		if p, err := netip.ParsePrefix(s); err == nil {

@@ -1,0 +1,217 @@
+package istio
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// routeChains are the chains for connections to a service's port at a place, which virtual services may lead elsewhere; plain is the one that
+// it has without. There is always one.
+func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, k arrival, plain listener.Chain) []listener.Chain {
+	if plain.Protocol.IsHTTP() {
+		return []listener.Chain{plain}
+	}
+	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, namespace: d.Scope.Namespace, selected: answers(d.Selections)}
+	if r.port == 0 {
+		r.port = k.Port
+	}
+	services := g.connectionServices(c, host{d.Scope, s.Host})
+	if plain.Protocol.IsTLS() {
+		return r.byName(services)
+	}
+	return r.byDestination(services)
+}
+
+// connectionServices are the virtual services that have routes for connections to a host, the oldest first.
+func (g *graph) connectionServices(c *incr.Ctx, h host) []*config.VirtualService {
+	var out []*config.VirtualService
+	add := func(v *config.VirtualService) {
+		if len(v.Spec.Tcp)+len(v.Spec.Tls) > 0 && g.imports(c, h.Scope, v) {
+			out = append(out, v)
+		}
+	}
+	for _, i := range g.serviceByHost.Of(c, h.Host) {
+		add(i.Value.value)
+	}
+	for _, i := range g.wildServices.Of(c, only) {
+		v := i.Value.value
+		if slices.Contains(v.Spec.Hosts, h.Host) {
+			continue
+		}
+		if slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return config.IsWildcard(w) && config.Overlaps(w, h.Host) }) {
+			add(v)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *config.VirtualService) int { return a.Before(b.Meta) })
+	return out
+}
+
+// connectionRoutes makes chains of routes for one port of a service.
+type connectionRoutes struct {
+	plain     listener.Chain
+	port      uint32
+	namespace string
+	selected  func(labels map[string]string) bool
+}
+
+// admits reports whether connections from the proxy can match at all.
+func (r *connectionRoutes) admits(port uint32, gateways []string, labels map[string]string, namespace string) bool {
+	return (port == 0 || port == r.port) && (len(gateways) == 0 || slices.Contains(gateways, config.MeshGateway)) &&
+		(namespace == "" || namespace == r.namespace) && r.selected(labels)
+}
+
+func (r *connectionRoutes) chain(v *config.VirtualService, index int) listener.Chain {
+	out := r.plain
+	out.Cluster = ""
+	out.Route = listener.Route{Service: v.Key, Index: index, Port: r.port}
+	return out
+}
+
+// byDestination are the chains of TCP routes: those for some destinations, up to the first for all. The service's own comes last, if nothing
+// takes all of its connections before.
+func (r *connectionRoutes) byDestination(services []*config.VirtualService) []listener.Chain {
+	var out []listener.Chain
+	covered := false
+	for _, v := range services {
+		for i, t := range v.Spec.Tcp {
+			subnets, all := r.destinations(t)
+			if all {
+				return append(out, r.chain(v, i))
+			}
+			if len(subnets) == 0 {
+				continue
+			}
+			chain := r.chain(v, i)
+			chain.Prefixes, chain.Route.Narrow = strings.Join(subnets, ","), true
+			covered = covered || chain.Prefixes == r.plain.Prefixes
+			out = append(out, chain)
+		}
+	}
+	if covered {
+		return out
+	}
+	return append(out, r.plain)
+}
+
+// destinations are the ranges that a route is for; all: it is for every destination.
+func (r *connectionRoutes) destinations(t *networking.TCPRoute) (subnets []string, all bool) {
+	if len(t.Route) == 0 {
+		return nil, false
+	}
+	if len(t.Match) == 0 {
+		return nil, true
+	}
+	for _, m := range t.Match {
+		if !r.admits(m.Port, m.Gateways, m.SourceLabels, m.SourceNamespace) {
+			continue
+		}
+		if len(m.DestinationSubnets) == 0 {
+			return nil, true
+		}
+		subnets = append(subnets, prefixes(m.DestinationSubnets)...)
+	}
+	slices.Sort(subnets)
+	return slices.Compact(subnets), false
+}
+
+// prefixes reads addresses and ranges; those of everything say nothing.
+func prefixes(list []string) []string {
+	var out []string
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if a, wrong := netip.ParseAddr(s); wrong == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err == nil && !p.Addr().IsUnspecified() {
+			out = append(out, p.Masked().String())
+		}
+	}
+	return out
+}
+
+// byName are the chains of TLS routes, by the names in hellos; the first route for a name counts. The service's own is there if there is none.
+func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.Chain {
+	var out []listener.Chain
+	for _, v := range services {
+		for i, t := range v.Spec.Tls {
+			for _, m := range t.Match {
+				if len(t.Route) == 0 || !r.admits(m.Port, m.Gateways, m.SourceLabels, m.SourceNamespace) {
+					continue
+				}
+				chain := r.chain(v, i)
+				chain.Route.TLS = true
+				chain.ServerName = strings.Join(m.SniHosts, ",")
+				if len(m.DestinationSubnets) > 0 {
+					chain.Prefixes = strings.Join(prefixes(m.DestinationSubnets), ",")
+				}
+				out = append(out, chain)
+			}
+		}
+	}
+	if len(out) == 0 {
+		return []listener.Chain{r.plain}
+	}
+	return out
+}
+
+// outboundChains says where the connections of chains go.
+func (g *graph) outboundChains(c *incr.Ctx, s Scope, chains []listener.Chain) []listener.OutboundChain {
+	var out []listener.OutboundChain
+	for _, chain := range chains {
+		if o, ok := g.outboundChain(c, s, chain); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (listener.OutboundChain, bool) {
+	out := listener.OutboundChain{Chain: chain, Forward: listener.ToCluster(chain.Cluster)}
+	r := chain.Route
+	if r.Service == "" {
+		if n, ok := cluster.ParseName(chain.Cluster); ok {
+			out.Forward.Rule = g.ruleTowards(c, s, n.Host)
+		}
+		return out, true
+	}
+	v, ok := g.virtualServices.Get(c, r.Service)
+	if !ok {
+		return out, false
+	}
+	route := routeAt(v.value.Spec, r)
+	if len(route) == 0 {
+		return out, false
+	}
+	out.Forward = g.forward(c, s, v.value, route, r.Port)
+	if !r.Narrow {
+		out.Config = v.value.Path("virtual-service")
+	}
+	return out, true
+}
+
+// routeAt are the destinations of a route; nil where it is gone.
+func routeAt(v *networking.VirtualService, r listener.Route) []*networking.RouteDestination {
+	switch {
+	case r.TLS && r.Index < len(v.Tls):
+		return v.Tls[r.Index].Route
+	case !r.TLS && r.Index < len(v.Tcp):
+		return v.Tcp[r.Index].Route
+	}
+	return nil
+}
+
+// ruleTowards is a client's rule for a host, nil without one.
+func (g *graph) ruleTowards(c *incr.Ctx, s Scope, h string) *networking.DestinationRule {
+	if to, ok := g.visible.Get(c, host{s, h}); ok {
+		return policyOf(g.ruleFor(c, s.Namespace, to))
+	}
+	return nil
+}
