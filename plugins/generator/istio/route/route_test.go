@@ -108,7 +108,7 @@ func TestGatewayHosts(t *testing.T) {
 }
 
 func TestConfigurationIsWhatEncodingTheWholeWouldBe(t *testing.T) {
-	a, b := AllowAny(), Unknown(80)
+	a, b := AllowAny("PassthroughCluster"), Unknown(80)
 	encode := func(m proto.Message) []byte {
 		out, err := proto.Marshal(m)
 		if err != nil {
