@@ -22,7 +22,8 @@ func talkOf(ctx context.Context) (*talk, error) {
 
 // questions are what a WASM plugin has asked its runner, by id. One that asks waits alone; the rest of the plugin goes on.
 type questions struct {
-	mu   sync.Mutex
+	mu sync.Mutex
+	//lint:ignore U1000 guests use it: see fetch_wasip1.go
 	last uint64
 	open map[uint64]chan *pb.FromCore
 }
@@ -48,6 +49,7 @@ func (q *questions) answer(m *pb.FromCore) bool {
 	return true
 }
 
+//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (q *questions) begin() (uint64, <-chan *pb.FromCore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,6 +62,7 @@ func (q *questions) begin() (uint64, <-chan *pb.FromCore) {
 	return q.last, c
 }
 
+//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (q *questions) end(id uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,6 +70,8 @@ func (q *questions) end(id uint64) {
 }
 
 // ask sends the question that make makes for an id, and waits for its answer.
+//
+//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (t *talk) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*pb.FromCore, error) {
 	id, answer := t.asked.begin()
 	defer t.asked.end(id)

@@ -11,12 +11,6 @@ import (
 type mesh struct {
 	g        *Graph
 	services *Input[string, int]
-	roots    []*SetRoot[meshKey, *piece]
-}
-
-type meshKey struct {
-	service string
-	scope   int32
 }
 
 type piece struct{ body []byte }

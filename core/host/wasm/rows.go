@@ -100,7 +100,7 @@ func (r *rows) reached() *state.State {
 func (r *rows) got(s *state.State, m *pb.Get) *pb.Got {
 	got := &pb.Got{Id: m.Id}
 	if m.Table == "" {
-		got.Error = errors.New("Get names no table").Error()
+		got.Error = "Get names no table"
 		return got
 	}
 	table := s.Table(m.Table)
