@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"errors"
 	"slices"
 	"sync"
 
