@@ -33,6 +33,7 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 			for _, name := range unknown {
 				log.Warn(fmt.Sprintf("the environment variable %s is no setting", name))
 			}
+			p.profile("core", log)
 			return p.serve(c.Context(), s, log)
 		},
 	}

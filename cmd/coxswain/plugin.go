@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func (p *program) plugin() *cobra.Command {
 				return usageError{fmt.Errorf("there is no built-in plugin %s%s; there are %s",
 					args[0], settings.Hint(args[0], names()), strings.Join(names(), ", "))}
 			}
+			p.profile(args[0], slog.New(slog.NewTextHandler(p.err, nil)))
 			sdk.Serve(made())
 			return nil
 		},
