@@ -40,9 +40,24 @@ test: build envoy ## Pass all tests, with the race detector and real Envoys
 .PHONY: check
 check: format vet lint generated test ## What CI runs: format, vet, lint, generated files, import rules, tests
 
-.PHONY: bench
-bench: ## Run the benchmarks of the parts
+.PHONY: bench-parts
+bench-parts: ## Run the benchmarks of the parts
 	@go test -run '^$$' -bench . -benchmem ./core/... ./sdk/... ./plugins/... | grep -Ev 'no test files|^(PASS|goos|goarch|cpu)'
+
+BENCH = $(CACHE)/bin/bench -coxswain bin/coxswain -tools $(CACHE)/bin -work $(CACHE)/bench \
+	-mesh '$(COXSWAIN_SHARED)/bench/mesh.yaml' -dumps '$(COXSWAIN_SHARED)/bench/dumps'
+
+.PHONY: bench
+bench: build bench-tools ## Measure under load, beside go-control-plane and the floor (at most 15 minutes; BENCH_FLAGS='-only W2-500-sotw')
+	@$(BENCH) $(BENCH_FLAGS)
+
+.PHONY: bench-quick
+bench-quick: build bench-tools ## The same in one round of two loads
+	@$(BENCH) -quick $(BENCH_FLAGS)
+
+.PHONY: bench-profile
+bench-profile: build bench-tools ## Profiles of each process under load, in .cache/bench/profile
+	@$(BENCH) -profile -rounds 1 $(BENCH_FLAGS)
 
 .PHONY: parity
 parity: build shared ## Compare what is served with recorded answers of istiod (CASES='.../cases/00*')
@@ -68,7 +83,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 # The parts of check.
 
@@ -101,6 +116,13 @@ generated:
 .PHONY: shared
 shared:
 	@[ -d '$(COXSWAIN_SHARED)/parity' ] || { echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) has no parity cases: nothing to compare with"; exit 1; }
+
+.PHONY: bench-tools
+bench-tools:
+	@[ -d '$(COXSWAIN_SHARED)/bench' ] || { echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) has no load bench: nothing to measure with"; exit 1; }
+	@for t in floor gocontrolplane; do go build -C '$(COXSWAIN_SHARED)/bench'/$$t -o '$(CURDIR)/$(CACHE)/bin/' .; done
+	@go build -C '$(COXSWAIN_SHARED)/bench/xdsload' -o '$(CURDIR)/$(CACHE)/bin/' . ./cmd/meshgen
+	@go build -o $(CACHE)/bin/ ./test/bench
 
 .PHONY: envoy
 envoy: $(ENVOY)

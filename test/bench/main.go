@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the bench, or what it runs of itself: the touches.
+func run(ctx context.Context, args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "post":
+			return post(ctx, args[1:])
+		case "remove":
+			return remove(args[1:])
+		}
+	}
+	var c config
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.StringVar(&c.coxswain, "coxswain", "bin/coxswain", "the control plane")
+	fs.StringVar(&c.tools, "tools", ".cache/bin", "directory with xdsload, meshgen, floor and gocontrolplane")
+	fs.StringVar(&c.meshConfig, "mesh", "", "MeshConfig of all runs")
+	fs.StringVar(&c.peers, "dumps", "", "directory with what istiod sent, W1 and W2: for the sizes")
+	fs.StringVar(&c.work, "work", ".cache/bench", "directory to work in; it keeps the logs and the result")
+	fs.StringVar(&c.only, "only", "", "measure only the load with this name, such as W2-500-sotw")
+	fs.BoolVar(&c.quick, "quick", false, "one round of one small and one large load")
+	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
+	fs.IntVar(&c.rounds, "rounds", 3, "rounds of each server and load")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	started := time.Now()
+	result, err := measure(ctx, c)
+	if err != nil {
+		return err
+	}
+	print(os.Stdout, result)
+	fmt.Printf("\n%.0f s; all figures: %s\n", time.Since(started).Seconds(), c.path("result.json"))
+	return save(c.path("result.json"), result)
+}
+
+// config is what is measured, with which programs.
+type config struct {
+	coxswain, tools, meshConfig, peers, work, only string
+	quick, profile                                 bool
+	rounds                                         int
+}
+
+func (c *config) check() error {
+	for _, p := range []*string{&c.coxswain, &c.tools, &c.work} {
+		absolute, err := filepath.Abs(*p)
+		if err != nil {
+			return err
+		}
+		*p = absolute
+	}
+	if c.rounds < 1 {
+		return errors.New("-rounds must be at least 1")
+	}
+	if c.quick {
+		c.rounds = 1
+	}
+	return os.MkdirAll(c.work, 0o755)
+}
+
+func (c *config) tool(name string) string { return filepath.Join(c.tools, name) }
+
+func (c *config) path(elem ...string) string {
+	return filepath.Join(append([]string{c.work}, elem...)...)
+}
+
+func save(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
+}

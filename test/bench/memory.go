@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sampling of memory; what is shorter is not seen.
+const sampling = 100 * time.Millisecond
+
+// memory follows the proportional set size of a process and all that it started: pages that they share are counted once.
+type memory struct {
+	pid  int
+	stop chan struct{}
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	last float64
+	peak float64
+}
+
+// watch follows a process until close.
+func watch(pid int) *memory {
+	m := &memory{pid: pid, stop: make(chan struct{})}
+	m.done.Go(func() {
+		tick := time.NewTicker(sampling)
+		defer tick.Stop()
+		for {
+			select {
+			case <-m.stop:
+				return
+			case <-tick.C:
+				m.sample()
+			}
+		}
+	})
+	return m
+}
+
+func (m *memory) sample() {
+	var sum float64
+	for _, pid := range tree(m.pid) {
+		sum += pss(pid)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last, m.peak = sum, max(m.peak, sum)
+}
+
+func (m *memory) close() {
+	close(m.stop)
+	m.done.Wait()
+}
+
+// read returns the latest sample and the largest so far, in MB.
+func (m *memory) read() (last, peak float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last, m.peak
+}
+
+// tree returns a process and all that it started.
+func tree(pid int) []int {
+	all := []int{pid}
+	for i := 0; i < len(all); i++ {
+		threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", all[i]))
+		for _, t := range threads {
+			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", all[i], t.Name()))
+			for _, f := range strings.Fields(string(b)) {
+				if child, err := strconv.Atoi(f); err == nil {
+					all = append(all, child)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func pss(pid int) float64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
+			kb, _ := strconv.ParseFloat(f[1], 64)
+			return kb * 1024 / 1e6
+		}
+	}
+	return 0
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// round is what one server did under one load.
+type round struct {
+	Cold   phase  `json:"cold"`
+	Warm   phase  `json:"warm"`
+	Server string `json:"server"`
+	// Changes by name of the edit.
+	Changes map[string][]phase `json:"changes"`
+	// PSS of all processes: the largest, and at the end, in MB.
+	Peak   float64 `json:"peak_mb"`
+	After  float64 `json:"after_mb"`
+	Broken int64   `json:"broken_streams"`
+}
+
+// report is everything that was measured.
+type report struct {
+	Taken   time.Time    `json:"taken"`
+	Commit  string       `json:"commit"`
+	Rounds  int          `json:"rounds"`
+	Repeats int          `json:"repeats"`
+	Loads   []loadReport `json:"loads"`
+}
+
+type loadReport struct {
+	Name     string             `json:"name"`
+	Sidecars int                `json:"sidecars"`
+	Bytes    map[string]int64   `json:"bytes"`  // per sidecar, what the control plane sends
+	Istiod   map[string]int64   `json:"istiod"` // what istiod sent for the same mesh
+	Rounds   map[string][]round `json:"rounds"` // by server
+}
+
+// measure runs all loads.
+func measure(ctx context.Context, c config) (*report, error) {
+	all := loads(c)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no load %q", c.only)
+	}
+	if err := prepare(c); err != nil {
+		return nil, err
+	}
+	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
+	r := &report{Taken: time.Now(), Commit: strings.TrimSpace(string(commit)), Rounds: c.rounds, Repeats: repeats(c)}
+	dumped := map[string]bool{}
+	for _, l := range all {
+		if !dumped[l.mesh] {
+			if err := dump(ctx, c, l); err != nil {
+				return nil, fmt.Errorf("%s: %w", l.mesh, err)
+			}
+			dumped[l.mesh] = true
+		}
+		lr := loadReport{Name: l.name(), Sidecars: l.sidecars, Rounds: map[string][]round{}, Istiod: sizes(filepath.Join(c.peers, l.mesh)), Bytes: sizes(c.path("dump", l.mesh))}
+		for i := range c.rounds {
+			if err := turn(ctx, c, l, i, &lr); err != nil {
+				return nil, err
+			}
+		}
+		r.Loads = append(r.Loads, lr)
+	}
+	return r, nil
+}
+
+// turn runs each server once; who is first changes from round to round.
+func turn(ctx context.Context, c config, l load, i int, lr *loadReport) error {
+	servers := []string{coxswain, peer, floor}
+	if c.profile {
+		servers = servers[:1]
+	}
+	for j := range servers {
+		kind := servers[(i+j)%len(servers)]
+		began := time.Now()
+		r, err := once(ctx, c, kind, l)
+		if err != nil {
+			return fmt.Errorf("%s, %s: %w", l.name(), kind, err)
+		}
+		lr.Rounds[kind] = append(lr.Rounds[kind], *r)
+		fmt.Fprintf(os.Stderr, "%s round %d %s: %.0f s\n", l.name(), i+1, kind, time.Since(began).Seconds())
+	}
+	return nil
+}
+
+// once runs one server under one load.
+func once(ctx context.Context, c config, kind string, l load) (*round, error) {
+	if err := fill(c, l); err != nil {
+		return nil, err
+	}
+	s, err := start(ctx, c, kind, l)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	r := &round{Server: kind, Changes: map[string][]phase{}}
+	if c.profile {
+		s.signal()
+	}
+	cold, err := connect(ctx, c, s, l, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	if c.profile {
+		s.signal()
+	}
+	release, err := hold(c, s, l.mode)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := s.held(ctx); err != nil {
+		return nil, err
+	}
+	var made []edit
+	for _, e := range edits() {
+		if s.touch(e, l.mode == "delta") != "" {
+			made = append(made, e)
+		}
+	}
+	if c.profile {
+		s.signal()
+		defer s.signal()
+	}
+	warm, err := connect(ctx, c, s, l, made, repeats(c))
+	if err != nil {
+		return nil, err
+	}
+	r.Cold, r.Warm, r.Broken = cold.Connect, warm.Connect, cold.Errors+warm.Errors
+	for i, e := range made {
+		r.Changes[e.name] = warm.Changes[i].Runs
+	}
+	r.After, r.Peak = s.memory.read()
+	return r, nil
+}
+
+// held waits until the sidecars that keep the views have what they want.
+func (s *server) held(ctx context.Context) error {
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// prepare writes what all runs share.
+func prepare(c config) error {
+	if c.profile {
+		if err := os.MkdirAll(c.path("profile"), 0o755); err != nil {
+			return err
+		}
+	}
+	const set = `plugins:
+  - {name: files, kind: config, builtin: config/file, config: {settle: 1ms}, allow: {env: [COXSWAIN_PROFILE]}}
+  - {name: mesh, kind: config, builtin: config/mesh, allow: {env: [COXSWAIN_PROFILE]}}
+  - {name: serviceentry, kind: registry, builtin: registry/serviceentry, allow: {env: [COXSWAIN_PROFILE]}}
+  - {name: istio, kind: generator, builtin: generator/istio, allow: {env: [COXSWAIN_PROFILE]}}
+`
+	return os.WriteFile(c.path("plugins.yaml"), []byte(set), 0o644)
+}
+
+// fill makes a load's mesh anew.
+func fill(c config, l load) error {
+	dir := c.path("mesh", l.mesh)
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	out, err := exec.Command(c.tool("meshgen"), "-dir", dir, "-services", strconv.Itoa(l.services), "-endpoints", "10").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("meshgen: %w: %s", err, out)
+	}
+	return nil
+}
+
+// dump keeps what the control plane sends to one sidecar: the other servers send that.
+func dump(ctx context.Context, c config, l load) error {
+	if err := fill(c, l); err != nil {
+		return err
+	}
+	s, err := start(ctx, c, coxswain, l)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	one := l
+	one.sidecars, one.mode = 1, "sotw"
+	dir := c.path("dump", l.mesh)
+	if _, err := connect(ctx, c, s, one, nil, 0, "-dump", dir); err != nil {
+		return err
+	}
+	if len(sizes(dir)) < 4 {
+		return errors.New("the control plane did not send all types")
+	}
+	return nil
+}
+
+// sizes of the responses in a directory, by type.
+func sizes(dir string) map[string]int64 {
+	all := map[string]int64{}
+	for _, t := range []string{"cds", "eds", "lds", "rds"} {
+		if i, err := os.Stat(filepath.Join(dir, t+".pb")); err == nil {
+			all[t] = i.Size()
+		}
+	}
+	return all
+}
