@@ -44,6 +44,9 @@ func (c Commit) check() error {
 
 func (s Serving) check() error {
 	var errs []error
+	if s.PushBytes < 0 {
+		errs = append(errs, fmt.Errorf("pushBytes: %d is negative", s.PushBytes))
+	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
 	}

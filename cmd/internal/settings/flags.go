@@ -36,7 +36,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
 	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
 
-	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: the core chooses")
+	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")
+	fs.Int64("pushBytes", d.PushBytes, "bytes of responses that may be on their way at once; a push waits while there are more; 0: no bound")
 	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second; 0: no limit")
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
 	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")

@@ -49,6 +49,7 @@ type Commit struct {
 // Serving bounds what proxies get at once. Zero: no bound.
 type Serving struct {
 	PushThrottle         int           `koanf:"pushThrottle"`
+	PushBytes            int64         `koanf:"pushBytes"`
 	MaxRequestsPerSecond float64       `koanf:"maxRequestsPerSecond"`
 	SendTimeout          time.Duration `koanf:"sendTimeout"`
 	ShutdownDuration     time.Duration `koanf:"shutdownDuration"`
@@ -83,6 +84,7 @@ func Defaults() Settings {
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
+			PushBytes:        256 << 20,
 			SendTimeout:      time.Minute,
 			ShutdownDuration: 10 * time.Second,
 		},
