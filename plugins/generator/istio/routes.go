@@ -27,6 +27,7 @@ type routes struct {
 	onPort              *incr.Index[scopePort, hostPort, *config.Service]
 	serviceFor          *incr.Func[host, *config.VirtualService]
 	routedPorts         *incr.Func[routedKey, []uint32]
+	whole               *incr.Func[string, *config.VirtualService]
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
 	virtualHost         *incr.Func[virtualHostKey, []byte]
 	rest                *incr.Func[string, []byte]
@@ -87,6 +88,7 @@ func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) 
 func (g *graph) addRoutes() {
 	g.selectors = g.addSelectors("source selectors", requestSelectors)
 	g.indexServices()
+	g.addDelegates()
 	ports := incr.FlatMap(g.visible, "HTTP ports", sameService,
 		func(c *incr.Ctx, h host, s *config.Service) ([]incr.Item[hostPort, *config.Service], error) {
 			return g.requestPorts(c, h, s), nil
@@ -190,11 +192,11 @@ func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) 
 }
 
 func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route, error) {
-	v, ok := g.virtualServices.Get(c, k.Service)
+	v, ok := g.whole.Get(c, k.Service)
 	if !ok {
 		return nil, incr.Absent
 	}
-	return route.Build(v.value, g.source(c, k.View, k.Port)), nil
+	return route.Build(v, g.source(c, k.View, k.Port)), nil
 }
 
 // source is what the routes of a view ask.

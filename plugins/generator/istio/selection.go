@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,10 +69,11 @@ func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[s
 	return strings.Join(out, selectorSeparator)
 }
 
-// answers reads selections.
+// answers reads selections: whether the proxy has labels, of which all are asked for in selectors.
 func answers(selections string) func(labels map[string]string) bool {
-	list := strings.Split(selections, selectorSeparator)
-	return func(labels map[string]string) bool {
-		return len(labels) == 0 || slices.Contains(list, endpoint.Selector(labels))
+	known := map[string]string{}
+	for _, s := range strings.Split(selections, selectorSeparator) {
+		maps.Copy(known, endpoint.ParseSelector(s))
 	}
+	return func(labels map[string]string) bool { return config.Selects(labels, known) }
 }

@@ -1,0 +1,37 @@
+package istio
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// addDelegates adds virtual services (by key) with the routes of those that they delegate to.
+func (g *graph) addDelegates() {
+	g.whole = incr.NewFunc(g.Graph, "virtual service with delegates", sameVirtualService,
+		func(c *incr.Ctx, key string) (*config.VirtualService, error) {
+			r, ok := g.virtualServices.Get(c, key)
+			if !ok {
+				return nil, incr.Absent
+			}
+			if !route.Delegates(r.value) {
+				return r.value, nil
+			}
+			return route.WithDelegates(r.value, func(key string) *config.VirtualService { return g.delegate(c, r.value, key) }), nil
+		})
+}
+
+func sameVirtualService(a, b *config.VirtualService) bool {
+	return a == b || a.Meta == b.Meta && proto.Equal(a.Spec, b.Spec)
+}
+
+// delegate is a virtual service that another may delegate to: one without hosts, which the other's namespace sees.
+func (g *graph) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
+	d, ok := g.virtualServices.Get(c, key)
+	if !ok || len(d.value.Spec.Hosts) > 0 || !d.value.VisibleIn(root.Namespace, g.exports.Of(c, only).virtualServices) {
+		return nil
+	}
+	return d.value
+}
