@@ -36,11 +36,13 @@ type Revision struct {
 
 // Plugin is an entry of plugins.yaml and the process that carries it out.
 type Plugin struct {
-	Name    string    `json:"name"`
-	Kind    string    `json:"kind"`
-	Carrier string    `json:"carrier"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since"`
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	Carrier string `json:"carrier"`
+	// At is where plugins.yaml declares it: FILE:LINE:COLUMN.
+	At    string    `json:"at,omitempty"`
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
 	// Plugin and Version are what it says of itself.
 	Plugin  string `json:"plugin,omitempty"`
 	Version string `json:"version,omitempty"`

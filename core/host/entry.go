@@ -153,7 +153,7 @@ type Limits struct {
 	Progress time.Duration `yaml:"progress"`
 	// Stop is the time that it has to end by itself (default 5s).
 	Stop time.Duration `yaml:"stop"`
-	// Memory that it may use. No limit, if left out.
+	// Memory that its process may use. No limit, if left out.
 	Memory Size `yaml:"memory"`
 	// Rows that it may publish (default 1000000).
 	Rows uint64 `yaml:"rows"`

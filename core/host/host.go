@@ -93,6 +93,7 @@ func (h *Host) run(ctx context.Context) error {
 		return fmt.Errorf("host: runtime directory: %w", err)
 	}
 	defer dir.remove()
+	h.warnUnpinned()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(h.slots))

@@ -45,6 +45,8 @@ func (p *twin) Stop(grace time.Duration) {
 	p.die(errors.New("signal: killed"))
 }
 
+func (p *twin) Kill() { p.die(errors.New("signal: killed")) }
+
 // die ends the process.
 func (p *twin) die(err error) {
 	p.once.Do(func() {

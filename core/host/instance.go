@@ -46,11 +46,13 @@ const (
 // Status is what is known of a plugin.
 type Status struct {
 	Name, Kind, Carrier string
-	State               State
-	Since               time.Time
-	Plugin, Version     string
-	PID                 int
-	Restarts            int
+	// At is where plugins.yaml declares it.
+	At              string
+	State           State
+	Since           time.Time
+	Plugin, Version string
+	PID             int
+	Restarts        int
 	// LastError is why it last failed, with the last lines of its standard error.
 	LastError string
 	// Memory is the proportional set size of its process, in bytes; 0 where unknown.

@@ -45,6 +45,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	}
 	s.move(Configuring, nil, func(st *Status) { st.PID = running.PID() })
 	l := &life{slot: s, running: running, link: session.NewCore(running.Carrier())}
+	memory := watchMemory(running, s.entry.Limits.Memory)
 	inst, err := configure(ctx, s, l.link, h.cfg.Epoch)
 	if err == nil {
 		inst.PID = running.PID()
@@ -54,6 +55,9 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 		up = time.Since(began)
 	}
 	err = l.end(err)
+	if over := memory.ended(); over != nil {
+		err = over
+	}
 	return up, strings.Join(running.Stderr(), "\n"), err
 }
 

@@ -55,6 +55,8 @@ func builtin(name string) {
 	case "registry/crash":
 		fmt.Fprintln(os.Stderr, "the sky falls")
 		os.Exit(3)
+	case "registry/hungry":
+		go func() { fmt.Fprintln(os.Stderr, hungry()) }()
 	case "registry/environment":
 		var names []string
 		for _, pair := range os.Environ() {

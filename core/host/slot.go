@@ -27,7 +27,7 @@ type slot struct {
 func newSlot(e *Entry, order int, log *slog.Logger, on func(Transition)) *slot {
 	return &slot{
 		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}),
-		status: Status{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), State: Declared, Since: time.Now()},
+		status: Status{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: Declared, Since: time.Now()},
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *slot) moveLocked(to State, err error, update func(*Status)) {
 
 func (s *slot) tell(t Transition) {
 	if t.Err != nil {
-		s.log.Warn("plugin failed", "was", t.From, "error", t.Err)
+		s.log.Warn("plugin failed", "at", s.entry.At.String(), "was", t.From, "error", t.Err)
 	} else {
 		s.log.Info("plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
 	}

@@ -36,13 +36,14 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 		return h.runner(e, l)
 	case e.Process == nil:
 		l.Path, l.Args = h.cfg.Exe, []string{"plugin", e.Builtin}
-		l.Env = h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
+		l.Env = h.tuned(e)
 	default:
 		l.Args, l.TLS = e.Process.Args, e.Process.TLS != "off"
 		l.Env = h.inherited(e)
 		for _, name := range slices.Sorted(maps.Keys(e.Process.Env)) {
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
 		}
+		l.Env = limited(e, l.Env)
 		l.Path, release, err = h.program(e, dir)
 	}
 	return l, release, err
@@ -77,6 +78,24 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 		}
 	}
 	return env
+}
+
+// tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime. The entry's limit of memory takes the
+// place of the core's.
+func (h *Host) tuned(e *Entry) []string {
+	if e.Limits.Memory > 0 {
+		return append(h.inherited(e, "GOMAXPROCS"), goMemory(e.Limits.Memory))
+	}
+	return h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
+}
+
+// limited adds what a Go program heeds of the entry's limit of memory, unless its environment says so itself.
+func limited(e *Entry, env []string) []string {
+	declares := slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "GOMEMLIMIT=") })
+	if e.Limits.Memory == 0 || declares {
+		return env
+	}
+	return append(env, goMemory(e.Limits.Memory))
 }
 
 func (h *Host) environ(name string) string {
@@ -120,4 +139,18 @@ func under(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
+}
+
+// pinned reports whether the program's bytes are; a built-in's are the core's own.
+func (e *Entry) pinned() bool {
+	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
+}
+
+// warnUnpinned says of which programs nobody has said which bytes they are to have, nor that any will do.
+func (h *Host) warnUnpinned() {
+	for _, e := range h.cfg.Set.Plugins {
+		if !e.pinned() && !e.Insecure {
+			h.cfg.Log.Warn("the plugin's program is not pinned: give its sha256, or say insecure: true", "plugin", e.Name, "at", e.At.String())
+		}
+	}
 }

@@ -44,6 +44,8 @@ type Running interface {
 	Stderr() []string
 	// Stop ends the process: asks it to, kills it after grace (at once for 0), and returns when it is gone.
 	Stop(grace time.Duration)
+	// Kill ends the process at once and doesn't wait for it.
+	Kill()
 	// Done is closed when the process is gone; Wait then says how it ended: `exit status 1`, `signal: killed`.
 	Done() <-chan struct{}
 	Wait() string

@@ -60,6 +60,16 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String returns the size in the largest unit of which it is a whole number.
+func (s Size) String() string {
+	for _, unit := range []string{"Ti", "Gi", "Mi", "Ki"} {
+		if n := sizeUnits[unit]; s > 0 && uint64(s)%n == 0 {
+			return strconv.FormatUint(uint64(s)/n, 10) + unit
+		}
+	}
+	return strconv.FormatUint(uint64(s), 10)
+}
+
 // Digest is a SHA-256 in 64 lower-case hexadecimal digits.
 type Digest string
 

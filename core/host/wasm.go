@@ -29,7 +29,7 @@ func (h *Host) runner(e *Entry, l Launch) (_ Launch, release func(), err error) 
 			return l, nil, err
 		}
 	}
-	l.Path, l.Args, l.Env = h.cfg.Exe, s.Args(), h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
+	l.Path, l.Args, l.Env = h.cfg.Exe, s.Args(), h.tuned(e)
 	return l, release, nil
 }
 

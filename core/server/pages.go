@@ -19,7 +19,7 @@ func (p *pages) Plugins() []admin.Plugin {
 	for _, s := range p.host.Status() {
 		r := rows[s.Name]
 		all = append(all, admin.Plugin{
-			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
+			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: r.Stale, Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
 		})
 	}

@@ -169,6 +169,9 @@ func (p *Process) Stop(grace time.Duration) {
 	<-p.done
 }
 
+// Kill ends the process, with all of its group, at once. It doesn't wait for it; Done tells.
+func (p *Process) Kill() { _ = p.child.Kill(context.Background()) }
+
 // within waits for the process's end; false if it took longer, or if something else came before.
 func (p *Process) within(d time.Duration, or <-chan struct{}) bool {
 	t := time.NewTimer(d)

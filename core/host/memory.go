@@ -1,0 +1,93 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// memoryLook is how often a process with a limit is looked at.
+const memoryLook = 250 * time.Millisecond
+
+// memoryWatch ends a process that uses more memory than its entry allows.
+type memoryWatch struct {
+	running Running
+	limit   Size
+	stop    context.CancelFunc
+	over    chan error
+}
+
+// watchMemory begins to look at a process; without a limit it never does.
+func watchMemory(r Running, limit Size) *memoryWatch {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &memoryWatch{running: r, limit: limit, stop: stop, over: make(chan error, 1)}
+	if limit == 0 {
+		close(w.over)
+		return w
+	}
+	go w.run(ctx)
+	return w
+}
+
+// ended ends the watch. It returns why the process was killed, nil if it was not.
+func (w *memoryWatch) ended() error {
+	w.stop()
+	return <-w.over
+}
+
+func (w *memoryWatch) run(ctx context.Context) {
+	defer close(w.over)
+	tick := time.NewTicker(memoryLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-w.running.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+		if used := memory(w.running.PID(), uint64(w.limit)); used > uint64(w.limit) {
+			w.running.Kill()
+			w.over <- fmt.Errorf("it used %.1f MB of memory, more than it may (limits.memory, %s)", float64(used)/1e6, w.limit)
+			return
+		}
+	}
+}
+
+// memory is what a process uses, as far as it matters to a limit: the resident size costs little to read, and only if that is over the limit
+// what it shares with others is left out.
+func memory(pid int, limit uint64) uint64 {
+	if rss := resident(pid); rss <= limit {
+		return rss
+	}
+	return pss(pid)
+}
+
+// resident is the resident set size of a process in bytes, or 0 where it is unknown.
+func resident(pid int) uint64 {
+	if pid <= 0 {
+		return 0
+	}
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(statm)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseUint(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
+}
+
+// goMemory tells a Go program to collect more garbage, rather than to cross the limit; others ignore it.
+func goMemory(limit Size) string {
+	return fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9)
+}
