@@ -1,0 +1,77 @@
+package control
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
+	if m.Revision == nil {
+		return fmt.Errorf("its Done names no revision")
+	}
+	c.takeFaults(s, m.Faults)
+	if s.overtaking != 0 && m.Revision.Number == s.overtaking {
+		return c.overtaken(s)
+	}
+	if m.Revision.Number != s.sent {
+		return nil // of a state that a newer one has replaced
+	}
+	s.done, s.busy = m.Revision.Number, time.Time{}
+	s.suspects, s.deaths = environment.Changes{}, 0
+	s.suspects.Merge(s.dirty)
+	if s.generates() {
+		s.forgetEmpty(s.emptied)
+		s.views.Expire(s.unused)
+		s.views.Collect(s.toCollect)
+		s.emptied, s.unused, s.toCollect = nil, nil, nil
+	}
+	if s.ready.Derives {
+		c.derived(s, now)
+	}
+	f := c.flight
+	switch {
+	case f != nil && f.waiting[s.Name]:
+		if s.done < f.number { // it was busy with an older one when this one began
+			c.sendState(s, f.number)
+			return nil
+		}
+		delete(f.waiting, s.Name)
+		c.advance(now)
+	case f == nil && s.generates():
+		// It was late: the revision went out without it.
+		return c.accept(s)
+	}
+	return nil
+}
+
+func (c *Control) takeFaults(s *session, faults []*pb.Fault) {
+	old := make(map[string]string, len(s.faults))
+	for _, f := range s.faults {
+		old[f.What] = f.Reason
+	}
+	s.faults = faults
+	for _, f := range faults {
+		if reason, ok := old[f.What]; ok && reason == f.Reason {
+			continue
+		}
+		c.cfg.Metrics.Fault(s.Name)
+		rows := make([]string, len(f.Rows))
+		for i, r := range f.Rows {
+			rows[i] = r.Table + " " + r.Key
+		}
+		c.cfg.Log.Warn("work failed; its last good result stays", "plugin", s.Name, "what", f.What, "reason", f.Reason, "rows", rows)
+	}
+}
+
+func (c *Control) accept(s *session) error {
+	if err := c.apply(s); err != nil {
+		return err
+	}
+	c.serving(s.Name)
+	c.publish(s)
+	c.free(s)
+	return nil
+}

@@ -1,0 +1,64 @@
+package control
+
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func (c *Control) overtake() {
+	for _, s := range c.sessions {
+		if s.overtaking != 0 || s.generates() && s.acked == 0 {
+			return // one at a time, and not before there is something to go on top of
+		}
+	}
+	changes := c.env.Commit(false, c.env.Ahead)
+	if len(changes) == 0 {
+		return
+	}
+	number := c.env.Number()
+	c.cfg.Metrics.Committed("overtaking")
+	for _, s := range c.sessions {
+		sources, reads := s.reads[environment.Endpoints]
+		if !reads {
+			continue
+		}
+		job := &stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, overtakes: true}
+		size := 0
+		t := &pb.TableRows{Table: environment.Endpoints}
+		for key := range changes[environment.Endpoints] {
+			r := c.env.Row(environment.Name{Table: environment.Endpoints, Key: key}, sources)
+			if r = s.withheld.row(environment.Endpoints, key, r); r != nil {
+				t.Upserts = append(t.Upserts, r)
+				size += r.Size() + 8
+			} else {
+				t.Deletes = append(t.Deletes, key)
+				size += len(key) + 8
+			}
+		}
+		if !s.generates() || size > stateRoom {
+			s.mark(changes)
+			continue
+		}
+		job.tables = []*pb.TableRows{t}
+		s.overtaking = number
+		s.out.state(job)
+	}
+}
+
+func (c *Control) overtaken(s *session) error {
+	ops := s.overtakenOps
+	s.overtaking, s.overtakenOps = 0, nil
+	for _, o := range ops {
+		if err := o(); err != nil {
+			return err
+		}
+	}
+	if len(s.ops) > 0 {
+		s.ops = append(s.ops, ops...)
+	}
+	c.publish(s)
+	c.remember(served{Number: c.env.Number(), At: time.Now(), Kind: "overtaking"})
+	return nil
+}

@@ -1,0 +1,160 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func (c *Control) Run(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		next := c.due(time.Now())
+		c.mu.Unlock()
+		wait := time.Hour
+		if !next.IsZero() {
+			wait = max(time.Until(next), 0)
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-c.wake:
+		case <-ctx.Done():
+			c.end()
+			return nil
+		}
+	}
+}
+
+func (c *Control) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, conn := range c.conns {
+		conn.wake()
+	}
+}
+
+func (c *Control) schedule(now time.Time) {
+	c.due(now)
+	c.ring()
+}
+
+func (c *Control) due(now time.Time) (next time.Time) {
+	at := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	c.hung(now, at)
+	c.overdue(now, at)
+	if !c.started && c.flight == nil && len(c.unready()) > 0 {
+		return next
+	}
+	for c.flight == nil {
+		endpoints, rest := c.env.Pending()
+		due := c.full.Due()
+		switch {
+		case !c.started:
+			c.begin("full", nil, now)
+		case len(c.forced) > 0, !due.IsZero() && !due.After(now):
+			c.begin("full", nil, now)
+		case endpoints && !c.cfg.DebounceEndpoints:
+			c.begin("endpoints", c.env.Ahead, now)
+		default:
+			if rest || endpoints {
+				at(due)
+			}
+			return next
+		}
+	}
+	c.hold(now, at)
+	return next
+}
+
+func (c *Control) ring() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *Control) hold(now time.Time, at func(time.Time)) {
+	f := c.flight
+	if end := f.start.Add(c.cfg.HoldMax); !end.After(now) {
+		c.giveUp(now)
+		return
+	} else {
+		at(end)
+	}
+	if endpoints, _ := c.env.Pending(); !endpoints || !c.started || c.cfg.DebounceEndpoints || f.kind != "full" {
+		return
+	}
+	if patience := f.start.Add(c.cfg.EndpointPatience); patience.After(now) {
+		at(patience)
+		return
+	}
+	c.overtake()
+}
+
+func (c *Control) hung(now time.Time, at func(time.Time)) {
+	for _, s := range c.sessions {
+		if s.busy.IsZero() {
+			continue
+		}
+		end, why := s.deadline()
+		if end.IsZero() {
+			continue
+		}
+		if end.After(now) {
+			at(end)
+			continue
+		}
+		s.cancel(fmt.Errorf("plugin %s did not finish revision %d: %s", s.Name, s.sent, why))
+		s.busy = time.Time{}
+	}
+}
+
+func (s *session) deadline() (end time.Time, why string) {
+	if l := s.Limits.Revision; l > 0 {
+		end, why = s.busy.Add(l), fmt.Sprintf("it took longer than limits.revision, %s", l)
+	}
+	if l := s.Limits.Progress; l > 0 {
+		last := s.inst.Link.LastProgress()
+		if last.Before(s.busy) {
+			last = s.busy
+		}
+		if e := last.Add(l); end.IsZero() || e.Before(end) {
+			end, why = e, fmt.Sprintf("it showed no progress for limits.progress, %s", l)
+		}
+	}
+	return end, why
+}
+
+func (c *Control) unready() []string {
+	var reasons []string
+	for _, k := range c.sortedKnown() {
+		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
+			continue
+		}
+		s := c.sessions[k.Name]
+		switch {
+		case s == nil:
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
+		case k.Kind == pb.KindPatch:
+		case !s.ready.Derives && !s.synced && (!s.generates() || len(s.ready.Publishes) > 0):
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
+		}
+	}
+	return reasons
+}
+
+func (c *Control) sortedKnown() []*known {
+	return slices.SortedFunc(maps.Values(c.known), func(a, b *known) int { return a.Order - b.Order })
+}
