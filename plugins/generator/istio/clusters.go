@@ -95,7 +95,7 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	if set.Client.ByName && s.External {
 		return nil
 	}
-	rule := g.ruleFor(c, set.Scope.Namespace, s)
+	rule := g.ruleFor(c, set.Scope, s)
 	subsets := []string{""}
 	k := clusterKey{Service: s.Key, Client: set.Client}
 	if rule != nil {
@@ -134,9 +134,9 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Identities: g.namesOf(c, s.value),
 		Refuses:    g.peerMode.Of(c, s.value.Namespace) == authn.Disable,
 	}
-	if rule, ok := g.destinationRules.Get(c, k.Rule); ok {
-		in.Policy = cluster.PolicyFor(rule.value.Spec, k.Subset, k.Port)
-		in.RulePath = rule.value.Path("destination-rule")
+	if rule, ok := g.merged.Get(c, k.Rule); ok {
+		in.Policy = cluster.PolicyFor(rule.Spec, k.Subset, k.Port)
+		in.RulePath = rule.Path("destination-rule")
 	}
 	if cluster.PassesThrough(s.value, in.Policy) {
 		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)
@@ -172,8 +172,8 @@ func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
 // namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
 func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey) *endpointv3.ClusterLoadAssignment {
 	var labels map[string]string
-	if rule, ok := g.destinationRules.Get(c, k.Rule); ok {
-		labels = cluster.FindSubset(rule.value.Spec, k.Subset).GetLabels()
+	if rule, ok := g.merged.Get(c, k.Rule); ok {
+		labels = cluster.FindSubset(rule.Spec, k.Subset).GetLabels()
 	}
 	spec := endpoint.Spec{
 		Refusals: g.refusals.Of(c, s.Namespace),

@@ -211,7 +211,7 @@ func routeAt(v *networking.VirtualService, r listener.Route) []*networking.Route
 // ruleTowards is a client's rule for a host, nil without one.
 func (g *graph) ruleTowards(c *incr.Ctx, s Scope, h string) *networking.DestinationRule {
 	if to, ok := g.visible.Get(c, host{s, h}); ok {
-		return policyOf(g.ruleFor(c, s.Namespace, to))
+		return policyOf(g.ruleFor(c, s, to))
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ func (s Scope) facts(out map[string]string) {
 	if s.Sidecar != "" {
 		out["sidecar"] = s.Sidecar
 	}
+	if s.Selected != "" {
+		out["selected"] = s.Selected
+	}
 }
 
 func (k clientKey) facts(out map[string]string) {

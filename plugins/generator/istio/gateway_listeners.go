@@ -185,7 +185,7 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		if i.Value.External || !covered {
 			continue
 		}
-		rule := policyOf(b.ruleFor(b.c, b.set.Scope.Namespace, i.Value))
+		rule := policyOf(b.ruleFor(b.c, b.set.Scope, i.Value))
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
 				out = append(out, automaticChains(cluster.Name{Port: p.Number, Host: i.Key.Host}, protocol, rule)...)

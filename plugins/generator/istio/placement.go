@@ -58,7 +58,7 @@ func (g *graph) addPlacement() {
 
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
-	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels)}
+	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels)}
 	ingress := g.ingressOf(c, scope, n)
 	targets := ""
 	if n.Metadata.Interception != node.None {
@@ -81,7 +81,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
-	scope := Scope{Namespace: n.Namespace}
+	scope := Scope{Namespace: n.Namespace, Selected: g.selectedBy(c, n.Namespace, labels)}
 	servers := g.gatewayServers(c, n, labels)
 	view := routeView{Scope: scope, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports}
 	if view.Gateways == "" {

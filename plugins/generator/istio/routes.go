@@ -232,5 +232,5 @@ func (g *graph) policyTowards(c *incr.Ctx, s Scope, n cluster.Name) *networking.
 	if !ok {
 		return nil
 	}
-	return cluster.PolicyFor(policyOf(g.ruleFor(c, s.Namespace, service)), n.Subset, n.Port)
+	return cluster.PolicyFor(policyOf(g.ruleFor(c, s, service)), n.Subset, n.Port)
 }

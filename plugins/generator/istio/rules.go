@@ -2,8 +2,10 @@ package istio
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -11,19 +13,21 @@ import (
 type rules struct {
 	byHost   *incr.Index[ruleKey, string, row[*config.DestinationRule]]
 	wildcard *incr.Index[string, string, row[*config.DestinationRule]]
-	rule     *incr.Func[ruleAsk, *config.DestinationRule]
+	// selecting are the rules of a namespace that are for some of its workloads.
+	selecting  *incr.Index[string, string, row[*config.DestinationRule]]
+	ruleGroups *incr.Func[groupKey, []ruleGroup]
+	// merged is the rule that several make together, by their keys.
+	merged *incr.Func[string, *config.DestinationRule]
+	rule   *incr.Func[ruleAsk, *config.DestinationRule]
 }
 
 type ruleKey struct{ Namespace, Host string }
 
-// ruleAsk is a client's namespace, and the host and namespace of a service.
-type ruleAsk struct{ Client, Service, Host string }
+// ruleAsk is a client's namespace and the selectors that it answers, and the host and namespace of a service.
+type ruleAsk struct{ Client, Selected, Service, Host string }
 
 func (g *graph) addRules() {
 	g.byHost = incr.NewIndex(g.destinationRules, "rules by host", func(_ string, r row[*config.DestinationRule]) []ruleKey {
-		if config.IsWildcard(r.value.Host) {
-			return nil
-		}
 		return []ruleKey{{r.value.Namespace, r.value.Host}}
 	})
 	g.wildcard = incr.NewIndex(g.destinationRules, "wildcard rules", func(_ string, r row[*config.DestinationRule]) []string {
@@ -32,57 +36,92 @@ func (g *graph) addRules() {
 		}
 		return nil
 	})
+	g.selecting = incr.NewIndex(g.destinationRules, "rules for workloads", func(_ string, r row[*config.DestinationRule]) []string {
+		if r.value.Spec.GetWorkloadSelector() != nil {
+			return []string{r.value.Namespace}
+		}
+		return nil
+	})
+	g.addRuleGroups()
 	g.rule = incr.NewFunc(g.Graph, "rule", samePointer[config.DestinationRule], func(c *incr.Ctx, a ruleAsk) (*config.DestinationRule, error) {
-		root := g.root.Of(c, only)
-		for i, namespace := range []string{a.Client, a.Service, root} {
-			if namespace == "" || i == 0 && namespace == root {
-				continue
-			}
-			if r := g.ruleIn(c, namespace, a); r != nil {
-				return r, nil
-			}
+		if r, ok := g.merged.Get(c, choice(g.candidates(c, a), a.Selected)); ok {
+			return r, nil
 		}
 		return nil, incr.Absent
 	})
 }
 
-// ruleIn is the most specific rule of a namespace that clients of another may use.
-func (g *graph) ruleIn(c *incr.Ctx, namespace string, a ruleAsk) *config.DestinationRule {
-	defaults := g.exports.Of(c, only).destinationRules
-	usable := func(r *config.DestinationRule) bool {
-		return len(r.Spec.GetWorkloadSelector().GetMatchLabels()) == 0 && r.VisibleIn(a.Client, defaults)
+// candidates are the groups for the most specific host in the first place that has any: the client's namespace, the service's, the
+// root namespace. What others there say less specifically is hidden, even if no candidate selects the client.
+func (g *graph) candidates(c *incr.Ctx, a ruleAsk) []ruleGroup {
+	root := g.root.Of(c, only)
+	own := localRules
+	if a.Client == root {
+		own = privateRules // what the root namespace exports comes last, for its own clients too
 	}
-	if r := oldest(g.byHost.Of(c, ruleKey{namespace, a.Host}), usable); r != nil {
-		return r
+	if list := g.mostSpecific(c, own, a.Client, a.Host); len(list) > 0 {
+		return list
 	}
-	var best *config.DestinationRule
+	for _, namespace := range []string{a.Service, root} {
+		list := slices.DeleteFunc(slices.Clone(g.mostSpecific(c, exportedRules, namespace, a.Host)), func(r ruleGroup) bool {
+			return !r.visibleIn(a.Client, namespace)
+		})
+		if len(list) > 0 {
+			return list
+		}
+	}
+	return nil
+}
+
+// mostSpecific are the groups for the most specific host of a pool that covers a host.
+func (g *graph) mostSpecific(c *incr.Ctx, p rulePool, namespace, host string) []ruleGroup {
+	if list := g.ruleGroups.Of(c, groupKey{p, namespace, host}); len(list) > 0 {
+		return list
+	}
+	var hosts []string
 	for _, i := range g.wildcard.Of(c, namespace) {
-		r := i.Value.value
-		if !config.Covers(r.Host, a.Host) || !usable(r) {
-			continue
-		}
-		if best == nil || config.MoreSpecific(r.Host, best.Host) < 0 || r.Host == best.Host && r.Before(best.Meta) < 0 {
-			best = r
+		if h := i.Value.value.Host; h != host && config.Covers(h, host) {
+			hosts = append(hosts, h)
 		}
 	}
-	return best
+	slices.SortFunc(hosts, config.MoreSpecific)
+	for _, h := range slices.Compact(hosts) {
+		if list := g.ruleGroups.Of(c, groupKey{p, namespace, h}); len(list) > 0 {
+			return list
+		}
+	}
+	return nil
 }
 
-func oldest(list []incr.Item[string, row[*config.DestinationRule]], usable func(*config.DestinationRule) bool) *config.DestinationRule {
-	var found []*config.DestinationRule
-	for _, i := range list {
-		if usable(i.Value.value) {
-			found = append(found, i.Value.value)
+// choice is the first group that selects the client, otherwise the last that selects nobody in particular.
+func choice(list []ruleGroup, selected string) string {
+	keys := ""
+	for _, r := range list {
+		switch {
+		case !r.Selecting:
+			keys = r.Keys
+		case r.Selector == "" || slices.Contains(strings.Split(selected, selectorSeparator), r.Selector):
+			return r.Keys
 		}
 	}
-	if len(found) == 0 {
-		return nil
-	}
-	return slices.MinFunc(found, func(a, b *config.DestinationRule) int { return a.Before(b.Meta) })
+	return keys
 }
 
-// ruleFor is the rule for a service, nil without one.
-func (g *graph) ruleFor(c *incr.Ctx, client string, s *config.Service) *config.DestinationRule {
-	r, _ := g.rule.Get(c, ruleAsk{Client: client, Service: s.Namespace, Host: s.Host})
+// ruleFor is the rule for a service as clients of a scope see it, nil without one.
+func (g *graph) ruleFor(c *incr.Ctx, client Scope, s *config.Service) *config.DestinationRule {
+	r, _ := g.rule.Get(c, ruleAsk{Client: client.Namespace, Selected: client.Selected, Service: s.Namespace, Host: s.Host})
 	return r
+}
+
+// selectedBy are the selectors of its namespace's rules that a proxy answers, as Scope.Selected holds them.
+func (g *graph) selectedBy(c *incr.Ctx, namespace string, labels map[string]string) string {
+	var out []string
+	for _, i := range g.selecting.Of(c, namespace) {
+		selector := i.Value.value.Spec.GetWorkloadSelector().GetMatchLabels()
+		if len(selector) > 0 && config.Selects(selector, labels) {
+			out = append(out, endpoint.Selector(selector))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), selectorSeparator)
 }

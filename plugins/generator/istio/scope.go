@@ -11,6 +11,8 @@ import (
 // Scope says what a proxy can see: the namespace it is in, and the Sidecar resource that narrows it (key, empty without).
 type Scope struct {
 	Namespace, Sidecar string
+	// Selected are the workload selectors of the namespace's DestinationRules that the proxy answers, joined.
+	Selected string
 }
 
 // host is a host as one scope sees it.

@@ -31,7 +31,7 @@ func (g *graph) addSpecs() {
 		if !ok || s.Port(name.Port) == nil {
 			return out, nil
 		}
-		rule := policyOf(g.ruleFor(c, k.View.Scope.Namespace, s))
+		rule := policyOf(g.ruleFor(c, k.View.Scope, s))
 		subset := cluster.FindSubset(rule, name.Subset)
 		policy := cluster.PolicyFor(rule, name.Subset, name.Port)
 		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {

@@ -65,11 +65,6 @@ func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) 
 	return r, nil
 }
 
-// VisibleIn reports whether the rule counts for clients of a namespace.
-func (r *DestinationRule) VisibleIn(namespace string, defaults []string) bool {
-	return visible(r.Spec.ExportTo, defaults, r.Namespace, namespace)
-}
-
 // Gateway says what gateways listen to.
 type Gateway struct {
 	Meta
