@@ -21,6 +21,8 @@ import (
 type gatewayListenerKey struct {
 	Bind listener.Bind
 	Set  gatewaySet
+	// QUIC: it is the one for HTTP/3.
+	QUIC bool
 }
 
 // privileged ports can't be opened by a process without privileges.
@@ -35,11 +37,14 @@ func (g *graph) addGatewayListeners() {
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
 		for _, group := range g.groups.Of(c, k.Set.Servers) {
 			if gatewayBind(group.Place) == k.Bind {
-				in.Chains = append(in.Chains, b.group(group)...)
+				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
 			}
 		}
 		if len(in.Chains) == 0 {
 			return nil, incr.Absent
+		}
+		if k.QUIC {
+			return encode.Bytes(listener.BuildQUIC(in)), nil
 		}
 		return encode.Bytes(listener.BuildGateway(in)), nil
 	})
@@ -49,11 +54,22 @@ func (g *graph) addGatewayListeners() {
 func (g *graph) gatewayList(c *incr.Ctx, k gatewaySet) []sdk.Resource {
 	var out []sdk.Resource
 	for _, b := range g.gatewayBinds(c, k) {
-		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{b, k}); ok {
+		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{Bind: b, Set: k}); ok {
 			out = append(out, sdk.Resource{Name: b.Name(), Body: body})
+		}
+		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{b, k, true}); g.quic && ok {
+			out = append(out, sdk.Resource{Name: b.QUICName(), Body: body})
 		}
 	}
 	return out
+}
+
+// quicOnly leaves the servers of a group to which HTTP/3 may come; all of them if it isn't asked for.
+func quicOnly(group gateway.Group, asked bool) gateway.Group {
+	if asked {
+		group.Servers = slices.DeleteFunc(slices.Clone(group.Servers), func(s gateway.Server) bool { return !s.HTTP3() })
+	}
+	return group
 }
 
 // gatewayBinds are the places at which Gateways listen, in order.
@@ -80,7 +96,7 @@ type chainBuilder struct {
 }
 
 func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
-	if config.ParseProtocol(group.Protocol).IsHTTP() {
+	if config.ParseProtocol(group.Protocol).IsHTTP() && len(group.Servers) > 0 {
 		first := group.Servers[0]
 		return []listener.GatewayChain{{Route: first.Route(), Protocol: first.Protocol()}}
 	}

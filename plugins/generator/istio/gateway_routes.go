@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"slices"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -16,13 +18,21 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([]byte, error) {
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
 	}
+	advertised := map[string][]*routev3.Route{}
 	var servers []route.Server
 	for _, s := range found {
 		servers = append(servers, g.routeServer(c, k.View.Scope, s))
 	}
 	var hosts [][]byte
 	for _, h := range route.GatewayHosts(servers, func(v *config.VirtualService, s route.Server) []*routev3.Route {
-		return g.routesOf(c, k.View.at(s.Gateway), v, s.Port)
+		list := g.routesOf(c, k.View.at(s.Gateway), v, s.Port)
+		if !g.quic || !slices.ContainsFunc(found, func(f gateway.Server) bool { return f.HTTP3() }) {
+			return list
+		}
+		if advertised[v.Key] == nil {
+			advertised[v.Key] = route.WithHTTP3(list, s.Port)
+		}
+		return advertised[v.Key]
 	}) {
 		hosts = append(hosts, encode.Bytes(h))
 	}

@@ -1,0 +1,71 @@
+package gateway
+
+import (
+	"slices"
+	"testing"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+)
+
+func TestMerge(t *testing.T) {
+	server := func(name, protocol string, port uint32, bind string, mode networking.ServerTLSSettings_TLSmode, hosts ...string) *networking.Server {
+		s := &networking.Server{Port: &networking.Port{Name: name, Protocol: protocol, Number: port}, Bind: bind, Hosts: hosts}
+		if protocol == "HTTPS" || protocol == "TLS" {
+			s.Tls = &networking.ServerTLSSettings{Mode: mode}
+		}
+		return s
+	}
+	simple, pass := networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_PASSTHROUGH
+	for _, c := range []struct {
+		what    string
+		servers []*networking.Server
+		want    []string
+	}{
+		{"plain HTTP joins plain HTTP", []*networking.Server{
+			server("a", "HTTP", 80, "", 0, "a.com"), server("b", "GRPC", 80, "", 0, "b.com"),
+		}, []string{"a", "b"}},
+		{"TCP has a port alone", []*networking.Server{
+			server("a", "TCP", 80, "", 0, "*"), server("b", "HTTP", 80, "", 0, "*"), server("c", "TCP", 80, "", 0, "*"),
+		}, []string{"a"}},
+		{"at another address everything joins", []*networking.Server{
+			server("a", "TCP", 80, "10.0.0.1", 0, "*"), server("b", "TCP", 80, "10.0.0.2", 0, "*"),
+		}, []string{"a", "b"}},
+		{"TLS joins TLS, and nothing else does", []*networking.Server{
+			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "TLS", 443, "", pass, "b.com"), server("c", "HTTP", 443, "", 0, "c.com"),
+		}, []string{"a", "b"}},
+		{"with TLS a host is one server's", []*networking.Server{
+			server("a", "HTTPS", 443, "", simple, "a.com"), server("b", "HTTPS", 443, "", simple, "b.com", "a.com"),
+		}, []string{"a"}},
+		{"names of HTTPS ports are one server's", []*networking.Server{
+			server("a", "HTTPS", 443, "", simple, "a.com"), server("a", "HTTPS", 443, "", simple, "b.com"),
+		}, []string{"a"}},
+	} {
+		g := &config.Gateway{Meta: config.Meta{Key: "default/web", Namespace: "default", Name: "web"}, Spec: &networking.Gateway{Servers: c.servers}}
+		var got []string
+		for _, group := range Merge(ServersOf(g, func(n uint32) (uint32, bool) { return n, false })) {
+			for _, s := range group.Servers {
+				got = append(got, s.Spec.Port.Name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+}
+
+func TestRoute(t *testing.T) {
+	g := &config.Gateway{Meta: config.Meta{Namespace: "default", Name: "web"}}
+	s := Server{Gateway: g, Port: 8443, Spec: &networking.Server{
+		Port: &networking.Port{Name: "https", Protocol: "HTTPS", Number: 443}, Tls: &networking.ServerTLSSettings{},
+	}}
+	s.Spec.Tls.Mode = networking.ServerTLSSettings_SIMPLE
+	if got := s.Route(); got != "https.443.https.web.default" {
+		t.Error(got)
+	}
+	s.Spec.Port.Protocol, s.Spec.Tls, s.Spec.Bind = "HTTP", nil, "10.0.0.1"
+	if got := s.Route(); got != "http.8443.10.0.0.1" {
+		t.Error(got)
+	}
+}
