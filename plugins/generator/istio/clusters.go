@@ -2,6 +2,7 @@ package istio
 
 import (
 	"bytes"
+	"net"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -245,5 +246,8 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	}
 	in.Pool = g.inboundPool(c, k.Ingress, in.Port)
 	in.ConnectTimeout, in.Source = g.clusterSettings.Of(c, only).ConnectTimeout, k.Families.Source()
+	if g.localInbound.Of(c, only) {
+		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))
+	}
 	return encode.Bytes(cluster.BuildInbound(in)), nil
 }

@@ -59,7 +59,9 @@ type mesh struct {
 	retries          *incr.Func[string, *networking.HTTPRetry]
 	exports          *incr.Func[string, exports]
 	root             *incr.Func[string, string]
-	tlsDefaults      *incr.Func[string, listener.TLSDefaults]
+	// localInbound: workloads listen on loopback, where their proxies dial them.
+	localInbound *incr.Func[string, bool]
+	tlsDefaults  *incr.Func[string, listener.TLSDefaults]
 }
 
 type listenerSettings struct {
@@ -100,6 +102,9 @@ func (g *graph) addMesh() {
 			slices.Equal(a.destinationRules, b.destinationRules)
 	})
 	g.tlsDefaults = project(g, "mesh for TLS", tlsDefaults, incr.Same[listener.TLSDefaults])
+	g.localInbound = project(g, "mesh for inbound clusters", func(m *meshConfig) bool {
+		return m.GetInboundTrafficPolicy().GetMode() == meshv1.MeshConfig_InboundTrafficPolicy_LOCALHOST
+	}, incr.Same[bool])
 	g.root = project(g, "root namespace", (*meshConfig).GetRootNamespace, incr.Same[string])
 }
 
