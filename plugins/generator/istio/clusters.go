@@ -244,7 +244,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if len(in.Services) == 0 {
 		return nil, incr.Absent
 	}
-	in.Pool = g.inboundPool(c, k.Ingress, in.Port)
+	g.limit(c, &in, k.Ingress, decodeTargets(k.Targets))
 	in.ConnectTimeout, in.Source = g.clusterSettings.Of(c, only).ConnectTimeout, k.Families.Source()
 	if g.localInbound.Of(c, only) {
 		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))

@@ -114,8 +114,8 @@ func (g *graph) ingressClusters(c *incr.Ctx, k inboundClusterKey) []sdk.Resource
 			Services:       g.servicesBehind(c, k.Targets, number),
 			Source:         k.Families.Source(),
 			ConnectTimeout: g.clusterSettings.Of(c, only).ConnectTimeout,
-			Pool:           g.inboundPool(c, k.Ingress, number),
 		}
+		g.limit(c, &in, k.Ingress, slices.DeleteFunc(decodeTargets(k.Targets), func(t target) bool { return t.Target != number }))
 		out = append(out, sdk.Resource{Name: cluster.InboundName(number), Body: encode.Bytes(cluster.BuildInbound(in))})
 	}
 	return out
@@ -129,6 +129,22 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 		}
 	}
 	return nil
+}
+
+// limit sets what is said of connections to a port of the workload: by the Sidecar, and otherwise by the rule for the first of the
+// services that name it (targets), so that a server takes what its clients may send.
+func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k ingressKey, targets []target) {
+	if len(targets) > 0 {
+		if s, ok := g.services.Get(c, targets[0].Service); ok {
+			if rule := g.ruleFor(c, Scope{Namespace: s.value.Namespace}, s.value); rule != nil && rule.Spec.TrafficPolicy != nil {
+				in.RulePath = rule.Path("destination-rule")
+				in.Pool = cluster.PolicyFor(rule.Spec, "", targets[0].Number).GetConnectionPool()
+			}
+		}
+	}
+	if pool := g.inboundPool(c, k, in.Port); pool != nil {
+		in.Pool = pool
+	}
 }
 
 // inboundPool is what the Sidecar says of connections to a port of the workload: for the port, and otherwise for all.

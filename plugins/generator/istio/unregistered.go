@@ -27,8 +27,8 @@ func (g *graph) addUnregistered() {
 	})
 }
 
-// findRoutedPorts are the ports at which a virtual service counts for hosts that no registry knows: those of the services that it names
-// too, so that one set of routes has the same hosts at each.
+// findRoutedPorts are the ports at which a virtual service counts for hosts that no registry knows there: those of the services that it
+// names too, so that one set of routes has the same hosts at each, and the one for names without a service.
 func (g *graph) findRoutedPorts(c *incr.Ctx, s Scope, v *config.VirtualService) []uint32 {
 	var out []uint32
 	for _, h := range v.Spec.Hosts {
@@ -40,9 +40,7 @@ func (g *graph) findRoutedPorts(c *incr.Ctx, s Scope, v *config.VirtualService) 
 			}
 		}
 	}
-	if len(out) == 0 {
-		return []uint32{outsidePort}
-	}
+	out = append(out, outsidePort)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -80,7 +78,7 @@ func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32, taken map
 			continue
 		}
 		for _, h := range v.Spec.Hosts {
-			if g.known(c, view.Scope, h) || len(g.routesOf(c, view, v, port)) == 0 {
+			if g.known(c, view.Scope, h, port) || len(g.routesOf(c, view, v, port)) == 0 {
 				continue
 			}
 			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {

@@ -69,11 +69,13 @@ func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService) bool {
 	return len(list) == 0 || slices.ContainsFunc(list, func(l egressListener) bool { return l.importsRoutes(v) })
 }
 
-// known reports whether a host, or one that a wildcard covers, is a service in the scope.
-func (g *graph) known(c *incr.Ctx, s Scope, h string) bool {
+// known reports whether a host, or one that a wildcard covers, is a service at a port in the scope.
+func (g *graph) known(c *incr.Ctx, s Scope, h string, port uint32) bool {
 	if !config.IsWildcard(h) {
-		_, ok := g.visible.Get(c, host{s, h})
-		return ok
+		service, ok := g.visible.Get(c, host{s, h})
+		return ok && service.Port(port) != nil
 	}
-	return slices.ContainsFunc(g.hosts.Of(c, s), func(i incr.Item[host, *config.Service]) bool { return config.Covers(h, i.Key.Host) })
+	return slices.ContainsFunc(g.onPort.Of(c, scopePort{s, port}), func(i incr.Item[hostPort, *config.Service]) bool {
+		return config.Covers(h, i.Key.Host)
+	})
 }

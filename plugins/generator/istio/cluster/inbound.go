@@ -26,6 +26,8 @@ type Inbound struct {
 	Endpoint string
 	// Pool limits connections to it; nil without limits.
 	Pool *networking.ConnectionPoolSettings
+	// RulePath is the path in Istio's API of the rule for the services.
+	RulePath string
 	// Services that name the port, the oldest first.
 	Services []Service
 	// Source are the addresses from which the workload is dialled.
@@ -44,7 +46,7 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 		ConnectTimeout:     in.ConnectTimeout,
 		CircuitBreakers:    unlimited(),
 		UpstreamBindConfig: bindTo(in.Source),
-		Metadata:           metadata("", "", in.Services...),
+		Metadata:           metadata(in.RulePath, "", in.Services...),
 	}
 	in.discover(c)
 	if in.Pool == nil {

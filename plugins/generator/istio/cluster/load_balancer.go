@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"cmp"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -59,6 +61,9 @@ func slowStart(s *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStartC
 // unusedRuntimeKey stands where Envoy wants a key; nobody sets it.
 const unusedRuntimeKey = "("
 
+// defaultRing is the size of a hash ring that nothing is said of (Istio API, ConsistentHashLB.RingHash).
+const defaultRing = 1024
+
 func consistentHash(c *clusterv3.Cluster, h *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := h.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -73,10 +78,8 @@ func consistentHash(c *clusterv3.Cluster, h *networking.LoadBalancerSettings_Con
 	if r := h.GetRingHash(); r != nil {
 		size = r.MinimumRingSize
 	}
-	out := &clusterv3.Cluster_RingHashLbConfig{}
-	if size > 0 {
-		out.MinimumRingSize = wrapperspb.UInt64(size)
-	}
 	c.LbPolicy = clusterv3.Cluster_RING_HASH
-	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: out}
+	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{
+		MinimumRingSize: wrapperspb.UInt64(cmp.Or(size, defaultRing)),
+	}}
 }

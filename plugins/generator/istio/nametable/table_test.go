@@ -1,0 +1,73 @@
+package nametable
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func TestOf(t *testing.T) {
+	pods := func() []*endpoint.Endpoint {
+		return []*endpoint.Endpoint{
+			{Endpoint: pb.Endpoint{Address: "10.1.0.1", ServicePort: 80, Hostname: "db-0", Subdomain: "db", Cluster: "a"}},
+			{Endpoint: pb.Endpoint{Address: "10.1.0.2", ServicePort: 80, Cluster: "b"}},
+			{Endpoint: pb.Endpoint{Address: "10.1.0.3", ServicePort: 80, Cluster: "a", Network: "far"}},
+			{Endpoint: pb.Endpoint{Address: "db.example", ServicePort: 80, Cluster: "a"}},
+		}
+	}
+	ports := []*pb.Port{{Number: 80}}
+	chosen := config.Dialing{Chosen: true, Cluster: "a"}
+	for _, c := range []struct {
+		name    string
+		service pb.Service
+		dialing config.Dialing
+		want    []Entry
+	}{
+		{"addresses, no ranges", pb.Service{Addresses: []string{"10.0.0.1", "10.0.0.0/8", "2001:db8::1"}, Registry: "External"}, config.Dialing{},
+			[]Entry{{Host: "db.ns.svc", IPs: []string{"10.0.0.1", "2001:db8::1"}, Registry: "External"}}},
+		{"chosen, of the family", pb.Service{AutoAddresses: []string{"240.240.0.1", "2001:2::1"}}, chosen,
+			[]Entry{{Host: "db.ns.svc", IPs: []string{"240.240.0.1"}}}},
+		{"chosen, but nobody answers", pb.Service{AutoAddresses: []string{"240.240.0.1"}}, config.Dialing{}, nil},
+		{"short names and aliases", pb.Service{Addresses: []string{"10.0.0.1"}, Registry: Kubernetes, Aliases: []string{"x"}}, config.Dialing{},
+			[]Entry{
+				{Host: "db.ns.svc", IPs: []string{"10.0.0.1"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
+				{Host: "x", IPs: []string{"10.0.0.1"}, Registry: Kubernetes},
+			}},
+		{"headless", pb.Service{Headless: true, Ports: ports, Registry: Kubernetes}, chosen,
+			[]Entry{
+				{Host: "db-0.db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db-0.db", Namespace: "ns"},
+				{Host: "db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
+			}},
+		{"no address, known endpoints", pb.Service{Ports: ports}, chosen, nil},
+	} {
+		c.service.Host, c.service.Name, c.service.Namespace = "db.ns.svc", "db", "ns"
+		got := Of(&config.Service{Service: c.service}, Client{Dialing: c.dialing, Network: "near"}, pods)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestMerge(t *testing.T) {
+	external := Entry{Host: "a", IPs: []string{"1"}, Registry: "External"}
+	more := Entry{Host: "a", IPs: []string{"2"}, Registry: "External"}
+	cluster := Entry{Host: "a", IPs: []string{"3"}, Registry: Kubernetes}
+	far := Entry{Host: "a", IPs: []string{"4"}, Registry: Kubernetes, Far: true}
+	for _, c := range []struct {
+		name string
+		in   []Entry
+		want []string
+	}{
+		{"joined", []Entry{external, more}, []string{"1", "2"}},
+		{"hidden", []Entry{external, cluster, more}, []string{"3"}},
+		{"the nearer", []Entry{far, cluster}, []string{"3"}},
+		{"the nearer, first", []Entry{cluster, far}, []string{"3"}},
+	} {
+		if got := merge(c.in).IPs; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
