@@ -30,6 +30,7 @@ build: ## Build bin/coxswain
 .PHONY: run
 run: build envoy ## Run the demo mesh: the control plane, two backends, two Envoys
 	@go build -o $(CACHE)/bin/ ./examples/demo ./examples/demo/backend
+	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
 	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
 # Lines of packages without tests are left out.

@@ -35,6 +35,7 @@ func main() {
 	flag.StringVar(&d.envoy, "envoy", ".cache/envoy", "Envoy")
 	flag.StringVar(&d.backend, "backend", ".cache/bin/backend", "the service")
 	flag.StringVar(&d.config, "config", "examples/demo/config", "configuration to copy and serve")
+	flag.StringVar(&d.plugins, "plugins", "examples/demo/plugins.yaml", "the plugin set")
 	flag.StringVar(&d.dir, "dir", ".cache/demo", "folder for the copy and for logs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,7 +49,7 @@ func main() {
 // demo is what runs, and where its files are.
 type demo struct {
 	coxswain, envoy, backend string
-	config, dir              string
+	config, plugins, dir     string
 	started                  []*process
 }
 
@@ -97,7 +98,7 @@ func (d *demo) start(ctx context.Context, died chan error) error {
 	}{
 		{"backend-v1", []string{d.backend, "-version", "v1", "-ports", v1Ports}},
 		{"backend-v2", []string{d.backend, "-version", "v2", "-ports", v2Ports}},
-		{"coxswain", []string{d.coxswain, "discovery", "--configDir", filepath.Join(d.dir, "config"),
+		{"coxswain", []string{d.coxswain, "discovery", "--plugins", d.plugins, "--configDir", filepath.Join(d.dir, "config"),
 			"--grpcAddr", xds, "--httpAddr", pages, "--monitoringAddr", metrics}},
 	} {
 		if err := d.launch(c.name, died, c.args...); err != nil {
@@ -207,9 +208,11 @@ client's sidecar http://%s, Envoy's own pages http://%s
 Try, in another terminal:
   for i in $(seq 100); do curl -s -H 'Host: %s' http://%s/; done | sort | uniq -c
   sed -i 's/weight: 80/weight: 0/; s/weight: 20/weight: 100/' %s
+  curl -i -H 'Host: %s' http://%s/
   bin/coxswain plugins
 
-The first shows the split of 80 to 20 at the gateway, the second sends everything to v2 within a second, the third shows what runs. Ctrl-C stops everything.
+The first shows the split of 80 to 20 at the gateway, the second sends everything to v2 within a second. The third shows the header x-patched-by; a WASM module adds
+it (examples/patch-header, the last entry of %s). The fourth shows what runs. Ctrl-C stops everything.
 `, xds, pages, metrics, v1Ports, v2Ports, gateway, gatewayAdmin, sidecar, sidecarAdmin, host, gateway,
-		filepath.Join(d.dir, "config", "routes.yaml"))
+		filepath.Join(d.dir, "config", "routes.yaml"), host, gateway, d.plugins)
 }
