@@ -23,12 +23,12 @@ type letter[In Message] struct {
 	free bool
 }
 
-// charge books a message of n bytes.
-func (i *inbox[In]) charge(n int) error {
-	if uint64(n) > i.left {
-		return fmt.Errorf("the other side sent a message of %d bytes with %d bytes of credit left", n, i.left)
+// charge books a message of some cost.
+func (i *inbox[In]) charge(cost int) error {
+	if uint64(cost) > i.left {
+		return fmt.Errorf("the other side sent a message that costs %d bytes with %d bytes of credit left", cost, i.left)
 	}
-	i.left -= uint64(n)
+	i.left -= uint64(cost)
 	return nil
 }
 

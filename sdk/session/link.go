@@ -31,7 +31,7 @@ type Link[Out, In Message] struct {
 
 // Stats are numbers of a link, for tests and metrics.
 type Stats struct {
-	// Bytes that wait for the carrier, and the most there ever were; bytes that have arrived and were not taken yet.
+	// Bytes that wait for the carrier, and the most there ever were; cost of what has arrived and was not taken yet, likewise.
 	OutBytes, MostOut, InBytes, MostIn int
 	// Credit left for sending.
 	Credit uint64
@@ -290,25 +290,22 @@ func (l *Link[Out, In]) accept(frame []byte) error {
 	if err := m.Unmarshal(frame); err != nil {
 		return fmt.Errorf("a message of %d bytes can't be decoded: %w", len(frame), err)
 	}
-	s := l.side.look(m)
+	s, cost := l.side.look(m), Cost(len(frame))
+	if s.free {
+		cost = 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.note(s)
-	if !s.free {
-		if err := l.in.charge(len(frame)); err != nil {
-			return err
-		}
+	if err := l.in.charge(cost); err != nil {
+		return err
 	}
 	switch {
 	case s.unknown:
-		l.skip(len(frame))
+		l.skip(cost)
 		return nil
 	case s.mine:
 		return l.out.give(s.credit)
-	}
-	cost := len(frame)
-	if s.free {
-		cost = 0
 	}
 	defer wake(l.read)
 	return l.in.push(letter[In]{m: m, cost: cost, free: s.free})

@@ -64,7 +64,7 @@ func (o *outbox) leave(w *waiter) bool {
 }
 
 func (o *outbox) take(frame []byte) bool {
-	cost := uint64(len(frame))
+	cost := uint64(Cost(len(frame)))
 	if cost > o.credit {
 		return false
 	}

@@ -17,7 +17,13 @@ const (
 	MaxMessage = 1 << 20
 	// InitialCredit is what each side may send before the other gave any back, in bytes.
 	InitialCredit = 16 << 20
+	// MinCost is what a smaller message costs, in bytes: about what it takes in memory once it is decoded. So credit bounds how many
+	// messages wait, too.
+	MinCost = 256
 )
+
+// Cost of a message in credit, unless it is free.
+func Cost(size int) int { return max(size, MinCost) }
 
 // Version is the major version of the contract that this code speaks.
 const Version = 1

@@ -151,6 +151,7 @@ func TestBreaches(t *testing.T) {
 		{"too large", make([]byte, session.MaxMessage+1), 1, "larger than 1 MiB"},
 		{"garbage", []byte{0xff, 0xff, 0xff}, 1, "can't be decoded"},
 		{"more than its credit", large, 20, "of credit left"},
+		{"more small ones than its credit", (&pb.FromPlugin{Synced: &pb.Synced{}}).AppendTo(nil), session.InitialCredit/session.MinCost + 1, "of credit left"},
 		{"many Readys", (&pb.FromPlugin{Ready: &pb.Ready{}}).AppendTo(nil), 100, "come once"},
 		{"absurd credit", (&pb.FromPlugin{Credit: &pb.Credit{Bytes: 1 << 60}}).AppendTo(nil), 1, "more than it can mean"},
 	} {
