@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -31,7 +32,7 @@ const privileged = 1024
 func (g *graph) addGatewayListeners() {
 	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
 		in := listener.Gateway{
-			Bind: k.Bind, Proxy: k.Set.Proxy, TLS: g.tlsDefaults.Of(c, only),
+			Bind: k.Bind, Proxy: g.reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: g.tlsDefaults.Of(c, only),
 			Guards: g.guardsOf(c, k.Set.Proxy.Policies, true),
 		}
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}

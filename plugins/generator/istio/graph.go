@@ -30,6 +30,7 @@ type graph struct {
 	scopes
 	rules
 	policies
+	reports
 	identities *incr.Func[string, []string]
 	targets    *incr.Func[targetsKey, []target]
 	clusters
@@ -50,6 +51,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addScopes()
 	g.addRules()
 	g.addPolicies()
+	g.addReports()
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()
@@ -86,6 +88,7 @@ type tables struct {
 	peerAuthentications    *incr.Input[string, row[*config.PeerAuthentication]]
 	requestAuthentications *incr.Input[string, row[*config.RequestAuthentication]]
 	authorizationPolicies  *incr.Input[string, row[*config.AuthorizationPolicy]]
+	telemetries            *incr.Input[string, row[*config.Telemetry]]
 	// keySets are those that are not inline, by authn.KeySet.
 	keySets *incr.Input[string, row[string]]
 	meshRow *incr.Input[string, row[*meshConfig]]
@@ -114,6 +117,7 @@ func (g *graph) addTables() {
 		func(a, b row[*config.AuthorizationPolicy]) bool {
 			return sameRow(a, b) && maps.Equal(a.value.Annotations, b.value.Annotations)
 		})
+	g.telemetries = table(g, config.Telemetries, config.ParseTelemetry)
 	g.keySets = table(g, config.KeySets, func(r *pb.Row) (string, error) { return string(r.Payload), nil })
 	g.meshRow = table(g, state.Mesh, parseMesh)
 	g.proxies = incr.NewInput[uint64, *node.Node](g.Graph, "proxies", nil)

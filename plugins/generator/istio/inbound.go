@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -40,5 +41,5 @@ func (g *graph) addInbound() {
 
 // inboundOf is what the listeners of a workload's ports have in common.
 func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
-	return listener.Inbound{Proxy: k.Proxy, TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
+	return listener.Inbound{Proxy: g.reporting(c, k.Proxy, telemetry.Inbound), TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
 }

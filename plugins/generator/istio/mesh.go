@@ -22,11 +22,10 @@ type meshConfig = meshv1.MeshConfig
 
 // Defaults that count where no mesh source is declared; one that is publishes the whole configuration with its own.
 const (
-	connectTimeout  = 10 * time.Second
-	dnsRefresh      = 60 * time.Second
-	rootNamespace   = "istio-system"
-	trustDomain     = "cluster.local"
-	defaultSampling = 1.0
+	connectTimeout = 10 * time.Second
+	dnsRefresh     = 60 * time.Second
+	rootNamespace  = "istio-system"
+	trustDomain    = "cluster.local"
 )
 
 func parseMesh(r *pb.Row) (*meshConfig, error) {
@@ -65,11 +64,12 @@ type mesh struct {
 }
 
 type listenerSettings struct {
-	tracing     bool
 	trustDomain string
 	// allowAny: what goes outside is let through.
 	allowAny bool
 	paths    listener.Normalization
+	// detection is how long clients may take until their protocol is known.
+	detection time.Duration
 }
 
 // exports are the namespaces that see resources which don't say.
@@ -87,7 +87,7 @@ func (g *graph) addMesh() {
 	}, cluster.Mesh.Equal)
 	g.listenerSettings = project(g, "mesh for listeners", func(m *meshConfig) listenerSettings {
 		return listenerSettings{
-			tracing:     m.EnableTracing,
+			detection:   m.GetProtocolDetectionTimeout().AsDuration(),
 			trustDomain: m.TrustDomain,
 			paths:       m.GetPathNormalization().GetNormalization(),
 			allowAny:    m.GetOutboundTrafficPolicy().GetMode() != meshv1.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -58,8 +59,8 @@ func (g *graph) addOutbound() {
 	arrivals := g.addArrivals(g.outbound.sets)
 	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ caller) []place { return []place{a.Place} })
 	shapes := incr.Group(byPlace, "shape of listener", sameShape, shapeOf)
-	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(_ *incr.Ctx, k virtualKey) ([]byte, error) {
-		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, k.Proxy)), nil
+	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, k virtualKey) ([]byte, error) {
+		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, g.reporting(c, k.Proxy, telemetry.Outbound))), nil
 	})
 	all := incr.Join(g.outbound.sets, shapes, "listeners of sets",
 		func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} },
@@ -86,6 +87,6 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Route:    s.Route,
 		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
 		Outside:  g.outside(c, at.Dialer.Scope),
-		Proxy:    p,
+		Proxy:    g.reporting(c, p, telemetry.Outbound),
 	}))
 }

@@ -135,20 +135,14 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
 		Dialing:          g.dialing(n),
 		Paths:            g.listenerSettings.Of(c, only).paths,
+		Router:           n.Type == node.Router,
+		Stats:            n.Supports("istio.stats"),
+		Telemetry:        g.telemetryOf(c, n.Namespace, labels),
+		Settings:         g.settingsOf(c, n),
 	}
+	out.Tracing = g.tracingOf(c, n, labels, out.Telemetry)
 	if n.Type == node.Router {
 		out.Policies = g.policiesOf(c, n, labels)
-	}
-	if g.listenerSettings.Of(c, only).tracing {
-		out.Tracing = listener.Tracing{
-			Enabled:   true,
-			Sampling:  defaultSampling,
-			Cluster:   n.Metadata.ClusterID,
-			Mesh:      n.Metadata.MeshID,
-			Namespace: n.Namespace,
-			Service:   labels["service.istio.io/canonical-name"],
-			Revision:  labels["service.istio.io/canonical-revision"],
-		}
 	}
 	return out
 }

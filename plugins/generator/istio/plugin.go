@@ -40,7 +40,7 @@ func Plugin() sdk.Plugin {
 		Version: "1",
 		Reads: []string{
 			state.Services, state.Endpoints, state.Mesh,
-			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars,
+			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars, config.Telemetries,
 			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
 		},
 		Types: []sdk.Type{

@@ -8,21 +8,20 @@ import (
 	grpcweb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-	mongo "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/mongo_proxy/v3"
-	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	alpn "istio.io/api/envoy/config/filter/http/alpn/v2alpha1"
+	meshv1 "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
 // httpFilters are the filters of a chain, in Istio's order.
-func httpFilters(p Proxy, inbound bool, protocol config.Protocol) []*hcm.HttpFilter {
+func httpFilters(p Reporting, inbound bool, protocol config.Protocol) []*hcm.HttpFilter {
 	var out []*hcm.HttpFilter
 	if p.MetadataExchange {
-		out = append(out, peerMetadata(inbound))
+		out = append(out, peerMetadata(inbound, p.Settings.headers().GetMetadataExchangeHeaders().GetMode()))
 	}
 	if protocol == config.GRPCWeb {
 		out = append(out, httpFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
@@ -34,27 +33,29 @@ func httpFilters(p Proxy, inbound bool, protocol config.Protocol) []*hcm.HttpFil
 	if p.ALPN && !inbound {
 		out = append(out, alpnOverride())
 	}
-	return append(out,
-		httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}),
-		httpFilter("envoy.filters.http.cors", &corsv3.Cors{}),
-		httpFilter("envoy.filters.http.router", &routerv3.Router{}),
-	)
+	out = append(out, httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}), httpFilter("envoy.filters.http.cors", &corsv3.Cors{}))
+	out = append(out, p.requestStats()...)
+	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{
+		SuppressEnvoyHeaders: p.Settings.headers().GetEnvoyDebugHeaders().GetDisabled().GetValue(),
+	}))
 }
 
 func httpFilter(name string, m proto.Message) *hcm.HttpFilter {
 	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: encode.Any(m)}}
 }
 
-// peerMetadata tells peers who they talk to, and finds out who talks.
-func peerMetadata(inbound bool) *hcm.HttpFilter {
-	side := "upstream"
+// peerMetadata tells peers who they talk to, and finds out who talks. Servers outside the mesh aren't told where mode says so.
+func peerMetadata(inbound bool, mode meshv1.ProxyConfig_ProxyHeaders_MetadataExchangeMode) *hcm.HttpFilter {
+	side, told := "upstream", map[string]any{}
 	if inbound {
 		side = "downstream"
+	} else if mode == meshv1.ProxyConfig_ProxyHeaders_IN_MESH {
+		told["skip_external_clusters"] = true
 	}
 	headers := map[string]any{"istio_headers": map[string]any{}}
 	config := encode.TypedStruct("io.istio.http.peer_metadata.Config", map[string]any{
 		side + "_discovery":   []any{headers, map[string]any{"workload_discovery": map[string]any{}}},
-		side + "_propagation": []any{headers},
+		side + "_propagation": []any{map[string]any{"istio_headers": told}},
 	})
 	return &hcm.HttpFilter{Name: "istio.metadata_exchange", ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: config}}
 }
@@ -82,20 +83,4 @@ func networkMetadata(p Proxy) []*listenerv3.Filter {
 		"protocol":         "istio-peer-exchange",
 	})
 	return []*listenerv3.Filter{{Name: "istio.metadata_exchange", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}}
-}
-
-func tcpProxy(cluster string) *listenerv3.Filter {
-	return networkFilter("envoy.filters.network.tcp_proxy", &tcp.TcpProxy{
-		StatPrefix:       cluster,
-		ClusterSpecifier: &tcp.TcpProxy_Cluster{Cluster: cluster},
-	})
-}
-
-// connectionFilters pass a connection's bytes to a cluster.
-func connectionFilters(cluster string, protocol config.Protocol) []*listenerv3.Filter {
-	var out []*listenerv3.Filter
-	if protocol == config.Mongo {
-		out = append(out, networkFilter("envoy.filters.network.mongo_proxy", &mongo.MongoProxy{StatPrefix: cluster}))
-	}
-	return append(out, tcpProxy(cluster))
 }

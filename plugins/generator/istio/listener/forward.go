@@ -2,7 +2,6 @@ package listener
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	mongo "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/mongo_proxy/v3"
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -52,12 +51,8 @@ func ToRoute(v *config.VirtualService, route []*networking.RouteDestination, nam
 }
 
 // filters pass the bytes on, and read along where the protocol is one that statistics are kept of.
-func (f *Forward) filters(protocol config.Protocol) []*listenerv3.Filter {
-	var out []*listenerv3.Filter
-	if protocol == config.Mongo {
-		out = append(out, networkFilter("envoy.filters.network.mongo_proxy", &mongo.MongoProxy{StatPrefix: f.Stat}))
-	}
-	return append(out, networkFilter("envoy.filters.network.tcp_proxy", f.proxy()))
+func (f *Forward) filters(p Reporting, protocol config.Protocol) []*listenerv3.Filter {
+	return p.forwarding(f.proxy(), protocol)
 }
 
 func (f *Forward) proxy() *tcp.TcpProxy {

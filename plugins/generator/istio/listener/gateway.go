@@ -18,7 +18,7 @@ type Gateway struct {
 	Bind
 	Chains []GatewayChain
 	Guards *Guards
-	Proxy  Proxy
+	Proxy  Reporting
 	TLS    TLSDefaults
 }
 
@@ -45,6 +45,8 @@ func BuildGateway(in Gateway) *listenerv3.Listener {
 		Address:                              socketAddress(in.Address, in.Port),
 		TrafficDirection:                     core.TrafficDirection_OUTBOUND,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+		AccessLog:                            in.Proxy.refused(),
+		ListenerFilters:                      in.Proxy.Settings.front(),
 	}
 	for _, c := range in.Chains {
 		chain := in.chain(c)
@@ -69,10 +71,10 @@ func (in *Gateway) chain(c GatewayChain) *listenerv3.FilterChain {
 		return out
 	}
 	if c.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
-		out.Filters = append(out.Filters, networkMetadata(in.Proxy)...)
+		out.Filters = append(out.Filters, networkMetadata(in.Proxy.Proxy)...)
 	}
 	out.Filters = append(out.Filters, in.Guards.connections()...)
-	out.Filters = append(out.Filters, c.Forward.filters(c.Protocol)...)
+	out.Filters = append(out.Filters, c.Forward.filters(in.Proxy, c.Protocol)...)
 	return out
 }
 
@@ -88,13 +90,16 @@ func (c *GatewayChain) match() *listenerv3.FilterChainMatch {
 }
 
 func (in *Gateway) manager(c GatewayChain) *hcm.HttpConnectionManager {
-	m := connectionManager(in.Proxy, "outbound_"+in.Name(), in.Guards.requests(in.Proxy, httpFilters(in.Proxy, false, c.Protocol)))
+	m := connectionManager(in.Proxy, "outbound_"+in.Name(), in.Guards.requests(in.Proxy.Proxy, httpFilters(in.Proxy, false, c.Protocol)))
 	if c.Stat != "" {
 		m.StatPrefix = c.Stat
 	}
 	receiving(m, hcm.HttpConnectionManager_SANITIZE_SET, true)
 	m.RouteSpecifier = throughRDS(c.Route)
 	m.UseRemoteAddress = wrapperspb.Bool(true)
-	m.HttpProtocolOptions = &core.Http1ProtocolOptions{}
+	if m.HttpProtocolOptions == nil {
+		m.HttpProtocolOptions = &core.Http1ProtocolOptions{}
+	}
+	in.Proxy.Settings.edge(m)
 	return m
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // connectionManager is what all HTTP chains have in common.
-func connectionManager(p Proxy, statPrefix string, filters []*hcm.HttpFilter) *hcm.HttpConnectionManager {
+func connectionManager(p Reporting, statPrefix string, filters []*hcm.HttpFilter) *hcm.HttpConnectionManager {
+	byID := p.Reports == nil || p.Reports.Tracing == nil || !p.Reports.Tracing.NoRequestID
 	out := &hcm.HttpConnectionManager{
 		StatPrefix:        statPrefix + ";",
 		HttpFilters:       filters,
@@ -22,10 +23,14 @@ func connectionManager(p Proxy, statPrefix string, filters []*hcm.HttpFilter) *h
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RequestIdExtension: &hcm.RequestIDExtension{
-			TypedConfig: encode.Any(&uuid.UuidRequestIdConfig{UseRequestIdForTraceSampling: wrapperspb.Bool(true)}),
+			TypedConfig: encode.Any(&uuid.UuidRequestIdConfig{UseRequestIdForTraceSampling: wrapperspb.Bool(byID)}),
 		},
-		Tracing: tracing(p.Tracing),
+		Tracing: p.tracing(),
 	}
+	if p.Reports != nil {
+		out.AccessLog = p.Reports.Requests
+	}
+	p.Settings.manage(out)
 	normalize(out, p.Paths)
 	return out
 }
@@ -48,7 +53,9 @@ func inline(c *routev3.RouteConfiguration) *hcm.HttpConnectionManager_RouteConfi
 
 // receiving adds what a server tells the application about who called.
 func receiving(m *hcm.HttpConnectionManager, mode hcm.HttpConnectionManager_ForwardClientCertDetails, certificate bool) {
-	m.ServerName = "istio-envoy"
+	if m.ServerName == "" && m.ServerHeaderTransformation == hcm.HttpConnectionManager_OVERWRITE {
+		m.ServerName = serverName
+	}
 	m.ForwardClientCertDetails = mode
 	m.SetCurrentClientCertDetails = &hcm.HttpConnectionManager_SetCurrentClientCertDetails{
 		Subject: wrapperspb.Bool(true), Uri: true, Dns: true, Cert: certificate,

@@ -41,7 +41,7 @@ type Inbound struct {
 	// TLS is how clients of the mesh come.
 	TLS    MeshTLS
 	Guards *Guards
-	Proxy  Proxy
+	Proxy  Reporting
 }
 
 // BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for ports that no service names, and
@@ -57,10 +57,12 @@ func BuildInbound(in Inbound) *listenerv3.Listener {
 		Address:                              in.Proxy.everywhere(inboundPort),
 		AdditionalAddresses:                  in.Proxy.everywhereElse(inboundPort),
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
-		Transparent:                          transparent(in.Proxy),
+		Transparent:                          transparent(in.Proxy.Proxy),
 		FilterChains:                         chains,
 		ListenerFilters:                      in.inspectors(chains),
-		ListenerFiltersTimeout:               durationpb.New(0),
+		ListenerFiltersTimeout:               durationpb.New(in.Proxy.Settings.Detection),
+		ConnectionBalanceConfig:              balance(in.Proxy.Settings.BalancedInbound),
+		AccessLog:                            in.Proxy.refused(),
 		ContinueOnListenerFiltersTimeout:     true,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
@@ -95,17 +97,19 @@ func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
 		FilterChains:                         chains,
 		ListenerFilters:                      inspect(chains),
-		ListenerFiltersTimeout:               durationpb.New(0),
+		ListenerFiltersTimeout:               durationpb.New(in.Proxy.Settings.Detection),
+		ConnectionBalanceConfig:              balance(in.Proxy.Settings.BalancedInbound),
+		AccessLog:                            in.Proxy.refused(),
 		ContinueOnListenerFiltersTimeout:     true,
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 	}
 }
 
-func blackHole(p Proxy) *listenerv3.FilterChain {
+func blackHole(p Reporting) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "virtualInbound-blackhole",
 		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(inboundPort)},
-		Filters:          append(networkMetadata(p), tcpProxy(cluster.BlackHole)),
+		Filters:          append(networkMetadata(p.Proxy), p.dropping()...),
 	}
 }
 
@@ -122,7 +126,7 @@ func (in *Inbound) passthrough() []*listenerv3.FilterChain {
 }
 
 func (in *Inbound) port(p Port) []*listenerv3.FilterChain {
-	name := p.name(in.Proxy)
+	name := p.name(in.Proxy.Proxy)
 	c := chains{
 		Inbound:  in,
 		port:     p,
@@ -209,7 +213,7 @@ func (c *chains) plain(http bool, transport string) *listenerv3.FilterChain {
 }
 
 func (c *chains) chain(http bool) *listenerv3.FilterChain {
-	filters := networkMetadata(c.Proxy)
+	filters := networkMetadata(c.Proxy.Proxy)
 	if http {
 		return &listenerv3.FilterChain{Name: c.httpName, Metadata: configMetadata(c.port.Config), Filters: append(filters, c.manager())}
 	}
@@ -217,7 +221,7 @@ func (c *chains) chain(http bool) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:     c.tcpName,
 		Metadata: configMetadata(c.port.Config),
-		Filters:  append(filters, connectionFilters(c.cluster, c.port.Protocol)...),
+		Filters:  append(filters, c.Proxy.passing(c.cluster, c.port.Protocol)...),
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 const inboundAttempts = 2
 
 func (c *chains) manager() *listenerv3.Filter {
-	m := connectionManager(c.Proxy, c.stat, c.Guards.requests(c.Proxy, httpFilters(c.Proxy, true, c.port.Protocol)))
+	m := connectionManager(c.Proxy, c.stat, c.Guards.requests(c.Proxy.Proxy, httpFilters(c.Proxy, true, c.port.Protocol)))
 	receiving(m, hcm.HttpConnectionManager_APPEND_FORWARD, false)
+	c.Proxy.Settings.certificates(m)
 	m.RouteSpecifier = inline(c.routes())
 	if c.port.Protocol.IsHTTP2() {
 		m.Http2ProtocolOptions = &core.Http2ProtocolOptions{}

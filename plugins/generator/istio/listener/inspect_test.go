@@ -32,7 +32,7 @@ func TestInspectorsLookWhereChainsAsk(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := BuildInbound(Inbound{
 				Ports: []Port{{Target: 80, Number: 80, Host: "a", Protocol: c.protocol}},
-				Proxy: Proxy{Policies: Policies{Peers: c.peers}},
+				Proxy: Reporting{Proxy: Proxy{Policies: Policies{Peers: c.peers}}},
 			})
 			found := map[string]bool{}
 			for _, f := range l.ListenerFilters {

@@ -183,7 +183,7 @@ type Outbound struct {
 	Chains []OutboundChain
 	// Outside is the cluster for what is neither, PassthroughCluster or BlackHoleCluster.
 	Outside string
-	Proxy   Proxy
+	Proxy   Reporting
 }
 
 // BuildOutbound makes the listener.
@@ -197,6 +197,10 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 		ListenerFilters:                  in.inspectors(),
 		ListenerFiltersTimeout:           durationpb.New(0),
 		ContinueOnListenerFiltersTimeout: true,
+		ConnectionBalanceConfig:          balance(in.Proxy.Settings.BalancedOutbound),
+	}
+	if in.HTTP && in.Sniffed {
+		l.ListenerFiltersTimeout = durationpb.New(in.Proxy.Settings.Detection)
 	}
 	if in.Dialed {
 		l.BindToPort = nil
@@ -281,7 +285,7 @@ func (in *Outbound) requests() *listenerv3.FilterChain {
 func (in *Outbound) connections(c OutboundChain) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		FilterChainMatch:              c.match(),
-		Filters:                       c.Forward.filters(c.Protocol),
+		Filters:                       c.Forward.filters(in.Proxy, c.Protocol),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 		Metadata:                      origin(c.Config),
 	}
@@ -319,7 +323,7 @@ func (in *Outbound) outside() *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "PassthroughFilterChain",
 		FilterChainMatch: &listenerv3.FilterChainMatch{},
-		Filters:          []*listenerv3.Filter{tcpProxy(in.Outside)},
+		Filters:          in.Proxy.passing(in.Outside, config.TCP),
 	}
 }
 
@@ -353,23 +357,24 @@ func socketAddress(address string, port uint32) *core.Address {
 
 // BuildVirtualOutbound makes the listener that all intercepted connections arrive at: it hands them to the listener of their
 // destination, and takes what has none.
-func BuildVirtualOutbound(outside string, p Proxy) *listenerv3.Listener {
+func BuildVirtualOutbound(outside string, p Reporting) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name:                VirtualOutbound,
 		Address:             p.everywhere(outboundPort),
 		AdditionalAddresses: p.everywhereElse(outboundPort),
 		TrafficDirection:    core.TrafficDirection_OUTBOUND,
 		UseOriginalDst:      wrapperspb.Bool(true),
-		Transparent:         transparent(p),
+		Transparent:         transparent(p.Proxy),
+		AccessLog:           p.refused(),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				Name:             "virtualOutbound-blackhole",
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(outboundPort)},
-				Filters:          []*listenerv3.Filter{tcpProxy(cluster.BlackHole)},
+				Filters:          p.dropping(),
 			},
 			{
 				Name:    "virtualOutbound-catchall-tcp",
-				Filters: []*listenerv3.Filter{tcpProxy(outside)},
+				Filters: p.passing(outside, config.TCP),
 			},
 		},
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),

@@ -25,6 +25,13 @@ type Proxy struct {
 	// Paths says how paths of requests are normalized.
 	Paths   Normalization
 	Tracing Tracing
+	// Router: a gateway.
+	Router bool
+	// Stats: the filter that keeps Istio's metrics may be sent.
+	Stats bool
+	// Telemetry are the resources that say what it reports, by key, joined by commas.
+	Telemetry string
+	Settings  Settings
 }
 
 // Sending is the proxy for listeners of what its workload sends.
@@ -48,8 +55,9 @@ func (p Proxy) everywhereElse(port uint32) []*listenerv3.AdditionalAddress {
 
 // Tracing is what spans say about the proxy; the zero value switches tracing off.
 type Tracing struct {
-	Enabled  bool
-	Sampling float64 // percent
+	Enabled bool
+	// Name is what the proxy calls its service, where spans say that.
+	Name string
 	// Values of Istio's standard tags.
 	Cluster, Mesh, Namespace, Service, Revision string
 }

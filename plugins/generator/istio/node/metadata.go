@@ -2,8 +2,10 @@ package node
 
 import (
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
+	meshv1 "istio.io/api/mesh/v1alpha1"
 )
 
 // Ways in which a workload's traffic comes to its proxy, besides REDIRECT.
@@ -30,6 +32,16 @@ type Metadata struct {
 	Unprivileged bool // UNPRIVILEGED_POD
 	// DNSCapture: the agent answers the workload's DNS queries.
 	DNSCapture bool // DNS_CAPTURE
+	// HTTP10: requests of HTTP/1.0 are taken.
+	HTTP10 bool // HTTP10
+	// IdleTimeout of connections; 0 if unset.
+	IdleTimeout time.Duration // IDLE_TIMEOUT
+	// Balanced: connections are shared out evenly among the proxy's threads.
+	BalancedInbound, BalancedOutbound bool // INBOUND_LISTENER_EXACT_BALANCE, OUTBOUND_LISTENER_EXACT_BALANCE
+	// ProxyConfig is the proxy's own; nil where it says none, so that the mesh's counts.
+	ProxyConfig *meshv1.ProxyConfig // PROXY_CONFIG
+	// Certificates are files that the proxy has instead of the agent's certificates.
+	Client, Server Certificates // TLS_CLIENT_…, TLS_SERVER_…
 }
 
 func parseMetadata(s *structpb.Struct) Metadata {
@@ -47,6 +59,14 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
 		Unprivileged:   truth(f["UNPRIVILEGED_POD"]),
 		DNSCapture:     truth(f["DNS_CAPTURE"]),
+		HTTP10:         f["HTTP10"].GetStringValue() == "1" || truth(f["HTTP10"]),
+		IdleTimeout:    duration(f["IDLE_TIMEOUT"]),
+		ProxyConfig:    proxyConfig(f["PROXY_CONFIG"]),
+		Client:         certificates(f, "CLIENT"),
+		Server:         certificates(f, "SERVER"),
+
+		BalancedInbound:  truth(f["INBOUND_LISTENER_EXACT_BALANCE"]),
+		BalancedOutbound: truth(f["OUTBOUND_LISTENER_EXACT_BALANCE"]),
 	}
 }
 

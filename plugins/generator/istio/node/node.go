@@ -33,7 +33,9 @@ type Node struct {
 	Addresses []string
 	Labels    map[string]string
 	Locality  string
-	Metadata  Metadata
+	// Cluster is what the proxy calls its service.
+	Cluster  string
+	Metadata Metadata
 	// extensions that the proxy has; nil where it didn't say.
 	extensions []string
 }
@@ -68,7 +70,7 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	if ns := out.Metadata.Namespace; ns != "" {
 		out.Namespace = ns
 	}
-	out.Labels = out.Metadata.Labels
+	out.Labels, out.Cluster = out.Metadata.Labels, n.Cluster
 	out.Locality = locality(n.Locality)
 	var err error
 	out.Addresses, err = addresses(parts[1], out.Metadata.InstanceIPs)

@@ -42,7 +42,9 @@ func collector(service *core.GrpcService, log string, states []string) *grpcv3.C
 	}
 }
 
-func requestsTo(c *grpcv3.HttpGrpcAccessLogConfig) *accesslogv3.AccessLog { return logger("envoy.access_loggers.http_grpc", c) }
+func requestsTo(c *grpcv3.HttpGrpcAccessLogConfig) *accesslogv3.AccessLog {
+	return logger("envoy.access_loggers.http_grpc", c)
+}
 
 func connectionsTo(c *grpcv3.CommonGrpcAccessLogConfig) *accesslogv3.AccessLog {
 	return logger("envoy.tcp_grpc_access_log", &grpcv3.TcpGrpcAccessLogConfig{CommonConfig: c})

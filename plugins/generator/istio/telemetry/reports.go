@@ -70,7 +70,9 @@ func Build(in Input) *Reports {
 }
 
 // provider is the mesh's provider of a name; nil without one.
-func (in *Input) provider(name string) *meshv1.MeshConfig_ExtensionProvider { return Provider(in.Mesh, name) }
+func (in *Input) provider(name string) *meshv1.MeshConfig_ExtensionProvider {
+	return Provider(in.Mesh, name)
+}
 
 // names are the providers that a setting names; those of what is less specific where it names none.
 func names(refs []*api.ProviderRef, parent []string) []string {
