@@ -1,18 +1,21 @@
 package xds
 
 import (
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that everything else uses
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
 )
 
 // codec is the whole server's: a response goes out as the fragments that it is made of, everything else as protobuf.
 type codec struct {
 	encoding.CodecV2
+	lists *lists
 }
 
 // newCodec returns the codec. Requests, health and reflection fall back to proto.
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+func newCodec() codec { return codec{encoding.GetCodecV2("proto"), newLists()} }
 
 // Marshal implements encoding.CodecV2. The buffers are plain slices: they belong to no pool, so many sends may share them.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
@@ -20,4 +23,23 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return r.buffers(), nil
 	}
 	return c.CodecV2.Marshal(v)
+}
+
+// Unmarshal implements encoding.CodecV2. The names of a request may be shared with other requests: read only.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	r, ok := v.(*discovery.DiscoveryRequest)
+	if !ok || data.Len() < longList {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	rest, names, ok := c.lists.cut(buffer.ReadOnlyData())
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	if err := proto.Unmarshal(rest, r); err != nil {
+		return err
+	}
+	r.ResourceNames = names
+	return nil
 }

@@ -92,15 +92,19 @@ func (t *subscriptions) drop(key [sha256.Size]byte, p weak.Pointer[subscription]
 // key is a hash over the names, each with its length.
 func key(wildcard bool, names []string) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	var length [4]byte
+	const block = 4096
+	b := make([]byte, 0, block)
 	if wildcard {
-		h.Write([]byte{1})
+		b = append(b, 1)
 	}
 	for _, n := range names {
-		binary.LittleEndian.PutUint32(length[:], uint32(len(n)))
-		h.Write(length[:])
-		h.Write([]byte(n))
+		if len(b)+4+len(n) > block {
+			h.Write(b)
+			b = b[:0]
+		}
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(n))), n...)
 	}
+	h.Write(b)
 	h.Sum(sum[:0])
 	return sum
 }
