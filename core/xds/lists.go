@@ -2,6 +2,7 @@ package xds
 
 import (
 	"hash/maphash"
+	"iter"
 	"sync"
 	"unicode/utf8"
 
@@ -13,6 +14,8 @@ const (
 	longList = 1024
 	// keptLists is how many of them are kept.
 	keptLists = 64
+	// resourceNames is the field of a DiscoveryRequest.
+	resourceNames = 3
 )
 
 // lists keeps the lists of names that requests brought lately. In state of the world each ACK repeats the whole list, and the lists of
@@ -31,42 +34,56 @@ func (l *lists) cut(message []byte) (rest []byte, names []string, ok bool) {
 	if len(message) < longList {
 		return nil, nil, false
 	}
-	const resourceNames = 3
 	var h maphash.Hash
 	h.SetSeed(l.seed)
-	var list [][]byte
+	count := 0
 	for b := message; len(b) > 0; {
 		num, typ, n := protowire.ConsumeField(b)
 		if n < 0 {
 			return nil, nil, false
 		}
-		if num != resourceNames || typ != protowire.BytesType {
-			rest, b = append(rest, b[:n]...), b[n:]
-			continue
+		if num == resourceNames && typ == protowire.BytesType {
+			_, _ = h.Write(b[:n])
+			count++
+		} else {
+			rest = append(rest, b[:n]...)
 		}
-		_, _, tag := protowire.ConsumeTag(b)
-		name, _ := protowire.ConsumeBytes(b[tag:])
-		_, _ = h.Write(b[:n])
-		list, b = append(list, name), b[n:]
+		b = b[n:]
 	}
-	names = l.shared(h.Sum64(), list)
+	names = l.shared(h.Sum64(), message, count)
 	return rest, names, names != nil
 }
 
-// shared returns the list as strings: those that are kept if they are the same, nil if one is no UTF-8.
-func (l *lists) shared(sum uint64, list [][]byte) []string {
+// listed goes through the names of a message that is well formed.
+func listed(message []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(message) > 0 {
+			num, typ, n := protowire.ConsumeField(message)
+			if num == resourceNames && typ == protowire.BytesType {
+				_, _, tag := protowire.ConsumeTag(message)
+				if name, _ := protowire.ConsumeBytes(message[tag:]); !yield(name) {
+					return
+				}
+			}
+			message = message[n:]
+		}
+	}
+}
+
+// shared returns the message's list, of count names, as strings: those that are kept if they are the same, nil if one is no UTF-8.
+func (l *lists) shared(sum uint64, message []byte, count int) []string {
 	l.mu.Lock()
 	kept := l.kept[sum]
 	l.mu.Unlock()
-	if equal(kept, list) {
+	if len(kept) == count && equal(kept, message) {
 		return kept
 	}
-	names := make([]string, len(list))
-	for i, n := range list {
+	names := make([]string, 0, count)
+	for n := range listed(message) {
 		if !utf8.Valid(n) {
 			return nil
 		}
-		names[i] = string(n)
+		names = append(names, string(n))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,14 +97,17 @@ func (l *lists) shared(sum uint64, list [][]byte) []string {
 	return names
 }
 
-func equal(names []string, list [][]byte) bool {
-	if names == nil || len(names) != len(list) {
+// equal says whether the message has these names, in this order; there are as many.
+func equal(names []string, message []byte) bool {
+	if names == nil {
 		return false
 	}
-	for i, n := range list {
+	i := 0
+	for n := range listed(message) {
 		if names[i] != string(n) {
 			return false
 		}
+		i++
 	}
 	return true
 }
