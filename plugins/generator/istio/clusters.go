@@ -7,6 +7,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
@@ -40,12 +41,20 @@ type clientKey struct {
 	// ByName: the clusters to which a gateway passes TLS on by its server name.
 	ByName   bool
 	Families config.Families
+	// Locality is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
+	Locality string
 }
 
 // byName are the clusters for which TLS names servers.
 func (s clusterSet) byName() clusterSet {
 	s.Client.ByName = true
 	return s
+}
+
+// anywhere is the key for what doesn't ask where proxies are.
+func (k clientKey) anywhere() clientKey {
+	k.Locality = ""
+	return k
 }
 
 func (k clientKey) client() cluster.Client {
@@ -99,6 +108,9 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	rule := g.ruleFor(c, set.Scope, s)
 	subsets := []string{""}
 	k := clusterKey{Service: s.Key, Client: set.Client}
+	if !cluster.Resolves(s) {
+		k.Client = k.Client.anywhere()
+	}
 	if rule != nil {
 		k.Rule = rule.Key
 		for _, sub := range rule.Spec.Subsets {
@@ -143,7 +155,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)
 	}
 	if cluster.Resolves(s.value) {
-		in.Endpoints = g.namedEndpoints(c, s.value, k)
+		in.Endpoints = g.namedEndpoints(c, s.value, k, in.Policy)
 		if in.Endpoints == nil {
 			return nil, incr.Absent
 		}
@@ -171,7 +183,7 @@ func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
 }
 
 // namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
-func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey) *endpointv3.ClusterLoadAssignment {
+func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, policy *networking.TrafficPolicy) *endpointv3.ClusterLoadAssignment {
 	var labels map[string]string
 	if rule, ok := g.merged.Get(c, k.Rule); ok {
 		labels = cluster.FindSubset(rule.Spec, k.Subset).GetLabels()
@@ -184,6 +196,8 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey) *en
 		PortName: s.Port(k.Port).Name,
 		Subset:   endpoint.Selector(labels),
 	}
+	setting, failover := cluster.Locality(policy, s, g.clusterSettings.Of(c, only).Locality)
+	spec.Balance = endpoint.BalanceFor(setting, endpoint.Place{Locality: k.Client.Locality}, failover).ByName()
 	out := endpoint.BuildNames(spec, g.endpointsOf.Of(c, s.Key))
 	if len(out.Endpoints) == 0 {
 		return nil

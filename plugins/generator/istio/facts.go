@@ -24,6 +24,9 @@ func (k clientKey) facts(out map[string]string) {
 	out["agent"] = strconv.FormatBool(!k.NoAgent)
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
 	out["families"] = k.Families.String()
+	if k.Locality != "" {
+		out["locality"] = k.Locality
+	}
 }
 
 func (k gatewayKey) facts(out map[string]string) {
@@ -68,7 +71,13 @@ func (k clusterView) describe() (string, map[string]string) {
 func (k endpointView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	k.Scope.facts(facts)
-	return label(k.Router, k.Scope), facts
+	if k.Place.Locality != "" {
+		facts["locality"] = k.Place.Locality
+	}
+	if k.Place.Labels != "" {
+		facts["labels"] = k.Place.Labels
+	}
+	return label(k.Router, k.Scope, k.Place.Locality), facts
 }
 
 func (k listenerView) describe() (string, map[string]string) {

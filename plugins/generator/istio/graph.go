@@ -31,6 +31,7 @@ type graph struct {
 	rules
 	policies
 	reports
+	balancing
 	identities *incr.Func[string, []string]
 	targets    *incr.Func[targetsKey, []target]
 	clusters
@@ -50,6 +51,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addMesh()
 	g.addScopes()
 	g.addRules()
+	g.addBalancing()
 	g.addPolicies()
 	g.addReports()
 	g.addTargets()

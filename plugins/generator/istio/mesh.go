@@ -43,6 +43,7 @@ func defaultMesh() *meshConfig {
 		RootNamespace:         rootNamespace,
 		TrustDomain:           trustDomain,
 		EnableTracing:         true,
+		LocalityLbSetting:     &networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(true)},
 		EnableAutoMtls:        wrapperspb.Bool(true),
 		OutboundTrafficPolicy: &meshv1.MeshConfig_OutboundTrafficPolicy{Mode: meshv1.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY},
 	}
@@ -83,6 +84,7 @@ func (g *graph) addMesh() {
 			AutoMTLS:       m.GetEnableAutoMtls().GetValue(),
 			UpgradeHTTP2:   m.H2UpgradePolicy == meshv1.MeshConfig_UPGRADE,
 			DNSRefresh:     m.DnsRefreshRate,
+			Locality:       m.LocalityLbSetting,
 		}
 	}, cluster.Mesh.Equal)
 	g.listenerSettings = project(g, "mesh for listeners", func(m *meshConfig) listenerSettings {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
@@ -60,13 +61,14 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels)}
 	ingress := g.ingressOf(c, scope, n)
+	place, byName := g.placeOf(c, n, labels)
 	targets := ""
 	if n.Metadata.Interception != node.None {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, Targets: targets, Ingress: ingress},
-		Endpoints: endpointView{Scope: scope},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n, byName)}, Targets: targets, Ingress: ingress},
+		Endpoints: endpointView{Scope: scope, Place: place},
 		Listeners: listenerView{
 			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels)},
 			Targets:  targets,
@@ -89,9 +91,10 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	}
 	groups := g.groups.Of(c, servers)
 	_, byName := gateway.Names(groups)
+	place, near := g.placeOf(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n)}, ByName: byName},
-		Endpoints: endpointView{Scope: scope, Router: true},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n, near)}, ByName: byName},
+		Endpoints: endpointView{Scope: scope, Router: true, Place: place},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
 			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
@@ -104,12 +107,13 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func (g *graph) clientOf(n *node.Node) clientKey {
+func (g *graph) clientOf(n *node.Node, locality string) clientKey {
 	return clientKey{
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		NoAgent:          n.Metadata.NoAgent,
 		Router:           n.Type == node.Router,
 		Families:         g.dialing(n).Families,
+		Locality:         locality,
 	}
 }
 
@@ -147,18 +151,25 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]strin
 	return out
 }
 
-// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has. A loopback address
-// says nothing of who is there.
+// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has.
 func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
+	if e := g.registered(c, n); e != nil {
+		return e.Labels
+	}
+	return n.Labels
+}
+
+// registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there.
+func (g *graph) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
 	for _, a := range n.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.IsLoopback() {
 			continue
 		}
 		for _, e := range g.atAddress.Of(c, a) {
 			if ep := e.Value.value; ep.Namespace == n.Namespace {
-				return ep.Labels
+				return ep
 			}
 		}
 	}
-	return n.Labels
+	return nil
 }

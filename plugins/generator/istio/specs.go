@@ -11,6 +11,8 @@ import (
 type endpointView struct {
 	Scope  Scope
 	Router bool
+	// Place is where the proxies are, as far as somebody asks.
+	Place clientPlace
 }
 
 type specKey struct {
@@ -41,6 +43,8 @@ func (g *graph) addSpecs() {
 		out.Subset = endpoint.Selector(subset.GetLabels())
 		out.Unready = s.PublishNotReady
 		out.Mutual = name.ByName
+		setting, failover := cluster.Locality(policy, s, g.clusterSettings.Of(c, only).Locality)
+		out.Balance = endpoint.BalanceFor(setting, k.View.Place.place(), failover)
 		tls := policy.GetTls()
 		out.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
 		if tls == nil {

@@ -85,7 +85,7 @@ type viewKey interface {
 }
 
 func (k clusterView) content(e *engine, v *view) content {
-	list := []partKey{staticPart(k.Set.Client), outboundPart(k.Set)}
+	list := []partKey{staticPart(k.Set.Client.anywhere()), outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.named() {
 		list = append(list, inboundPart{k.Targets, k.Ingress, k.Set.Client.Families})
 	}

@@ -56,6 +56,7 @@ type Mesh struct {
 	AutoMTLS       bool
 	UpgradeHTTP2   bool
 	DNSRefresh     *durationpb.Duration
+	Locality       *networking.LocalityLoadBalancerSetting
 }
 
 // BuildOutbound makes the cluster, nil where the service can't be reached at all.
@@ -74,6 +75,7 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	http := in.connectionPool(c)
 	in.loadBalancer(c)
 	in.outliers(c)
+	in.localities(c)
 	if in.Name.ByName {
 		setHTTP(c, http.finish(config.TCP)) // what is in the connections is for the two ends to know
 		return c
@@ -169,5 +171,5 @@ func overADS() *core.ConfigSource {
 // Equal reports whether clusters made with either are the same.
 func (m Mesh) Equal(o Mesh) bool {
 	return proto.Equal(m.ConnectTimeout, o.ConnectTimeout) && proto.Equal(m.TCPKeepalive, o.TCPKeepalive) &&
-		proto.Equal(m.DNSRefresh, o.DNSRefresh) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
+		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
 }

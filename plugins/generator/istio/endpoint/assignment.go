@@ -40,12 +40,18 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 		}
 	}
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: spec.Cluster}
+	of := map[*endpointv3.LbEndpoint]*Endpoint{}
 	for _, place := range slices.Sorted(maps.Keys(places)) {
-		out.Endpoints = append(out.Endpoints, locality(spec, place, places[place]))
+		l := locality(spec, place, places[place])
+		for i, e := range places[place] {
+			of[l.LbEndpoints[i]] = e
+		}
+		out.Endpoints = append(out.Endpoints, l)
 	}
 	if spec.Mutual {
 		onlyMutual(out)
 	}
+	spec.Balance.apply(out, of)
 	return out
 }
 

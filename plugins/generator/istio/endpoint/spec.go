@@ -29,6 +29,8 @@ type Spec struct {
 	Mutual bool
 	// Refusals say which workloads refuse the mesh's mutual TLS, as authn writes them.
 	Refusals string
+	// Balance says how requests are shared among localities.
+	Balance Balance
 }
 
 // Selector writes labels as text that is the same for equal labels.

@@ -24,6 +24,7 @@ type Metadata struct {
 	MeshID         string            // MESH_ID
 	Network        string            // NETWORK
 	Workload       string            // WORKLOAD_NAME
+	NodeName       string            // NODE_NAME
 	// NoAgent is set by `coxswain bootstrap` for proxies that run without an agent: nobody serves them certificates.
 	NoAgent bool // COXSWAIN_NO_AGENT
 	// Interception is REDIRECT, TProxy or None; empty: REDIRECT.
@@ -55,6 +56,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		MeshID:         f["MESH_ID"].GetStringValue(),
 		Network:        f["NETWORK"].GetStringValue(),
 		Workload:       f["WORKLOAD_NAME"].GetStringValue(),
+		NodeName:       f["NODE_NAME"].GetStringValue(),
 		NoAgent:        truth(f["COXSWAIN_NO_AGENT"]),
 		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
 		Unprivileged:   truth(f["UNPRIVILEGED_POD"]),

@@ -1,0 +1,148 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// balancing says where proxies are, as far as it counts: proxies of different places share what doesn't ask.
+type balancing struct {
+	// balancers are rules, and choosy are services, that ask where clients are; named are services whose endpoints stand in clusters.
+	balancers *incr.Index[string, string, row[*config.DestinationRule]]
+	choosy    *incr.Index[string, string, row[*config.Service]]
+	named     *incr.Index[string, string, row[*config.Service]]
+	asked     *incr.Func[string, asked]
+}
+
+// asked is what somebody asks of where a client is.
+type asked struct {
+	Locality, ByName bool
+	// Labels, joined.
+	Labels string
+}
+
+// clientPlace is what is asked of where a proxy is.
+type clientPlace struct {
+	Locality string
+	// Labels, as endpoint.Selector writes them.
+	Labels string
+}
+
+func (p clientPlace) place() endpoint.Place {
+	return endpoint.Place{Locality: p.Locality, Labels: endpoint.ParseSelector(p.Labels)}
+}
+
+func (g *graph) addBalancing() {
+	g.balancers = incr.NewIndex(g.destinationRules, "rules that balance", func(_ string, r row[*config.DestinationRule]) []string {
+		return onlyIf(len(policiesThatBalance(r.value.Spec)) > 0)
+	})
+	g.choosy = incr.NewIndex(g.services, "services that prefer", func(_ string, r row[*config.Service]) []string {
+		return onlyIf(r.value.TrafficDistribution != "")
+	})
+	g.named = incr.NewIndex(g.services, "services looked up", func(_ string, r row[*config.Service]) []string {
+		return onlyIf(cluster.Resolves(r.value))
+	})
+	g.asked = incr.NewFunc(g.Graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
+		settings := []*networking.LocalityLoadBalancerSetting{g.clusterSettings.Of(c, only).Locality}
+		out := asked{Locality: len(settings[0].GetDistribute()) > 0}
+		for _, i := range g.balancers.Of(c, only) {
+			out.Locality = true
+			for _, p := range policiesThatBalance(i.Value.value.Spec) {
+				settings = append(settings, p.GetLoadBalancer().GetLocalityLbSetting())
+			}
+		}
+		if len(g.choosy.Of(c, only)) > 0 {
+			settings = append(settings, &networking.LocalityLoadBalancerSetting{FailoverPriority: endpoint.NodeFirst()})
+		}
+		out.ByName = out.Locality && len(g.named.Of(c, only)) > 0
+		out.Labels = labelsAsked(settings)
+		return out, nil
+	})
+}
+
+// onlyIf are the keys of an index that answers yes or no.
+func onlyIf(yes bool) []string {
+	if yes {
+		return []string{only}
+	}
+	return nil
+}
+
+// balancer is a policy of a rule, or of a port.
+type balancer interface {
+	GetLoadBalancer() *networking.LoadBalancerSettings
+	GetOutlierDetection() *networking.OutlierDetection
+}
+
+// policiesThatBalance are those of a rule for which it counts where a client is.
+func policiesThatBalance(s *networking.DestinationRule) []balancer {
+	policies := []*networking.TrafficPolicy{s.TrafficPolicy}
+	for _, sub := range s.Subsets {
+		policies = append(policies, sub.TrafficPolicy)
+	}
+	var all []balancer
+	for _, p := range policies {
+		all = append(all, p)
+		for _, port := range p.GetPortLevelSettings() {
+			all = append(all, port)
+		}
+	}
+	return slices.DeleteFunc(all, func(b balancer) bool {
+		return b.GetOutlierDetection() == nil && b.GetLoadBalancer().GetLocalityLbSetting() == nil
+	})
+}
+
+func labelsAsked(list []*networking.LocalityLoadBalancerSetting) string {
+	var out []string
+	for _, s := range list {
+		for _, p := range s.GetFailoverPriority() {
+			if label, _, given := strings.Cut(p, "="); !given {
+				out = append(out, label)
+			}
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), listSeparator)
+}
+
+// placeOf is what is asked of where a proxy is; byName is what clusters ask of it.
+func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (out clientPlace, byName string) {
+	asked := g.asked.Of(c, only)
+	at := g.localityOf(c, n, labels)
+	if asked.Locality {
+		out.Locality = at
+	}
+	if asked.Labels != "" {
+		all := endpoint.Topology(labels, at, n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
+		some := map[string]string{}
+		for l := range strings.SplitSeq(asked.Labels, listSeparator) {
+			if v, ok := all[l]; ok {
+				some[l] = v
+			}
+		}
+		out.Labels = endpoint.Selector(some)
+	}
+	if asked.ByName {
+		byName = at
+	}
+	return out, byName
+}
+
+// localityOf is where a registry or the labels say that a proxy is, otherwise what it says itself.
+func (g *graph) localityOf(c *incr.Ctx, n *node.Node, labels map[string]string) string {
+	if e := g.registered(c, n); e != nil && e.Locality != "" {
+		return e.Locality
+	}
+	if l, ok := endpoint.LocalityOf(labels); ok {
+		return l
+	}
+	return n.Locality
+}
