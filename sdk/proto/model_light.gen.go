@@ -149,384 +149,191 @@ func (m *Service) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Service) AppendTo(b []byte) []byte {
 	if len(m.Host) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Host)
+		b = addString(b, 1<<3|2, m.Host)
 	}
 	if len(m.Namespace) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Namespace)
+		b = addString(b, 2<<3|2, m.Namespace)
 	}
 	if len(m.Name) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 3<<3|2, m.Name)
 	}
 	for _, v := range m.Addresses {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 4<<3|2, v)
 	}
 	for _, v := range m.AutoAddresses {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 5<<3|2, v)
 	}
 	for _, v := range m.Ports {
-		b = append(b, 0x32)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 6<<3|2, uint64(v.Size())))
 	}
 	if m.Resolution != 0 {
-		b = append(b, 0x38)
-		b = protowire.AppendVarint(b, uint64(m.Resolution))
+		b = addVarint(b, 7<<3|0, uint64(m.Resolution))
 	}
 	if m.External {
-		b = append(b, 0x40)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.External))
+		b = addVarint(b, 8<<3|0, protowire.EncodeBool(m.External))
 	}
 	for _, v := range m.ExportTo {
-		b = append(b, 0x4a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 9<<3|2, v)
 	}
 	for _, v := range m.SubjectAltNames {
-		b = append(b, 0x52)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 10<<3|2, v)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x5a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 11<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if m.Headless {
-		b = append(b, 0x60)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Headless))
+		b = addVarint(b, 12<<3|0, protowire.EncodeBool(m.Headless))
 	}
 	if len(m.Registry) > 0 {
-		b = append(b, 0x6a)
-		b = protowire.AppendString(b, m.Registry)
+		b = addString(b, 13<<3|2, m.Registry)
 	}
 	if len(m.TrafficDistribution) > 0 {
-		b = append(b, 0x72)
-		b = protowire.AppendString(b, m.TrafficDistribution)
+		b = addString(b, 14<<3|2, m.TrafficDistribution)
 	}
 	if m.NodeLocal {
-		b = append(b, 0x78)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.NodeLocal))
+		b = addVarint(b, 15<<3|0, protowire.EncodeBool(m.NodeLocal))
 	}
 	if len(m.ClusterAddresses) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.ClusterAddresses)) {
 			v := m.ClusterAddresses[k]
-			b = append(b, 0x82, 0x1)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 16<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	for _, v := range m.Aliases {
-		b = append(b, 0x8a, 0x1)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 17<<3|2, v)
 	}
 	if len(m.Selector) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Selector)) {
 			v := m.Selector[k]
-			b = append(b, 0x92, 0x1)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 18<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.OriginTable) > 0 {
-		b = append(b, 0x9a, 0x1)
-		b = protowire.AppendString(b, m.OriginTable)
+		b = addString(b, 19<<3|2, m.OriginTable)
 	}
 	if len(m.OriginKey) > 0 {
-		b = append(b, 0xa2, 0x1)
-		b = protowire.AppendString(b, m.OriginKey)
+		b = addString(b, 20<<3|2, m.OriginKey)
 	}
 	if m.PublishNotReady {
-		b = append(b, 0xa8, 0x1)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.PublishNotReady))
+		b = addVarint(b, 21<<3|0, protowire.EncodeBool(m.PublishNotReady))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Service) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Host = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Namespace = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Addresses = append(m.Addresses, string(v))
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.AutoAddresses = append(m.AutoAddresses, string(v))
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Host = c.string()
+		case 2<<3 | 2:
+			m.Namespace = c.string()
+		case 3<<3 | 2:
+			m.Name = c.string()
+		case 4<<3 | 2:
+			m.Addresses = append(m.Addresses, c.string())
+		case 5<<3 | 2:
+			m.AutoAddresses = append(m.AutoAddresses, c.string())
+		case 6<<3 | 2:
 			x := new(Port)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Ports = append(m.Ports, x)
-			b = b[n:]
-		case num == 7 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Resolution = ServiceResolution(v)
-			b = b[n:]
-		case num == 8 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.External = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 9 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ExportTo = append(m.ExportTo, string(v))
-			b = b[n:]
-		case num == 10 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.SubjectAltNames = append(m.SubjectAltNames, string(v))
-			b = b[n:]
-		case num == 11 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 7<<3 | 0:
+			m.Resolution = ServiceResolution(c.varint())
+		case 8<<3 | 0:
+			m.External = c.bool()
+		case 9<<3 | 2:
+			m.ExportTo = append(m.ExportTo, c.string())
+		case 10<<3 | 2:
+			m.SubjectAltNames = append(m.SubjectAltNames, c.string())
+		case 11<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 12 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Headless = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 13 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Registry = string(v)
-			b = b[n:]
-		case num == 14 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.TrafficDistribution = string(v)
-			b = b[n:]
-		case num == 15 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.NodeLocal = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 16 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 12<<3 | 0:
+			m.Headless = c.bool()
+		case 13<<3 | 2:
+			m.Registry = c.string()
+		case 14<<3 | 2:
+			m.TrafficDistribution = c.string()
+		case 15<<3 | 0:
+			m.NodeLocal = c.bool()
+		case 16<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.ClusterAddresses == nil {
 				m.ClusterAddresses = map[string]string{}
 			}
 			m.ClusterAddresses[key] = val
-		case num == 17 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Aliases = append(m.Aliases, string(v))
-			b = b[n:]
-		case num == 18 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 17<<3 | 2:
+			m.Aliases = append(m.Aliases, c.string())
+		case 18<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Selector == nil {
 				m.Selector = map[string]string{}
 			}
 			m.Selector[key] = val
-		case num == 19 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.OriginTable = string(v)
-			b = b[n:]
-		case num == 20 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.OriginKey = string(v)
-			b = b[n:]
-		case num == 21 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.PublishNotReady = protowire.DecodeBool(v)
-			b = b[n:]
+		case 19<<3 | 2:
+			m.OriginTable = c.string()
+		case 20<<3 | 2:
+			m.OriginKey = c.string()
+		case 21<<3 | 0:
+			m.PublishNotReady = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Port struct {
@@ -559,70 +366,38 @@ func (m *Port) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Port) AppendTo(b []byte) []byte {
 	if m.Number != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Number))
+		b = addVarint(b, 1<<3|0, uint64(m.Number))
 	}
 	if len(m.Name) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 2<<3|2, m.Name)
 	}
 	if len(m.Protocol) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Protocol)
+		b = addString(b, 3<<3|2, m.Protocol)
 	}
 	if m.Target != 0 {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, uint64(m.Target))
+		b = addVarint(b, 4<<3|0, uint64(m.Target))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Port) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Number = uint32(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Protocol = string(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Target = uint32(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Number = uint32(c.varint())
+		case 2<<3 | 2:
+			m.Name = c.string()
+		case 3<<3 | 2:
+			m.Protocol = c.string()
+		case 4<<3 | 0:
+			m.Target = uint32(c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type EndpointHealth int32
@@ -756,298 +531,145 @@ func (m *Endpoint) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Endpoint) AppendTo(b []byte) []byte {
 	if len(m.Host) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Host)
+		b = addString(b, 1<<3|2, m.Host)
 	}
 	if len(m.Namespace) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Namespace)
+		b = addString(b, 2<<3|2, m.Namespace)
 	}
 	if len(m.PortName) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.PortName)
+		b = addString(b, 3<<3|2, m.PortName)
 	}
 	if m.ServicePort != 0 {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, uint64(m.ServicePort))
+		b = addVarint(b, 4<<3|0, uint64(m.ServicePort))
 	}
 	if len(m.Address) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.Address)
+		b = addString(b, 5<<3|2, m.Address)
 	}
 	if m.Port != 0 {
-		b = append(b, 0x30)
-		b = protowire.AppendVarint(b, uint64(m.Port))
+		b = addVarint(b, 6<<3|0, uint64(m.Port))
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x3a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 7<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Network) > 0 {
-		b = append(b, 0x42)
-		b = protowire.AppendString(b, m.Network)
+		b = addString(b, 8<<3|2, m.Network)
 	}
 	if len(m.Locality) > 0 {
-		b = append(b, 0x4a)
-		b = protowire.AppendString(b, m.Locality)
+		b = addString(b, 9<<3|2, m.Locality)
 	}
 	if m.Weight != 0 {
-		b = append(b, 0x50)
-		b = protowire.AppendVarint(b, uint64(m.Weight))
+		b = addVarint(b, 10<<3|0, uint64(m.Weight))
 	}
 	if len(m.ServiceAccount) > 0 {
-		b = append(b, 0x5a)
-		b = protowire.AppendString(b, m.ServiceAccount)
+		b = addString(b, 11<<3|2, m.ServiceAccount)
 	}
 	if m.Health != 0 {
-		b = append(b, 0x60)
-		b = protowire.AppendVarint(b, uint64(m.Health))
+		b = addVarint(b, 12<<3|0, uint64(m.Health))
 	}
 	if len(m.TlsMode) > 0 {
-		b = append(b, 0x6a)
-		b = protowire.AppendString(b, m.TlsMode)
+		b = addString(b, 13<<3|2, m.TlsMode)
 	}
 	if len(m.Cluster) > 0 {
-		b = append(b, 0x72)
-		b = protowire.AppendString(b, m.Cluster)
+		b = addString(b, 14<<3|2, m.Cluster)
 	}
 	if len(m.Workload) > 0 {
-		b = append(b, 0x7a)
-		b = protowire.AppendString(b, m.Workload)
+		b = addString(b, 15<<3|2, m.Workload)
 	}
 	if len(m.Node) > 0 {
-		b = append(b, 0x82, 0x1)
-		b = protowire.AppendString(b, m.Node)
+		b = addString(b, 16<<3|2, m.Node)
 	}
 	if len(m.Hostname) > 0 {
-		b = append(b, 0x8a, 0x1)
-		b = protowire.AppendString(b, m.Hostname)
+		b = addString(b, 17<<3|2, m.Hostname)
 	}
 	if len(m.Subdomain) > 0 {
-		b = append(b, 0x92, 0x1)
-		b = protowire.AppendString(b, m.Subdomain)
+		b = addString(b, 18<<3|2, m.Subdomain)
 	}
 	if m.Index != 0 {
-		b = append(b, 0x98, 0x1)
-		b = protowire.AppendVarint(b, uint64(m.Index))
+		b = addVarint(b, 19<<3|0, uint64(m.Index))
 	}
 	for _, v := range m.MoreAddresses {
-		b = append(b, 0xa2, 0x1)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 20<<3|2, v)
 	}
 	if len(m.WorkloadNamespace) > 0 {
-		b = append(b, 0xaa, 0x1)
-		b = protowire.AppendString(b, m.WorkloadNamespace)
+		b = addString(b, 21<<3|2, m.WorkloadNamespace)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Endpoint) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Host = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Namespace = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.PortName = string(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ServicePort = uint32(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Address = string(v)
-			b = b[n:]
-		case num == 6 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Port = uint32(v)
-			b = b[n:]
-		case num == 7 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Host = c.string()
+		case 2<<3 | 2:
+			m.Namespace = c.string()
+		case 3<<3 | 2:
+			m.PortName = c.string()
+		case 4<<3 | 0:
+			m.ServicePort = uint32(c.varint())
+		case 5<<3 | 2:
+			m.Address = c.string()
+		case 6<<3 | 0:
+			m.Port = uint32(c.varint())
+		case 7<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 8 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Network = string(v)
-			b = b[n:]
-		case num == 9 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Locality = string(v)
-			b = b[n:]
-		case num == 10 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Weight = uint32(v)
-			b = b[n:]
-		case num == 11 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ServiceAccount = string(v)
-			b = b[n:]
-		case num == 12 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Health = EndpointHealth(v)
-			b = b[n:]
-		case num == 13 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.TlsMode = string(v)
-			b = b[n:]
-		case num == 14 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Cluster = string(v)
-			b = b[n:]
-		case num == 15 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Workload = string(v)
-			b = b[n:]
-		case num == 16 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Node = string(v)
-			b = b[n:]
-		case num == 17 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Hostname = string(v)
-			b = b[n:]
-		case num == 18 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Subdomain = string(v)
-			b = b[n:]
-		case num == 19 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Index = uint32(v)
-			b = b[n:]
-		case num == 20 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.MoreAddresses = append(m.MoreAddresses, string(v))
-			b = b[n:]
-		case num == 21 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.WorkloadNamespace = string(v)
-			b = b[n:]
+		case 8<<3 | 2:
+			m.Network = c.string()
+		case 9<<3 | 2:
+			m.Locality = c.string()
+		case 10<<3 | 0:
+			m.Weight = uint32(c.varint())
+		case 11<<3 | 2:
+			m.ServiceAccount = c.string()
+		case 12<<3 | 0:
+			m.Health = EndpointHealth(c.varint())
+		case 13<<3 | 2:
+			m.TlsMode = c.string()
+		case 14<<3 | 2:
+			m.Cluster = c.string()
+		case 15<<3 | 2:
+			m.Workload = c.string()
+		case 16<<3 | 2:
+			m.Node = c.string()
+		case 17<<3 | 2:
+			m.Hostname = c.string()
+		case 18<<3 | 2:
+			m.Subdomain = c.string()
+		case 19<<3 | 0:
+			m.Index = uint32(c.varint())
+		case 20<<3 | 2:
+			m.MoreAddresses = append(m.MoreAddresses, c.string())
+		case 21<<3 | 2:
+			m.WorkloadNamespace = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Workload is a row of table `workloads`: something that runs at an address; its key is NAMESPACE/NAME.
@@ -1116,251 +738,127 @@ func (m *Workload) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Workload) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 1<<3|2, m.Name)
 	}
 	if len(m.Namespace) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Namespace)
+		b = addString(b, 2<<3|2, m.Namespace)
 	}
 	for _, v := range m.Addresses {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 3<<3|2, v)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x22)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.ServiceAccount) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.ServiceAccount)
+		b = addString(b, 5<<3|2, m.ServiceAccount)
 	}
 	if len(m.Network) > 0 {
-		b = append(b, 0x32)
-		b = protowire.AppendString(b, m.Network)
+		b = addString(b, 6<<3|2, m.Network)
 	}
 	if len(m.Locality) > 0 {
-		b = append(b, 0x3a)
-		b = protowire.AppendString(b, m.Locality)
+		b = addString(b, 7<<3|2, m.Locality)
 	}
 	if m.Weight != 0 {
-		b = append(b, 0x40)
-		b = protowire.AppendVarint(b, uint64(m.Weight))
+		b = addVarint(b, 8<<3|0, uint64(m.Weight))
 	}
 	if len(m.Ports) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Ports)) {
 			v := m.Ports[k]
-			b = append(b, 0x4a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeVarint(uint64(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x10)
-			b = protowire.AppendVarint(b, uint64(v))
+			b = addVarint(b, 9<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeVarint(uint64(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addVarint(b, 2<<3|0, uint64(v))
 		}
 	}
 	if len(m.Cluster) > 0 {
-		b = append(b, 0x52)
-		b = protowire.AppendString(b, m.Cluster)
+		b = addString(b, 10<<3|2, m.Cluster)
 	}
 	if len(m.Node) > 0 {
-		b = append(b, 0x5a)
-		b = protowire.AppendString(b, m.Node)
+		b = addString(b, 11<<3|2, m.Node)
 	}
 	if len(m.TlsMode) > 0 {
-		b = append(b, 0x62)
-		b = protowire.AppendString(b, m.TlsMode)
+		b = addString(b, 12<<3|2, m.TlsMode)
 	}
 	if m.Ready {
-		b = append(b, 0x68)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Ready))
+		b = addVarint(b, 13<<3|0, protowire.EncodeBool(m.Ready))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Workload) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Namespace = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Addresses = append(m.Addresses, string(v))
-			b = b[n:]
-		case num == 4 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Name = c.string()
+		case 2<<3 | 2:
+			m.Namespace = c.string()
+		case 3<<3 | 2:
+			m.Addresses = append(m.Addresses, c.string())
+		case 4<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ServiceAccount = string(v)
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Network = string(v)
-			b = b[n:]
-		case num == 7 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Locality = string(v)
-			b = b[n:]
-		case num == 8 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Weight = uint32(v)
-			b = b[n:]
-		case num == 9 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 5<<3 | 2:
+			m.ServiceAccount = c.string()
+		case 6<<3 | 2:
+			m.Network = c.string()
+		case 7<<3 | 2:
+			m.Locality = c.string()
+		case 8<<3 | 0:
+			m.Weight = uint32(c.varint())
+		case 9<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val uint32
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 0:
-					v, n := protowire.ConsumeVarint(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = uint32(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 0:
+					val = uint32(e.varint())
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Ports == nil {
 				m.Ports = map[string]uint32{}
 			}
 			m.Ports[key] = val
-		case num == 10 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Cluster = string(v)
-			b = b[n:]
-		case num == 11 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Node = string(v)
-			b = b[n:]
-		case num == 12 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.TlsMode = string(v)
-			b = b[n:]
-		case num == 13 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Ready = protowire.DecodeBool(v)
-			b = b[n:]
+		case 10<<3 | 2:
+			m.Cluster = c.string()
+		case 11<<3 | 2:
+			m.Node = c.string()
+		case 12<<3 | 2:
+			m.TlsMode = c.string()
+		case 13<<3 | 0:
+			m.Ready = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Namespace is a row of table `namespaces`; its key is the name.
@@ -1388,29 +886,22 @@ func (m *Namespace) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Namespace) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 1<<3|2, m.Name)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x12)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 2<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Annotations) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Annotations)) {
 			v := m.Annotations[k]
-			b = append(b, 0x1a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	return b
@@ -1418,109 +909,52 @@ func (m *Namespace) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Namespace) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Name = c.string()
+		case 2<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 3 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 3<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Annotations == nil {
 				m.Annotations = map[string]string{}
 			}
 			m.Annotations[key] = val
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }

@@ -136,326 +136,158 @@ func (m *FromCore) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *FromCore) AppendTo(b []byte) []byte {
 	if m.Hello != nil {
-		b = append(b, 0xa)
-		b = m.Hello.AppendTo(protowire.AppendVarint(b, uint64(m.Hello.Size())))
+		b = m.Hello.AppendTo(addVarint(b, 1<<3|2, uint64(m.Hello.Size())))
 	}
 	if m.Credit != nil {
-		b = append(b, 0x12)
-		b = m.Credit.AppendTo(protowire.AppendVarint(b, uint64(m.Credit.Size())))
+		b = m.Credit.AppendTo(addVarint(b, 2<<3|2, uint64(m.Credit.Size())))
 	}
 	if m.Ping != nil {
-		b = append(b, 0x1a)
-		b = m.Ping.AppendTo(protowire.AppendVarint(b, uint64(m.Ping.Size())))
+		b = m.Ping.AppendTo(addVarint(b, 3<<3|2, uint64(m.Ping.Size())))
 	}
 	if m.Drain != nil {
-		b = append(b, 0x22)
-		b = m.Drain.AppendTo(protowire.AppendVarint(b, uint64(m.Drain.Size())))
+		b = m.Drain.AppendTo(addVarint(b, 4<<3|2, uint64(m.Drain.Size())))
 	}
 	if m.State != nil {
-		b = append(b, 0x2a)
-		b = m.State.AppendTo(protowire.AppendVarint(b, uint64(m.State.Size())))
+		b = m.State.AppendTo(addVarint(b, 5<<3|2, uint64(m.State.Size())))
 	}
 	if m.Extensions != nil {
-		b = append(b, 0x32)
-		b = m.Extensions.AppendTo(protowire.AppendVarint(b, uint64(m.Extensions.Size())))
+		b = m.Extensions.AppendTo(addVarint(b, 6<<3|2, uint64(m.Extensions.Size())))
 	}
 	if m.Attach != nil {
-		b = append(b, 0x3a)
-		b = m.Attach.AppendTo(protowire.AppendVarint(b, uint64(m.Attach.Size())))
+		b = m.Attach.AppendTo(addVarint(b, 7<<3|2, uint64(m.Attach.Size())))
 	}
 	if m.Detach != nil {
-		b = append(b, 0x42)
-		b = m.Detach.AppendTo(protowire.AppendVarint(b, uint64(m.Detach.Size())))
+		b = m.Detach.AppendTo(addVarint(b, 8<<3|2, uint64(m.Detach.Size())))
 	}
 	if m.Want != nil {
-		b = append(b, 0x4a)
-		b = m.Want.AppendTo(protowire.AppendVarint(b, uint64(m.Want.Size())))
+		b = m.Want.AppendTo(addVarint(b, 9<<3|2, uint64(m.Want.Size())))
 	}
 	if m.Drop != nil {
-		b = append(b, 0x52)
-		b = m.Drop.AppendTo(protowire.AppendVarint(b, uint64(m.Drop.Size())))
+		b = m.Drop.AppendTo(addVarint(b, 10<<3|2, uint64(m.Drop.Size())))
 	}
 	if m.Freed != nil {
-		b = append(b, 0x5a)
-		b = m.Freed.AppendTo(protowire.AppendVarint(b, uint64(m.Freed.Size())))
+		b = m.Freed.AppendTo(addVarint(b, 11<<3|2, uint64(m.Freed.Size())))
 	}
 	if m.Missing != nil {
-		b = append(b, 0x62)
-		b = m.Missing.AppendTo(protowire.AppendVarint(b, uint64(m.Missing.Size())))
+		b = m.Missing.AppendTo(addVarint(b, 12<<3|2, uint64(m.Missing.Size())))
 	}
 	if m.Authenticate != nil {
-		b = append(b, 0x6a)
-		b = m.Authenticate.AppendTo(protowire.AppendVarint(b, uint64(m.Authenticate.Size())))
+		b = m.Authenticate.AppendTo(addVarint(b, 13<<3|2, uint64(m.Authenticate.Size())))
 	}
 	if m.Patch != nil {
-		b = append(b, 0x72)
-		b = m.Patch.AppendTo(protowire.AppendVarint(b, uint64(m.Patch.Size())))
+		b = m.Patch.AppendTo(addVarint(b, 14<<3|2, uint64(m.Patch.Size())))
 	}
 	if m.Explain != nil {
-		b = append(b, 0x7a)
-		b = m.Explain.AppendTo(protowire.AppendVarint(b, uint64(m.Explain.Size())))
+		b = m.Explain.AppendTo(addVarint(b, 15<<3|2, uint64(m.Explain.Size())))
 	}
 	if m.Report != nil {
-		b = append(b, 0x82, 0x1)
-		b = m.Report.AppendTo(protowire.AppendVarint(b, uint64(m.Report.Size())))
+		b = m.Report.AppendTo(addVarint(b, 16<<3|2, uint64(m.Report.Size())))
 	}
 	if m.Ask != nil {
-		b = append(b, 0x8a, 0x1)
-		b = m.Ask.AppendTo(protowire.AppendVarint(b, uint64(m.Ask.Size())))
+		b = m.Ask.AppendTo(addVarint(b, 17<<3|2, uint64(m.Ask.Size())))
 	}
 	if m.Fetched != nil {
-		b = append(b, 0x92, 0x1)
-		b = m.Fetched.AppendTo(protowire.AppendVarint(b, uint64(m.Fetched.Size())))
+		b = m.Fetched.AppendTo(addVarint(b, 18<<3|2, uint64(m.Fetched.Size())))
 	}
 	if m.Got != nil {
-		b = append(b, 0x9a, 0x1)
-		b = m.Got.AppendTo(protowire.AppendVarint(b, uint64(m.Got.Size())))
+		b = m.Got.AppendTo(addVarint(b, 19<<3|2, uint64(m.Got.Size())))
 	}
 	if m.Tick != nil {
-		b = append(b, 0xa2, 0x1)
-		b = m.Tick.AppendTo(protowire.AppendVarint(b, uint64(m.Tick.Size())))
+		b = m.Tick.AppendTo(addVarint(b, 20<<3|2, uint64(m.Tick.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *FromCore) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Hello)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Hello = x
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 2<<3 | 2:
 			x := new(Credit)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Credit = x
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 3<<3 | 2:
 			x := new(Ping)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Ping = x
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 4<<3 | 2:
 			x := new(Drain)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Drain = x
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 5<<3 | 2:
 			x := new(State)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.State = x
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 6<<3 | 2:
 			x := new(Extensions)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Extensions = x
-			b = b[n:]
-		case num == 7 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 7<<3 | 2:
 			x := new(Attach)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Attach = x
-			b = b[n:]
-		case num == 8 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 8<<3 | 2:
 			x := new(Detach)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Detach = x
-			b = b[n:]
-		case num == 9 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 9<<3 | 2:
 			x := new(Want)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Want = x
-			b = b[n:]
-		case num == 10 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 10<<3 | 2:
 			x := new(Drop)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Drop = x
-			b = b[n:]
-		case num == 11 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 11<<3 | 2:
 			x := new(Freed)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Freed = x
-			b = b[n:]
-		case num == 12 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 12<<3 | 2:
 			x := new(Missing)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Missing = x
-			b = b[n:]
-		case num == 13 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 13<<3 | 2:
 			x := new(Authenticate)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Authenticate = x
-			b = b[n:]
-		case num == 14 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 14<<3 | 2:
 			x := new(Patch)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Patch = x
-			b = b[n:]
-		case num == 15 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 15<<3 | 2:
 			x := new(Explain)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Explain = x
-			b = b[n:]
-		case num == 16 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 16<<3 | 2:
 			x := new(Report)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Report = x
-			b = b[n:]
-		case num == 17 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 17<<3 | 2:
 			x := new(Ask)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Ask = x
-			b = b[n:]
-		case num == 18 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 18<<3 | 2:
 			x := new(Fetched)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Fetched = x
-			b = b[n:]
-		case num == 19 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 19<<3 | 2:
 			x := new(Got)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Got = x
-			b = b[n:]
-		case num == 20 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 20<<3 | 2:
 			x := new(Tick)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Tick = x
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // FromPlugin is one message of a plugin to the core.
@@ -563,371 +395,179 @@ func (m *FromPlugin) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *FromPlugin) AppendTo(b []byte) []byte {
 	if m.Ready != nil {
-		b = append(b, 0xa)
-		b = m.Ready.AppendTo(protowire.AppendVarint(b, uint64(m.Ready.Size())))
+		b = m.Ready.AppendTo(addVarint(b, 1<<3|2, uint64(m.Ready.Size())))
 	}
 	if m.Refused != nil {
-		b = append(b, 0x12)
-		b = m.Refused.AppendTo(protowire.AppendVarint(b, uint64(m.Refused.Size())))
+		b = m.Refused.AppendTo(addVarint(b, 2<<3|2, uint64(m.Refused.Size())))
 	}
 	if m.Credit != nil {
-		b = append(b, 0x1a)
-		b = m.Credit.AppendTo(protowire.AppendVarint(b, uint64(m.Credit.Size())))
+		b = m.Credit.AppendTo(addVarint(b, 3<<3|2, uint64(m.Credit.Size())))
 	}
 	if m.Pong != nil {
-		b = append(b, 0x22)
-		b = m.Pong.AppendTo(protowire.AppendVarint(b, uint64(m.Pong.Size())))
+		b = m.Pong.AppendTo(addVarint(b, 4<<3|2, uint64(m.Pong.Size())))
 	}
 	if m.Progress != nil {
-		b = append(b, 0x2a)
-		b = m.Progress.AppendTo(protowire.AppendVarint(b, uint64(m.Progress.Size())))
+		b = m.Progress.AppendTo(addVarint(b, 5<<3|2, uint64(m.Progress.Size())))
 	}
 	if m.Rows != nil {
-		b = append(b, 0x32)
-		b = m.Rows.AppendTo(protowire.AppendVarint(b, uint64(m.Rows.Size())))
+		b = m.Rows.AppendTo(addVarint(b, 6<<3|2, uint64(m.Rows.Size())))
 	}
 	if m.Synced != nil {
-		b = append(b, 0x3a)
-		b = m.Synced.AppendTo(protowire.AppendVarint(b, uint64(m.Synced.Size())))
+		b = m.Synced.AppendTo(addVarint(b, 7<<3|2, uint64(m.Synced.Size())))
 	}
 	if m.Done != nil {
-		b = append(b, 0x42)
-		b = m.Done.AppendTo(protowire.AppendVarint(b, uint64(m.Done.Size())))
+		b = m.Done.AppendTo(addVarint(b, 8<<3|2, uint64(m.Done.Size())))
 	}
 	if m.Place != nil {
-		b = append(b, 0x4a)
-		b = m.Place.AppendTo(protowire.AppendVarint(b, uint64(m.Place.Size())))
+		b = m.Place.AppendTo(addVarint(b, 9<<3|2, uint64(m.Place.Size())))
 	}
 	if m.View != nil {
-		b = append(b, 0x52)
-		b = m.View.AppendTo(protowire.AppendVarint(b, uint64(m.View.Size())))
+		b = m.View.AppendTo(addVarint(b, 10<<3|2, uint64(m.View.Size())))
 	}
 	if m.Bodies != nil {
-		b = append(b, 0x5a)
-		b = m.Bodies.AppendTo(protowire.AppendVarint(b, uint64(m.Bodies.Size())))
+		b = m.Bodies.AppendTo(addVarint(b, 11<<3|2, uint64(m.Bodies.Size())))
 	}
 	if m.Part != nil {
-		b = append(b, 0x62)
-		b = m.Part.AppendTo(protowire.AppendVarint(b, uint64(m.Part.Size())))
+		b = m.Part.AppendTo(addVarint(b, 12<<3|2, uint64(m.Part.Size())))
 	}
 	if m.Change != nil {
-		b = append(b, 0x6a)
-		b = m.Change.AppendTo(protowire.AppendVarint(b, uint64(m.Change.Size())))
+		b = m.Change.AppendTo(addVarint(b, 13<<3|2, uint64(m.Change.Size())))
 	}
 	if m.Wanted != nil {
-		b = append(b, 0x72)
-		b = m.Wanted.AppendTo(protowire.AppendVarint(b, uint64(m.Wanted.Size())))
+		b = m.Wanted.AppendTo(addVarint(b, 14<<3|2, uint64(m.Wanted.Size())))
 	}
 	if m.Caller != nil {
-		b = append(b, 0x7a)
-		b = m.Caller.AppendTo(protowire.AppendVarint(b, uint64(m.Caller.Size())))
+		b = m.Caller.AppendTo(addVarint(b, 15<<3|2, uint64(m.Caller.Size())))
 	}
 	if m.Patched != nil {
-		b = append(b, 0x82, 0x1)
-		b = m.Patched.AppendTo(protowire.AppendVarint(b, uint64(m.Patched.Size())))
+		b = m.Patched.AppendTo(addVarint(b, 16<<3|2, uint64(m.Patched.Size())))
 	}
 	if m.Because != nil {
-		b = append(b, 0x8a, 0x1)
-		b = m.Because.AppendTo(protowire.AppendVarint(b, uint64(m.Because.Size())))
+		b = m.Because.AppendTo(addVarint(b, 17<<3|2, uint64(m.Because.Size())))
 	}
 	if m.Answer != nil {
-		b = append(b, 0x92, 0x1)
-		b = m.Answer.AppendTo(protowire.AppendVarint(b, uint64(m.Answer.Size())))
+		b = m.Answer.AppendTo(addVarint(b, 18<<3|2, uint64(m.Answer.Size())))
 	}
 	if m.Fetch != nil {
-		b = append(b, 0x9a, 0x1)
-		b = m.Fetch.AppendTo(protowire.AppendVarint(b, uint64(m.Fetch.Size())))
+		b = m.Fetch.AppendTo(addVarint(b, 19<<3|2, uint64(m.Fetch.Size())))
 	}
 	if m.Get != nil {
-		b = append(b, 0xa2, 0x1)
-		b = m.Get.AppendTo(protowire.AppendVarint(b, uint64(m.Get.Size())))
+		b = m.Get.AppendTo(addVarint(b, 20<<3|2, uint64(m.Get.Size())))
 	}
 	if m.Wake != nil {
-		b = append(b, 0xaa, 0x1)
-		b = m.Wake.AppendTo(protowire.AppendVarint(b, uint64(m.Wake.Size())))
+		b = m.Wake.AppendTo(addVarint(b, 21<<3|2, uint64(m.Wake.Size())))
 	}
 	if m.Log != nil {
-		b = append(b, 0xb2, 0x1)
-		b = m.Log.AppendTo(protowire.AppendVarint(b, uint64(m.Log.Size())))
+		b = m.Log.AppendTo(addVarint(b, 22<<3|2, uint64(m.Log.Size())))
 	}
 	if m.Measure != nil {
-		b = append(b, 0xba, 0x1)
-		b = m.Measure.AppendTo(protowire.AppendVarint(b, uint64(m.Measure.Size())))
+		b = m.Measure.AppendTo(addVarint(b, 23<<3|2, uint64(m.Measure.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *FromPlugin) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Ready)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Ready = x
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 2<<3 | 2:
 			x := new(Refused)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Refused = x
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 3<<3 | 2:
 			x := new(Credit)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Credit = x
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 4<<3 | 2:
 			x := new(Pong)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Pong = x
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 5<<3 | 2:
 			x := new(Progress)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Progress = x
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 6<<3 | 2:
 			x := new(Rows)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Rows = x
-			b = b[n:]
-		case num == 7 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 7<<3 | 2:
 			x := new(Synced)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Synced = x
-			b = b[n:]
-		case num == 8 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 8<<3 | 2:
 			x := new(Done)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Done = x
-			b = b[n:]
-		case num == 9 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 9<<3 | 2:
 			x := new(Place)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Place = x
-			b = b[n:]
-		case num == 10 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 10<<3 | 2:
 			x := new(View)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.View = x
-			b = b[n:]
-		case num == 11 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 11<<3 | 2:
 			x := new(Bodies)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Bodies = x
-			b = b[n:]
-		case num == 12 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 12<<3 | 2:
 			x := new(Part)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Part = x
-			b = b[n:]
-		case num == 13 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 13<<3 | 2:
 			x := new(Change)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Change = x
-			b = b[n:]
-		case num == 14 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 14<<3 | 2:
 			x := new(Wanted)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Wanted = x
-			b = b[n:]
-		case num == 15 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 15<<3 | 2:
 			x := new(Caller)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Caller = x
-			b = b[n:]
-		case num == 16 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 16<<3 | 2:
 			x := new(Patched)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Patched = x
-			b = b[n:]
-		case num == 17 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 17<<3 | 2:
 			x := new(Because)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Because = x
-			b = b[n:]
-		case num == 18 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 18<<3 | 2:
 			x := new(Answer)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Answer = x
-			b = b[n:]
-		case num == 19 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 19<<3 | 2:
 			x := new(Fetch)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Fetch = x
-			b = b[n:]
-		case num == 20 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 20<<3 | 2:
 			x := new(Get)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Get = x
-			b = b[n:]
-		case num == 21 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 21<<3 | 2:
 			x := new(Wake)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Wake = x
-			b = b[n:]
-		case num == 22 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 22<<3 | 2:
 			x := new(Log)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Log = x
-			b = b[n:]
-		case num == 23 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 23<<3 | 2:
 			x := new(Measure)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Measure = x
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Hello opens the session. The plugin answers Ready or Refused within the start deadline.
@@ -980,113 +620,59 @@ func (m *Hello) AppendTo(b []byte) []byte {
 		for _, v := range m.Versions {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = append(b, 0xa)
-		b = protowire.AppendVarint(b, uint64(s))
+		b = addVarint(b, 1<<3|2, uint64(s))
 		for _, v := range m.Versions {
 			b = protowire.AppendVarint(b, uint64(v))
 		}
 	}
 	if len(m.Instance) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Instance)
+		b = addString(b, 2<<3|2, m.Instance)
 	}
 	if len(m.Config) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendBytes(b, m.Config)
+		b = addBytes(b, 3<<3|2, m.Config)
 	}
 	if len(m.Grants) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendBytes(b, m.Grants)
+		b = addBytes(b, 4<<3|2, m.Grants)
 	}
 	if m.Limits != nil {
-		b = append(b, 0x2a)
-		b = m.Limits.AppendTo(protowire.AppendVarint(b, uint64(m.Limits.Size())))
+		b = m.Limits.AppendTo(addVarint(b, 5<<3|2, uint64(m.Limits.Size())))
 	}
 	if m.Epoch != 0 {
-		b = append(b, 0x31)
-		b = protowire.AppendFixed64(b, m.Epoch)
+		b = addFixed64(b, 6<<3|1, m.Epoch)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Hello) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2: // packed
-			p, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2: // packed
+			p := cursor{b: c.raw()}
+			for p.more() {
+				m.Versions = append(m.Versions, uint32(p.varint()))
 			}
-			b = b[n:]
-			for b := p; len(b) > 0; {
-				v, n := protowire.ConsumeVarint(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				m.Versions = append(m.Versions, uint32(v))
-				b = b[n:]
-			}
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Versions = append(m.Versions, uint32(v))
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Instance = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Config = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Grants = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+			c.fail(p.err)
+		case 1<<3 | 0:
+			m.Versions = append(m.Versions, uint32(c.varint()))
+		case 2<<3 | 2:
+			m.Instance = c.string()
+		case 3<<3 | 2:
+			m.Config = c.bytes()
+		case 4<<3 | 2:
+			m.Grants = c.bytes()
+		case 5<<3 | 2:
 			x := new(Limits)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Limits = x
-			b = b[n:]
-		case num == 6 && typ == 1:
-			v, n := protowire.ConsumeFixed64(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Epoch = v
-			b = b[n:]
+		case 6<<3 | 1:
+			m.Epoch = c.fixed64()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Limits are what the core will hold this plugin to. Zero means no limit.
@@ -1135,114 +721,58 @@ func (m *Limits) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Limits) AppendTo(b []byte) []byte {
 	if m.MessageBytes != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.MessageBytes))
+		b = addVarint(b, 1<<3|0, uint64(m.MessageBytes))
 	}
 	if m.CreditBytes != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.CreditBytes))
+		b = addVarint(b, 2<<3|0, m.CreditBytes)
 	}
 	if m.Rows != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.Rows))
+		b = addVarint(b, 3<<3|0, m.Rows)
 	}
 	if m.RowBytes != 0 {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, uint64(m.RowBytes))
+		b = addVarint(b, 4<<3|0, m.RowBytes)
 	}
 	if m.MemoryBytes != 0 {
-		b = append(b, 0x28)
-		b = protowire.AppendVarint(b, uint64(m.MemoryBytes))
+		b = addVarint(b, 5<<3|0, m.MemoryBytes)
 	}
 	if m.RevisionMs != 0 {
-		b = append(b, 0x30)
-		b = protowire.AppendVarint(b, uint64(m.RevisionMs))
+		b = addVarint(b, 6<<3|0, uint64(m.RevisionMs))
 	}
 	if m.CallMs != 0 {
-		b = append(b, 0x38)
-		b = protowire.AppendVarint(b, uint64(m.CallMs))
+		b = addVarint(b, 7<<3|0, uint64(m.CallMs))
 	}
 	if m.ProgressMs != 0 {
-		b = append(b, 0x40)
-		b = protowire.AppendVarint(b, uint64(m.ProgressMs))
+		b = addVarint(b, 8<<3|0, uint64(m.ProgressMs))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Limits) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.MessageBytes = uint32(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.CreditBytes = uint64(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Rows = uint64(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.RowBytes = uint64(v)
-			b = b[n:]
-		case num == 5 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.MemoryBytes = uint64(v)
-			b = b[n:]
-		case num == 6 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.RevisionMs = uint32(v)
-			b = b[n:]
-		case num == 7 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.CallMs = uint32(v)
-			b = b[n:]
-		case num == 8 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ProgressMs = uint32(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.MessageBytes = uint32(c.varint())
+		case 2<<3 | 0:
+			m.CreditBytes = c.varint()
+		case 3<<3 | 0:
+			m.Rows = c.varint()
+		case 4<<3 | 0:
+			m.RowBytes = c.varint()
+		case 5<<3 | 0:
+			m.MemoryBytes = c.varint()
+		case 6<<3 | 0:
+			m.RevisionMs = uint32(c.varint())
+		case 7<<3 | 0:
+			m.CallMs = uint32(c.varint())
+		case 8<<3 | 0:
+			m.ProgressMs = uint32(c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Ready says what the plugin is. Everything that it will ever read, publish or generate is declared here.
@@ -1321,177 +851,87 @@ func (m *Ready) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ready) AppendTo(b []byte) []byte {
 	if m.Version != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Version))
+		b = addVarint(b, 1<<3|0, uint64(m.Version))
 	}
 	if len(m.Plugin) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Plugin)
+		b = addString(b, 2<<3|2, m.Plugin)
 	}
 	if len(m.PluginVersion) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.PluginVersion)
+		b = addString(b, 3<<3|2, m.PluginVersion)
 	}
 	if m.Kind != 0 {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, uint64(m.Kind))
+		b = addVarint(b, 4<<3|0, uint64(m.Kind))
 	}
 	for _, v := range m.Reads {
-		b = append(b, 0x2a)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 5<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Publishes {
-		b = append(b, 0x32)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 6<<3|2, v)
 	}
 	if m.Derives {
-		b = append(b, 0x38)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Derives))
+		b = addVarint(b, 7<<3|0, protowire.EncodeBool(m.Derives))
 	}
 	for _, v := range m.Types {
-		b = append(b, 0x42)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 8<<3|2, uint64(v.Size())))
 	}
 	if len(m.ConfigSchema) > 0 {
-		b = append(b, 0x4a)
-		b = protowire.AppendBytes(b, m.ConfigSchema)
+		b = addBytes(b, 9<<3|2, m.ConfigSchema)
 	}
 	if m.Reports {
-		b = append(b, 0x50)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Reports))
+		b = addVarint(b, 10<<3|0, protowire.EncodeBool(m.Reports))
 	}
 	for _, v := range m.Names {
-		b = append(b, 0x5a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 11<<3|2, v)
 	}
 	if m.Json {
-		b = append(b, 0x60)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Json))
+		b = addVarint(b, 12<<3|0, protowire.EncodeBool(m.Json))
 	}
 	for _, v := range m.Facts {
-		b = append(b, 0x6a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 13<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Ready) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Version = uint32(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Plugin = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.PluginVersion = string(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Kind = Kind(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Version = uint32(c.varint())
+		case 2<<3 | 2:
+			m.Plugin = c.string()
+		case 3<<3 | 2:
+			m.PluginVersion = c.string()
+		case 4<<3 | 0:
+			m.Kind = Kind(c.varint())
+		case 5<<3 | 2:
 			x := new(Read)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Reads = append(m.Reads, x)
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Publishes = append(m.Publishes, string(v))
-			b = b[n:]
-		case num == 7 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Derives = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 8 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 6<<3 | 2:
+			m.Publishes = append(m.Publishes, c.string())
+		case 7<<3 | 0:
+			m.Derives = c.bool()
+		case 8<<3 | 2:
 			x := new(Type)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Types = append(m.Types, x)
-			b = b[n:]
-		case num == 9 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.ConfigSchema = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 10 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Reports = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 11 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Names = append(m.Names, string(v))
-			b = b[n:]
-		case num == 12 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Json = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 13 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Facts = append(m.Facts, string(v))
-			b = b[n:]
+		case 9<<3 | 2:
+			m.ConfigSchema = c.bytes()
+		case 10<<3 | 0:
+			m.Reports = c.bool()
+		case 11<<3 | 2:
+			m.Names = append(m.Names, c.string())
+		case 12<<3 | 0:
+			m.Json = c.bool()
+		case 13<<3 | 2:
+			m.Facts = append(m.Facts, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Refused ends a session that cannot begin, most often because of the config.
@@ -1516,48 +956,28 @@ func (m *Refused) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Refused) AppendTo(b []byte) []byte {
 	if len(m.Field) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Field)
+		b = addString(b, 1<<3|2, m.Field)
 	}
 	if len(m.Reason) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Reason)
+		b = addString(b, 2<<3|2, m.Reason)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Refused) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Field = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Reason = string(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Field = c.string()
+		case 2<<3 | 2:
+			m.Reason = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Read names a table.
@@ -1582,48 +1002,28 @@ func (m *Read) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Read) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Table)
+		b = addString(b, 1<<3|2, m.Table)
 	}
 	if m.Sources {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Sources))
+		b = addVarint(b, 2<<3|0, protowire.EncodeBool(m.Sources))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Read) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Table = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Sources = protowire.DecodeBool(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Table = c.string()
+		case 2<<3 | 0:
+			m.Sources = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Type is a resource type and how its resources behave in xDS. Where `traits` is absent the defaults for the Envoy types
@@ -1648,52 +1048,30 @@ func (m *Type) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Type) AppendTo(b []byte) []byte {
 	if len(m.Url) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Url)
+		b = addString(b, 1<<3|2, m.Url)
 	}
 	if m.Traits != nil {
-		b = append(b, 0x12)
-		b = m.Traits.AppendTo(protowire.AppendVarint(b, uint64(m.Traits.Size())))
+		b = m.Traits.AppendTo(addVarint(b, 2<<3|2, uint64(m.Traits.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Type) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Url = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Url = c.string()
+		case 2<<3 | 2:
 			x := new(Traits)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Traits = x
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Traits struct {
@@ -1748,114 +1126,58 @@ func (m *Traits) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Traits) AppendTo(b []byte) []byte {
 	if m.FullState {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.FullState))
+		b = addVarint(b, 1<<3|0, protowire.EncodeBool(m.FullState))
 	}
 	if m.Wildcard {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 2<<3|0, protowire.EncodeBool(m.Wildcard))
 	}
 	if m.Unnamed {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Unnamed))
+		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.Unnamed))
 	}
 	if m.NeverRemoved {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.NeverRemoved))
+		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.NeverRemoved))
 	}
 	if len(m.After) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.After)
+		b = addString(b, 5<<3|2, m.After)
 	}
 	if m.EmptyWhenAbsent {
-		b = append(b, 0x30)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.EmptyWhenAbsent))
+		b = addVarint(b, 6<<3|0, protowire.EncodeBool(m.EmptyWhenAbsent))
 	}
 	if m.Rank != 0 {
-		b = append(b, 0x38)
-		b = protowire.AppendVarint(b, uint64(m.Rank))
+		b = addVarint(b, 7<<3|0, uint64(m.Rank))
 	}
 	if m.Sensitive {
-		b = append(b, 0x40)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Sensitive))
+		b = addVarint(b, 8<<3|0, protowire.EncodeBool(m.Sensitive))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Traits) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.FullState = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Wildcard = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Unnamed = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.NeverRemoved = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.After = string(v)
-			b = b[n:]
-		case num == 6 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.EmptyWhenAbsent = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 7 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Rank = uint32(v)
-			b = b[n:]
-		case num == 8 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Sensitive = protowire.DecodeBool(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.FullState = c.bool()
+		case 2<<3 | 0:
+			m.Wildcard = c.bool()
+		case 3<<3 | 0:
+			m.Unnamed = c.bool()
+		case 4<<3 | 0:
+			m.NeverRemoved = c.bool()
+		case 5<<3 | 2:
+			m.After = c.string()
+		case 6<<3 | 0:
+			m.EmptyWhenAbsent = c.bool()
+		case 7<<3 | 0:
+			m.Rank = uint32(c.varint())
+		case 8<<3 | 0:
+			m.Sensitive = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Credit gives the other side more to send.
@@ -1875,37 +1197,23 @@ func (m *Credit) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Credit) AppendTo(b []byte) []byte {
 	if m.Bytes != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Bytes))
+		b = addVarint(b, 1<<3|0, m.Bytes)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Credit) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Bytes = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Bytes = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Ping asks the carrier, not the author's code, whether it is there.
@@ -1925,37 +1233,23 @@ func (m *Ping) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ping) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Ping) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Pong struct {
@@ -1974,37 +1268,23 @@ func (m *Pong) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Pong) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Pong) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Progress is a sign of life from work that takes long: without Done, Bodies, Rows or Progress for progress_ms a plugin
@@ -2025,22 +1305,14 @@ func (m *Progress) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Progress) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Drain asks the plugin to finish what it has begun and to end. It is killed after the stop deadline.
@@ -2060,22 +1332,14 @@ func (m *Drain) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Drain) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Revision numbers states of the tables. The epoch is drawn at the core's start; numbers grow with each commit.
@@ -2099,48 +1363,28 @@ func (m *Revision) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Revision) AppendTo(b []byte) []byte {
 	if m.Epoch != 0 {
-		b = append(b, 0x9)
-		b = protowire.AppendFixed64(b, m.Epoch)
+		b = addFixed64(b, 1<<3|1, m.Epoch)
 	}
 	if m.Number != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.Number))
+		b = addVarint(b, 2<<3|0, m.Number)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Revision) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 1:
-			v, n := protowire.ConsumeFixed64(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Epoch = v
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Number = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 1:
+			m.Epoch = c.fixed64()
+		case 2<<3 | 0:
+			m.Number = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Row is one row of a table. Within a table rows are named by key; config kinds use NAMESPACE/NAME.
@@ -2190,185 +1434,97 @@ func (m *Row) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Row) AppendTo(b []byte) []byte {
 	if len(m.Key) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Key)
+		b = addString(b, 1<<3|2, m.Key)
 	}
 	if m.Created != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.Created))
+		b = addVarint(b, 2<<3|0, uint64(m.Created))
 	}
 	if len(m.Source) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Source)
+		b = addString(b, 3<<3|2, m.Source)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x22)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Annotations) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Annotations)) {
 			v := m.Annotations[k]
-			b = append(b, 0x2a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 5<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Payload) > 0 {
-		b = append(b, 0x32)
-		b = protowire.AppendBytes(b, m.Payload)
+		b = addBytes(b, 6<<3|2, m.Payload)
 	}
 	if len(m.Shard) > 0 {
-		b = append(b, 0x3a)
-		b = protowire.AppendString(b, m.Shard)
+		b = addString(b, 7<<3|2, m.Shard)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Row) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Key = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Created = int64(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Source = string(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Key = c.string()
+		case 2<<3 | 0:
+			m.Created = int64(c.varint())
+		case 3<<3 | 2:
+			m.Source = c.string()
+		case 4<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 5 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 5<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Annotations == nil {
 				m.Annotations = map[string]string{}
 			}
 			m.Annotations[key] = val
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Payload = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 7 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Shard = string(v)
-			b = b[n:]
+		case 6<<3 | 2:
+			m.Payload = c.bytes()
+		case 7<<3 | 2:
+			m.Shard = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // TableRows is what changed in one table.
@@ -2396,63 +1552,35 @@ func (m *TableRows) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *TableRows) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Table)
+		b = addString(b, 1<<3|2, m.Table)
 	}
 	for _, v := range m.Upserts {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Deletes {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 3<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *TableRows) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Table = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Table = c.string()
+		case 2<<3 | 2:
 			x := new(Row)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Deletes = append(m.Deletes, string(v))
-			b = b[n:]
+		case 3<<3 | 2:
+			m.Deletes = append(m.Deletes, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // State takes a plugin from what it was sent before to a revision: first the whole tables, then differences. It may be split:
@@ -2493,89 +1621,47 @@ func (m *State) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *State) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = append(b, 0xa)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Tables {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	if m.More {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.More))
+		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
 	}
 	if m.Whole {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Whole))
+		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Whole))
 	}
 	if m.Overtakes {
-		b = append(b, 0x28)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Overtakes))
+		b = addVarint(b, 5<<3|0, protowire.EncodeBool(m.Overtakes))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *State) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 2<<3 | 2:
 			x := new(TableRows)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Tables = append(m.Tables, x)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.More = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Whole = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 5 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Overtakes = protowire.DecodeBool(v)
-			b = b[n:]
+		case 3<<3 | 0:
+			m.More = c.bool()
+		case 4<<3 | 0:
+			m.Whole = c.bool()
+		case 5<<3 | 0:
+			m.Overtakes = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Rows changes the plugin's own shard. Rows that are not named stay.
@@ -2600,56 +1686,32 @@ func (m *Rows) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Rows) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = append(b, 0xa)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Tables {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Rows) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 2<<3 | 2:
 			x := new(TableRows)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Tables = append(m.Tables, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Synced: the first full list is in. Rows of an earlier session that were not published again are gone from now on.
@@ -2670,22 +1732,14 @@ func (m *Synced) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Synced) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Done: everything that the plugin has to say about the revision has been said. It answers every State without `more`
@@ -2711,56 +1765,32 @@ func (m *Done) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Done) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = append(b, 0xa)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Faults {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Done) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 2<<3 | 2:
 			x := new(Fault)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Faults = append(m.Faults, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Fault is a piece of work that failed, and the rows it had read.
@@ -2788,63 +1818,35 @@ func (m *Fault) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fault) AppendTo(b []byte) []byte {
 	if len(m.What) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.What)
+		b = addString(b, 1<<3|2, m.What)
 	}
 	if len(m.Reason) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Reason)
+		b = addString(b, 2<<3|2, m.Reason)
 	}
 	for _, v := range m.Rows {
-		b = append(b, 0x1a)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Fault) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.What = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Reason = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.What = c.string()
+		case 2<<3 | 2:
+			m.Reason = c.string()
+		case 3<<3 | 2:
 			x := new(RowName)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Rows = append(m.Rows, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type RowName struct {
@@ -2867,48 +1869,28 @@ func (m *RowName) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *RowName) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Table)
+		b = addString(b, 1<<3|2, m.Table)
 	}
 	if len(m.Key) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Key)
+		b = addString(b, 2<<3|2, m.Key)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *RowName) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Table = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Key = string(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Table = c.string()
+		case 2<<3 | 2:
+			m.Key = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Extensions is a list of Envoy extensions that nodes share; sent once before the first Attach that names it.
@@ -2932,48 +1914,28 @@ func (m *Extensions) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Extensions) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Names {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 2<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Extensions) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Names = append(m.Names, string(v))
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Names = append(m.Names, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Attach: a proxy is connected, and this plugin serves it. The same connection is attached again (same id) when
@@ -3018,92 +1980,48 @@ func (m *Attach) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Attach) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Connection))
+		b = addVarint(b, 1<<3|0, m.Connection)
 	}
 	if len(m.Node) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendBytes(b, m.Node)
+		b = addBytes(b, 2<<3|2, m.Node)
 	}
 	if m.Extensions != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.Extensions))
+		b = addVarint(b, 3<<3|0, m.Extensions)
 	}
 	for _, v := range m.Identities {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 4<<3|2, v)
 	}
 	if len(m.RemoteAddress) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.RemoteAddress)
+		b = addString(b, 5<<3|2, m.RemoteAddress)
 	}
 	for _, v := range m.Types {
-		b = append(b, 0x32)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 6<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Attach) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Connection = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Node = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Extensions = uint64(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Identities = append(m.Identities, string(v))
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.RemoteAddress = string(v)
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Types = append(m.Types, string(v))
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Connection = c.varint()
+		case 2<<3 | 2:
+			m.Node = c.bytes()
+		case 3<<3 | 0:
+			m.Extensions = c.varint()
+		case 4<<3 | 2:
+			m.Identities = append(m.Identities, c.string())
+		case 5<<3 | 2:
+			m.RemoteAddress = c.string()
+		case 6<<3 | 2:
+			m.Types = append(m.Types, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Detach struct {
@@ -3122,37 +2040,23 @@ func (m *Detach) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Detach) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Connection))
+		b = addVarint(b, 1<<3|0, m.Connection)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Detach) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Connection = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Connection = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // View describes a view before its first use in Place. Numbers are the plugin's own and unique within the session.
@@ -3186,26 +2090,20 @@ func (m *View) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *View) AppendTo(b []byte) []byte {
 	if m.View != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 1<<3|0, m.View)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if len(m.Label) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Label)
+		b = addString(b, 3<<3|2, m.Label)
 	}
 	if len(m.Facts) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
 			v := m.Facts[k]
-			b = append(b, 0x22)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	return b
@@ -3213,84 +2111,39 @@ func (m *View) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *View) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Label = string(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.View = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 2:
+			m.Label = c.string()
+		case 4<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Facts == nil {
 				m.Facts = map[string]string{}
 			}
 			m.Facts[key] = val
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Place says which views a connection is in. Types that it doesn't name keep their placement; view 0 takes a type away.
@@ -3323,78 +2176,42 @@ func (m *Place) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Place) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Connection))
+		b = addVarint(b, 1<<3|0, m.Connection)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x12)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 2<<3|2, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Placements {
-		b = append(b, 0x1a)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
 	}
 	if len(m.Refused) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Refused)
+		b = addString(b, 4<<3|2, m.Refused)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Place) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Connection = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Connection = c.varint()
+		case 2<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 3<<3 | 2:
 			x := new(Placement)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Placements = append(m.Placements, x)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Refused = string(v)
-			b = b[n:]
+		case 4<<3 | 2:
+			m.Refused = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Placement struct {
@@ -3417,48 +2234,28 @@ func (m *Placement) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Placement) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 1<<3|2, m.Type)
 	}
 	if m.View != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 2<<3|0, m.View)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Placement) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Type = c.string()
+		case 2<<3 | 0:
+			m.View = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Want asks for resources of a view, in addition to what is wanted already. The plugin answers with Bodies, Part and
@@ -3496,81 +2293,43 @@ func (m *Want) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Want) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if m.View != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 3<<3|0, m.View)
 	}
 	if m.Wildcard {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Wildcard))
 	}
 	for _, v := range m.Names {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 5<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Want) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Wildcard = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Names = append(m.Names, string(v))
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 0:
+			m.View = c.varint()
+		case 4<<3 | 0:
+			m.Wildcard = c.bool()
+		case 5<<3 | 2:
+			m.Names = append(m.Names, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Wanted: every name of the Want has been answered, by a body or as absent; a wildcard's set is complete.
@@ -3594,52 +2353,30 @@ func (m *Wanted) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Wanted) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x12)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 2<<3|2, uint64(m.Revision.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Wanted) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Drop takes back names or the wildcard. With `all` no connection is in the view, and its number may be forgotten, unless the plugin has placed
@@ -3676,81 +2413,43 @@ func (m *Drop) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Drop) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 1<<3|2, m.Type)
 	}
 	if m.View != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 2<<3|0, m.View)
 	}
 	if m.Wildcard {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.Wildcard))
 	}
 	for _, v := range m.Names {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 4<<3|2, v)
 	}
 	if m.All {
-		b = append(b, 0x28)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.All))
+		b = addVarint(b, 5<<3|0, protowire.EncodeBool(m.All))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Drop) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Wildcard = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Names = append(m.Names, string(v))
-			b = b[n:]
-		case num == 5 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.All = protowire.DecodeBool(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Type = c.string()
+		case 2<<3 | 0:
+			m.View = c.varint()
+		case 3<<3 | 0:
+			m.Wildcard = c.bool()
+		case 4<<3 | 2:
+			m.Names = append(m.Names, c.string())
+		case 5<<3 | 0:
+			m.All = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Bodies are resources' bytes. A body is sent once and named by its number afterwards, until Freed.
@@ -3770,41 +2469,25 @@ func (m *Bodies) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Bodies) AppendTo(b []byte) []byte {
 	for _, v := range m.Bodies {
-		b = append(b, 0xa)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 1<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Bodies) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Body)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Bodies = append(m.Bodies, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Body struct {
@@ -3834,59 +2517,33 @@ func (m *Body) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Body) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Bytes) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendBytes(b, m.Bytes)
+		b = addBytes(b, 2<<3|2, m.Bytes)
 	}
 	if m.More {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.More))
+		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Body) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Bytes = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.More = protowire.DecodeBool(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Bytes = c.bytes()
+		case 3<<3 | 0:
+			m.More = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Freed: no part and no view names these bodies any more, and the core let them go.
@@ -3914,10 +2571,9 @@ func (m *Freed) AppendTo(b []byte) []byte {
 		for _, v := range m.Bodies {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = append(b, 0xa)
-		b = protowire.AppendVarint(b, uint64(s))
+		b = addVarint(b, 1<<3|2, uint64(s))
 		for _, v := range m.Bodies {
-			b = protowire.AppendVarint(b, uint64(v))
+			b = protowire.AppendVarint(b, v)
 		}
 	}
 	return b
@@ -3925,43 +2581,22 @@ func (m *Freed) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Freed) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2: // packed
-			p, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2: // packed
+			p := cursor{b: c.raw()}
+			for p.more() {
+				m.Bodies = append(m.Bodies, p.varint())
 			}
-			b = b[n:]
-			for b := p; len(b) > 0; {
-				v, n := protowire.ConsumeVarint(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				m.Bodies = append(m.Bodies, uint64(v))
-				b = b[n:]
-			}
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Bodies = append(m.Bodies, uint64(v))
-			b = b[n:]
+			c.fail(p.err)
+		case 1<<3 | 0:
+			m.Bodies = append(m.Bodies, c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Missing: the plugin named bodies that the core has not got; it is to send them (again) and the Change as well.
@@ -3989,10 +2624,9 @@ func (m *Missing) AppendTo(b []byte) []byte {
 		for _, v := range m.Bodies {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = append(b, 0xa)
-		b = protowire.AppendVarint(b, uint64(s))
+		b = addVarint(b, 1<<3|2, uint64(s))
 		for _, v := range m.Bodies {
-			b = protowire.AppendVarint(b, uint64(v))
+			b = protowire.AppendVarint(b, v)
 		}
 	}
 	return b
@@ -4000,43 +2634,22 @@ func (m *Missing) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Missing) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2: // packed
-			p, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2: // packed
+			p := cursor{b: c.raw()}
+			for p.more() {
+				m.Bodies = append(m.Bodies, p.varint())
 			}
-			b = b[n:]
-			for b := p; len(b) > 0; {
-				v, n := protowire.ConsumeVarint(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				m.Bodies = append(m.Bodies, uint64(v))
-				b = b[n:]
-			}
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Bodies = append(m.Bodies, uint64(v))
-			b = b[n:]
+			c.fail(p.err)
+		case 1<<3 | 0:
+			m.Bodies = append(m.Bodies, c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Part changes a set of resources that views share. A part is born empty, when it is first named. Once no view lists it any
@@ -4073,89 +2686,47 @@ func (m *Part) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Part) AppendTo(b []byte) []byte {
 	if m.Part != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Part))
+		b = addVarint(b, 1<<3|0, m.Part)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x1a)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Upserts {
-		b = append(b, 0x22)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 4<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 5<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Part) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Part = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Part = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 4<<3 | 2:
 			x := new(Entry)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Removes = append(m.Removes, string(v))
-			b = b[n:]
+		case 5<<3 | 2:
+			m.Removes = append(m.Removes, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Change changes one view: its list of parts and entries of its own. Own entries hide the parts'; earlier parts hide later.
@@ -4204,132 +2775,70 @@ func (m *Change) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Change) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 1<<3|2, m.Type)
 	}
 	if m.View != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 2<<3|0, m.View)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x1a)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
 	}
 	if m.SetParts {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.SetParts))
+		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.SetParts))
 	}
 	if len(m.Parts) > 0 {
 		s := 0
 		for _, v := range m.Parts {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = append(b, 0x2a)
-		b = protowire.AppendVarint(b, uint64(s))
+		b = addVarint(b, 5<<3|2, uint64(s))
 		for _, v := range m.Parts {
-			b = protowire.AppendVarint(b, uint64(v))
+			b = protowire.AppendVarint(b, v)
 		}
 	}
 	for _, v := range m.Upserts {
-		b = append(b, 0x32)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 6<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = append(b, 0x3a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 7<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Change) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Type = c.string()
+		case 2<<3 | 0:
+			m.View = c.varint()
+		case 3<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
+		case 4<<3 | 0:
+			m.SetParts = c.bool()
+		case 5<<3 | 2: // packed
+			p := cursor{b: c.raw()}
+			for p.more() {
+				m.Parts = append(m.Parts, p.varint())
 			}
-			m.SetParts = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 5 && typ == 2: // packed
-			p, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
-			for b := p; len(b) > 0; {
-				v, n := protowire.ConsumeVarint(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				m.Parts = append(m.Parts, uint64(v))
-				b = b[n:]
-			}
-		case num == 5 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Parts = append(m.Parts, uint64(v))
-			b = b[n:]
-		case num == 6 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+			c.fail(p.err)
+		case 5<<3 | 0:
+			m.Parts = append(m.Parts, c.varint())
+		case 6<<3 | 2:
 			x := new(Entry)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-			b = b[n:]
-		case num == 7 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Removes = append(m.Removes, string(v))
-			b = b[n:]
+		case 7<<3 | 2:
+			m.Removes = append(m.Removes, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Entry is one resource of a part or view.
@@ -4359,59 +2868,33 @@ func (m *Entry) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Entry) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 1<<3|2, m.Name)
 	}
 	if m.Body != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.Body))
+		b = addVarint(b, 2<<3|0, m.Body)
 	}
 	if m.Ttl != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.Ttl))
+		b = addVarint(b, 3<<3|0, uint64(m.Ttl))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Entry) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Body = uint64(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Ttl = uint32(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Name = c.string()
+		case 2<<3 | 0:
+			m.Body = c.varint()
+		case 3<<3 | 0:
+			m.Ttl = uint32(c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type ReportEvent int32
@@ -4471,85 +2954,45 @@ func (m *Report) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Report) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Connection))
+		b = addVarint(b, 1<<3|0, m.Connection)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if m.Event != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.Event))
+		b = addVarint(b, 3<<3|0, uint64(m.Event))
 	}
 	if len(m.Detail) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Detail)
+		b = addString(b, 4<<3|2, m.Detail)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x2a)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 5<<3|2, uint64(m.Revision.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Report) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Connection = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Event = ReportEvent(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Detail = string(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Connection = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 0:
+			m.Event = ReportEvent(c.varint())
+		case 4<<3 | 2:
+			m.Detail = c.string()
+		case 5<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Authenticate asks who is calling.
@@ -4582,111 +3025,60 @@ func (m *Authenticate) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Authenticate) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Certificates {
-		b = append(b, 0x12)
-		b = protowire.AppendBytes(b, v)
+		b = addBytes(b, 2<<3|2, v)
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = append(b, 0x1a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.RemoteAddress) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.RemoteAddress)
+		b = addString(b, 4<<3|2, m.RemoteAddress)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Authenticate) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Certificates = append(m.Certificates, append([]byte(nil), v...))
-			b = b[n:]
-		case num == 3 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Certificates = append(m.Certificates, c.bytes())
+		case 3<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Headers == nil {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.RemoteAddress = string(v)
-			b = b[n:]
+		case 4<<3 | 2:
+			m.RemoteAddress = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Caller struct {
@@ -4714,59 +3106,33 @@ func (m *Caller) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Caller) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Identities {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 2<<3|2, v)
 	}
 	if len(m.Refusal) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Refusal)
+		b = addString(b, 3<<3|2, m.Refusal)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Caller) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Identities = append(m.Identities, string(v))
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Refusal = string(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Identities = append(m.Identities, c.string())
+		case 3<<3 | 2:
+			m.Refusal = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Patch hands a resource to a patch plugin; it is sent after the State that it belongs to. What comes back is a function of the
@@ -4804,130 +3170,69 @@ func (m *Patch) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Patch) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if m.Revision != nil {
-		b = append(b, 0x1a)
-		b = m.Revision.AppendTo(protowire.AppendVarint(b, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
 	}
 	if len(m.Facts) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
 			v := m.Facts[k]
-			b = append(b, 0x22)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	for _, v := range m.Resources {
-		b = append(b, 0x2a)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 5<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Patch) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 2:
 			x := new(Revision)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Revision = x
-			b = b[n:]
-		case num == 4 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+		case 4<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Facts == nil {
 				m.Facts = map[string]string{}
 			}
 			m.Facts[key] = val
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 5<<3 | 2:
 			x := new(Resource)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Resources = append(m.Resources, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Resource struct {
@@ -4950,48 +3255,28 @@ func (m *Resource) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Resource) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 1<<3|2, m.Name)
 	}
 	if len(m.Bytes) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendBytes(b, m.Bytes)
+		b = addBytes(b, 2<<3|2, m.Bytes)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Resource) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Bytes = append([]byte(nil), v...)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Name = c.string()
+		case 2<<3 | 2:
+			m.Bytes = c.bytes()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Patched holds what changed; resources that it doesn't name stay. Resources of other names are added to the view. An error
@@ -5024,74 +3309,40 @@ func (m *Patched) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Patched) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Resources {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 3<<3|2, v)
 	}
 	if len(m.Error) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Error)
+		b = addString(b, 4<<3|2, m.Error)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Patched) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
 			x := new(Resource)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Resources = append(m.Resources, x)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Removes = append(m.Removes, string(v))
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Error = string(v)
-			b = b[n:]
+		case 3<<3 | 2:
+			m.Removes = append(m.Removes, c.string())
+		case 4<<3 | 2:
+			m.Error = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Explain asks from which rows a resource was made.
@@ -5123,70 +3374,38 @@ func (m *Explain) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Explain) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 2<<3|2, m.Type)
 	}
 	if m.View != 0 {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, uint64(m.View))
+		b = addVarint(b, 3<<3|0, m.View)
 	}
 	if len(m.Name) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 4<<3|2, m.Name)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Explain) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.View = uint64(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Type = c.string()
+		case 3<<3 | 0:
+			m.View = c.varint()
+		case 4<<3 | 2:
+			m.Name = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Because struct {
@@ -5218,78 +3437,42 @@ func (m *Because) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Because) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Rows {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	for _, v := range m.Missing {
-		b = append(b, 0x1a)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
 	}
 	if len(m.Error) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Error)
+		b = addString(b, 4<<3|2, m.Error)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Because) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
 			x := new(RowName)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Rows = append(m.Rows, x)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+		case 3<<3 | 2:
 			x := new(RowName)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Missing = append(m.Missing, x)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Error = string(v)
-			b = b[n:]
+		case 4<<3 | 2:
+			m.Error = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Ask wants resources of a type that is answered per request (debug types).
@@ -5321,70 +3504,38 @@ func (m *Ask) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ask) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if m.Connection != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.Connection))
+		b = addVarint(b, 2<<3|0, m.Connection)
 	}
 	if len(m.Type) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Type)
+		b = addString(b, 3<<3|2, m.Type)
 	}
 	for _, v := range m.Names {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 4<<3|2, v)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Ask) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Connection = uint64(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Type = string(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Names = append(m.Names, string(v))
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 0:
+			m.Connection = c.varint()
+		case 3<<3 | 2:
+			m.Type = c.string()
+		case 4<<3 | 2:
+			m.Names = append(m.Names, c.string())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Answer struct {
@@ -5411,63 +3562,35 @@ func (m *Answer) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Answer) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Resources {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	if len(m.Error) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Error)
+		b = addString(b, 3<<3|2, m.Error)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Answer) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
 			x := new(Resource)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Resources = append(m.Resources, x)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Error = string(v)
-			b = b[n:]
+		case 3<<3 | 2:
+			m.Error = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Fetch asks for an HTTP call (WASM, if granted). Redirections are followed where they are granted.
@@ -5507,133 +3630,70 @@ func (m *Fetch) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fetch) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Method) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Method)
+		b = addString(b, 2<<3|2, m.Method)
 	}
 	if len(m.Url) > 0 {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, m.Url)
+		b = addString(b, 3<<3|2, m.Url)
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = append(b, 0x22)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Body) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendBytes(b, m.Body)
+		b = addBytes(b, 5<<3|2, m.Body)
 	}
 	if m.TimeoutMs != 0 {
-		b = append(b, 0x30)
-		b = protowire.AppendVarint(b, uint64(m.TimeoutMs))
+		b = addVarint(b, 6<<3|0, uint64(m.TimeoutMs))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Fetch) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Method = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Url = string(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Method = c.string()
+		case 3<<3 | 2:
+			m.Url = c.string()
+		case 4<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Headers == nil {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Body = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 6 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.TimeoutMs = uint32(v)
-			b = b[n:]
+		case 5<<3 | 2:
+			m.Body = c.bytes()
+		case 6<<3 | 0:
+			m.TimeoutMs = uint32(c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Fetched struct {
@@ -5668,122 +3728,65 @@ func (m *Fetched) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fetched) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if m.Status != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.Status))
+		b = addVarint(b, 2<<3|0, uint64(m.Status))
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = append(b, 0x1a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if len(m.Body) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendBytes(b, m.Body)
+		b = addBytes(b, 4<<3|2, m.Body)
 	}
 	if len(m.Error) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.Error)
+		b = addString(b, 5<<3|2, m.Error)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Fetched) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Status = uint32(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 0:
+			m.Status = uint32(c.varint())
+		case 3<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Headers == nil {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Body = append([]byte(nil), v...)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Error = string(v)
-			b = b[n:]
+		case 4<<3 | 2:
+			m.Body = c.bytes()
+		case 5<<3 | 2:
+			m.Error = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Get reads rows that the runner keeps (WASM): by keys, or from `from` up to but without `to` (to the end if it is empty), at most
@@ -5824,92 +3827,48 @@ func (m *Get) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Get) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if len(m.Table) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Table)
+		b = addString(b, 2<<3|2, m.Table)
 	}
 	for _, v := range m.Keys {
-		b = append(b, 0x1a)
-		b = protowire.AppendString(b, v)
+		b = addString(b, 3<<3|2, v)
 	}
 	if len(m.From) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.From)
+		b = addString(b, 4<<3|2, m.From)
 	}
 	if len(m.To) > 0 {
-		b = append(b, 0x2a)
-		b = protowire.AppendString(b, m.To)
+		b = addString(b, 5<<3|2, m.To)
 	}
 	if m.Limit != 0 {
-		b = append(b, 0x30)
-		b = protowire.AppendVarint(b, uint64(m.Limit))
+		b = addVarint(b, 6<<3|0, uint64(m.Limit))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Get) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Table = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Keys = append(m.Keys, string(v))
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.From = string(v)
-			b = b[n:]
-		case num == 5 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.To = string(v)
-			b = b[n:]
-		case num == 6 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Limit = uint32(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
+			m.Table = c.string()
+		case 3<<3 | 2:
+			m.Keys = append(m.Keys, c.string())
+		case 4<<3 | 2:
+			m.From = c.string()
+		case 5<<3 | 2:
+			m.To = c.string()
+		case 6<<3 | 0:
+			m.Limit = uint32(c.varint())
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Got has the rows that there are, in the order of the keys asked for or of their own; `more` says that there are further ones.
@@ -5941,74 +3900,40 @@ func (m *Got) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Got) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	for _, v := range m.Rows {
-		b = append(b, 0x12)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
 	}
 	if m.More {
-		b = append(b, 0x18)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.More))
+		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
 	}
 	if len(m.Error) > 0 {
-		b = append(b, 0x22)
-		b = protowire.AppendString(b, m.Error)
+		b = addString(b, 4<<3|2, m.Error)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Got) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 2:
 			x := new(Row)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Rows = append(m.Rows, x)
-			b = b[n:]
-		case num == 3 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.More = protowire.DecodeBool(v)
-			b = b[n:]
-		case num == 4 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Error = string(v)
-			b = b[n:]
+		case 3<<3 | 0:
+			m.More = c.bool()
+		case 4<<3 | 2:
+			m.Error = c.string()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Wake asks for a Tick after a time (WASM guests have no timers).
@@ -6032,48 +3957,28 @@ func (m *Wake) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Wake) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	if m.AfterMs != 0 {
-		b = append(b, 0x10)
-		b = protowire.AppendVarint(b, uint64(m.AfterMs))
+		b = addVarint(b, 2<<3|0, m.AfterMs)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Wake) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
-		case num == 2 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.AfterMs = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
+		case 2<<3 | 0:
+			m.AfterMs = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Tick struct {
@@ -6092,37 +3997,23 @@ func (m *Tick) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Tick) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Id))
+		b = addVarint(b, 1<<3|0, m.Id)
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Tick) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Id = uint64(v)
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Id = c.varint()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type LogLevel int32
@@ -6177,22 +4068,17 @@ func (m *Log) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Log) AppendTo(b []byte) []byte {
 	if m.Level != 0 {
-		b = append(b, 0x8)
-		b = protowire.AppendVarint(b, uint64(m.Level))
+		b = addVarint(b, 1<<3|0, uint64(m.Level))
 	}
 	if len(m.Text) > 0 {
-		b = append(b, 0x12)
-		b = protowire.AppendString(b, m.Text)
+		b = addString(b, 2<<3|2, m.Text)
 	}
 	if len(m.Fields) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 			v := m.Fields[k]
-			b = append(b, 0x1a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	return b
@@ -6200,77 +4086,37 @@ func (m *Log) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Log) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Level = LogLevel(v)
-			b = b[n:]
-		case num == 2 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Text = string(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 0:
+			m.Level = LogLevel(c.varint())
+		case 2<<3 | 2:
+			m.Text = c.string()
+		case 3<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Fields == nil {
 				m.Fields = map[string]string{}
 			}
 			m.Fields[key] = val
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 // Measure reports metrics; the core shows them with the label plugin=NAME.
@@ -6290,41 +4136,25 @@ func (m *Measure) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Measure) AppendTo(b []byte) []byte {
 	for _, v := range m.Samples {
-		b = append(b, 0xa)
-		b = v.AppendTo(protowire.AppendVarint(b, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 1<<3|2, uint64(v.Size())))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Measure) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
 			x := new(Sample)
-			if err := x.Unmarshal(v); err != nil {
-				return err
-			}
+			c.message(x)
 			m.Samples = append(m.Samples, x)
-			b = b[n:]
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }
 
 type Sample struct {
@@ -6356,109 +4186,58 @@ func (m *Sample) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Sample) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = append(b, 0xa)
-		b = protowire.AppendString(b, m.Name)
+		b = addString(b, 1<<3|2, m.Name)
 	}
 	if m.Value != 0 {
-		b = append(b, 0x11)
-		b = protowire.AppendFixed64(b, math.Float64bits(m.Value))
+		b = addFixed64(b, 2<<3|1, math.Float64bits(m.Value))
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = append(b, 0x1a)
-			b = protowire.AppendVarint(b, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = append(b, 0xa)
-			b = protowire.AppendString(b, k)
-			b = append(b, 0x12)
-			b = protowire.AppendString(b, v)
+			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 1<<3|2, k)
+			b = addString(b, 2<<3|2, v)
 		}
 	}
 	if m.Counter {
-		b = append(b, 0x20)
-		b = protowire.AppendVarint(b, protowire.EncodeBool(m.Counter))
+		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Counter))
 	}
 	return b
 }
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Sample) Unmarshal(b []byte) error {
-	for len(b) > 0 {
-		num, typ, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		b = b[n:]
-		switch {
-		case num == 1 && typ == 2:
-			v, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Name = string(v)
-			b = b[n:]
-		case num == 2 && typ == 1:
-			v, n := protowire.ConsumeFixed64(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Value = math.Float64frombits(v)
-			b = b[n:]
-		case num == 3 && typ == 2:
-			e, n := protowire.ConsumeBytes(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 1<<3 | 2:
+			m.Name = c.string()
+		case 2<<3 | 1:
+			m.Value = c.double()
+		case 3<<3 | 2:
+			e := cursor{b: c.raw()}
 			var key string
 			var val string
-			for b := e; len(b) > 0; {
-				num, typ, n := protowire.ConsumeTag(b)
-				if n < 0 {
-					return protowire.ParseError(n)
-				}
-				b = b[n:]
-				switch {
-				case num == 1 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					key = string(v)
-					b = b[n:]
-				case num == 2 && typ == 2:
-					v, n := protowire.ConsumeBytes(b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					val = string(v)
-					b = b[n:]
+			for e.next() {
+				switch e.tag {
+				case 1<<3 | 2:
+					key = e.string()
+				case 2<<3 | 2:
+					val = e.string()
 				default:
-					n := protowire.ConsumeFieldValue(num, typ, b)
-					if n < 0 {
-						return protowire.ParseError(n)
-					}
-					b = b[n:]
+					e.unknown()
 				}
 			}
+			c.fail(e.err)
 			if m.Labels == nil {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case num == 4 && typ == 0:
-			v, n := protowire.ConsumeVarint(b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			m.Counter = protowire.DecodeBool(v)
-			b = b[n:]
+		case 4<<3 | 0:
+			m.Counter = c.bool()
 		default:
-			n := protowire.ConsumeFieldValue(num, typ, b)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			b = b[n:]
+			c.unknown()
 		}
 	}
-	return nil
+	return c.err
 }

@@ -192,23 +192,41 @@ func (w *writer) sizeOf(f *protogen.Field, v string) string {
 	return w.call("SizeVarint") + "(uint64(" + v + "))"
 }
 
-// appendOf returns a statement that appends v's value, without its tag, to b.
-func (w *writer) appendOf(f *protogen.Field, v string) string {
+// add returns a statement that appends v with its tag to b.
+func (w *writer) add(f *protogen.Field, v string) string {
+	tag := w.tagged(f, wireType(f))
 	switch f.Desc.Kind() {
 	case protoreflect.StringKind:
-		return "b = " + w.call("AppendString") + "(b, " + v + ")"
+		return "b = addString(b, " + tag + ", " + v + ")"
 	case protoreflect.BytesKind:
-		return "b = " + w.call("AppendBytes") + "(b, " + v + ")"
-	case protoreflect.BoolKind:
-		return "b = " + w.call("AppendVarint") + "(b, " + w.call("EncodeBool") + "(" + v + "))"
-	case protoreflect.Fixed64Kind:
-		return "b = " + w.call("AppendFixed64") + "(b, " + v + ")"
-	case protoreflect.DoubleKind:
-		return "b = " + w.call("AppendFixed64") + "(b, " + w.QualifiedGoIdent(protogen.GoIdent{GoName: "Float64bits", GoImportPath: "math"}) + "(" + v + "))"
+		return "b = addBytes(b, " + tag + ", " + v + ")"
 	case protoreflect.MessageKind:
-		return "b = " + v + ".AppendTo(" + w.call("AppendVarint") + "(b, uint64(" + v + ".Size())))"
+		return "b = " + v + ".AppendTo(addVarint(b, " + tag + ", uint64(" + v + ".Size())))"
+	case protoreflect.Fixed64Kind, protoreflect.DoubleKind:
+		return "b = addFixed64(b, " + tag + ", " + w.number(f, v) + ")"
 	}
-	return "b = " + w.call("AppendVarint") + "(b, uint64(" + v + "))"
+	return "b = addVarint(b, " + tag + ", " + w.number(f, v) + ")"
+}
+
+// packed returns a statement that appends a number without a tag to b.
+func (w *writer) packed(f *protogen.Field, v string) string {
+	if wireType(f) == 1 {
+		return "b = " + w.call("AppendFixed64") + "(b, " + w.number(f, v) + ")"
+	}
+	return "b = " + w.call("AppendVarint") + "(b, " + w.number(f, v) + ")"
+}
+
+// number is v as it is on the wire.
+func (w *writer) number(f *protogen.Field, v string) string {
+	switch f.Desc.Kind() {
+	case protoreflect.BoolKind:
+		return w.call("EncodeBool") + "(" + v + ")"
+	case protoreflect.DoubleKind:
+		return w.QualifiedGoIdent(protogen.GoIdent{GoName: "Float64bits", GoImportPath: "math"}) + "(" + v + ")"
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return v
+	}
+	return "uint64(" + v + ")"
 }
 
 func wireType(f *protogen.Field) int {
@@ -227,14 +245,6 @@ func tagSize(f *protogen.Field) int {
 		n++
 	}
 	return n
-}
-
-func (w *writer) tag(f *protogen.Field, wire int) string {
-	v := uint64(f.Desc.Number())<<3 | uint64(wire)
-	if v < 0x80 {
-		return fmt.Sprintf("b = append(b, %#x)", v)
-	}
-	return fmt.Sprintf("b = append(b, %#x, %#x)", v&0x7f|0x80, v>>7)
 }
 
 func (w *writer) size(m *protogen.Message) {
@@ -280,12 +290,9 @@ func (w *writer) append(m *protogen.Message) {
 			w.P("if len(", v, ") > 0 {")
 			w.P("for _, k := range ", w.sorted(v), " {")
 			w.P("v := ", v, "[k]")
-			w.P(w.tag(f, 2))
-			w.P("b = ", w.call("AppendVarint"), "(b, uint64(2 + ", w.sizeOf(key, "k"), " + ", w.sizeOf(val, "v"), "))")
-			w.P(w.tag(key, wireType(key)))
-			w.P(w.appendOf(key, "k"))
-			w.P(w.tag(val, wireType(val)))
-			w.P(w.appendOf(val, "v"))
+			w.P("b = addVarint(b, ", w.tagged(f, 2), ", uint64(2 + ", w.sizeOf(key, "k"), " + ", w.sizeOf(val, "v"), "))")
+			w.P(w.add(key, "k"))
+			w.P(w.add(val, "v"))
 			w.P("}")
 			w.P("}")
 		case f.Desc.IsList() && wireType(f) != 2:
@@ -296,21 +303,18 @@ func (w *writer) append(m *protogen.Message) {
 			} else {
 				w.P("for _, v := range ", v, " { s += ", w.sizeOf(f, "v"), " }")
 			}
-			w.P(w.tag(f, 2))
-			w.P("b = ", w.call("AppendVarint"), "(b, uint64(s))")
+			w.P("b = addVarint(b, ", w.tagged(f, 2), ", uint64(s))")
 			w.P("for _, v := range ", v, " {")
-			w.P(w.appendOf(f, "v"))
+			w.P(w.packed(f, "v"))
 			w.P("}")
 			w.P("}")
 		case f.Desc.IsList():
 			w.P("for _, v := range ", v, " {")
-			w.P(w.tag(f, 2))
-			w.P(w.appendOf(f, "v"))
+			w.P(w.add(f, "v"))
 			w.P("}")
 		default:
 			w.P("if ", w.present(f, v), " {")
-			w.P(w.tag(f, wireType(f)))
-			w.P(w.appendOf(f, v))
+			w.P(w.add(f, v))
 			w.P("}")
 		}
 	}
@@ -319,114 +323,93 @@ func (w *writer) append(m *protogen.Message) {
 	w.P()
 }
 
-// decode writes statements that read one value of f from b into the variable x, leaving its length in n.
-func (w *writer) decode(f *protogen.Field, assign func(string)) {
-	fail := "if n < 0 { return " + w.call("ParseError") + "(n) }"
+// decode writes statements that read one value of f from the cursor c.
+func (w *writer) decode(c string, f *protogen.Field, assign func(string)) {
 	switch f.Desc.Kind() {
-	case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind:
-		w.P("v, n := ", w.call("ConsumeBytes"), "(b)")
-		w.P(fail)
-		switch f.Desc.Kind() {
-		case protoreflect.StringKind:
-			assign("string(v)")
-		case protoreflect.BytesKind:
-			assign("append([]byte(nil), v...)")
-		default:
-			w.P("x := new(", w.QualifiedGoIdent(f.Message.GoIdent), ")")
-			w.P("if err := x.Unmarshal(v); err != nil { return err }")
-			assign("x")
-		}
-	case protoreflect.Fixed64Kind, protoreflect.DoubleKind:
-		w.P("v, n := ", w.call("ConsumeFixed64"), "(b)")
-		w.P(fail)
-		if f.Desc.Kind() == protoreflect.DoubleKind {
-			assign(w.QualifiedGoIdent(protogen.GoIdent{GoName: "Float64frombits", GoImportPath: "math"}) + "(v)")
-		} else {
-			assign("v")
-		}
+	case protoreflect.StringKind:
+		assign(c + ".string()")
+	case protoreflect.BytesKind:
+		assign(c + ".bytes()")
+	case protoreflect.MessageKind:
+		w.P("x := new(", w.QualifiedGoIdent(f.Message.GoIdent), ")")
+		w.P(c, ".message(x)")
+		assign("x")
+	case protoreflect.Fixed64Kind:
+		assign(c + ".fixed64()")
+	case protoreflect.DoubleKind:
+		assign(c + ".double()")
+	case protoreflect.BoolKind:
+		assign(c + ".bool()")
+	case protoreflect.Uint64Kind:
+		assign(c + ".varint()")
 	default:
-		w.P("v, n := ", w.call("ConsumeVarint"), "(b)")
-		w.P(fail)
-		switch f.Desc.Kind() {
-		case protoreflect.BoolKind:
-			assign(w.call("DecodeBool") + "(v)")
-		case protoreflect.EnumKind:
-			assign(enumName(f.Enum) + "(v)")
-		default:
-			t, _ := w.single(f)
-			assign(t + "(v)")
-		}
+		t, _ := w.single(f)
+		assign(t + "(" + c + ".varint())")
 	}
-	w.P("b = b[n:]")
 }
 
 func (w *writer) unmarshal(m *protogen.Message) {
 	w.P("// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.")
 	w.P("func (m *", m.GoIdent.GoName, ") Unmarshal(b []byte) error {")
-	w.P("for len(b) > 0 {")
-	w.P("num, typ, n := ", w.call("ConsumeTag"), "(b)")
-	w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-	w.P("b = b[n:]")
-	w.P("switch {")
+	w.P("c := cursor{b: b}")
+	w.P("for c.next() {")
+	w.P("switch c.tag {")
 	for _, f := range m.Fields {
-		v := "m." + f.GoName
-		num := f.Desc.Number()
-		if f.Desc.IsList() && wireType(f) != 2 {
-			w.P("case num == ", num, " && typ == 2: // packed")
-			w.P("p, n := ", w.call("ConsumeBytes"), "(b)")
-			w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-			w.P("b = b[n:]")
-			w.P("for b := p; len(b) > 0; {")
-			w.decode(f, func(x string) { w.P(v, " = append(", v, ", ", x, ")") })
-			w.P("}")
-		}
-		wt := wireType(f)
-		if f.Desc.IsMap() {
-			wt = 2
-		}
-		w.P("case num == ", num, " && typ == ", wt, ":")
-		switch {
-		case f.Desc.IsMap():
-			w.mapEntry(f, v)
-		case f.Desc.IsList():
-			w.decode(f, func(x string) { w.P(v, " = append(", v, ", ", x, ")") })
-		default:
-			w.decode(f, func(x string) { w.P(v, " = ", x) })
-		}
+		w.field(f, "m."+f.GoName)
 	}
-	w.P("default:")
-	w.P("n := ", w.call("ConsumeFieldValue"), "(num, typ, b)")
-	w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-	w.P("b = b[n:]")
+	w.P("default: c.unknown()")
 	w.P("}")
 	w.P("}")
-	w.P("return nil")
+	w.P("return c.err")
 	w.P("}")
 	w.P()
 }
 
+// field writes the cases that read f into v.
+func (w *writer) field(f *protogen.Field, v string) {
+	add := func(x string) { w.P(v, " = append(", v, ", ", x, ")") }
+	if f.Desc.IsList() && wireType(f) != 2 {
+		w.P("case ", w.tagged(f, 2), ": // packed")
+		w.P("p := cursor{b: c.raw()}")
+		w.P("for p.more() {")
+		w.decode("p", f, add)
+		w.P("}")
+		w.P("c.fail(p.err)")
+	}
+	switch {
+	case f.Desc.IsMap():
+		w.P("case ", w.tagged(f, 2), ":")
+		w.mapEntry(f, v)
+	case f.Desc.IsList():
+		w.P("case ", w.tagged(f, wireType(f)), ":")
+		w.decode("c", f, add)
+	default:
+		w.P("case ", w.tagged(f, wireType(f)), ":")
+		w.decode("c", f, func(x string) { w.P(v, " = ", x) })
+	}
+}
+
+// tagged is the tag of f with a wire type.
+func (w *writer) tagged(f *protogen.Field, wire int) string {
+	return fmt.Sprintf("%d<<3 | %d", f.Desc.Number(), wire)
+}
+
 func (w *writer) mapEntry(f *protogen.Field, v string) {
-	t, _ := w.single(f.Message.Fields[1])
-	w.P("e, n := ", w.call("ConsumeBytes"), "(b)")
-	w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-	w.P("b = b[n:]")
+	key, val := f.Message.Fields[0], f.Message.Fields[1]
+	t, _ := w.single(val)
+	w.P("e := cursor{b: c.raw()}")
 	w.P("var key string")
 	w.P("var val ", t)
-	w.P("for b := e; len(b) > 0; {")
-	w.P("num, typ, n := ", w.call("ConsumeTag"), "(b)")
-	w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-	w.P("b = b[n:]")
-	w.P("switch {")
-	w.P("case num == 1 && typ == 2:")
-	w.decode(f.Message.Fields[0], func(x string) { w.P("key = ", x) })
-	w.P("case num == 2 && typ == ", wireType(f.Message.Fields[1]), ":")
-	w.decode(f.Message.Fields[1], func(x string) { w.P("val = ", x) })
-	w.P("default:")
-	w.P("n := ", w.call("ConsumeFieldValue"), "(num, typ, b)")
-	w.P("if n < 0 { return ", w.call("ParseError"), "(n) }")
-	w.P("b = b[n:]")
+	w.P("for e.next() {")
+	w.P("switch e.tag {")
+	w.P("case ", w.tagged(key, wireType(key)), ":")
+	w.decode("e", key, func(x string) { w.P("key = ", x) })
+	w.P("case ", w.tagged(val, wireType(val)), ":")
+	w.decode("e", val, func(x string) { w.P("val = ", x) })
+	w.P("default: e.unknown()")
 	w.P("}")
 	w.P("}")
+	w.P("c.fail(e.err)")
 	w.P("if ", v, " == nil { ", v, " = map[string]", t, "{} }")
 	w.P(v, "[key] = val")
 }
