@@ -149,82 +149,82 @@ func (m *Service) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Service) AppendTo(b []byte) []byte {
 	if len(m.Host) > 0 {
-		b = addString(b, 1<<3|2, m.Host)
+		b = addString(b, 0xa, m.Host)
 	}
 	if len(m.Namespace) > 0 {
-		b = addString(b, 2<<3|2, m.Namespace)
+		b = addString(b, 0x12, m.Namespace)
 	}
 	if len(m.Name) > 0 {
-		b = addString(b, 3<<3|2, m.Name)
+		b = addString(b, 0x1a, m.Name)
 	}
 	for _, v := range m.Addresses {
-		b = addString(b, 4<<3|2, v)
+		b = addString(b, 0x22, v)
 	}
 	for _, v := range m.AutoAddresses {
-		b = addString(b, 5<<3|2, v)
+		b = addString(b, 0x2a, v)
 	}
 	for _, v := range m.Ports {
-		b = v.AppendTo(addVarint(b, 6<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x32, uint64(v.Size())))
 	}
 	if m.Resolution != 0 {
-		b = addVarint(b, 7<<3|0, uint64(m.Resolution))
+		b = addVarint(b, 0x38, uint64(m.Resolution))
 	}
 	if m.External {
-		b = addVarint(b, 8<<3|0, protowire.EncodeBool(m.External))
+		b = addVarint(b, 0x40, protowire.EncodeBool(m.External))
 	}
 	for _, v := range m.ExportTo {
-		b = addString(b, 9<<3|2, v)
+		b = addString(b, 0x4a, v)
 	}
 	for _, v := range m.SubjectAltNames {
-		b = addString(b, 10<<3|2, v)
+		b = addString(b, 0x52, v)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 11<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x5a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if m.Headless {
-		b = addVarint(b, 12<<3|0, protowire.EncodeBool(m.Headless))
+		b = addVarint(b, 0x60, protowire.EncodeBool(m.Headless))
 	}
 	if len(m.Registry) > 0 {
-		b = addString(b, 13<<3|2, m.Registry)
+		b = addString(b, 0x6a, m.Registry)
 	}
 	if len(m.TrafficDistribution) > 0 {
-		b = addString(b, 14<<3|2, m.TrafficDistribution)
+		b = addString(b, 0x72, m.TrafficDistribution)
 	}
 	if m.NodeLocal {
-		b = addVarint(b, 15<<3|0, protowire.EncodeBool(m.NodeLocal))
+		b = addVarint(b, 0x78, protowire.EncodeBool(m.NodeLocal))
 	}
 	if len(m.ClusterAddresses) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.ClusterAddresses)) {
 			v := m.ClusterAddresses[k]
-			b = addVarint(b, 16<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x82, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	for _, v := range m.Aliases {
-		b = addString(b, 17<<3|2, v)
+		b = addString(b, 0x8a, v)
 	}
 	if len(m.Selector) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Selector)) {
 			v := m.Selector[k]
-			b = addVarint(b, 18<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x92, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.OriginTable) > 0 {
-		b = addString(b, 19<<3|2, m.OriginTable)
+		b = addString(b, 0x9a, m.OriginTable)
 	}
 	if len(m.OriginKey) > 0 {
-		b = addString(b, 20<<3|2, m.OriginKey)
+		b = addString(b, 0xa2, m.OriginKey)
 	}
 	if m.PublishNotReady {
-		b = addVarint(b, 21<<3|0, protowire.EncodeBool(m.PublishNotReady))
+		b = addVarint(b, 0xa8, protowire.EncodeBool(m.PublishNotReady))
 	}
 	return b
 }
@@ -234,37 +234,37 @@ func (m *Service) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Host = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Namespace = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Name = c.string()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Addresses = append(m.Addresses, c.string())
-		case 5<<3 | 2:
+		case 0x2a:
 			m.AutoAddresses = append(m.AutoAddresses, c.string())
-		case 6<<3 | 2:
+		case 0x32:
 			x := new(Port)
 			c.message(x)
 			m.Ports = append(m.Ports, x)
-		case 7<<3 | 0:
+		case 0x38:
 			m.Resolution = ServiceResolution(c.varint())
-		case 8<<3 | 0:
+		case 0x40:
 			m.External = c.bool()
-		case 9<<3 | 2:
+		case 0x4a:
 			m.ExportTo = append(m.ExportTo, c.string())
-		case 10<<3 | 2:
+		case 0x52:
 			m.SubjectAltNames = append(m.SubjectAltNames, c.string())
-		case 11<<3 | 2:
+		case 0x5a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -275,23 +275,23 @@ func (m *Service) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 12<<3 | 0:
+		case 0x60:
 			m.Headless = c.bool()
-		case 13<<3 | 2:
+		case 0x6a:
 			m.Registry = c.string()
-		case 14<<3 | 2:
+		case 0x72:
 			m.TrafficDistribution = c.string()
-		case 15<<3 | 0:
+		case 0x78:
 			m.NodeLocal = c.bool()
-		case 16<<3 | 2:
+		case 0x82:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -302,17 +302,17 @@ func (m *Service) Unmarshal(b []byte) error {
 				m.ClusterAddresses = map[string]string{}
 			}
 			m.ClusterAddresses[key] = val
-		case 17<<3 | 2:
+		case 0x8a:
 			m.Aliases = append(m.Aliases, c.string())
-		case 18<<3 | 2:
+		case 0x92:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -323,11 +323,11 @@ func (m *Service) Unmarshal(b []byte) error {
 				m.Selector = map[string]string{}
 			}
 			m.Selector[key] = val
-		case 19<<3 | 2:
+		case 0x9a:
 			m.OriginTable = c.string()
-		case 20<<3 | 2:
+		case 0xa2:
 			m.OriginKey = c.string()
-		case 21<<3 | 0:
+		case 0xa8:
 			m.PublishNotReady = c.bool()
 		default:
 			c.unknown()
@@ -366,16 +366,16 @@ func (m *Port) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Port) AppendTo(b []byte) []byte {
 	if m.Number != 0 {
-		b = addVarint(b, 1<<3|0, uint64(m.Number))
+		b = addVarint(b, 0x8, uint64(m.Number))
 	}
 	if len(m.Name) > 0 {
-		b = addString(b, 2<<3|2, m.Name)
+		b = addString(b, 0x12, m.Name)
 	}
 	if len(m.Protocol) > 0 {
-		b = addString(b, 3<<3|2, m.Protocol)
+		b = addString(b, 0x1a, m.Protocol)
 	}
 	if m.Target != 0 {
-		b = addVarint(b, 4<<3|0, uint64(m.Target))
+		b = addVarint(b, 0x20, uint64(m.Target))
 	}
 	return b
 }
@@ -385,13 +385,13 @@ func (m *Port) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Number = uint32(c.varint())
-		case 2<<3 | 2:
+		case 0x12:
 			m.Name = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Protocol = c.string()
-		case 4<<3 | 0:
+		case 0x20:
 			m.Target = uint32(c.varint())
 		default:
 			c.unknown()
@@ -531,72 +531,72 @@ func (m *Endpoint) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Endpoint) AppendTo(b []byte) []byte {
 	if len(m.Host) > 0 {
-		b = addString(b, 1<<3|2, m.Host)
+		b = addString(b, 0xa, m.Host)
 	}
 	if len(m.Namespace) > 0 {
-		b = addString(b, 2<<3|2, m.Namespace)
+		b = addString(b, 0x12, m.Namespace)
 	}
 	if len(m.PortName) > 0 {
-		b = addString(b, 3<<3|2, m.PortName)
+		b = addString(b, 0x1a, m.PortName)
 	}
 	if m.ServicePort != 0 {
-		b = addVarint(b, 4<<3|0, uint64(m.ServicePort))
+		b = addVarint(b, 0x20, uint64(m.ServicePort))
 	}
 	if len(m.Address) > 0 {
-		b = addString(b, 5<<3|2, m.Address)
+		b = addString(b, 0x2a, m.Address)
 	}
 	if m.Port != 0 {
-		b = addVarint(b, 6<<3|0, uint64(m.Port))
+		b = addVarint(b, 0x30, uint64(m.Port))
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 7<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x3a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Network) > 0 {
-		b = addString(b, 8<<3|2, m.Network)
+		b = addString(b, 0x42, m.Network)
 	}
 	if len(m.Locality) > 0 {
-		b = addString(b, 9<<3|2, m.Locality)
+		b = addString(b, 0x4a, m.Locality)
 	}
 	if m.Weight != 0 {
-		b = addVarint(b, 10<<3|0, uint64(m.Weight))
+		b = addVarint(b, 0x50, uint64(m.Weight))
 	}
 	if len(m.ServiceAccount) > 0 {
-		b = addString(b, 11<<3|2, m.ServiceAccount)
+		b = addString(b, 0x5a, m.ServiceAccount)
 	}
 	if m.Health != 0 {
-		b = addVarint(b, 12<<3|0, uint64(m.Health))
+		b = addVarint(b, 0x60, uint64(m.Health))
 	}
 	if len(m.TlsMode) > 0 {
-		b = addString(b, 13<<3|2, m.TlsMode)
+		b = addString(b, 0x6a, m.TlsMode)
 	}
 	if len(m.Cluster) > 0 {
-		b = addString(b, 14<<3|2, m.Cluster)
+		b = addString(b, 0x72, m.Cluster)
 	}
 	if len(m.Workload) > 0 {
-		b = addString(b, 15<<3|2, m.Workload)
+		b = addString(b, 0x7a, m.Workload)
 	}
 	if len(m.Node) > 0 {
-		b = addString(b, 16<<3|2, m.Node)
+		b = addString(b, 0x82, m.Node)
 	}
 	if len(m.Hostname) > 0 {
-		b = addString(b, 17<<3|2, m.Hostname)
+		b = addString(b, 0x8a, m.Hostname)
 	}
 	if len(m.Subdomain) > 0 {
-		b = addString(b, 18<<3|2, m.Subdomain)
+		b = addString(b, 0x92, m.Subdomain)
 	}
 	if m.Index != 0 {
-		b = addVarint(b, 19<<3|0, uint64(m.Index))
+		b = addVarint(b, 0x98, uint64(m.Index))
 	}
 	for _, v := range m.MoreAddresses {
-		b = addString(b, 20<<3|2, v)
+		b = addString(b, 0xa2, v)
 	}
 	if len(m.WorkloadNamespace) > 0 {
-		b = addString(b, 21<<3|2, m.WorkloadNamespace)
+		b = addString(b, 0xaa, m.WorkloadNamespace)
 	}
 	return b
 }
@@ -606,27 +606,27 @@ func (m *Endpoint) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Host = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Namespace = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.PortName = c.string()
-		case 4<<3 | 0:
+		case 0x20:
 			m.ServicePort = uint32(c.varint())
-		case 5<<3 | 2:
+		case 0x2a:
 			m.Address = c.string()
-		case 6<<3 | 0:
+		case 0x30:
 			m.Port = uint32(c.varint())
-		case 7<<3 | 2:
+		case 0x3a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -637,33 +637,33 @@ func (m *Endpoint) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 8<<3 | 2:
+		case 0x42:
 			m.Network = c.string()
-		case 9<<3 | 2:
+		case 0x4a:
 			m.Locality = c.string()
-		case 10<<3 | 0:
+		case 0x50:
 			m.Weight = uint32(c.varint())
-		case 11<<3 | 2:
+		case 0x5a:
 			m.ServiceAccount = c.string()
-		case 12<<3 | 0:
+		case 0x60:
 			m.Health = EndpointHealth(c.varint())
-		case 13<<3 | 2:
+		case 0x6a:
 			m.TlsMode = c.string()
-		case 14<<3 | 2:
+		case 0x72:
 			m.Cluster = c.string()
-		case 15<<3 | 2:
+		case 0x7a:
 			m.Workload = c.string()
-		case 16<<3 | 2:
+		case 0x82:
 			m.Node = c.string()
-		case 17<<3 | 2:
+		case 0x8a:
 			m.Hostname = c.string()
-		case 18<<3 | 2:
+		case 0x92:
 			m.Subdomain = c.string()
-		case 19<<3 | 0:
+		case 0x98:
 			m.Index = uint32(c.varint())
-		case 20<<3 | 2:
+		case 0xa2:
 			m.MoreAddresses = append(m.MoreAddresses, c.string())
-		case 21<<3 | 2:
+		case 0xaa:
 			m.WorkloadNamespace = c.string()
 		default:
 			c.unknown()
@@ -738,53 +738,53 @@ func (m *Workload) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Workload) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = addString(b, 1<<3|2, m.Name)
+		b = addString(b, 0xa, m.Name)
 	}
 	if len(m.Namespace) > 0 {
-		b = addString(b, 2<<3|2, m.Namespace)
+		b = addString(b, 0x12, m.Namespace)
 	}
 	for _, v := range m.Addresses {
-		b = addString(b, 3<<3|2, v)
+		b = addString(b, 0x1a, v)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x22, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.ServiceAccount) > 0 {
-		b = addString(b, 5<<3|2, m.ServiceAccount)
+		b = addString(b, 0x2a, m.ServiceAccount)
 	}
 	if len(m.Network) > 0 {
-		b = addString(b, 6<<3|2, m.Network)
+		b = addString(b, 0x32, m.Network)
 	}
 	if len(m.Locality) > 0 {
-		b = addString(b, 7<<3|2, m.Locality)
+		b = addString(b, 0x3a, m.Locality)
 	}
 	if m.Weight != 0 {
-		b = addVarint(b, 8<<3|0, uint64(m.Weight))
+		b = addVarint(b, 0x40, uint64(m.Weight))
 	}
 	if len(m.Ports) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Ports)) {
 			v := m.Ports[k]
-			b = addVarint(b, 9<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeVarint(uint64(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addVarint(b, 2<<3|0, uint64(v))
+			b = addVarint(b, 0x4a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeVarint(uint64(v))))
+			b = addString(b, 0xa, k)
+			b = addVarint(b, 0x10, uint64(v))
 		}
 	}
 	if len(m.Cluster) > 0 {
-		b = addString(b, 10<<3|2, m.Cluster)
+		b = addString(b, 0x52, m.Cluster)
 	}
 	if len(m.Node) > 0 {
-		b = addString(b, 11<<3|2, m.Node)
+		b = addString(b, 0x5a, m.Node)
 	}
 	if len(m.TlsMode) > 0 {
-		b = addString(b, 12<<3|2, m.TlsMode)
+		b = addString(b, 0x62, m.TlsMode)
 	}
 	if m.Ready {
-		b = addVarint(b, 13<<3|0, protowire.EncodeBool(m.Ready))
+		b = addVarint(b, 0x68, protowire.EncodeBool(m.Ready))
 	}
 	return b
 }
@@ -794,21 +794,21 @@ func (m *Workload) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Name = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Namespace = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Addresses = append(m.Addresses, c.string())
-		case 4<<3 | 2:
+		case 0x22:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -819,23 +819,23 @@ func (m *Workload) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 5<<3 | 2:
+		case 0x2a:
 			m.ServiceAccount = c.string()
-		case 6<<3 | 2:
+		case 0x32:
 			m.Network = c.string()
-		case 7<<3 | 2:
+		case 0x3a:
 			m.Locality = c.string()
-		case 8<<3 | 0:
+		case 0x40:
 			m.Weight = uint32(c.varint())
-		case 9<<3 | 2:
+		case 0x4a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val uint32
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 0:
+				case 0x10:
 					val = uint32(e.varint())
 				default:
 					e.unknown()
@@ -846,13 +846,13 @@ func (m *Workload) Unmarshal(b []byte) error {
 				m.Ports = map[string]uint32{}
 			}
 			m.Ports[key] = val
-		case 10<<3 | 2:
+		case 0x52:
 			m.Cluster = c.string()
-		case 11<<3 | 2:
+		case 0x5a:
 			m.Node = c.string()
-		case 12<<3 | 2:
+		case 0x62:
 			m.TlsMode = c.string()
-		case 13<<3 | 0:
+		case 0x68:
 			m.Ready = c.bool()
 		default:
 			c.unknown()
@@ -886,22 +886,22 @@ func (m *Namespace) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Namespace) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = addString(b, 1<<3|2, m.Name)
+		b = addString(b, 0xa, m.Name)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 2<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x12, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Annotations) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Annotations)) {
 			v := m.Annotations[k]
-			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x1a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	return b
@@ -912,17 +912,17 @@ func (m *Namespace) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Name = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -933,15 +933,15 @@ func (m *Namespace) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 3<<3 | 2:
+		case 0x1a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()

@@ -136,64 +136,64 @@ func (m *FromCore) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *FromCore) AppendTo(b []byte) []byte {
 	if m.Hello != nil {
-		b = m.Hello.AppendTo(addVarint(b, 1<<3|2, uint64(m.Hello.Size())))
+		b = m.Hello.AppendTo(addVarint(b, 0xa, uint64(m.Hello.Size())))
 	}
 	if m.Credit != nil {
-		b = m.Credit.AppendTo(addVarint(b, 2<<3|2, uint64(m.Credit.Size())))
+		b = m.Credit.AppendTo(addVarint(b, 0x12, uint64(m.Credit.Size())))
 	}
 	if m.Ping != nil {
-		b = m.Ping.AppendTo(addVarint(b, 3<<3|2, uint64(m.Ping.Size())))
+		b = m.Ping.AppendTo(addVarint(b, 0x1a, uint64(m.Ping.Size())))
 	}
 	if m.Drain != nil {
-		b = m.Drain.AppendTo(addVarint(b, 4<<3|2, uint64(m.Drain.Size())))
+		b = m.Drain.AppendTo(addVarint(b, 0x22, uint64(m.Drain.Size())))
 	}
 	if m.State != nil {
-		b = m.State.AppendTo(addVarint(b, 5<<3|2, uint64(m.State.Size())))
+		b = m.State.AppendTo(addVarint(b, 0x2a, uint64(m.State.Size())))
 	}
 	if m.Extensions != nil {
-		b = m.Extensions.AppendTo(addVarint(b, 6<<3|2, uint64(m.Extensions.Size())))
+		b = m.Extensions.AppendTo(addVarint(b, 0x32, uint64(m.Extensions.Size())))
 	}
 	if m.Attach != nil {
-		b = m.Attach.AppendTo(addVarint(b, 7<<3|2, uint64(m.Attach.Size())))
+		b = m.Attach.AppendTo(addVarint(b, 0x3a, uint64(m.Attach.Size())))
 	}
 	if m.Detach != nil {
-		b = m.Detach.AppendTo(addVarint(b, 8<<3|2, uint64(m.Detach.Size())))
+		b = m.Detach.AppendTo(addVarint(b, 0x42, uint64(m.Detach.Size())))
 	}
 	if m.Want != nil {
-		b = m.Want.AppendTo(addVarint(b, 9<<3|2, uint64(m.Want.Size())))
+		b = m.Want.AppendTo(addVarint(b, 0x4a, uint64(m.Want.Size())))
 	}
 	if m.Drop != nil {
-		b = m.Drop.AppendTo(addVarint(b, 10<<3|2, uint64(m.Drop.Size())))
+		b = m.Drop.AppendTo(addVarint(b, 0x52, uint64(m.Drop.Size())))
 	}
 	if m.Freed != nil {
-		b = m.Freed.AppendTo(addVarint(b, 11<<3|2, uint64(m.Freed.Size())))
+		b = m.Freed.AppendTo(addVarint(b, 0x5a, uint64(m.Freed.Size())))
 	}
 	if m.Missing != nil {
-		b = m.Missing.AppendTo(addVarint(b, 12<<3|2, uint64(m.Missing.Size())))
+		b = m.Missing.AppendTo(addVarint(b, 0x62, uint64(m.Missing.Size())))
 	}
 	if m.Authenticate != nil {
-		b = m.Authenticate.AppendTo(addVarint(b, 13<<3|2, uint64(m.Authenticate.Size())))
+		b = m.Authenticate.AppendTo(addVarint(b, 0x6a, uint64(m.Authenticate.Size())))
 	}
 	if m.Patch != nil {
-		b = m.Patch.AppendTo(addVarint(b, 14<<3|2, uint64(m.Patch.Size())))
+		b = m.Patch.AppendTo(addVarint(b, 0x72, uint64(m.Patch.Size())))
 	}
 	if m.Explain != nil {
-		b = m.Explain.AppendTo(addVarint(b, 15<<3|2, uint64(m.Explain.Size())))
+		b = m.Explain.AppendTo(addVarint(b, 0x7a, uint64(m.Explain.Size())))
 	}
 	if m.Report != nil {
-		b = m.Report.AppendTo(addVarint(b, 16<<3|2, uint64(m.Report.Size())))
+		b = m.Report.AppendTo(addVarint(b, 0x82, uint64(m.Report.Size())))
 	}
 	if m.Ask != nil {
-		b = m.Ask.AppendTo(addVarint(b, 17<<3|2, uint64(m.Ask.Size())))
+		b = m.Ask.AppendTo(addVarint(b, 0x8a, uint64(m.Ask.Size())))
 	}
 	if m.Fetched != nil {
-		b = m.Fetched.AppendTo(addVarint(b, 18<<3|2, uint64(m.Fetched.Size())))
+		b = m.Fetched.AppendTo(addVarint(b, 0x92, uint64(m.Fetched.Size())))
 	}
 	if m.Got != nil {
-		b = m.Got.AppendTo(addVarint(b, 19<<3|2, uint64(m.Got.Size())))
+		b = m.Got.AppendTo(addVarint(b, 0x9a, uint64(m.Got.Size())))
 	}
 	if m.Tick != nil {
-		b = m.Tick.AppendTo(addVarint(b, 20<<3|2, uint64(m.Tick.Size())))
+		b = m.Tick.AppendTo(addVarint(b, 0xa2, uint64(m.Tick.Size())))
 	}
 	return b
 }
@@ -203,83 +203,83 @@ func (m *FromCore) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Hello)
 			c.message(x)
 			m.Hello = x
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Credit)
 			c.message(x)
 			m.Credit = x
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Ping)
 			c.message(x)
 			m.Ping = x
-		case 4<<3 | 2:
+		case 0x22:
 			x := new(Drain)
 			c.message(x)
 			m.Drain = x
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(State)
 			c.message(x)
 			m.State = x
-		case 6<<3 | 2:
+		case 0x32:
 			x := new(Extensions)
 			c.message(x)
 			m.Extensions = x
-		case 7<<3 | 2:
+		case 0x3a:
 			x := new(Attach)
 			c.message(x)
 			m.Attach = x
-		case 8<<3 | 2:
+		case 0x42:
 			x := new(Detach)
 			c.message(x)
 			m.Detach = x
-		case 9<<3 | 2:
+		case 0x4a:
 			x := new(Want)
 			c.message(x)
 			m.Want = x
-		case 10<<3 | 2:
+		case 0x52:
 			x := new(Drop)
 			c.message(x)
 			m.Drop = x
-		case 11<<3 | 2:
+		case 0x5a:
 			x := new(Freed)
 			c.message(x)
 			m.Freed = x
-		case 12<<3 | 2:
+		case 0x62:
 			x := new(Missing)
 			c.message(x)
 			m.Missing = x
-		case 13<<3 | 2:
+		case 0x6a:
 			x := new(Authenticate)
 			c.message(x)
 			m.Authenticate = x
-		case 14<<3 | 2:
+		case 0x72:
 			x := new(Patch)
 			c.message(x)
 			m.Patch = x
-		case 15<<3 | 2:
+		case 0x7a:
 			x := new(Explain)
 			c.message(x)
 			m.Explain = x
-		case 16<<3 | 2:
+		case 0x82:
 			x := new(Report)
 			c.message(x)
 			m.Report = x
-		case 17<<3 | 2:
+		case 0x8a:
 			x := new(Ask)
 			c.message(x)
 			m.Ask = x
-		case 18<<3 | 2:
+		case 0x92:
 			x := new(Fetched)
 			c.message(x)
 			m.Fetched = x
-		case 19<<3 | 2:
+		case 0x9a:
 			x := new(Got)
 			c.message(x)
 			m.Got = x
-		case 20<<3 | 2:
+		case 0xa2:
 			x := new(Tick)
 			c.message(x)
 			m.Tick = x
@@ -395,73 +395,73 @@ func (m *FromPlugin) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *FromPlugin) AppendTo(b []byte) []byte {
 	if m.Ready != nil {
-		b = m.Ready.AppendTo(addVarint(b, 1<<3|2, uint64(m.Ready.Size())))
+		b = m.Ready.AppendTo(addVarint(b, 0xa, uint64(m.Ready.Size())))
 	}
 	if m.Refused != nil {
-		b = m.Refused.AppendTo(addVarint(b, 2<<3|2, uint64(m.Refused.Size())))
+		b = m.Refused.AppendTo(addVarint(b, 0x12, uint64(m.Refused.Size())))
 	}
 	if m.Credit != nil {
-		b = m.Credit.AppendTo(addVarint(b, 3<<3|2, uint64(m.Credit.Size())))
+		b = m.Credit.AppendTo(addVarint(b, 0x1a, uint64(m.Credit.Size())))
 	}
 	if m.Pong != nil {
-		b = m.Pong.AppendTo(addVarint(b, 4<<3|2, uint64(m.Pong.Size())))
+		b = m.Pong.AppendTo(addVarint(b, 0x22, uint64(m.Pong.Size())))
 	}
 	if m.Progress != nil {
-		b = m.Progress.AppendTo(addVarint(b, 5<<3|2, uint64(m.Progress.Size())))
+		b = m.Progress.AppendTo(addVarint(b, 0x2a, uint64(m.Progress.Size())))
 	}
 	if m.Rows != nil {
-		b = m.Rows.AppendTo(addVarint(b, 6<<3|2, uint64(m.Rows.Size())))
+		b = m.Rows.AppendTo(addVarint(b, 0x32, uint64(m.Rows.Size())))
 	}
 	if m.Synced != nil {
-		b = m.Synced.AppendTo(addVarint(b, 7<<3|2, uint64(m.Synced.Size())))
+		b = m.Synced.AppendTo(addVarint(b, 0x3a, uint64(m.Synced.Size())))
 	}
 	if m.Done != nil {
-		b = m.Done.AppendTo(addVarint(b, 8<<3|2, uint64(m.Done.Size())))
+		b = m.Done.AppendTo(addVarint(b, 0x42, uint64(m.Done.Size())))
 	}
 	if m.Place != nil {
-		b = m.Place.AppendTo(addVarint(b, 9<<3|2, uint64(m.Place.Size())))
+		b = m.Place.AppendTo(addVarint(b, 0x4a, uint64(m.Place.Size())))
 	}
 	if m.View != nil {
-		b = m.View.AppendTo(addVarint(b, 10<<3|2, uint64(m.View.Size())))
+		b = m.View.AppendTo(addVarint(b, 0x52, uint64(m.View.Size())))
 	}
 	if m.Bodies != nil {
-		b = m.Bodies.AppendTo(addVarint(b, 11<<3|2, uint64(m.Bodies.Size())))
+		b = m.Bodies.AppendTo(addVarint(b, 0x5a, uint64(m.Bodies.Size())))
 	}
 	if m.Part != nil {
-		b = m.Part.AppendTo(addVarint(b, 12<<3|2, uint64(m.Part.Size())))
+		b = m.Part.AppendTo(addVarint(b, 0x62, uint64(m.Part.Size())))
 	}
 	if m.Change != nil {
-		b = m.Change.AppendTo(addVarint(b, 13<<3|2, uint64(m.Change.Size())))
+		b = m.Change.AppendTo(addVarint(b, 0x6a, uint64(m.Change.Size())))
 	}
 	if m.Wanted != nil {
-		b = m.Wanted.AppendTo(addVarint(b, 14<<3|2, uint64(m.Wanted.Size())))
+		b = m.Wanted.AppendTo(addVarint(b, 0x72, uint64(m.Wanted.Size())))
 	}
 	if m.Caller != nil {
-		b = m.Caller.AppendTo(addVarint(b, 15<<3|2, uint64(m.Caller.Size())))
+		b = m.Caller.AppendTo(addVarint(b, 0x7a, uint64(m.Caller.Size())))
 	}
 	if m.Patched != nil {
-		b = m.Patched.AppendTo(addVarint(b, 16<<3|2, uint64(m.Patched.Size())))
+		b = m.Patched.AppendTo(addVarint(b, 0x82, uint64(m.Patched.Size())))
 	}
 	if m.Because != nil {
-		b = m.Because.AppendTo(addVarint(b, 17<<3|2, uint64(m.Because.Size())))
+		b = m.Because.AppendTo(addVarint(b, 0x8a, uint64(m.Because.Size())))
 	}
 	if m.Answer != nil {
-		b = m.Answer.AppendTo(addVarint(b, 18<<3|2, uint64(m.Answer.Size())))
+		b = m.Answer.AppendTo(addVarint(b, 0x92, uint64(m.Answer.Size())))
 	}
 	if m.Fetch != nil {
-		b = m.Fetch.AppendTo(addVarint(b, 19<<3|2, uint64(m.Fetch.Size())))
+		b = m.Fetch.AppendTo(addVarint(b, 0x9a, uint64(m.Fetch.Size())))
 	}
 	if m.Get != nil {
-		b = m.Get.AppendTo(addVarint(b, 20<<3|2, uint64(m.Get.Size())))
+		b = m.Get.AppendTo(addVarint(b, 0xa2, uint64(m.Get.Size())))
 	}
 	if m.Wake != nil {
-		b = m.Wake.AppendTo(addVarint(b, 21<<3|2, uint64(m.Wake.Size())))
+		b = m.Wake.AppendTo(addVarint(b, 0xaa, uint64(m.Wake.Size())))
 	}
 	if m.Log != nil {
-		b = m.Log.AppendTo(addVarint(b, 22<<3|2, uint64(m.Log.Size())))
+		b = m.Log.AppendTo(addVarint(b, 0xb2, uint64(m.Log.Size())))
 	}
 	if m.Measure != nil {
-		b = m.Measure.AppendTo(addVarint(b, 23<<3|2, uint64(m.Measure.Size())))
+		b = m.Measure.AppendTo(addVarint(b, 0xba, uint64(m.Measure.Size())))
 	}
 	return b
 }
@@ -471,95 +471,95 @@ func (m *FromPlugin) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Ready)
 			c.message(x)
 			m.Ready = x
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Refused)
 			c.message(x)
 			m.Refused = x
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Credit)
 			c.message(x)
 			m.Credit = x
-		case 4<<3 | 2:
+		case 0x22:
 			x := new(Pong)
 			c.message(x)
 			m.Pong = x
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(Progress)
 			c.message(x)
 			m.Progress = x
-		case 6<<3 | 2:
+		case 0x32:
 			x := new(Rows)
 			c.message(x)
 			m.Rows = x
-		case 7<<3 | 2:
+		case 0x3a:
 			x := new(Synced)
 			c.message(x)
 			m.Synced = x
-		case 8<<3 | 2:
+		case 0x42:
 			x := new(Done)
 			c.message(x)
 			m.Done = x
-		case 9<<3 | 2:
+		case 0x4a:
 			x := new(Place)
 			c.message(x)
 			m.Place = x
-		case 10<<3 | 2:
+		case 0x52:
 			x := new(View)
 			c.message(x)
 			m.View = x
-		case 11<<3 | 2:
+		case 0x5a:
 			x := new(Bodies)
 			c.message(x)
 			m.Bodies = x
-		case 12<<3 | 2:
+		case 0x62:
 			x := new(Part)
 			c.message(x)
 			m.Part = x
-		case 13<<3 | 2:
+		case 0x6a:
 			x := new(Change)
 			c.message(x)
 			m.Change = x
-		case 14<<3 | 2:
+		case 0x72:
 			x := new(Wanted)
 			c.message(x)
 			m.Wanted = x
-		case 15<<3 | 2:
+		case 0x7a:
 			x := new(Caller)
 			c.message(x)
 			m.Caller = x
-		case 16<<3 | 2:
+		case 0x82:
 			x := new(Patched)
 			c.message(x)
 			m.Patched = x
-		case 17<<3 | 2:
+		case 0x8a:
 			x := new(Because)
 			c.message(x)
 			m.Because = x
-		case 18<<3 | 2:
+		case 0x92:
 			x := new(Answer)
 			c.message(x)
 			m.Answer = x
-		case 19<<3 | 2:
+		case 0x9a:
 			x := new(Fetch)
 			c.message(x)
 			m.Fetch = x
-		case 20<<3 | 2:
+		case 0xa2:
 			x := new(Get)
 			c.message(x)
 			m.Get = x
-		case 21<<3 | 2:
+		case 0xaa:
 			x := new(Wake)
 			c.message(x)
 			m.Wake = x
-		case 22<<3 | 2:
+		case 0xb2:
 			x := new(Log)
 			c.message(x)
 			m.Log = x
-		case 23<<3 | 2:
+		case 0xba:
 			x := new(Measure)
 			c.message(x)
 			m.Measure = x
@@ -620,25 +620,25 @@ func (m *Hello) AppendTo(b []byte) []byte {
 		for _, v := range m.Versions {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = addVarint(b, 1<<3|2, uint64(s))
+		b = addVarint(b, 0xa, uint64(s))
 		for _, v := range m.Versions {
 			b = protowire.AppendVarint(b, uint64(v))
 		}
 	}
 	if len(m.Instance) > 0 {
-		b = addString(b, 2<<3|2, m.Instance)
+		b = addString(b, 0x12, m.Instance)
 	}
 	if len(m.Config) > 0 {
-		b = addBytes(b, 3<<3|2, m.Config)
+		b = addBytes(b, 0x1a, m.Config)
 	}
 	if len(m.Grants) > 0 {
-		b = addBytes(b, 4<<3|2, m.Grants)
+		b = addBytes(b, 0x22, m.Grants)
 	}
 	if m.Limits != nil {
-		b = m.Limits.AppendTo(addVarint(b, 5<<3|2, uint64(m.Limits.Size())))
+		b = m.Limits.AppendTo(addVarint(b, 0x2a, uint64(m.Limits.Size())))
 	}
 	if m.Epoch != 0 {
-		b = addFixed64(b, 6<<3|1, m.Epoch)
+		b = addFixed64(b, 0x31, m.Epoch)
 	}
 	return b
 }
@@ -648,25 +648,25 @@ func (m *Hello) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2: // packed
+		case 0xa: // packed
 			p := cursor{b: c.raw()}
 			for p.more() {
 				m.Versions = append(m.Versions, uint32(p.varint()))
 			}
 			c.fail(p.err)
-		case 1<<3 | 0:
+		case 0x8:
 			m.Versions = append(m.Versions, uint32(c.varint()))
-		case 2<<3 | 2:
+		case 0x12:
 			m.Instance = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Config = c.bytes()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Grants = c.bytes()
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(Limits)
 			c.message(x)
 			m.Limits = x
-		case 6<<3 | 1:
+		case 0x31:
 			m.Epoch = c.fixed64()
 		default:
 			c.unknown()
@@ -721,28 +721,28 @@ func (m *Limits) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Limits) AppendTo(b []byte) []byte {
 	if m.MessageBytes != 0 {
-		b = addVarint(b, 1<<3|0, uint64(m.MessageBytes))
+		b = addVarint(b, 0x8, uint64(m.MessageBytes))
 	}
 	if m.CreditBytes != 0 {
-		b = addVarint(b, 2<<3|0, m.CreditBytes)
+		b = addVarint(b, 0x10, m.CreditBytes)
 	}
 	if m.Rows != 0 {
-		b = addVarint(b, 3<<3|0, m.Rows)
+		b = addVarint(b, 0x18, m.Rows)
 	}
 	if m.RowBytes != 0 {
-		b = addVarint(b, 4<<3|0, m.RowBytes)
+		b = addVarint(b, 0x20, m.RowBytes)
 	}
 	if m.MemoryBytes != 0 {
-		b = addVarint(b, 5<<3|0, m.MemoryBytes)
+		b = addVarint(b, 0x28, m.MemoryBytes)
 	}
 	if m.RevisionMs != 0 {
-		b = addVarint(b, 6<<3|0, uint64(m.RevisionMs))
+		b = addVarint(b, 0x30, uint64(m.RevisionMs))
 	}
 	if m.CallMs != 0 {
-		b = addVarint(b, 7<<3|0, uint64(m.CallMs))
+		b = addVarint(b, 0x38, uint64(m.CallMs))
 	}
 	if m.ProgressMs != 0 {
-		b = addVarint(b, 8<<3|0, uint64(m.ProgressMs))
+		b = addVarint(b, 0x40, uint64(m.ProgressMs))
 	}
 	return b
 }
@@ -752,21 +752,21 @@ func (m *Limits) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.MessageBytes = uint32(c.varint())
-		case 2<<3 | 0:
+		case 0x10:
 			m.CreditBytes = c.varint()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Rows = c.varint()
-		case 4<<3 | 0:
+		case 0x20:
 			m.RowBytes = c.varint()
-		case 5<<3 | 0:
+		case 0x28:
 			m.MemoryBytes = c.varint()
-		case 6<<3 | 0:
+		case 0x30:
 			m.RevisionMs = uint32(c.varint())
-		case 7<<3 | 0:
+		case 0x38:
 			m.CallMs = uint32(c.varint())
-		case 8<<3 | 0:
+		case 0x40:
 			m.ProgressMs = uint32(c.varint())
 		default:
 			c.unknown()
@@ -851,43 +851,43 @@ func (m *Ready) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ready) AppendTo(b []byte) []byte {
 	if m.Version != 0 {
-		b = addVarint(b, 1<<3|0, uint64(m.Version))
+		b = addVarint(b, 0x8, uint64(m.Version))
 	}
 	if len(m.Plugin) > 0 {
-		b = addString(b, 2<<3|2, m.Plugin)
+		b = addString(b, 0x12, m.Plugin)
 	}
 	if len(m.PluginVersion) > 0 {
-		b = addString(b, 3<<3|2, m.PluginVersion)
+		b = addString(b, 0x1a, m.PluginVersion)
 	}
 	if m.Kind != 0 {
-		b = addVarint(b, 4<<3|0, uint64(m.Kind))
+		b = addVarint(b, 0x20, uint64(m.Kind))
 	}
 	for _, v := range m.Reads {
-		b = v.AppendTo(addVarint(b, 5<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x2a, uint64(v.Size())))
 	}
 	for _, v := range m.Publishes {
-		b = addString(b, 6<<3|2, v)
+		b = addString(b, 0x32, v)
 	}
 	if m.Derives {
-		b = addVarint(b, 7<<3|0, protowire.EncodeBool(m.Derives))
+		b = addVarint(b, 0x38, protowire.EncodeBool(m.Derives))
 	}
 	for _, v := range m.Types {
-		b = v.AppendTo(addVarint(b, 8<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x42, uint64(v.Size())))
 	}
 	if len(m.ConfigSchema) > 0 {
-		b = addBytes(b, 9<<3|2, m.ConfigSchema)
+		b = addBytes(b, 0x4a, m.ConfigSchema)
 	}
 	if m.Reports {
-		b = addVarint(b, 10<<3|0, protowire.EncodeBool(m.Reports))
+		b = addVarint(b, 0x50, protowire.EncodeBool(m.Reports))
 	}
 	for _, v := range m.Names {
-		b = addString(b, 11<<3|2, v)
+		b = addString(b, 0x5a, v)
 	}
 	if m.Json {
-		b = addVarint(b, 12<<3|0, protowire.EncodeBool(m.Json))
+		b = addVarint(b, 0x60, protowire.EncodeBool(m.Json))
 	}
 	for _, v := range m.Facts {
-		b = addString(b, 13<<3|2, v)
+		b = addString(b, 0x6a, v)
 	}
 	return b
 }
@@ -897,35 +897,35 @@ func (m *Ready) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Version = uint32(c.varint())
-		case 2<<3 | 2:
+		case 0x12:
 			m.Plugin = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.PluginVersion = c.string()
-		case 4<<3 | 0:
+		case 0x20:
 			m.Kind = Kind(c.varint())
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(Read)
 			c.message(x)
 			m.Reads = append(m.Reads, x)
-		case 6<<3 | 2:
+		case 0x32:
 			m.Publishes = append(m.Publishes, c.string())
-		case 7<<3 | 0:
+		case 0x38:
 			m.Derives = c.bool()
-		case 8<<3 | 2:
+		case 0x42:
 			x := new(Type)
 			c.message(x)
 			m.Types = append(m.Types, x)
-		case 9<<3 | 2:
+		case 0x4a:
 			m.ConfigSchema = c.bytes()
-		case 10<<3 | 0:
+		case 0x50:
 			m.Reports = c.bool()
-		case 11<<3 | 2:
+		case 0x5a:
 			m.Names = append(m.Names, c.string())
-		case 12<<3 | 0:
+		case 0x60:
 			m.Json = c.bool()
-		case 13<<3 | 2:
+		case 0x6a:
 			m.Facts = append(m.Facts, c.string())
 		default:
 			c.unknown()
@@ -956,10 +956,10 @@ func (m *Refused) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Refused) AppendTo(b []byte) []byte {
 	if len(m.Field) > 0 {
-		b = addString(b, 1<<3|2, m.Field)
+		b = addString(b, 0xa, m.Field)
 	}
 	if len(m.Reason) > 0 {
-		b = addString(b, 2<<3|2, m.Reason)
+		b = addString(b, 0x12, m.Reason)
 	}
 	return b
 }
@@ -969,9 +969,9 @@ func (m *Refused) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Field = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Reason = c.string()
 		default:
 			c.unknown()
@@ -1002,10 +1002,10 @@ func (m *Read) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Read) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = addString(b, 1<<3|2, m.Table)
+		b = addString(b, 0xa, m.Table)
 	}
 	if m.Sources {
-		b = addVarint(b, 2<<3|0, protowire.EncodeBool(m.Sources))
+		b = addVarint(b, 0x10, protowire.EncodeBool(m.Sources))
 	}
 	return b
 }
@@ -1015,9 +1015,9 @@ func (m *Read) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Table = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Sources = c.bool()
 		default:
 			c.unknown()
@@ -1048,10 +1048,10 @@ func (m *Type) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Type) AppendTo(b []byte) []byte {
 	if len(m.Url) > 0 {
-		b = addString(b, 1<<3|2, m.Url)
+		b = addString(b, 0xa, m.Url)
 	}
 	if m.Traits != nil {
-		b = m.Traits.AppendTo(addVarint(b, 2<<3|2, uint64(m.Traits.Size())))
+		b = m.Traits.AppendTo(addVarint(b, 0x12, uint64(m.Traits.Size())))
 	}
 	return b
 }
@@ -1061,9 +1061,9 @@ func (m *Type) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Url = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Traits)
 			c.message(x)
 			m.Traits = x
@@ -1126,28 +1126,28 @@ func (m *Traits) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Traits) AppendTo(b []byte) []byte {
 	if m.FullState {
-		b = addVarint(b, 1<<3|0, protowire.EncodeBool(m.FullState))
+		b = addVarint(b, 0x8, protowire.EncodeBool(m.FullState))
 	}
 	if m.Wildcard {
-		b = addVarint(b, 2<<3|0, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 0x10, protowire.EncodeBool(m.Wildcard))
 	}
 	if m.Unnamed {
-		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.Unnamed))
+		b = addVarint(b, 0x18, protowire.EncodeBool(m.Unnamed))
 	}
 	if m.NeverRemoved {
-		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.NeverRemoved))
+		b = addVarint(b, 0x20, protowire.EncodeBool(m.NeverRemoved))
 	}
 	if len(m.After) > 0 {
-		b = addString(b, 5<<3|2, m.After)
+		b = addString(b, 0x2a, m.After)
 	}
 	if m.EmptyWhenAbsent {
-		b = addVarint(b, 6<<3|0, protowire.EncodeBool(m.EmptyWhenAbsent))
+		b = addVarint(b, 0x30, protowire.EncodeBool(m.EmptyWhenAbsent))
 	}
 	if m.Rank != 0 {
-		b = addVarint(b, 7<<3|0, uint64(m.Rank))
+		b = addVarint(b, 0x38, uint64(m.Rank))
 	}
 	if m.Sensitive {
-		b = addVarint(b, 8<<3|0, protowire.EncodeBool(m.Sensitive))
+		b = addVarint(b, 0x40, protowire.EncodeBool(m.Sensitive))
 	}
 	return b
 }
@@ -1157,21 +1157,21 @@ func (m *Traits) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.FullState = c.bool()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Wildcard = c.bool()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Unnamed = c.bool()
-		case 4<<3 | 0:
+		case 0x20:
 			m.NeverRemoved = c.bool()
-		case 5<<3 | 2:
+		case 0x2a:
 			m.After = c.string()
-		case 6<<3 | 0:
+		case 0x30:
 			m.EmptyWhenAbsent = c.bool()
-		case 7<<3 | 0:
+		case 0x38:
 			m.Rank = uint32(c.varint())
-		case 8<<3 | 0:
+		case 0x40:
 			m.Sensitive = c.bool()
 		default:
 			c.unknown()
@@ -1197,7 +1197,7 @@ func (m *Credit) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Credit) AppendTo(b []byte) []byte {
 	if m.Bytes != 0 {
-		b = addVarint(b, 1<<3|0, m.Bytes)
+		b = addVarint(b, 0x8, m.Bytes)
 	}
 	return b
 }
@@ -1207,7 +1207,7 @@ func (m *Credit) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Bytes = c.varint()
 		default:
 			c.unknown()
@@ -1233,7 +1233,7 @@ func (m *Ping) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ping) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	return b
 }
@@ -1243,7 +1243,7 @@ func (m *Ping) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
 		default:
 			c.unknown()
@@ -1268,7 +1268,7 @@ func (m *Pong) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Pong) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	return b
 }
@@ -1278,7 +1278,7 @@ func (m *Pong) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
 		default:
 			c.unknown()
@@ -1363,10 +1363,10 @@ func (m *Revision) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Revision) AppendTo(b []byte) []byte {
 	if m.Epoch != 0 {
-		b = addFixed64(b, 1<<3|1, m.Epoch)
+		b = addFixed64(b, 0x9, m.Epoch)
 	}
 	if m.Number != 0 {
-		b = addVarint(b, 2<<3|0, m.Number)
+		b = addVarint(b, 0x10, m.Number)
 	}
 	return b
 }
@@ -1376,9 +1376,9 @@ func (m *Revision) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 1:
+		case 0x9:
 			m.Epoch = c.fixed64()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Number = c.varint()
 		default:
 			c.unknown()
@@ -1434,35 +1434,35 @@ func (m *Row) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Row) AppendTo(b []byte) []byte {
 	if len(m.Key) > 0 {
-		b = addString(b, 1<<3|2, m.Key)
+		b = addString(b, 0xa, m.Key)
 	}
 	if m.Created != 0 {
-		b = addVarint(b, 2<<3|0, uint64(m.Created))
+		b = addVarint(b, 0x10, uint64(m.Created))
 	}
 	if len(m.Source) > 0 {
-		b = addString(b, 3<<3|2, m.Source)
+		b = addString(b, 0x1a, m.Source)
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x22, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Annotations) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Annotations)) {
 			v := m.Annotations[k]
-			b = addVarint(b, 5<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x2a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Payload) > 0 {
-		b = addBytes(b, 6<<3|2, m.Payload)
+		b = addBytes(b, 0x32, m.Payload)
 	}
 	if len(m.Shard) > 0 {
-		b = addString(b, 7<<3|2, m.Shard)
+		b = addString(b, 0x3a, m.Shard)
 	}
 	return b
 }
@@ -1472,21 +1472,21 @@ func (m *Row) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Key = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Created = int64(c.varint())
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Source = c.string()
-		case 4<<3 | 2:
+		case 0x22:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -1497,15 +1497,15 @@ func (m *Row) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 5<<3 | 2:
+		case 0x2a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -1516,9 +1516,9 @@ func (m *Row) Unmarshal(b []byte) error {
 				m.Annotations = map[string]string{}
 			}
 			m.Annotations[key] = val
-		case 6<<3 | 2:
+		case 0x32:
 			m.Payload = c.bytes()
-		case 7<<3 | 2:
+		case 0x3a:
 			m.Shard = c.string()
 		default:
 			c.unknown()
@@ -1552,13 +1552,13 @@ func (m *TableRows) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *TableRows) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = addString(b, 1<<3|2, m.Table)
+		b = addString(b, 0xa, m.Table)
 	}
 	for _, v := range m.Upserts {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	for _, v := range m.Deletes {
-		b = addString(b, 3<<3|2, v)
+		b = addString(b, 0x1a, v)
 	}
 	return b
 }
@@ -1568,13 +1568,13 @@ func (m *TableRows) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Table = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Row)
 			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Deletes = append(m.Deletes, c.string())
 		default:
 			c.unknown()
@@ -1621,19 +1621,19 @@ func (m *State) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *State) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0xa, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Tables {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	if m.More {
-		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
+		b = addVarint(b, 0x18, protowire.EncodeBool(m.More))
 	}
 	if m.Whole {
-		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Whole))
+		b = addVarint(b, 0x20, protowire.EncodeBool(m.Whole))
 	}
 	if m.Overtakes {
-		b = addVarint(b, 5<<3|0, protowire.EncodeBool(m.Overtakes))
+		b = addVarint(b, 0x28, protowire.EncodeBool(m.Overtakes))
 	}
 	return b
 }
@@ -1643,19 +1643,19 @@ func (m *State) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(TableRows)
 			c.message(x)
 			m.Tables = append(m.Tables, x)
-		case 3<<3 | 0:
+		case 0x18:
 			m.More = c.bool()
-		case 4<<3 | 0:
+		case 0x20:
 			m.Whole = c.bool()
-		case 5<<3 | 0:
+		case 0x28:
 			m.Overtakes = c.bool()
 		default:
 			c.unknown()
@@ -1686,10 +1686,10 @@ func (m *Rows) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Rows) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0xa, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Tables {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	return b
 }
@@ -1699,11 +1699,11 @@ func (m *Rows) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(TableRows)
 			c.message(x)
 			m.Tables = append(m.Tables, x)
@@ -1765,10 +1765,10 @@ func (m *Done) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Done) AppendTo(b []byte) []byte {
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 1<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0xa, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Faults {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	return b
 }
@@ -1778,11 +1778,11 @@ func (m *Done) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Fault)
 			c.message(x)
 			m.Faults = append(m.Faults, x)
@@ -1818,13 +1818,13 @@ func (m *Fault) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fault) AppendTo(b []byte) []byte {
 	if len(m.What) > 0 {
-		b = addString(b, 1<<3|2, m.What)
+		b = addString(b, 0xa, m.What)
 	}
 	if len(m.Reason) > 0 {
-		b = addString(b, 2<<3|2, m.Reason)
+		b = addString(b, 0x12, m.Reason)
 	}
 	for _, v := range m.Rows {
-		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x1a, uint64(v.Size())))
 	}
 	return b
 }
@@ -1834,11 +1834,11 @@ func (m *Fault) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.What = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Reason = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(RowName)
 			c.message(x)
 			m.Rows = append(m.Rows, x)
@@ -1869,10 +1869,10 @@ func (m *RowName) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *RowName) AppendTo(b []byte) []byte {
 	if len(m.Table) > 0 {
-		b = addString(b, 1<<3|2, m.Table)
+		b = addString(b, 0xa, m.Table)
 	}
 	if len(m.Key) > 0 {
-		b = addString(b, 2<<3|2, m.Key)
+		b = addString(b, 0x12, m.Key)
 	}
 	return b
 }
@@ -1882,9 +1882,9 @@ func (m *RowName) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Table = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Key = c.string()
 		default:
 			c.unknown()
@@ -1914,10 +1914,10 @@ func (m *Extensions) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Extensions) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Names {
-		b = addString(b, 2<<3|2, v)
+		b = addString(b, 0x12, v)
 	}
 	return b
 }
@@ -1927,9 +1927,9 @@ func (m *Extensions) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Names = append(m.Names, c.string())
 		default:
 			c.unknown()
@@ -1980,22 +1980,22 @@ func (m *Attach) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Attach) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = addVarint(b, 1<<3|0, m.Connection)
+		b = addVarint(b, 0x8, m.Connection)
 	}
 	if len(m.Node) > 0 {
-		b = addBytes(b, 2<<3|2, m.Node)
+		b = addBytes(b, 0x12, m.Node)
 	}
 	if m.Extensions != 0 {
-		b = addVarint(b, 3<<3|0, m.Extensions)
+		b = addVarint(b, 0x18, m.Extensions)
 	}
 	for _, v := range m.Identities {
-		b = addString(b, 4<<3|2, v)
+		b = addString(b, 0x22, v)
 	}
 	if len(m.RemoteAddress) > 0 {
-		b = addString(b, 5<<3|2, m.RemoteAddress)
+		b = addString(b, 0x2a, m.RemoteAddress)
 	}
 	for _, v := range m.Types {
-		b = addString(b, 6<<3|2, v)
+		b = addString(b, 0x32, v)
 	}
 	return b
 }
@@ -2005,17 +2005,17 @@ func (m *Attach) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Connection = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Node = c.bytes()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Extensions = c.varint()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Identities = append(m.Identities, c.string())
-		case 5<<3 | 2:
+		case 0x2a:
 			m.RemoteAddress = c.string()
-		case 6<<3 | 2:
+		case 0x32:
 			m.Types = append(m.Types, c.string())
 		default:
 			c.unknown()
@@ -2040,7 +2040,7 @@ func (m *Detach) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Detach) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = addVarint(b, 1<<3|0, m.Connection)
+		b = addVarint(b, 0x8, m.Connection)
 	}
 	return b
 }
@@ -2050,7 +2050,7 @@ func (m *Detach) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Connection = c.varint()
 		default:
 			c.unknown()
@@ -2090,20 +2090,20 @@ func (m *View) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *View) AppendTo(b []byte) []byte {
 	if m.View != 0 {
-		b = addVarint(b, 1<<3|0, m.View)
+		b = addVarint(b, 0x8, m.View)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if len(m.Label) > 0 {
-		b = addString(b, 3<<3|2, m.Label)
+		b = addString(b, 0x1a, m.Label)
 	}
 	if len(m.Facts) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
 			v := m.Facts[k]
-			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x22, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	return b
@@ -2114,21 +2114,21 @@ func (m *View) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.View = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Label = c.string()
-		case 4<<3 | 2:
+		case 0x22:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -2176,16 +2176,16 @@ func (m *Place) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Place) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = addVarint(b, 1<<3|0, m.Connection)
+		b = addVarint(b, 0x8, m.Connection)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 2<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x12, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Placements {
-		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x1a, uint64(v.Size())))
 	}
 	if len(m.Refused) > 0 {
-		b = addString(b, 4<<3|2, m.Refused)
+		b = addString(b, 0x22, m.Refused)
 	}
 	return b
 }
@@ -2195,17 +2195,17 @@ func (m *Place) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Connection = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Placement)
 			c.message(x)
 			m.Placements = append(m.Placements, x)
-		case 4<<3 | 2:
+		case 0x22:
 			m.Refused = c.string()
 		default:
 			c.unknown()
@@ -2234,10 +2234,10 @@ func (m *Placement) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Placement) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = addString(b, 1<<3|2, m.Type)
+		b = addString(b, 0xa, m.Type)
 	}
 	if m.View != 0 {
-		b = addVarint(b, 2<<3|0, m.View)
+		b = addVarint(b, 0x10, m.View)
 	}
 	return b
 }
@@ -2247,9 +2247,9 @@ func (m *Placement) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Type = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.View = c.varint()
 		default:
 			c.unknown()
@@ -2293,19 +2293,19 @@ func (m *Want) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Want) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if m.View != 0 {
-		b = addVarint(b, 3<<3|0, m.View)
+		b = addVarint(b, 0x18, m.View)
 	}
 	if m.Wildcard {
-		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 0x20, protowire.EncodeBool(m.Wildcard))
 	}
 	for _, v := range m.Names {
-		b = addString(b, 5<<3|2, v)
+		b = addString(b, 0x2a, v)
 	}
 	return b
 }
@@ -2315,15 +2315,15 @@ func (m *Want) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 0:
+		case 0x18:
 			m.View = c.varint()
-		case 4<<3 | 0:
+		case 0x20:
 			m.Wildcard = c.bool()
-		case 5<<3 | 2:
+		case 0x2a:
 			m.Names = append(m.Names, c.string())
 		default:
 			c.unknown()
@@ -2353,10 +2353,10 @@ func (m *Wanted) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Wanted) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 2<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x12, uint64(m.Revision.Size())))
 	}
 	return b
 }
@@ -2366,9 +2366,9 @@ func (m *Wanted) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
@@ -2413,19 +2413,19 @@ func (m *Drop) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Drop) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = addString(b, 1<<3|2, m.Type)
+		b = addString(b, 0xa, m.Type)
 	}
 	if m.View != 0 {
-		b = addVarint(b, 2<<3|0, m.View)
+		b = addVarint(b, 0x10, m.View)
 	}
 	if m.Wildcard {
-		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.Wildcard))
+		b = addVarint(b, 0x18, protowire.EncodeBool(m.Wildcard))
 	}
 	for _, v := range m.Names {
-		b = addString(b, 4<<3|2, v)
+		b = addString(b, 0x22, v)
 	}
 	if m.All {
-		b = addVarint(b, 5<<3|0, protowire.EncodeBool(m.All))
+		b = addVarint(b, 0x28, protowire.EncodeBool(m.All))
 	}
 	return b
 }
@@ -2435,15 +2435,15 @@ func (m *Drop) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Type = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.View = c.varint()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Wildcard = c.bool()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Names = append(m.Names, c.string())
-		case 5<<3 | 0:
+		case 0x28:
 			m.All = c.bool()
 		default:
 			c.unknown()
@@ -2469,7 +2469,7 @@ func (m *Bodies) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Bodies) AppendTo(b []byte) []byte {
 	for _, v := range m.Bodies {
-		b = v.AppendTo(addVarint(b, 1<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0xa, uint64(v.Size())))
 	}
 	return b
 }
@@ -2479,7 +2479,7 @@ func (m *Bodies) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Body)
 			c.message(x)
 			m.Bodies = append(m.Bodies, x)
@@ -2517,13 +2517,13 @@ func (m *Body) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Body) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Bytes) > 0 {
-		b = addBytes(b, 2<<3|2, m.Bytes)
+		b = addBytes(b, 0x12, m.Bytes)
 	}
 	if m.More {
-		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
+		b = addVarint(b, 0x18, protowire.EncodeBool(m.More))
 	}
 	return b
 }
@@ -2533,11 +2533,11 @@ func (m *Body) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Bytes = c.bytes()
-		case 3<<3 | 0:
+		case 0x18:
 			m.More = c.bool()
 		default:
 			c.unknown()
@@ -2571,7 +2571,7 @@ func (m *Freed) AppendTo(b []byte) []byte {
 		for _, v := range m.Bodies {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = addVarint(b, 1<<3|2, uint64(s))
+		b = addVarint(b, 0xa, uint64(s))
 		for _, v := range m.Bodies {
 			b = protowire.AppendVarint(b, v)
 		}
@@ -2584,13 +2584,13 @@ func (m *Freed) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2: // packed
+		case 0xa: // packed
 			p := cursor{b: c.raw()}
 			for p.more() {
 				m.Bodies = append(m.Bodies, p.varint())
 			}
 			c.fail(p.err)
-		case 1<<3 | 0:
+		case 0x8:
 			m.Bodies = append(m.Bodies, c.varint())
 		default:
 			c.unknown()
@@ -2624,7 +2624,7 @@ func (m *Missing) AppendTo(b []byte) []byte {
 		for _, v := range m.Bodies {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = addVarint(b, 1<<3|2, uint64(s))
+		b = addVarint(b, 0xa, uint64(s))
 		for _, v := range m.Bodies {
 			b = protowire.AppendVarint(b, v)
 		}
@@ -2637,13 +2637,13 @@ func (m *Missing) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2: // packed
+		case 0xa: // packed
 			p := cursor{b: c.raw()}
 			for p.more() {
 				m.Bodies = append(m.Bodies, p.varint())
 			}
 			c.fail(p.err)
-		case 1<<3 | 0:
+		case 0x8:
 			m.Bodies = append(m.Bodies, c.varint())
 		default:
 			c.unknown()
@@ -2686,19 +2686,19 @@ func (m *Part) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Part) AppendTo(b []byte) []byte {
 	if m.Part != 0 {
-		b = addVarint(b, 1<<3|0, m.Part)
+		b = addVarint(b, 0x8, m.Part)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x1a, uint64(m.Revision.Size())))
 	}
 	for _, v := range m.Upserts {
-		b = v.AppendTo(addVarint(b, 4<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x22, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = addString(b, 5<<3|2, v)
+		b = addString(b, 0x2a, v)
 	}
 	return b
 }
@@ -2708,19 +2708,19 @@ func (m *Part) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Part = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 4<<3 | 2:
+		case 0x22:
 			x := new(Entry)
 			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-		case 5<<3 | 2:
+		case 0x2a:
 			m.Removes = append(m.Removes, c.string())
 		default:
 			c.unknown()
@@ -2775,32 +2775,32 @@ func (m *Change) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Change) AppendTo(b []byte) []byte {
 	if len(m.Type) > 0 {
-		b = addString(b, 1<<3|2, m.Type)
+		b = addString(b, 0xa, m.Type)
 	}
 	if m.View != 0 {
-		b = addVarint(b, 2<<3|0, m.View)
+		b = addVarint(b, 0x10, m.View)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x1a, uint64(m.Revision.Size())))
 	}
 	if m.SetParts {
-		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.SetParts))
+		b = addVarint(b, 0x20, protowire.EncodeBool(m.SetParts))
 	}
 	if len(m.Parts) > 0 {
 		s := 0
 		for _, v := range m.Parts {
 			s += protowire.SizeVarint(uint64(v))
 		}
-		b = addVarint(b, 5<<3|2, uint64(s))
+		b = addVarint(b, 0x2a, uint64(s))
 		for _, v := range m.Parts {
 			b = protowire.AppendVarint(b, v)
 		}
 	}
 	for _, v := range m.Upserts {
-		b = v.AppendTo(addVarint(b, 6<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x32, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = addString(b, 7<<3|2, v)
+		b = addString(b, 0x3a, v)
 	}
 	return b
 }
@@ -2810,29 +2810,29 @@ func (m *Change) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Type = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.View = c.varint()
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 4<<3 | 0:
+		case 0x20:
 			m.SetParts = c.bool()
-		case 5<<3 | 2: // packed
+		case 0x2a: // packed
 			p := cursor{b: c.raw()}
 			for p.more() {
 				m.Parts = append(m.Parts, p.varint())
 			}
 			c.fail(p.err)
-		case 5<<3 | 0:
+		case 0x28:
 			m.Parts = append(m.Parts, c.varint())
-		case 6<<3 | 2:
+		case 0x32:
 			x := new(Entry)
 			c.message(x)
 			m.Upserts = append(m.Upserts, x)
-		case 7<<3 | 2:
+		case 0x3a:
 			m.Removes = append(m.Removes, c.string())
 		default:
 			c.unknown()
@@ -2868,13 +2868,13 @@ func (m *Entry) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Entry) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = addString(b, 1<<3|2, m.Name)
+		b = addString(b, 0xa, m.Name)
 	}
 	if m.Body != 0 {
-		b = addVarint(b, 2<<3|0, m.Body)
+		b = addVarint(b, 0x10, m.Body)
 	}
 	if m.Ttl != 0 {
-		b = addVarint(b, 3<<3|0, uint64(m.Ttl))
+		b = addVarint(b, 0x18, uint64(m.Ttl))
 	}
 	return b
 }
@@ -2884,11 +2884,11 @@ func (m *Entry) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Name = c.string()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Body = c.varint()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Ttl = uint32(c.varint())
 		default:
 			c.unknown()
@@ -2954,19 +2954,19 @@ func (m *Report) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Report) AppendTo(b []byte) []byte {
 	if m.Connection != 0 {
-		b = addVarint(b, 1<<3|0, m.Connection)
+		b = addVarint(b, 0x8, m.Connection)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if m.Event != 0 {
-		b = addVarint(b, 3<<3|0, uint64(m.Event))
+		b = addVarint(b, 0x18, uint64(m.Event))
 	}
 	if len(m.Detail) > 0 {
-		b = addString(b, 4<<3|2, m.Detail)
+		b = addString(b, 0x22, m.Detail)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 5<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x2a, uint64(m.Revision.Size())))
 	}
 	return b
 }
@@ -2976,15 +2976,15 @@ func (m *Report) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Connection = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 0:
+		case 0x18:
 			m.Event = ReportEvent(c.varint())
-		case 4<<3 | 2:
+		case 0x22:
 			m.Detail = c.string()
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
@@ -3025,21 +3025,21 @@ func (m *Authenticate) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Authenticate) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Certificates {
-		b = addBytes(b, 2<<3|2, v)
+		b = addBytes(b, 0x12, v)
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x1a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.RemoteAddress) > 0 {
-		b = addString(b, 4<<3|2, m.RemoteAddress)
+		b = addString(b, 0x22, m.RemoteAddress)
 	}
 	return b
 }
@@ -3049,19 +3049,19 @@ func (m *Authenticate) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Certificates = append(m.Certificates, c.bytes())
-		case 3<<3 | 2:
+		case 0x1a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -3072,7 +3072,7 @@ func (m *Authenticate) Unmarshal(b []byte) error {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case 4<<3 | 2:
+		case 0x22:
 			m.RemoteAddress = c.string()
 		default:
 			c.unknown()
@@ -3106,13 +3106,13 @@ func (m *Caller) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Caller) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Identities {
-		b = addString(b, 2<<3|2, v)
+		b = addString(b, 0x12, v)
 	}
 	if len(m.Refusal) > 0 {
-		b = addString(b, 3<<3|2, m.Refusal)
+		b = addString(b, 0x1a, m.Refusal)
 	}
 	return b
 }
@@ -3122,11 +3122,11 @@ func (m *Caller) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Identities = append(m.Identities, c.string())
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Refusal = c.string()
 		default:
 			c.unknown()
@@ -3170,24 +3170,24 @@ func (m *Patch) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Patch) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if m.Revision != nil {
-		b = m.Revision.AppendTo(addVarint(b, 3<<3|2, uint64(m.Revision.Size())))
+		b = m.Revision.AppendTo(addVarint(b, 0x1a, uint64(m.Revision.Size())))
 	}
 	if len(m.Facts) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
 			v := m.Facts[k]
-			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x22, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	for _, v := range m.Resources {
-		b = v.AppendTo(addVarint(b, 5<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x2a, uint64(v.Size())))
 	}
 	return b
 }
@@ -3197,23 +3197,23 @@ func (m *Patch) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(Revision)
 			c.message(x)
 			m.Revision = x
-		case 4<<3 | 2:
+		case 0x22:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -3224,7 +3224,7 @@ func (m *Patch) Unmarshal(b []byte) error {
 				m.Facts = map[string]string{}
 			}
 			m.Facts[key] = val
-		case 5<<3 | 2:
+		case 0x2a:
 			x := new(Resource)
 			c.message(x)
 			m.Resources = append(m.Resources, x)
@@ -3255,10 +3255,10 @@ func (m *Resource) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Resource) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = addString(b, 1<<3|2, m.Name)
+		b = addString(b, 0xa, m.Name)
 	}
 	if len(m.Bytes) > 0 {
-		b = addBytes(b, 2<<3|2, m.Bytes)
+		b = addBytes(b, 0x12, m.Bytes)
 	}
 	return b
 }
@@ -3268,9 +3268,9 @@ func (m *Resource) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Name = c.string()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Bytes = c.bytes()
 		default:
 			c.unknown()
@@ -3309,16 +3309,16 @@ func (m *Patched) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Patched) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Resources {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	for _, v := range m.Removes {
-		b = addString(b, 3<<3|2, v)
+		b = addString(b, 0x1a, v)
 	}
 	if len(m.Error) > 0 {
-		b = addString(b, 4<<3|2, m.Error)
+		b = addString(b, 0x22, m.Error)
 	}
 	return b
 }
@@ -3328,15 +3328,15 @@ func (m *Patched) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Resource)
 			c.message(x)
 			m.Resources = append(m.Resources, x)
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Removes = append(m.Removes, c.string())
-		case 4<<3 | 2:
+		case 0x22:
 			m.Error = c.string()
 		default:
 			c.unknown()
@@ -3374,16 +3374,16 @@ func (m *Explain) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Explain) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 2<<3|2, m.Type)
+		b = addString(b, 0x12, m.Type)
 	}
 	if m.View != 0 {
-		b = addVarint(b, 3<<3|0, m.View)
+		b = addVarint(b, 0x18, m.View)
 	}
 	if len(m.Name) > 0 {
-		b = addString(b, 4<<3|2, m.Name)
+		b = addString(b, 0x22, m.Name)
 	}
 	return b
 }
@@ -3393,13 +3393,13 @@ func (m *Explain) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Type = c.string()
-		case 3<<3 | 0:
+		case 0x18:
 			m.View = c.varint()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Name = c.string()
 		default:
 			c.unknown()
@@ -3437,16 +3437,16 @@ func (m *Because) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Because) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Rows {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	for _, v := range m.Missing {
-		b = v.AppendTo(addVarint(b, 3<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x1a, uint64(v.Size())))
 	}
 	if len(m.Error) > 0 {
-		b = addString(b, 4<<3|2, m.Error)
+		b = addString(b, 0x22, m.Error)
 	}
 	return b
 }
@@ -3456,17 +3456,17 @@ func (m *Because) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(RowName)
 			c.message(x)
 			m.Rows = append(m.Rows, x)
-		case 3<<3 | 2:
+		case 0x1a:
 			x := new(RowName)
 			c.message(x)
 			m.Missing = append(m.Missing, x)
-		case 4<<3 | 2:
+		case 0x22:
 			m.Error = c.string()
 		default:
 			c.unknown()
@@ -3504,16 +3504,16 @@ func (m *Ask) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Ask) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if m.Connection != 0 {
-		b = addVarint(b, 2<<3|0, m.Connection)
+		b = addVarint(b, 0x10, m.Connection)
 	}
 	if len(m.Type) > 0 {
-		b = addString(b, 3<<3|2, m.Type)
+		b = addString(b, 0x1a, m.Type)
 	}
 	for _, v := range m.Names {
-		b = addString(b, 4<<3|2, v)
+		b = addString(b, 0x22, v)
 	}
 	return b
 }
@@ -3523,13 +3523,13 @@ func (m *Ask) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Connection = c.varint()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Type = c.string()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Names = append(m.Names, c.string())
 		default:
 			c.unknown()
@@ -3562,13 +3562,13 @@ func (m *Answer) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Answer) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Resources {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	if len(m.Error) > 0 {
-		b = addString(b, 3<<3|2, m.Error)
+		b = addString(b, 0x1a, m.Error)
 	}
 	return b
 }
@@ -3578,13 +3578,13 @@ func (m *Answer) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Resource)
 			c.message(x)
 			m.Resources = append(m.Resources, x)
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Error = c.string()
 		default:
 			c.unknown()
@@ -3630,27 +3630,27 @@ func (m *Fetch) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fetch) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Method) > 0 {
-		b = addString(b, 2<<3|2, m.Method)
+		b = addString(b, 0x12, m.Method)
 	}
 	if len(m.Url) > 0 {
-		b = addString(b, 3<<3|2, m.Url)
+		b = addString(b, 0x1a, m.Url)
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = addVarint(b, 4<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x22, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Body) > 0 {
-		b = addBytes(b, 5<<3|2, m.Body)
+		b = addBytes(b, 0x2a, m.Body)
 	}
 	if m.TimeoutMs != 0 {
-		b = addVarint(b, 6<<3|0, uint64(m.TimeoutMs))
+		b = addVarint(b, 0x30, uint64(m.TimeoutMs))
 	}
 	return b
 }
@@ -3660,21 +3660,21 @@ func (m *Fetch) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Method = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Url = c.string()
-		case 4<<3 | 2:
+		case 0x22:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -3685,9 +3685,9 @@ func (m *Fetch) Unmarshal(b []byte) error {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case 5<<3 | 2:
+		case 0x2a:
 			m.Body = c.bytes()
-		case 6<<3 | 0:
+		case 0x30:
 			m.TimeoutMs = uint32(c.varint())
 		default:
 			c.unknown()
@@ -3728,24 +3728,24 @@ func (m *Fetched) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Fetched) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if m.Status != 0 {
-		b = addVarint(b, 2<<3|0, uint64(m.Status))
+		b = addVarint(b, 0x10, uint64(m.Status))
 	}
 	if len(m.Headers) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Headers)) {
 			v := m.Headers[k]
-			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x1a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if len(m.Body) > 0 {
-		b = addBytes(b, 4<<3|2, m.Body)
+		b = addBytes(b, 0x22, m.Body)
 	}
 	if len(m.Error) > 0 {
-		b = addString(b, 5<<3|2, m.Error)
+		b = addString(b, 0x2a, m.Error)
 	}
 	return b
 }
@@ -3755,19 +3755,19 @@ func (m *Fetched) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 0:
+		case 0x10:
 			m.Status = uint32(c.varint())
-		case 3<<3 | 2:
+		case 0x1a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -3778,9 +3778,9 @@ func (m *Fetched) Unmarshal(b []byte) error {
 				m.Headers = map[string]string{}
 			}
 			m.Headers[key] = val
-		case 4<<3 | 2:
+		case 0x22:
 			m.Body = c.bytes()
-		case 5<<3 | 2:
+		case 0x2a:
 			m.Error = c.string()
 		default:
 			c.unknown()
@@ -3827,22 +3827,22 @@ func (m *Get) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Get) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if len(m.Table) > 0 {
-		b = addString(b, 2<<3|2, m.Table)
+		b = addString(b, 0x12, m.Table)
 	}
 	for _, v := range m.Keys {
-		b = addString(b, 3<<3|2, v)
+		b = addString(b, 0x1a, v)
 	}
 	if len(m.From) > 0 {
-		b = addString(b, 4<<3|2, m.From)
+		b = addString(b, 0x22, m.From)
 	}
 	if len(m.To) > 0 {
-		b = addString(b, 5<<3|2, m.To)
+		b = addString(b, 0x2a, m.To)
 	}
 	if m.Limit != 0 {
-		b = addVarint(b, 6<<3|0, uint64(m.Limit))
+		b = addVarint(b, 0x30, uint64(m.Limit))
 	}
 	return b
 }
@@ -3852,17 +3852,17 @@ func (m *Get) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			m.Table = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			m.Keys = append(m.Keys, c.string())
-		case 4<<3 | 2:
+		case 0x22:
 			m.From = c.string()
-		case 5<<3 | 2:
+		case 0x2a:
 			m.To = c.string()
-		case 6<<3 | 0:
+		case 0x30:
 			m.Limit = uint32(c.varint())
 		default:
 			c.unknown()
@@ -3900,16 +3900,16 @@ func (m *Got) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Got) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	for _, v := range m.Rows {
-		b = v.AppendTo(addVarint(b, 2<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0x12, uint64(v.Size())))
 	}
 	if m.More {
-		b = addVarint(b, 3<<3|0, protowire.EncodeBool(m.More))
+		b = addVarint(b, 0x18, protowire.EncodeBool(m.More))
 	}
 	if len(m.Error) > 0 {
-		b = addString(b, 4<<3|2, m.Error)
+		b = addString(b, 0x22, m.Error)
 	}
 	return b
 }
@@ -3919,15 +3919,15 @@ func (m *Got) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 2:
+		case 0x12:
 			x := new(Row)
 			c.message(x)
 			m.Rows = append(m.Rows, x)
-		case 3<<3 | 0:
+		case 0x18:
 			m.More = c.bool()
-		case 4<<3 | 2:
+		case 0x22:
 			m.Error = c.string()
 		default:
 			c.unknown()
@@ -3957,10 +3957,10 @@ func (m *Wake) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Wake) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	if m.AfterMs != 0 {
-		b = addVarint(b, 2<<3|0, m.AfterMs)
+		b = addVarint(b, 0x10, m.AfterMs)
 	}
 	return b
 }
@@ -3970,9 +3970,9 @@ func (m *Wake) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
-		case 2<<3 | 0:
+		case 0x10:
 			m.AfterMs = c.varint()
 		default:
 			c.unknown()
@@ -3997,7 +3997,7 @@ func (m *Tick) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Tick) AppendTo(b []byte) []byte {
 	if m.Id != 0 {
-		b = addVarint(b, 1<<3|0, m.Id)
+		b = addVarint(b, 0x8, m.Id)
 	}
 	return b
 }
@@ -4007,7 +4007,7 @@ func (m *Tick) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Id = c.varint()
 		default:
 			c.unknown()
@@ -4068,17 +4068,17 @@ func (m *Log) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Log) AppendTo(b []byte) []byte {
 	if m.Level != 0 {
-		b = addVarint(b, 1<<3|0, uint64(m.Level))
+		b = addVarint(b, 0x8, uint64(m.Level))
 	}
 	if len(m.Text) > 0 {
-		b = addString(b, 2<<3|2, m.Text)
+		b = addString(b, 0x12, m.Text)
 	}
 	if len(m.Fields) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 			v := m.Fields[k]
-			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x1a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	return b
@@ -4089,19 +4089,19 @@ func (m *Log) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 0:
+		case 0x8:
 			m.Level = LogLevel(c.varint())
-		case 2<<3 | 2:
+		case 0x12:
 			m.Text = c.string()
-		case 3<<3 | 2:
+		case 0x1a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -4136,7 +4136,7 @@ func (m *Measure) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Measure) AppendTo(b []byte) []byte {
 	for _, v := range m.Samples {
-		b = v.AppendTo(addVarint(b, 1<<3|2, uint64(v.Size())))
+		b = v.AppendTo(addVarint(b, 0xa, uint64(v.Size())))
 	}
 	return b
 }
@@ -4146,7 +4146,7 @@ func (m *Measure) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			x := new(Sample)
 			c.message(x)
 			m.Samples = append(m.Samples, x)
@@ -4186,21 +4186,21 @@ func (m *Sample) Size() int {
 // AppendTo appends the encoded message to b.
 func (m *Sample) AppendTo(b []byte) []byte {
 	if len(m.Name) > 0 {
-		b = addString(b, 1<<3|2, m.Name)
+		b = addString(b, 0xa, m.Name)
 	}
 	if m.Value != 0 {
-		b = addFixed64(b, 2<<3|1, math.Float64bits(m.Value))
+		b = addFixed64(b, 0x11, math.Float64bits(m.Value))
 	}
 	if len(m.Labels) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(m.Labels)) {
 			v := m.Labels[k]
-			b = addVarint(b, 3<<3|2, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
-			b = addString(b, 1<<3|2, k)
-			b = addString(b, 2<<3|2, v)
+			b = addVarint(b, 0x1a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
 		}
 	}
 	if m.Counter {
-		b = addVarint(b, 4<<3|0, protowire.EncodeBool(m.Counter))
+		b = addVarint(b, 0x20, protowire.EncodeBool(m.Counter))
 	}
 	return b
 }
@@ -4210,19 +4210,19 @@ func (m *Sample) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {
-		case 1<<3 | 2:
+		case 0xa:
 			m.Name = c.string()
-		case 2<<3 | 1:
+		case 0x11:
 			m.Value = c.double()
-		case 3<<3 | 2:
+		case 0x1a:
 			e := cursor{b: c.raw()}
 			var key string
 			var val string
 			for e.next() {
 				switch e.tag {
-				case 1<<3 | 2:
+				case 0xa:
 					key = e.string()
-				case 2<<3 | 2:
+				case 0x12:
 					val = e.string()
 				default:
 					e.unknown()
@@ -4233,7 +4233,7 @@ func (m *Sample) Unmarshal(b []byte) error {
 				m.Labels = map[string]string{}
 			}
 			m.Labels[key] = val
-		case 4<<3 | 0:
+		case 0x20:
 			m.Counter = c.bool()
 		default:
 			c.unknown()

@@ -391,7 +391,7 @@ func (w *writer) field(f *protogen.Field, v string) {
 
 // tagged is the tag of f with a wire type.
 func (w *writer) tagged(f *protogen.Field, wire int) string {
-	return fmt.Sprintf("%d<<3 | %d", f.Desc.Number(), wire)
+	return fmt.Sprintf("%#x", int(f.Desc.Number())<<3|wire)
 }
 
 func (w *writer) mapEntry(f *protogen.Field, v string) {
