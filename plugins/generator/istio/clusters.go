@@ -43,6 +43,8 @@ type clientKey struct {
 	Families config.Families
 	// Locality is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
 	Locality string
+	// SameCase: names of headers keep their case in HTTP/1.
+	SameCase bool
 }
 
 // byName are the clusters for which TLS names servers.
@@ -160,7 +162,11 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 			return nil, incr.Absent
 		}
 	}
-	return encode.Bytes(cluster.BuildOutbound(in)), nil
+	out := cluster.BuildOutbound(in)
+	if k.Client.SameCase && !k.Client.ByName && out != nil {
+		cluster.SameCase(out, in.Protocol)
+	}
+	return encode.Bytes(out), nil
 }
 
 // namesOf are the identities that a service's workloads may have.
@@ -220,15 +226,20 @@ func staticNames(k clientKey) []string {
 }
 
 func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
-	timeout := g.clusterSettings.Of(c, only).ConnectTimeout
+	mesh := g.clusterSettings.Of(c, only)
+	timeout := mesh.ConnectTimeout
 	var out *clusterv3.Cluster
 	switch k.Name {
 	case cluster.BlackHole:
-		out = cluster.BuildBlackHole(timeout)
+		return encode.Bytes(cluster.BuildBlackHole(timeout)), nil
 	case cluster.Passthrough:
 		out = cluster.BuildPassthrough(timeout, k.Client.client().Filters)
 	case cluster.InboundPassthrough:
 		out = cluster.BuildInboundPassthrough(timeout, k.Client.Families.Source())
+	}
+	mesh.KeepAlive(out)
+	if k.Client.SameCase {
+		cluster.SameCase(out, config.Sniffed)
 	}
 	return encode.Bytes(out), nil
 }
@@ -238,6 +249,8 @@ type inboundClusterKey struct {
 	Targets  string
 	Ingress  ingressKey
 	Families config.Families
+	// SameCase is as clientKey has it.
+	SameCase bool
 }
 
 func inboundName(t target) string { return cluster.InboundName(t.Target) }
@@ -263,5 +276,10 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if g.localInbound.Of(c, only) {
 		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))
 	}
-	return encode.Bytes(cluster.BuildInbound(in)), nil
+	out := cluster.BuildInbound(in)
+	g.clusterSettings.Of(c, only).KeepAlive(out)
+	if k.SameCase {
+		cluster.SameCase(out, in.Protocol)
+	}
+	return encode.Bytes(out), nil
 }

@@ -67,7 +67,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n, byName)}, Targets: targets, Ingress: ingress},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, byName)}, Targets: targets, Ingress: ingress},
 		Endpoints: endpointView{Scope: scope, Place: place},
 		Listeners: listenerView{
 			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels)},
@@ -93,7 +93,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	_, byName := gateway.Names(groups)
 	place, near := g.placeOf(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(n, near)}, ByName: byName},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, near)}, ByName: byName},
 		Endpoints: endpointView{Scope: scope, Router: true, Place: place},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
@@ -107,8 +107,9 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func (g *graph) clientOf(n *node.Node, locality string) clientKey {
+func (g *graph) clientOf(c *incr.Ctx, n *node.Node, locality string) clientKey {
 	return clientKey{
+		SameCase:         g.proxyConfig(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		NoAgent:          n.Metadata.NoAgent,
 		Router:           n.Type == node.Router,

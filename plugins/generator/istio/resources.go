@@ -51,7 +51,7 @@ func (g *graph) addLists() {
 		}
 		var out []sdk.Resource
 		for _, group := range byPort(decodeTargets(k.Targets)) {
-			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Ingress, k.Families}); ok {
+			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Ingress, k.Families, k.SameCase}); ok {
 				out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
 			}
 		}

@@ -87,7 +87,7 @@ type viewKey interface {
 func (k clusterView) content(e *engine, v *view) content {
 	list := []partKey{staticPart(k.Set.Client.anywhere()), outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.named() {
-		list = append(list, inboundPart{k.Targets, k.Ingress, k.Set.Client.Families})
+		list = append(list, inboundPart{k.Targets, k.Ingress, k.Set.Client.Families, k.Set.Client.SameCase})
 	}
 	if k.ByName {
 		list = append(list, outboundPart(k.Set.byName()))
