@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 
 	"encoding/json"
 )
@@ -60,21 +62,42 @@ func TestFloods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mode(run, t, name, spec.Grants{})
 			before := heap()
-			ctx := t.Context()
-			// The core reads, and gives no credit back.
-			for range 2000 {
-				if _, _, err := c.Recv(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if c.Stats().InBytes == 0 && name == "rows" {
-					break
-				}
-			}
-			time.Sleep(500 * time.Millisecond) // For the flood to rise, if it does.
-			if more := heap() - before; more > 200<<20 {
+			c.exhaust()
+			if more := crest() - before; more > 200<<20 {
 				t.Errorf("the heap has grown by %d MiB", more>>20)
 			}
 		})
+	}
+}
+
+// exhaust takes messages, and gives no credit back, until hardly any is left or the session ends.
+func (c *core) exhaust() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	for spent := 0; spent < session.InitialCredit-2*session.MaxMessage; {
+		_, cost, err := c.Recv(ctx)
+		if ctx.Err() != nil {
+			c.t.Fatalf("after messages that cost %d there are no more: %v", spent, err)
+		}
+		if err != nil {
+			return
+		}
+		spent += cost
+	}
+}
+
+// crest waits until the heap has stopped growing, or is beyond all bounds, and returns its size.
+func crest() int64 {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for last := heap(); ; {
+		<-tick.C
+		now := heap()
+		if now < last+1<<20 || now > 1<<30 {
+			return now
+		}
+		last = now
 	}
 }
 
