@@ -102,6 +102,12 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 		if p.LastError != "" {
 			fmt.Fprintf(w, "\n%s failed last: %s\n", p.Name, strings.ReplaceAll(strings.TrimSpace(p.LastError), "\t", " "))
 		}
+		for _, row := range p.Withheld {
+			fmt.Fprintf(w, "\n%s died over this row and gets it as it was before: %s\n", p.Name, row)
+		}
+		for _, fault := range p.Faults {
+			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault, "\t", " "))
+		}
 	}
 }
 

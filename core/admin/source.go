@@ -56,6 +56,10 @@ type Plugin struct {
 	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
 	Memory    uint64 `json:"memory,omitempty"`
 	LastError string `json:"lastError,omitempty"`
+	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they change.
+	Withheld []string `json:"withheld,omitempty"`
+	// Faults are pieces of its work that failed and kept their last good result.
+	Faults []string `json:"faults,omitempty"`
 }
 
 // View is an equivalence class of connections of a type.

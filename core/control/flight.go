@@ -12,9 +12,11 @@ import (
 // flight is a revision in the making. There is at most one.
 
 type flight struct {
-	number  uint64
-	kind    string
-	start   time.Time
+	number uint64
+	kind   string
+	start  time.Time
+	// until is how long it waits for plugins.
+	until   time.Time
 	changes environment.Changes
 	// level of the derivers that have the revision; generators come after the last level.
 	level      int
@@ -61,7 +63,7 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, now tim
 	c.cfg.Metrics.Hidden(c.env.Hidden())
 	c.cfg.Metrics.Committed(kind)
 	c.markDirty(changes)
-	c.flight = &flight{number: c.env.Number(), kind: kind, start: now, changes: changes, level: -1, waiting: map[string]bool{}, forced: c.forced}
+	c.flight = &flight{number: c.env.Number(), kind: kind, start: now, until: now.Add(c.cfg.HoldMax), changes: changes, level: -1, waiting: map[string]bool{}, forced: c.forced}
 	c.forced = map[string]bool{}
 	c.advance(now)
 }
@@ -178,6 +180,7 @@ func (c *Control) giveUp(now time.Time) {
 	slices.Sort(f.late)
 	c.cfg.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.number, "plugins", f.late, "waited", now.Sub(f.start))
 	clear(f.waiting)
+	f.until = now.Add(c.cfg.HoldMax) // for the stages after theirs, which had no time yet
 	c.advance(now)
 }
 

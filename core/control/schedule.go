@@ -87,12 +87,17 @@ func (c *Control) ring() {
 
 func (c *Control) hold(now time.Time, at func(time.Time)) {
 	f := c.flight
-	if end := f.start.Add(c.cfg.HoldMax); !end.After(now) {
-		c.giveUp(now)
-		return
-	} else {
-		at(end)
+	if f.patching {
+		return // patches have limits of their own
 	}
+	if !f.until.After(now) {
+		c.giveUp(now)
+		if c.flight == f && !f.patching {
+			at(f.until)
+		}
+		return
+	}
+	at(f.until)
 	if endpoints, _ := c.env.Pending(); !endpoints || !c.started || c.cfg.DebounceEndpoints || f.kind != "full" {
 		return
 	}

@@ -231,6 +231,8 @@ func TestRealStartErrors(t *testing.T) {
 			[]string{"plugin a: command no-such-command is not in PATH"}},
 		{"not pinned", "plugins: [{name: a, kind: registry, process: {command: EXE}, sha256: " + strings.Repeat("0", 64) + "}]",
 			[]string{"is not what plugins.yaml pins: its sha256 is "}},
+		{"no handshake", "plugins: [{name: a, kind: registry, process: {command: echo, args: [hello]}}]",
+			[]string{"plugin a: its first line of standard output is no handshake: check that "}},
 		{"no plugin", "plugins: [{name: a, kind: registry, process: {command: \"true\"}}]",
 			[]string{"plugin a: ended (exit status 0) before"}},
 	} {

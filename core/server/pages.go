@@ -21,6 +21,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		all = append(all, admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: r.Stale, Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
+			Withheld: r.Withheld, Faults: r.Faults,
 		})
 	}
 	return all

@@ -29,6 +29,7 @@ type child struct {
 	tail     *tail
 	copy     io.Writer
 	pid      atomic.Int64
+	killed   atomic.Bool   // Kill was called.
 	done     chan struct{} // Closed when it was waited for.
 	err      error
 	copied   sync.WaitGroup
@@ -142,7 +143,16 @@ func (c *child) Wait(context.Context) error {
 }
 
 // Kill kills the child's whole process group.
-func (c *child) Kill(context.Context) error { return c.signal(syscall.SIGKILL) }
+func (c *child) Kill(context.Context) error {
+	c.killed.Store(true)
+	return c.signal(syscall.SIGKILL)
+}
+
+// wasKilled reports whether an ended child ended by Kill, and not before it.
+func (c *child) wasKilled() bool {
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return c.killed.Load() && ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
 
 func (c *child) terminate() { _ = c.signal(syscall.SIGTERM) }
 

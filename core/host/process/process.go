@@ -96,7 +96,7 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	if c.pid.Load() == 0 {
 		return fmt.Errorf("plugin %s: can't be started: %w", p.spec.Name, err)
 	}
-	early := c.exitedWithin(ctx, terminating)
+	early := c.exitedWithin(ctx, terminating) && !c.wasKilled()
 	_ = c.Kill(ctx)
 	<-c.done
 	p.client.Kill()
@@ -104,11 +104,18 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case strings.HasPrefix(err.Error(), "timeout"):
-		err = fmt.Errorf("%w within %s", errTimeout, p.spec.StartTimeout)
+		err = fmt.Errorf("%w within %s (limits.start)", errTimeout, p.spec.StartTimeout)
+	case garbage(err):
+		err = fmt.Errorf("its first line of standard output is no handshake: check that %s is a Coxswain plugin", p.spec.Path)
 	case early:
 		err = fmt.Errorf("ended (%s) before it shook hands: check that %s is a Coxswain plugin", c.state(), p.spec.Path)
 	}
 	return fmt.Errorf("plugin %s: %w%s", p.spec.Name, err, c.tail.quoted())
+}
+
+// garbage reports whether go-plugin read a line that is no handshake. It says the same, and more, where there was no line.
+func garbage(err error) bool {
+	return strings.HasPrefix(err.Error(), "Unrecognized remote plugin message") && !strings.Contains(err.Error(), "Failed to read any lines")
 }
 
 // watch cleans up when the process ends.
