@@ -152,6 +152,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 	if rule, ok := g.merged.Get(c, k.Rule); ok {
 		in.Policy = cluster.PolicyFor(rule.Spec, k.Subset, k.Port)
 		in.RulePath = rule.Path("destination-rule")
+		in.Selected = rule.Spec.GetWorkloadSelector() != nil
 	}
 	if cluster.PassesThrough(s.value, in.Policy) {
 		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)

@@ -85,6 +85,7 @@ func (g *graph) addMesh() {
 			UpgradeHTTP2:   m.H2UpgradePolicy == meshv1.MeshConfig_UPGRADE,
 			DNSRefresh:     m.DnsRefreshRate,
 			Locality:       m.LocalityLbSetting,
+			TLS:            m.TlsDefaults,
 		}
 	}, cluster.Mesh.Equal)
 	g.listenerSettings = project(g, "mesh for listeners", func(m *meshConfig) listenerSettings {

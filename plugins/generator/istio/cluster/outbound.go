@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshv1 "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -39,6 +40,8 @@ type Outbound struct {
 	// Policy is the rule's policy for this port and subset, RulePath the rule's path in Istio's API.
 	Policy   *networking.TrafficPolicy
 	RulePath string
+	// Selected: the rule is for the workload of the proxy alone.
+	Selected bool
 	// Identities are the SPIFFE names that the service's workloads may have, sorted.
 	Identities []string
 	// Refuses: not all of them take the mesh's mutual TLS, so that clients don't try unless told to.
@@ -57,6 +60,8 @@ type Mesh struct {
 	UpgradeHTTP2   bool
 	DNSRefresh     *durationpb.Duration
 	Locality       *networking.LocalityLoadBalancerSetting
+	// TLS is for TLS that is not the mesh's own.
+	TLS *meshv1.MeshConfig_TLSConfig
 }
 
 // BuildOutbound makes the cluster, nil where the service can't be reached at all.
@@ -81,6 +86,7 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 		return c
 	}
 	in.transport(c, &http)
+	in.introduce(c)
 	setHTTP(c, http.finish(in.Protocol))
 	return c
 }
@@ -171,5 +177,5 @@ func overADS() *core.ConfigSource {
 // Equal reports whether clusters made with either are the same.
 func (m Mesh) Equal(o Mesh) bool {
 	return proto.Equal(m.ConnectTimeout, o.ConnectTimeout) && proto.Equal(m.TCPKeepalive, o.TCPKeepalive) &&
-		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
+		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && proto.Equal(m.TLS, o.TLS) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
 }

@@ -78,31 +78,6 @@ func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *
 	}
 }
 
-// originate is TLS towards a server that isn't of the mesh. Settings by credentialName are for gateways; a sidecar
-// sends them nothing.
-func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSettings, http *httpOptions) {
-	if s.CredentialName != "" {
-		return
-	}
-	ctx := &tls.UpstreamTlsContext{Sni: s.Sni, CommonTlsContext: &tls.CommonTlsContext{TlsParams: clientParameters()}}
-	if s.Mode == networking.ClientTLSSettings_MUTUAL {
-		cert := "file-cert:" + s.ClientCertificate + "~" + s.PrivateKey
-		ctx.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{encode.FileSecret(cert)}
-	}
-	if s.CaCertificates != "" && !s.GetInsecureSkipVerify().GetValue() {
-		ctx.CommonTlsContext.ValidationContextType = validation(s.SubjectAltNames, encode.FileSecret("file-root:"+s.CaCertificates))
-	} else {
-		ctx.CommonTlsContext.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
-	}
-	if in.Protocol.IsHTTP2() {
-		ctx.CommonTlsContext.AlpnProtocols = []string{"h2"}
-	}
-	if s.Sni == "" && in.Protocol.IsHTTP() {
-		http.upstream = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: !s.GetInsecureSkipVerify().GetValue() && len(s.SubjectAltNames) == 0}
-	}
-	c.TransportSocket = socket(ctx)
-}
-
 func clientParameters() *tls.TlsParameters {
 	return &tls.TlsParameters{
 		TlsMinimumProtocolVersion: tls.TlsParameters_TLSv1_2,

@@ -63,6 +63,7 @@ func (f *Forward) proxy() *tcp.TcpProxy {
 		MaxDownstreamConnectionDuration: limits.GetMaxConnectionDuration(),
 	}
 	f.share(out)
+	out.TunnelingConfig = f.tunnel()
 	if f.bySource() {
 		out.HashPolicy = []*typev3.HashPolicy{{PolicySpecifier: &typev3.HashPolicy_SourceIp_{SourceIp: &typev3.HashPolicy_SourceIp{}}}}
 	}
