@@ -17,11 +17,11 @@ type authorizers struct {
 	extensions *incr.Func[string, []*meshv1.MeshConfig_ExtensionProvider]
 	extension  *incr.Func[string, *meshv1.MeshConfig_ExtensionProvider]
 	authorizer *incr.Func[string, authz.Provider]
-	named      *incr.Index[string, string, row[*config.Service]]
+	ofHost     *incr.Index[string, string, row[*config.Service]]
 }
 
 func (g *graph) addAuthorizers() {
-	g.named = incr.NewIndex(g.services, "services by name", func(_ string, r row[*config.Service]) []string { return []string{r.value.Host} })
+	g.ofHost = incr.NewIndex(g.services, "services by name", func(_ string, r row[*config.Service]) []string { return []string{r.value.Host} })
 	g.extensions = project(g, "extension providers", (*meshConfig).GetExtensionProviders,
 		func(a, b []*meshv1.MeshConfig_ExtensionProvider) bool {
 			return slices.EqualFunc(a, b, func(x, y *meshv1.MeshConfig_ExtensionProvider) bool { return proto.Equal(x, y) })
@@ -58,7 +58,7 @@ func (g *graph) serviceNamed(c *incr.Ctx, name string) (string, bool) {
 		}
 		return r.value.Host, true
 	}
-	list := g.named.Of(c, name)
+	list := g.ofHost.Of(c, name)
 	if len(list) != 1 {
 		return "", false
 	}
