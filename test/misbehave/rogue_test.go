@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -53,9 +54,10 @@ var inSession = map[string]func(*rogue) error{
 // rogues in the SDK's clothes.
 var withSDK = map[string]sdk.Plugin{
 	"loops": derives("loops", func() {
-		for {
+		for spun := new(atomic.Uint64); ; {
+			spun.Add(1)
 		}
-	}), //nolint:staticcheck // that is the point
+	}),
 	"panics": derives("panics", nil),
 }
 
