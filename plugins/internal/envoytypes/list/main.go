@@ -5,9 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"io/fs"
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,19 +42,40 @@ func main() {
 
 // list returns the packages of the API's third version, sorted: no services but the resource that one of them has.
 func list() ([]string, error) {
-	args := []string{"list", envoy + "service/runtime/v3", xds + "xds/type/...", xds + "xds/core/v3", xds + "udpa/type/v1"}
-	for _, folder := range []string{"config", "data", "extensions", "type", "watchdog"} {
-		args = append(args, envoy+folder+"/...")
-	}
-	out, err := exec.Command("go", args...).Output() //nolint:gosec // constant arguments
+	keep, err := packages(envoy, "config", "data", "extensions", "type", "watchdog", "service/runtime/v3")
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, err
 	}
-	var keep []string
-	for _, p := range strings.Fields(string(out)) {
-		if strings.HasPrefix(p, xds) || strings.HasSuffix(p, "/v3") || strings.HasSuffix(p, "/cluster/redis") {
-			keep = append(keep, p)
+	keep = slices.DeleteFunc(keep, func(p string) bool { return !strings.HasSuffix(p, "/v3") && !strings.HasSuffix(p, "/cluster/redis") })
+	more, err := packages(xds, "xds/type", "xds/core/v3", "udpa/type/v1")
+	keep = append(keep, more...)
+	slices.Sort(keep)
+	return keep, err
+}
+
+// packages returns the packages in folders of a module, as the module cache has them.
+func packages(module string, folders ...string) ([]string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", strings.TrimSuffix(module, "/")).Output() //nolint:gosec // constant arguments
+	if err != nil {
+		return nil, fmt.Errorf("go list -m %s: %w", module, err)
+	}
+	root := strings.TrimSpace(string(out))
+	var found []string
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return err
+			}
+			if files, _ := filepath.Glob(filepath.Join(path, "*.pb.go")); len(files) > 0 {
+				rel, err := filepath.Rel(root, path)
+				found = append(found, module+filepath.ToSlash(rel))
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return keep, nil
+	return found, nil
 }
