@@ -36,6 +36,7 @@ run: build envoy ## Run the demo mesh: the control plane, two backends, two Envo
 # Lines of packages without tests are left out.
 .PHONY: test
 test: build envoy ## Pass all tests, with the race detector and real Envoys
+	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
 	@go test -race ./... 2>&1 | grep -v '\[no test files\]'
 
 .PHONY: check

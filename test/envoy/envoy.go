@@ -2,10 +2,7 @@
 package envoy
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -164,21 +162,4 @@ func (e *Envoy) LastLines(n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-func (e *Envoy) get(path string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Admin+path, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, b)
-	}
-	return string(b), err
-}
+func (e *Envoy) get(path string) (string, error) { return page.Get(e.Admin, path) }

@@ -4,11 +4,7 @@ package mesh
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -115,24 +112,7 @@ func (p *Plane) Ready(t testing.TB) {
 }
 
 // Get returns a page of its HTTP port.
-func (p *Plane) Get(path string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.HTTP+path, nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %d %s", path, resp.StatusCode, b)
-	}
-	return string(b), err
-}
+func (p *Plane) Get(path string) (string, error) { return page.Get(p.HTTP, path) }
 
 // Plugins returns what `coxswain plugins` shows, by name.
 func (p *Plane) Plugins(t testing.TB) map[string]admin.Plugin {

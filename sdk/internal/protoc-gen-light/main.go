@@ -247,6 +247,16 @@ func tagSize(f *protogen.Field) int {
 	return n
 }
 
+// packedSize writes statements that leave the size of a packed list's values in s.
+func (w *writer) packedSize(f *protogen.Field, v string) {
+	w.P("s := 0")
+	if wireType(f) == 1 {
+		w.P("s = 8 * len(", v, ")")
+		return
+	}
+	w.P("for _, v := range ", v, " { s += ", w.sizeOf(f, "v"), " }")
+}
+
 func (w *writer) size(m *protogen.Message) {
 	w.P("// Size returns the number of bytes that AppendTo adds.")
 	w.P("func (m *", m.GoIdent.GoName, ") Size() int {")
@@ -260,12 +270,7 @@ func (w *writer) size(m *protogen.Message) {
 			w.P("}")
 		case f.Desc.IsList() && wireType(f) != 2:
 			w.P("if len(", v, ") > 0 {")
-			w.P("s := 0")
-			if wireType(f) == 1 {
-				w.P("s = 8 * len(", v, ")")
-			} else {
-				w.P("for _, v := range ", v, " { s += ", w.sizeOf(f, "v"), " }")
-			}
+			w.packedSize(f, v)
 			w.P("n += ", tagSize(f), " + ", w.call("SizeBytes"), "(s)")
 			w.P("}")
 		case f.Desc.IsList():
@@ -297,12 +302,7 @@ func (w *writer) append(m *protogen.Message) {
 			w.P("}")
 		case f.Desc.IsList() && wireType(f) != 2:
 			w.P("if len(", v, ") > 0 {")
-			w.P("s := 0")
-			if wireType(f) == 1 {
-				w.P("s = 8 * len(", v, ")")
-			} else {
-				w.P("for _, v := range ", v, " { s += ", w.sizeOf(f, "v"), " }")
-			}
+			w.packedSize(f, v)
 			w.P("b = addVarint(b, ", w.tagged(f, 2), ", uint64(s))")
 			w.P("for _, v := range ", v, " {")
 			w.P(w.packed(f, "v"))
