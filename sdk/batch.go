@@ -1,9 +1,9 @@
 package sdk
 
 import (
-	"fmt"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -24,7 +24,7 @@ func (b *batch) add(table string, upserts []*Row, deletes []string) error {
 	for _, r := range upserts {
 		n := r.Size() + 8
 		if n > messageRoom {
-			return fmt.Errorf("row %s of table %s has %d bytes: a row must fit into a message of 1 MiB", r.Key, table, n)
+			return text.Error("row ", r.Key, " of table ", table, " has ", n, " bytes: a row must fit into a message of 1 MiB")
 		}
 		t := b.room(table, n)
 		t.Upserts = append(t.Upserts, r)

@@ -148,22 +148,24 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 		return err
 	})
 	if err != nil {
-		caller = &pb.Caller{Id: m.Id, Refusal: a.refusal(ctx, err)}
+		caller = a.verdict(ctx, m.Id, err)
 	}
 	a.answer(ctx, &pb.FromPlugin{Caller: caller}, func(reason string) *pb.FromPlugin {
 		return &pb.FromPlugin{Caller: &pb.Caller{Id: m.Id, Refusal: reason}}
 	})
 }
 
-// refusal is what the caller is told. A panic is the operator's affair.
-func (a *authentication) refusal(ctx context.Context, err error) string {
+// verdict is the answer for an error: a refusal, unless the plugin could not tell. Where it panicked is the operator's affair.
+func (a *authentication) verdict(ctx context.Context, id uint64, err error) *pb.Caller {
 	var p *PanicError
-	if errors.As(err, &p) {
+	switch {
+	case errors.As(err, &p):
 		a.log(ctx, Error, "the plugin panicked", "what", p.What, "place", strings.TrimSpace(p.place()))
-		return "the plugin panicked"
+		return &pb.Caller{Id: id, Failure: "the plugin panicked"}
+	case errors.Is(err, ErrUnavailable):
+		return &pb.Caller{Id: id, Failure: err.Error()}
+	case err.Error() == "":
+		return &pb.Caller{Id: id, Refusal: "it gave no reason"}
 	}
-	if reason := err.Error(); reason != "" {
-		return reason
-	}
-	return "it gave no reason"
+	return &pb.Caller{Id: id, Refusal: err.Error()}
 }

@@ -3,16 +3,14 @@
 //	func main() {
 //		sdk.Serve(sdk.Plugin{
 //			Name: "hello", Version: "1", Publishes: []string{"services", "endpoints"},
-//			Registry: func(config []byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
+//			Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 //		})
 //	}
 //
 //	func run(ctx context.Context, out sdk.Publisher) error {
 //		s := &sdk.Service{Host: "hello.example.com", Namespace: "default", Ports: []*sdk.Port{{Number: 80, Name: "http"}}}
-//		if err := out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
-//			return err
-//		}
-//		return out.Synced()
+//		e := &sdk.Endpoint{Host: s.Host, Namespace: s.Namespace, PortName: "http", Address: "127.0.0.1", Port: 8080}
+//		return sdk.NewList(out).Set([]*sdk.Service{s}, []*sdk.Endpoint{e})
 //	}
 //
 // and in plugins.yaml:
@@ -61,5 +59,6 @@
 //
 // # Without a core
 //
-// Package plugintest runs a plugin in memory and plays the core, for tests. Run is Serve over any carrier.
+// Package plugintest runs a plugin in memory and plays the core, for tests; its Conform runs the conformance suite of the plugin's kind. Run is Serve
+// over any carrier. The folder examples has a complete plugin of each kind, with its tests.
 package sdk

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -21,7 +22,7 @@ func ExampleRegistry() {
 	}
 	_ = sdk.Plugin{
 		Name: "hello", Version: "1", Publishes: []string{state.Services},
-		Registry: func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
+		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	}
 }
 
@@ -60,7 +61,7 @@ func ExampleDeriver() {
 	}
 	_ = sdk.Plugin{
 		Name: "defaults", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
-		Deriver: func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil },
+		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil }),
 	}
 }
 
@@ -81,7 +82,7 @@ func ExampleGenerator() {
 	}
 	_ = sdk.Plugin{
 		Name: "services", Reads: []string{state.Services}, Types: []sdk.Type{{Url: typeURL}},
-		Generator: func([]byte) (sdk.Generator, error) { return g, nil },
+		Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) { return g, nil }),
 	}
 }
 
@@ -137,4 +138,81 @@ func ExampleEndpointRows() {
 	// Output:
 	// default/a.b/http/[::1]:80
 	// default/a.b/http/[::1]:80#1
+}
+
+// A registry that reads its source again and again, and publishes what differs.
+func ExampleList() {
+	read := func() ([]*sdk.Service, []*sdk.Endpoint) { return nil, nil }
+	_ = sdk.RegistryFunc(func(ctx context.Context, out sdk.Publisher) error {
+		list := sdk.NewList(out)
+		for ctx.Err() == nil {
+			if err := list.Set(read()); err != nil {
+				return err
+			}
+			_ = sdk.Sleep(ctx, time.Second)
+		}
+		return nil
+	})
+}
+
+// A config source of one resource: a row's payload is its spec, encoded.
+func ExampleConfigSource() {
+	run := func(ctx context.Context, out sdk.Publisher) error {
+		row := &sdk.Row{Key: "default/everything", Source: "here", Payload: []byte(`{"greeting":"hello"}`)}
+		if err := out.Update("example.com/Greeting", []*sdk.Row{row}, nil); err != nil {
+			return err
+		}
+		return out.Synced()
+	}
+	_ = sdk.Plugin{
+		Name: "greetings", Publishes: []string{"example.com/Greeting"},
+		Kind: sdk.ConfigSourceKind(func([]byte) (sdk.ConfigSource, error) { return sdk.ConfigSourceFunc(run), nil }),
+	}
+}
+
+// mirror is an engine with one view, in which each service is a resource: it reports the rows that changed and nothing else.
+type mirror struct{ state *state.State }
+
+const mirrored = "type.googleapis.com/example.Service"
+
+func (m *mirror) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
+	m.state = change.State
+	return m.report(change.Keys[state.Services], out)
+}
+
+func (m *mirror) Overtake(context.Context, *state.Change, sdk.Output) error { return nil }
+
+func (m *mirror) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
+	out.View(mirrored, 1, "all", nil)
+	out.Place(p.Connection, mirrored, 1)
+	return nil
+}
+
+func (m *mirror) Detach(uint64) {}
+
+func (m *mirror) Want(_ context.Context, _ string, _ uint64, names []string, out sdk.Output) error {
+	if names == nil {
+		names = m.state.Table(state.Services).Keys()
+	}
+	return m.report(names, out)
+}
+
+func (m *mirror) Drop(string, uint64, []string, bool) {}
+
+func (m *mirror) report(keys []string, out sdk.Output) error {
+	for _, key := range keys {
+		if row := m.state.Row(state.Services, key); row != nil {
+			out.Change(mirrored, 1, nil, []sdk.Resource{{Name: key, Body: row.Payload}}, nil)
+		} else {
+			out.Change(mirrored, 1, nil, []sdk.Resource{{Name: key}}, nil)
+		}
+	}
+	return nil
+}
+
+func ExampleEngine() {
+	_ = sdk.Plugin{
+		Name: "mirror", Reads: []string{state.Services}, Types: []sdk.Type{{Url: mirrored}},
+		Kind: sdk.EngineKind(func([]byte) (sdk.Engine, error) { return &mirror{}, nil }),
+	}
 }

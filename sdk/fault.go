@@ -2,7 +2,9 @@ package sdk
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -27,6 +29,25 @@ func (f *Fault) proto() *pb.Fault {
 		out.Rows = append(out.Rows, &pb.RowName{Table: n.Table, Key: n.Key})
 	}
 	return out
+}
+
+// Bounds of what a Done says of faults: it has to fit into a message.
+const (
+	maxFaults = 256
+	maxReason = 1024
+)
+
+// bounded cuts a list, and reasons, that are too long.
+func bounded(list []*pb.Fault) []*pb.Fault {
+	if more := len(list) - maxFaults; more > 0 {
+		list = append(list[:maxFaults:maxFaults], &pb.Fault{What: text.Of("and ", more, " more"), Reason: "too many to be told"})
+	}
+	for _, f := range list {
+		if len(f.Reason) > maxReason {
+			f.Reason = strings.ToValidUTF8(f.Reason[:maxReason], "") + "…"
+		}
+	}
+	return list
 }
 
 // faults takes what Derive returned apart. It reports whether that is nothing but faults (or nil), so that the work counts;

@@ -29,11 +29,11 @@ func TestFaultsKeepTheRest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := plugintest.Start(t, sdk.Plugin{
 				Name: "p", Reads: []string{"in"}, Publishes: []string{"out"},
-				Deriver: func([]byte) (sdk.Deriver, error) {
+				Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) {
 					return sdk.DeriverFunc(func(_ context.Context, _ *state.Change, out sdk.Publisher) error {
 						return errors.Join(out.Update("out", []*sdk.Row{{Key: "a"}}, nil), c.err)
 					}), nil
-				},
+				}),
 			}, nil)
 			h.Update("in", []*sdk.Row{{Key: "b"}})
 			if got := h.Rows("out")["a"] != nil; got != c.count {

@@ -24,14 +24,21 @@ func (f DeriverFunc) Derive(ctx context.Context, change *state.Change, out Publi
 	return f(ctx, change, out)
 }
 
-// GeneratorFuncs makes two functions a Generator.
+// GeneratorFuncs makes two functions a Generator. Without PlaceFunc all proxies are in one view, `all`, of each type that is served to them.
 type GeneratorFuncs struct {
 	PlaceFunc    func(s *state.State, p *Proxy) (map[string]string, error)
 	GenerateFunc func(s *state.State, typeURL, view string, names []string) ([]Resource, error)
 }
 
 func (f GeneratorFuncs) Place(s *state.State, p *Proxy) (map[string]string, error) {
-	return f.PlaceFunc(s, p)
+	if f.PlaceFunc != nil {
+		return f.PlaceFunc(s, p)
+	}
+	all := make(map[string]string, len(p.Types))
+	for _, typeURL := range p.Types {
+		all[typeURL] = "all"
+	}
+	return all, nil
 }
 
 func (f GeneratorFuncs) Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error) {

@@ -21,8 +21,10 @@ type generation struct {
 	parts      []*pb.State
 	extensions map[uint64][]string
 	placements *placements
-	// revision of the last Commit, jobs that came before the first one, and what ends the session: of the serial lane alone.
+	// revision of the last Commit, jobs that came before the first one, what ends the session, and whether bodies were freed since the
+	// last rest: of the serial lane alone.
 	revision *pb.Revision
+	loose    bool
 	early    []func()
 	broken   error
 	stop     context.CancelFunc
@@ -56,6 +58,7 @@ func (g *generation) lanes(ctx context.Context) error {
 	defer g.stop()
 	var lanes sync.WaitGroup
 	lanes.Go(func() { g.overtaking.run(ctx) })
+	g.serial.rest = func() { g.rest(ctx) }
 	g.serial.run(ctx)
 	lanes.Wait()
 	return g.broken
@@ -150,7 +153,7 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 		}
 	}
 	g.catchUp()
-	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: faults}})
+	g.done(ctx, faults)
 }
 
 // fold commits what overtook and is not part of a Commit yet. What that changes belongs to the revision of the last Commit.
@@ -160,10 +163,9 @@ func (g *generation) fold(ctx context.Context) {
 	case err != nil:
 		g.breach(err)
 	case change != nil:
-		for _, f := range g.step(ctx, change) {
-			g.log(ctx, Error, "work failed; its last good result stays", "what", f.What, "error", f.Reason)
-		}
+		faults := g.step(ctx, change)
 		g.commits.folded(n)
+		g.done(ctx, faults)
 	}
 }
 

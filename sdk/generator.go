@@ -2,11 +2,12 @@ package sdk
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
 // generatorEngine makes an Engine of a Generator: at each revision it places all proxies again, generates every live view again and
@@ -55,7 +56,7 @@ func (g *generatorEngine) Commit(ctx context.Context, change *state.Change, out 
 	for _, id := range slices.Sorted(maps.Keys(g.proxies)) {
 		p := g.proxies[id]
 		if err := g.place(p, out); err != nil {
-			out.Fault(fmt.Sprintf("place connection %d", id), err)
+			out.Fault(text.Of("place connection ", id), err)
 		}
 	}
 	for _, number := range slices.Sorted(maps.Keys(g.views)) {
@@ -70,7 +71,7 @@ func (g *generatorEngine) Commit(ctx context.Context, change *state.Change, out 
 // Overtake reports nothing: the SDK commits these rows again as soon as the Commit that runs is done, and a Generator has no way
 // to make one resource of what was served while it makes all of what comes.
 func (g *generatorEngine) Overtake(_ context.Context, change *state.Change, _ Output) error {
-	return fmt.Errorf("%d endpoints wait for the revision in the making", len(change.Keys[state.Endpoints]))
+	return text.Error(len(change.Keys[state.Endpoints]), " endpoints wait for the revision in the making")
 }
 
 func (g *generatorEngine) Attach(_ context.Context, p *Proxy, out Output) error {
@@ -95,7 +96,7 @@ func (g *generatorEngine) Detach(connection uint64) {
 func (g *generatorEngine) Want(_ context.Context, typeURL string, view uint64, names []string, out Output) error {
 	v := g.views[view]
 	if v == nil {
-		return fmt.Errorf("there is no view %d of %s", view, typeURL)
+		return text.Error("there is no view ", view, " of ", typeURL)
 	}
 	if names == nil {
 		v.wildcard = true
@@ -198,7 +199,7 @@ func (g *generatorEngine) refresh(number uint64, out Output) {
 		err = g.generate(number, v, slices.Sorted(maps.Keys(v.names)), out)
 	}
 	if err != nil {
-		out.Fault(fmt.Sprintf("generate %s, view %s", v.typeURL, v.name), err)
+		out.Fault("generate "+v.typeURL+", view "+v.name, err)
 	}
 }
 

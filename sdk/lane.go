@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -16,6 +17,8 @@ type lane struct {
 	mu   sync.Mutex
 	jobs []func()
 	more chan struct{}
+	// rest, if it is there, is run whenever the lane comes to rest.
+	rest func()
 }
 
 func newLane() *lane { return &lane{more: make(chan struct{}, 1)} }
@@ -42,15 +45,28 @@ func (l *lane) take() func() {
 	return job
 }
 
+// freed says that memory was freed which the process may give back.
+var freed atomic.Bool
+
+// restAfter is how long a lane must have had nothing to do after jobs to be at rest.
+const restAfter = 10 * time.Second
+
 // run runs jobs until ctx ends.
 func (l *lane) run(ctx context.Context) {
+	quiet := time.NewTimer(restAfter)
+	defer quiet.Stop()
 	for ctx.Err() == nil {
 		if job := l.take(); job != nil {
 			job()
+			quiet.Reset(restAfter)
 			continue
 		}
 		select {
 		case <-l.more:
+		case <-quiet.C:
+			if l.rest != nil {
+				l.rest()
+			}
 		case <-ctx.Done():
 		}
 	}

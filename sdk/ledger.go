@@ -22,6 +22,8 @@ type body struct {
 	bytes []byte
 	// named counts the entries that name it.
 	named int
+	// freed: the core let it go, so that nothing new may name it.
+	freed bool
 }
 
 // place is a view or a part of a type.
@@ -87,8 +89,12 @@ func (l *ledger) at(p place, typeURL string) *entries {
 }
 
 func (l *ledger) count(id uint64, by int) {
-	if b := l.bodies[id]; b != nil {
-		b.named += by
+	b := l.bodies[id]
+	if b == nil {
+		return
+	}
+	if b.named += by; b.freed && b.named <= 0 {
+		delete(l.bodies, id)
 	}
 }
 
@@ -128,12 +134,19 @@ func (l *ledger) forget(p place) {
 	}
 }
 
-// freed lets go of bodies that the core let go, unless they were named again meanwhile: then it will miss them.
+// freed lets go of bodies that the core let go. Those that entries name are kept for the core to ask for, if it takes these entries still; those
+// of names that it dropped are asked for by nobody.
 func (l *ledger) freed(ids []uint64) {
 	for _, id := range ids {
-		if b := l.bodies[id]; b != nil && b.named <= 0 {
-			delete(l.bodies, id)
+		b := l.bodies[id]
+		if b == nil {
+			continue
+		}
+		if l.byHash[b.hash] == id {
 			delete(l.byHash, b.hash)
+		}
+		if b.freed = true; b.named <= 0 {
+			delete(l.bodies, id)
 		}
 	}
 }

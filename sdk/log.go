@@ -2,8 +2,8 @@ package sdk
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -20,10 +20,10 @@ func fields(args []any) map[string]string {
 	m := make(map[string]string, (len(args)+1)/2)
 	for i := 0; i < len(args); i += 2 {
 		if i+1 == len(args) {
-			m["!BADKEY"] = fmt.Sprint(args[i])
+			m["!BADKEY"] = text.Value(args[i])
 			break
 		}
-		m[fmt.Sprint(args[i])] = fmt.Sprint(args[i+1])
+		m[text.Value(args[i])] = text.Value(args[i+1])
 	}
 	return m
 }

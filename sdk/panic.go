@@ -1,9 +1,10 @@
 package sdk
 
 import (
-	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
 // PanicError is a panic in author code that the SDK caught.
@@ -20,7 +21,7 @@ func panicError(what string, value any) error {
 
 // Error names the place of the panic; the whole stack is in Stack.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("%s: panic: %v%s", e.What, e.Value, e.place())
+	return text.Of(e.What, ": panic: ", e.Value, e.place())
 }
 
 // place returns the first frame of the stack below panic itself.

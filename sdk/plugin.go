@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -18,7 +20,7 @@ type (
 	Traits   = pb.Traits
 )
 
-// Plugin is what Serve runs: a name, a version, what it reads and publishes, and a constructor for exactly one kind.
+// Plugin is what Serve runs: a name, a version, what it reads and publishes, and its kind with a constructor.
 type Plugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
@@ -37,16 +39,8 @@ type Plugin struct {
 	// ConfigSchema is a JSON Schema of the config; optional.
 	ConfigSchema []byte
 
-	// One of the constructors. Each gets the entry's config (JSON, nil where it has none) and returns the plugin, or an error;
-	// a *FieldError names the field at fault. It must not start goroutines.
-	Registry      func(config []byte) (Registry, error)
-	ConfigSource  func(config []byte) (ConfigSource, error)
-	Deriver       func(config []byte) (Deriver, error)
-	Generator     func(config []byte) (Generator, error)
-	Engine        func(config []byte) (Engine, error)
-	Patch         func(config []byte) (Patch, error)
-	Authenticator func(config []byte) (Authenticator, error)
-	Controller    func(config []byte) (Controller, error)
+	// Kind is one of RegistryKind, PatchKind, …, with the plugin's constructor.
+	Kind Kind
 }
 
 // FieldError says which field of the config is wrong.
@@ -62,13 +56,17 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // Registry publishes services, endpoints and workloads of one source.
 type Registry interface {
-	// Run publishes until ctx ends: first everything that is there, then Synced, then what changes. Returning nil before
-	// ctx ends means that nothing will change any more; an error ends the plugin, and the core starts it again.
+	// Run publishes until ctx ends: first everything that is there, then Synced, then what changes. It is called once, on a goroutine of its own,
+	// and may block as long as it likes; it must return soon after ctx ends. Returning nil before ctx ends means that nothing will change any more;
+	// an error ends the plugin, and the core starts it again: what was published stays served, and what the next run doesn't publish before its
+	// Synced goes then. A source that can't be reached is an error only if waiting won't help: log it and try again.
 	Run(ctx context.Context, out Publisher) error
 }
 
-// ConfigSource publishes config tables, such as networking.istio.io/VirtualService. Its Run is as a Registry's.
+// ConfigSource publishes config tables, such as networking.istio.io/VirtualService.
 type ConfigSource interface {
+	// Run is as a Registry's: all that there is, Synced, what changes, until ctx ends; an error starts the plugin again. A resource that is
+	// broken is a row of the table faults, not an error, and its last good version stays.
 	Run(ctx context.Context, out Publisher) error
 }
 
@@ -76,7 +74,8 @@ type ConfigSource interface {
 // has not taken what was published before, and return an error only when the session is over. Rows given away must not
 // be changed afterwards.
 type Publisher interface {
-	// Update upserts and deletes rows of one table. Rows equal to the ones in the shard are no change.
+	// Update upserts and deletes rows of one table, which Plugin.Publishes must name. Rows equal to the ones in the shard are no change. The slices
+	// may be reused afterwards, the rows not. Updates of one goroutine are applied in order; those of a burst become one revision.
 	Update(table string, upserts []*Row, deletes []string) error
 	// Synced says that the first full list is in. Rows of an earlier run that were not published again are dropped.
 	Synced() error
@@ -101,9 +100,10 @@ const (
 // Deriver publishes rows that are a function of the rows it reads, and nothing else. They belong to the revision that
 // caused them.
 type Deriver interface {
-	// Derive is called for each revision in which a table that it reads changed, never twice at once. It publishes what
-	// changes in its own rows and returns; an error keeps the rows that it published before. Parts of the work that failed
-	// are returned as *Fault, joined, if what was published is to count all the same.
+	// Derive is called for each revision in which a table that it reads changed, in order, never twice at once; revisions that came while it ran are
+	// one call. It publishes what changes in its own rows and returns: the revision waits for it, within limits.revision. change is shared and
+	// immutable; it may be kept. An error keeps the rows that it published before, and the changed keys come again with the next call. Parts of
+	// the work that failed are returned as *Fault, joined, if what was published is to count all the same.
 	Derive(ctx context.Context, change *state.Change, out Publisher) error
 }
 
@@ -130,13 +130,17 @@ type Resource struct {
 }
 
 // Generator makes resources from rows; the simple form, which the SDK runs again for each live view at each revision
-// that changed a table it reads. Nothing is sent that didn't change.
+// that changed a table it reads. Nothing is sent that didn't change. Its methods run one at a time. They must not wait for anything but the processor:
+// a revision is served when they have returned, within limits.revision. What they get is shared and read only; what they return is the SDK's
+// afterwards and may be shared between calls. Equal arguments must give equal bytes: sort what comes from a map.
 type Generator interface {
 	// Place names the view of each type that the proxy is in; proxies with equal names of a type get equal resources.
-	// A type left out is not served to it.
+	// A type left out is not served to it. It is called when a proxy connects and again at each revision. An error refuses the proxy: its stream ends,
+	// and its operator reads the error.
 	Place(s *state.State, p *Proxy) (map[string]string, error)
 	// Generate returns the resources of a view: all of them if names is nil, otherwise those of the names; a name that
-	// is not returned is absent. The result must depend on its arguments alone.
+	// is not returned is absent. The order doesn't matter. The result must depend on the arguments alone. An error keeps what the view had, and is a fault
+	// of the revision.
 	Generate(s *state.State, typeURL, view string, names []string) ([]Resource, error)
 }
 
@@ -160,9 +164,17 @@ type Engine interface {
 	Drop(typeURL string, view uint64, names []string, gone bool)
 }
 
+// Rester is an optional extra of engines.
+type Rester interface {
+	// Rest is called once there has been nothing to do for ten seconds: the time to let go of what nobody wants any more. It says whether memory
+	// was freed, which a process then gives back to the system.
+	Rest(ctx context.Context, out Output) (freed bool)
+}
+
 // Explainer is an optional extra of engines and generators.
 type Explainer interface {
-	// Explain names the rows that a resource was made from, and those that were looked for in vain.
+	// Explain names the rows that a resource was made from, and those that were looked for in vain: their coming may change it. It is called between
+	// the other methods, for what the newest revision has; an error is shown to who asked.
 	Explain(typeURL string, view uint64, name string) (rows, missing []state.Name, err error)
 }
 
@@ -179,7 +191,8 @@ type Output interface {
 	Change(typeURL string, view uint64, parts []uint64, upserts []Resource, removes []string)
 	// Progress is a sign of life from work that takes long.
 	Progress()
-	// Fault reports work that failed and kept its last good result.
+	// Fault reports work that failed and kept its last good result. What one call reports takes the place of what was reported before: a
+	// Commit reports all that stands, other methods all or nothing.
 	Fault(what string, err error, read ...state.Name)
 	// Log writes a line to the core's log.
 	Log(level Level, text string, args ...any)
@@ -188,7 +201,9 @@ type Output interface {
 // Patch changes what a generator made.
 type Patch interface {
 	// Patch returns what becomes of the resources: changed and added ones, and names to remove. What it doesn't name stays.
-	// It is a function of its arguments: results are remembered.
+	// It is a function of its arguments: results are remembered. facts are those of the view that Plugin.Facts names. resources are the patch's to
+	// change and return; s is shared. Patch is called once at a time, and proxies wait for it: limits.call is all the time
+	// that it has. An error leaves the resources as they were before, or does what the entry's onFailure says.
 	Patch(s *state.State, typeURL string, facts map[string]string, resources []Resource) (changed []Resource, removed []string, err error)
 }
 
@@ -201,16 +216,30 @@ type Credentials struct {
 	RemoteAddress string
 }
 
+// Bearer returns the token of the header authorization (RFC 6750, section 2.1); empty where there is none.
+func (c Credentials) Bearer() string {
+	scheme, token, _ := strings.Cut(c.Headers["authorization"], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// ErrUnavailable is wrapped by the error of an authenticator that can't find out: whatever it asks is away. Then there is no verdict, and
+// the caller may try again.
+var ErrUnavailable = errors.New("unavailable")
+
 // Authenticator says who is calling.
 type Authenticator interface {
-	// Authenticate returns the caller's identities, or an error that says why these credentials don't count. The caller is told the
-	// error's text, which must not have a secret in it. It is called by several goroutines at once, and ctx ends with the core's
+	// Authenticate returns the caller's identities, or an error that says why these credentials don't count, or that wraps ErrUnavailable.
+	// The caller is told the error's text, which must not have a secret in it. It is called by several goroutines at once, and ctx ends with the core's
 	// limits.call; a later answer is none.
 	Authenticate(ctx context.Context, c Credentials) ([]string, error)
 }
 
 // Controller does long-running work with listeners or write access of its own.
 type Controller interface {
-	// Run works until ctx ends. It may publish, and read State.
+	// Run works until ctx ends, and may block. It may publish in tables that Plugin.Publishes names, and read State. Returning nil early means that its
+	// work is done; an error ends the plugin, and the core starts it again.
 	Run(ctx context.Context, out Publisher) error
 }

@@ -2,10 +2,10 @@ package sdk
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -14,77 +14,43 @@ import (
 // construct agrees on the contract's version and makes the plugin.
 func (t *talk) construct() (k kind, err error) {
 	if !slices.Contains(t.hello.Versions, session.Version) {
-		return nil, fmt.Errorf("the core speaks versions %v of the contract, this plugin speaks version %d: build it with an SDK of the core's version",
-			t.hello.Versions, session.Version)
+		return nil, text.Error("the core speaks versions ", versions(t.hello.Versions), " of the contract, this plugin speaks version ", session.Version,
+			": build it with an SDK of the core's version")
 	}
 	if err := t.plugin.check(); err != nil {
 		return nil, err
 	}
 	err = caught(t.plugin.Name, func() error {
-		k, err = t.plugin.make(t)
+		k, err = t.plugin.Kind.make(t)
 		return err
 	})
 	return k, err
 }
 
+func versions(list []uint32) string {
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = text.Of(v)
+	}
+	return "[" + strings.Join(all, " ") + "]"
+}
+
 // check finds mistakes in the declaration.
 func (p *Plugin) check() error {
-	n := 0
-	for _, set := range []bool{
-		p.Registry != nil, p.ConfigSource != nil, p.Deriver != nil, p.Generator != nil,
-		p.Engine != nil, p.Patch != nil, p.Authenticator != nil, p.Controller != nil,
-	} {
-		if set {
-			n++
-		}
-	}
 	switch {
 	case p.Name == "":
 		return errors.New("the plugin has no name: set Plugin.Name")
-	case n != 1:
-		return fmt.Errorf("plugin %s has %d constructors: set exactly one of Plugin's Registry, ConfigSource, …", p.Name, n)
+	case p.Kind.make == nil:
+		return text.Error("plugin ", p.Name, " has no kind: set Plugin.Kind to what sdk.RegistryKind or one of its siblings returns")
 	}
 	return nil
-}
-
-// make calls the constructor.
-func (p *Plugin) make(t *talk) (kind, error) {
-	c := t.hello.Config
-	switch {
-	case p.Registry != nil:
-		return build(p.Registry, c, func(r Registry) kind { return newSource(t, pb.KindRegistry, r.Run) })
-	case p.ConfigSource != nil:
-		return build(p.ConfigSource, c, func(s ConfigSource) kind { return newSource(t, pb.KindConfig, s.Run) })
-	case p.Controller != nil:
-		return build(p.Controller, c, func(r Controller) kind { return newSource(t, pb.KindController, r.Run) })
-	case p.Deriver != nil:
-		return build(p.Deriver, c, func(d Deriver) kind { return newDerivation(t, d) })
-	case p.Generator != nil:
-		return build(p.Generator, c, func(g Generator) kind { return newGeneration(t, newGeneratorEngine(g), g) })
-	case p.Engine != nil:
-		return build(p.Engine, c, func(e Engine) kind { return newGeneration(t, e, e) })
-	case p.Patch != nil:
-		return build(p.Patch, c, func(x Patch) kind { return newPatching(t, x) })
-	}
-	return build(p.Authenticator, c, func(a Authenticator) kind { return newAuthentication(t, a) })
-}
-
-func build[T any](constructor func([]byte) (T, error), config []byte, use func(T) kind) (kind, error) {
-	if len(config) == 0 {
-		config = nil
-	}
-	made, err := constructor(config)
-	if err != nil {
-		return nil, err
-	}
-	return use(made), nil
 }
 
 func (t *talk) ready(k kind) *pb.Ready {
 	p := t.plugin
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
-		Publishes: p.Publishes, ConfigSchema: p.ConfigSchema, Derives: p.Deriver != nil,
+		Publishes: p.Publishes, ConfigSchema: p.ConfigSchema, Derives: p.Kind.deriver,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
 	for _, name := range p.Reads {
@@ -117,20 +83,10 @@ func deriverKind(publishes []string) pb.Kind {
 // kindName returns the kind as plugins.yaml names it.
 func (p *Plugin) kindName() string {
 	switch {
-	case p.Registry != nil:
+	case !p.Kind.deriver:
+		return p.Kind.name
+	case deriverKind(p.Publishes) == pb.KindRegistry:
 		return "registry"
-	case p.ConfigSource != nil:
-		return "config"
-	case p.Generator != nil, p.Engine != nil:
-		return "generator"
-	case p.Patch != nil:
-		return "patch"
-	case p.Authenticator != nil:
-		return "authenticator"
-	case p.Deriver != nil && deriverKind(p.Publishes) == pb.KindRegistry:
-		return "registry"
-	case p.Deriver != nil:
-		return "config"
 	}
-	return "controller"
+	return "config"
 }

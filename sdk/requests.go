@@ -79,12 +79,17 @@ func (g *generation) want(ctx context.Context, w *pb.Want) {
 	}
 }
 
-// finish sends what an output gathered; faults outside of a Commit go to the log.
+// finish sends what an output gathered.
 func (g *generation) finish(ctx context.Context, out *output) {
 	out.flush()
-	for _, f := range out.faults {
-		g.log(ctx, Error, "work failed; its last good result stays", "what", f.What, "error", f.Reason)
+	if len(out.faults) > 0 {
+		g.done(ctx, out.faults)
 	}
+}
+
+// done says that the revision of the last Commit is done, for the first time or again: the faults are those of now.
+func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
+	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: bounded(faults)}})
 }
 
 func (g *generation) detach(ctx context.Context, connection uint64) {
@@ -114,10 +119,25 @@ func (g *generation) drop(ctx context.Context, d *pb.Drop) {
 	}
 }
 
+// rest lets an engine let go of what nobody wants.
+func (g *generation) rest(ctx context.Context) {
+	loose := g.loose
+	g.loose = false
+	if x, ok := g.engine.(Rester); ok {
+		out := g.output(ctx, g.revision)
+		g.guard(ctx, "Rest", func() { loose = x.Rest(ctx, out) || loose })
+		g.finish(ctx, out)
+	}
+	if loose {
+		freed.Store(true)
+	}
+}
+
 func (g *generation) freed(ids []uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.ledger.freed(ids)
+	g.loose = true
 }
 
 // missing sends bodies again, and what names them.

@@ -1,10 +1,10 @@
 package sdk
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -39,7 +39,7 @@ func EndpointRows(endpoints ...*Endpoint) []*Row {
 		rows[i] = EndpointRow(e)
 		key := rows[i].Key
 		if n := seen[key]; n > 0 {
-			rows[i].Key = fmt.Sprintf("%s#%d", key, n)
+			rows[i].Key = key + "#" + strconv.Itoa(n)
 		}
 		seen[key]++
 	}
@@ -64,7 +64,7 @@ func WorkloadOf(r *Row) (*Workload, error) { return decode(r, new(Workload)) }
 
 func decode[T interface{ Unmarshal([]byte) error }](r *Row, into T) (T, error) {
 	if err := into.Unmarshal(r.Payload); err != nil {
-		return into, fmt.Errorf("row %s: %w", r.Key, err)
+		return into, text.Error("row ", r.Key, ": ", err)
 	}
 	return into, nil
 }

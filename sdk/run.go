@@ -3,10 +3,10 @@ package sdk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -150,7 +150,7 @@ func (t *talk) refuse(ctx context.Context, reason error) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	if err := t.link.Send(ctx, &pb.FromPlugin{Refused: refused}); err != nil {
-		return fmt.Errorf("telling the core: %w", err)
+		return text.Error("telling the core: ", err)
 	}
 	return t.link.Flush(ctx)
 }

@@ -6,19 +6,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"syscall"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // Serve runs a plugin over standard input and output, and does not return: the module ends with the session.
 func Serve(p Plugin) {
 	if err := Run(context.Background(), p, newStdio()); err != nil {
-		fmt.Fprintf(os.Stderr, "plugin %s: %v\n", p.Name, err)
+		_, _ = os.Stderr.WriteString("plugin " + p.Name + ": " + err.Error() + "\n")
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -56,7 +56,7 @@ func (s *stdio) Recv() ([]byte, error) {
 	}
 	n := binary.LittleEndian.Uint32(length[:])
 	if n > session.MaxMessage {
-		return nil, fmt.Errorf("a frame of %d bytes: %w", n, session.ErrTooLarge)
+		return nil, text.Error("a frame of ", n, " bytes: ", session.ErrTooLarge)
 	}
 	frame := make([]byte, n)
 	_, err := io.ReadFull(s.in, frame)

@@ -2,10 +2,10 @@ package sdk
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -30,7 +30,7 @@ func (s *source) proto() pb.Kind { return s.kind }
 
 func (s *source) run(ctx context.Context) error {
 	if err := s.work(ctx, &publisher{source: s, ctx: ctx}); err != nil {
-		return fmt.Errorf("%s: %w", s.plugin.Name, err)
+		return text.Error(s.plugin.Name, ": ", err)
 	}
 	<-ctx.Done()
 	return nil
@@ -93,5 +93,5 @@ func declared(p *Plugin, table string) error {
 	if slices.Contains(p.Publishes, table) {
 		return nil
 	}
-	return fmt.Errorf("table %s is not among those that %s declares (%q): add it to Plugin.Publishes", table, p.Name, p.Publishes)
+	return text.Error("table ", table, " is not among those that ", p.Name, " declares (", text.Quoted(p.Publishes), "): add it to Plugin.Publishes")
 }

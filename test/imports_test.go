@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -22,7 +24,8 @@ type rule struct {
 
 var rules = []rule{
 	{of: "sdk", forbids: []string{"core", "plugins", "cmd", "examples", "test"}, why: "the SDK stands alone: authors import nothing else"},
-	{of: "core", forbids: []string{"plugins", "cmd", "examples", "test"}, why: "the core knows no plugin"},
+	{of: "core", forbids: []string{"plugins", "cmd", "examples", "test", "sdk/simulator"}, why: "the core knows no plugin, and nothing of what proxies make of resources"},
+	{of: "sdk/simulator", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "the simulator walks through what any Envoy has"},
 	{of: "core", forbids: []string{"github.com/knadh/koanf", "k8s.io", "sigs.k8s.io/controller-runtime", "istio.io"}, why: "opinions live in plugins, settings in cmd"},
 	{of: "core", except: []string{"core/host/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
 	{of: "sdk", except: []string{"sdk/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},
@@ -32,6 +35,7 @@ var rules = []rule{
 	{of: "", except: []string{"cmd"}, forbids: []string{"github.com/knadh/koanf", "github.com/spf13/cobra"}, why: "flags, files and the environment belong to cmd"},
 	{of: "", forbids: []string{"istio.io/istio"}, why: "no code of the program that this one replaces"},
 	{of: "", except: []string{"cmd", "plugins"}, forbids: []string{"plugins"}, why: "only the command links plugins"},
+	{of: "plugins/validation/finding", forbids: []string{"plugins"}, why: "what checks say imports no check"},
 }
 
 // pkg is what `go list -json` says of a package.
@@ -61,6 +65,15 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
+// TestOnlyTheRunnersProcessRunsModules: of all packages the command alone links the runner, for the process that it starts as one.
+func TestOnlyTheRunnersProcessRunsModules(t *testing.T) {
+	for _, p := range packages(t) {
+		if slices.Contains(p.Imports, module+"core/host/wasm") && local(p.ImportPath) != "cmd/coxswain" {
+			t.Errorf("%s imports the runner: modules run in processes of their own", p.ImportPath)
+		}
+	}
+}
+
 func TestLayers(t *testing.T) {
 	for _, p := range packages(t) {
 		folder := local(p.ImportPath)
@@ -81,14 +94,15 @@ func (r rule) breaks(folder, imported string) bool {
 	return under(folder, r.of) && !anyUnder(folder, r.except) && anyUnder(imported, r.forbids)
 }
 
-// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>.
+// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>. plugins/validation is a library too, one
+// that the command also uses.
 func bothPlugins(a, b string) bool {
 	return plugin(a) != "" && plugin(b) != "" && plugin(a) != plugin(b)
 }
 
 func plugin(folder string) string {
 	s := strings.Split(folder, "/")
-	if len(s) < 3 || s[0] != "plugins" || s[1] == "internal" {
+	if len(s) < 3 || s[0] != "plugins" || s[1] == "internal" || s[1] == "validation" {
 		return ""
 	}
 	return strings.Join(s[:3], "/")
@@ -133,6 +147,32 @@ func TestRules(t *testing.T) {
 		}
 		if bad != c.bad {
 			t.Errorf("%s imports %s: breach %v, want %v", c.folder, c.imported, bad, c.bad)
+		}
+	}
+}
+
+// TestWhatTheSDKLinks: the modules are listed in docs/rationale.md, and neither Kubernetes nor a WASM runtime is among them.
+func TestWhatTheSDKLinks(t *testing.T) {
+	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}", module+"sdk", module+"sdk/plugintest")
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rationale, err := os.ReadFile("../docs/rationale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(rationale), "\n## What must the SDK link?\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for line := range strings.Lines(string(out)) {
+		of, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch {
+		case of == "":
+		case under(path, module+"core"), strings.HasPrefix(path, "k8s.io/"), strings.Contains(path, "wazero"), strings.Contains(path, "envoy"):
+			t.Errorf("the SDK links %s", path)
+		case of+"/" != module && !strings.Contains(section, "`"+of+"`"):
+			t.Errorf("the SDK links %s, which docs/rationale.md does not list", of)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // istioVersion whose answers a proxy understands, where nothing else is said.
@@ -21,10 +22,12 @@ func (p *program) bootstrap() *cobra.Command {
 		Long: `Print the bootstrap of an Envoy that this control plane serves.
 
 The proxy is marked as one without an agent (metadata COXSWAIN_NO_AGENT), so that it gets nothing that waits for certificates from an agent's
-socket. With --interception NONE a sidecar's listeners are bound to ports of their own: no iptables rules are needed to reach them.`,
+socket. With --certs it speaks mutual TLS in the mesh with certificates from files. With --interception NONE a sidecar's listeners are bound to ports of their own: no iptables rules are needed to reach them.`,
 		Example: `  coxswain bootstrap --type router --name gateway --labels istio=ingressgateway > gateway.json
   coxswain bootstrap --name client --interception NONE --protocol delta > client.json
-  envoy -c client.json`,
+  envoy -c client.json
+  coxswain bootstrap --name client --certs /etc/certs --sds /run/secrets > client.json
+  coxswain bootstrap --xds 10.0.0.5:15012 --xdsCA ca.crt --xdsName coxswain.example --xdsCert tls.crt --xdsKey tls.key > secure.json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) (err error) {
 			if b.Labels, err = pairs("labels", labels); err != nil {
@@ -40,28 +43,42 @@ socket. With --interception NONE a sidecar's listeners are bound to ports of the
 			if err != nil {
 				return usageError{err}
 			}
+			if b.Certificates.SDS != "" {
+				if err := bootstrap.WriteSecrets(b.Certificates); err != nil {
+					return err
+				}
+			}
 			_, err = p.out.Write(out)
 			return err
 		},
 	}
-	f := c.Flags()
+	bootstrapFlags(c.Flags(), &b, &labels, &metadata)
+	return c
+}
+
+func bootstrapFlags(f *pflag.FlagSet, b *bootstrap.Config, labels, metadata *[]string) {
 	f.SortFlags = false
 	f.StringVar(&b.Type, "type", bootstrap.Sidecar, "sidecar or router (a gateway)")
 	f.StringVar(&b.Name, "name", "envoy", "name of the proxy, in Kubernetes that of its pod")
 	f.StringVarP(&b.Namespace, "namespace", "n", "default", "namespace of the proxy")
 	f.StringVar(&b.IP, "ip", "127.0.0.1", "address of the proxy; endpoints with it are its own")
 	f.StringVar(&b.Domain, "domain", "cluster.local", "DNS domain of the cluster")
-	f.StringSliceVarP(&labels, "labels", "l", nil, "labels of the workload, KEY=VALUE,…")
+	f.StringSliceVarP(labels, "labels", "l", nil, "labels of the workload, KEY=VALUE,…")
 	f.StringVar(&b.ClusterID, "clusterID", "Kubernetes", "cluster that the proxy is in")
 	f.StringVar(&b.Network, "network", "", "network that the proxy is in")
 	f.StringVar(&b.Locality, "locality", "", "REGION/ZONE/SUBZONE")
 	f.StringVar(&b.Interception, "interception", "", "how traffic gets into a sidecar: REDIRECT, TPROXY or NONE")
 	f.StringVar(&b.IstioVersion, "istioVersion", istioVersion, "version of Istio whose answers the proxy understands")
-	f.StringArrayVar(&metadata, "metadata", nil, "metadata of the node, KEY=VALUE; VALUE may be JSON (repeat it for more)")
+	f.StringArrayVar(metadata, "metadata", nil, "metadata of the node, KEY=VALUE; VALUE may be JSON (repeat it for more)")
 	f.StringVar(&b.XDS, "xds", "127.0.0.1:15010", "address of the control plane, HOST:PORT or unix:PATH")
+	f.StringVar(&b.TLS.CA, "xdsCA", "", "file with the authorities of the control plane's certificate; given: TLS")
+	f.StringVar(&b.TLS.Name, "xdsName", "", "DNS name that its certificate must have; empty: the host of --xds")
+	f.StringVar(&b.TLS.Cert, "xdsCert", "", "file with the proxy's own certificate")
+	f.StringVar(&b.TLS.Key, "xdsKey", "", "file with its key")
+	f.StringVar(&b.Certificates.Files, "certs", "", "folder with the workload's cert-chain.pem, key.pem and root-cert.pem, for mutual TLS in the mesh")
+	f.StringVar(&b.Certificates.SDS, "sds", "", "folder to write default.json and ROOTCA.json to, by which the proxy sees new files in --certs; empty: it reads them once")
 	f.StringVar(&b.Protocol, "protocol", bootstrap.SotW, "sotw or delta")
 	f.StringVar(&b.Admin, "admin", "127.0.0.1:15000", "address of Envoy's admin pages; empty: none")
-	return c
 }
 
 // pairs reads KEY=VALUE.

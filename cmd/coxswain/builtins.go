@@ -1,11 +1,16 @@
 package main
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/authenticator/certificate"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
+	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -14,12 +19,17 @@ import (
 // builtins are the plugins that this binary can run, each in a process of its own. This is the only place that links them.
 func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
-		"authenticator/token":   token.Plugin,
-		"config/file":           configfile.Plugin,
-		"config/mesh":           configmesh.Plugin,
-		"generator/istio":       istio.Plugin,
-		"generator/static":      static.Plugin,
-		"registry/memory":       memory.Plugin,
-		"registry/serviceentry": serviceentry.Plugin,
+		"authenticator/certificate": certificate.Plugin,
+		"authenticator/token":       token.Plugin,
+		"config/file":               configfile.Plugin,
+		"config/jwks":               configjwks.Plugin,
+		"config/mesh":               configmesh.Plugin,
+		"generator/api":             api.Plugin,
+		"generator/grpc":            grpc.Plugin,
+		"generator/istio":           istio.Plugin,
+		"generator/static":          static.Plugin,
+		"patch/mosn":                mosn.Plugin,
+		"registry/memory":           memory.Plugin,
+		"registry/serviceentry":     serviceentry.Plugin,
 	}
 }

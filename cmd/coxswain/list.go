@@ -21,12 +21,16 @@ import (
 const addrVariable = "COXSWAIN_ADDR"
 
 func (p *program) plugins() *cobra.Command {
-	return listing(p, &cobra.Command{
+	c := listing(p, &cobra.Command{
 		Use:   "plugins",
-		Short: "Show the plugins of a running control plane, and how they are",
+		Short: "Show the plugins of a running control plane, and how they are; change them",
 		Example: `  coxswain plugins
-  coxswain plugins --addr 127.0.0.1:8080 -o json`,
+  coxswain plugins --addr 127.0.0.1:8080 -o json
+  coxswain plugins swap mine --process ./mine-v2 --dry-run`,
 	}, "/debug/plugins", pluginTable)
+	c.AddCommand(p.pluginChanges()...)
+	c.AddCommand(p.pluginsTest(), p.pluginsNew(), p.pluginsRecord(), p.pluginsReplay(), p.pluginsTop())
+	return c
 }
 
 func (p *program) views() *cobra.Command {
@@ -102,11 +106,14 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 		if p.LastError != "" {
 			fmt.Fprintf(w, "\n%s failed last: %s\n", p.Name, strings.ReplaceAll(strings.TrimSpace(p.LastError), "\t", " "))
 		}
+		if p.LastChange != "" {
+			fmt.Fprintf(w, "\n%s changed last: %s; coxswain plugins show %s\n", p.Name, strings.ReplaceAll(p.LastChange, "\t", " "), p.Name)
+		}
 		for _, row := range p.Withheld {
 			fmt.Fprintf(w, "\n%s died over this row and gets it as it was before: %s\n", p.Name, row)
 		}
 		for _, fault := range p.Faults {
-			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault, "\t", " "))
+			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
 		}
 	}
 }

@@ -27,6 +27,12 @@ func pages(t *testing.T) string {
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "a", "network": "n"}, Connections: 2, Resources: 3},
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "b", "network": "n"}, Connections: 1, Resources: 4},
 	})
+	show("/debug/configz", []any{
+		map[string]any{"kind": "Gateway", "key": "edge/public", "plugin": "files", "source": "gw.yaml:1:1", "state": "ok", "served": true},
+		map[string]any{"kind": "VirtualService", "key": "shop/web", "plugin": "files", "source": "web.yaml:1:1", "state": "refused", "served": false, "faults": []admin.Fault{
+			{File: "web.yaml", Line: 6, Column: 3, Severity: "error", Field: "spec.hots", Message: "unknown field", Hint: "it is hosts", Code: "COX1003"},
+		}},
+	})
 	mux.HandleFunc("/broken", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "oh", http.StatusInternalServerError) })
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -47,6 +53,11 @@ func TestLists(t *testing.T) {
 			"files failed last: killed",
 		}},
 		{[]string{"plugins", "-o", "json"}, 0, []string{`"name":"files"`}},
+		{[]string{"config"}, 0, []string{
+			"Gateway         edge/public  ok                    gw.yaml:1:1   files",
+			"VirtualService  shop/web     refused (not served)  web.yaml:1:1  files",
+			"web.yaml:6:3: error: spec.hots: unknown field; it is hosts (COX1003)",
+		}},
 		{[]string{"views"}, 0, []string{"Cluster  2      3            4          scope (2)"}},
 		{[]string{"request", "GET", "debug/views", "--addr", at}, 0, []string{`"scope":"a"`}},
 		{[]string{"request", "GET", "/nothing", "--addr", at}, 0, []string{"404"}},

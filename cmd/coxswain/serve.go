@@ -6,18 +6,42 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
+// garbage is how much of it Go's runtime may let gather in the core, in percent of what is in use, where GOGC doesn't say otherwise; the
+// built-in plugins, which have less to do, let gather less. Measured in docs/performance.md: less memory at the peak for little work, as most of what
+// is allocated lives long.
+const garbage, garbageOfPlugins = 30, 25
+
+// tune sets Go's runtime and returns the environment that the built-in plugins get.
+func tune(environ []string) []string {
+	for _, e := range environ {
+		if strings.HasPrefix(e, "GOGC=") {
+			return environ
+		}
+	}
+	debug.SetGCPercent(garbage)
+	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageOfPlugins))
+}
+
 // serve runs the control plane until ctx ends.
 func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logger) error {
-	plugins, err := set(s.Inputs)
+	file, text, err := setText(s.Inputs)
+	if err != nil {
+		return err
+	}
+	parse := func(text []byte) (*host.Set, error) { return set(s.Inputs, file, text) }
+	plugins, err := parse(text)
 	if err != nil {
 		return err
 	}
@@ -25,10 +49,17 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return fmt.Errorf("this program's own path: %w", err)
 	}
+	suites, err := s.Suites()
+	if err != nil {
+		return err
+	}
 	core, err := server.New(server.Config{
-		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Environ: p.environ, Version: build(),
+		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Develop: s.Dev, Environ: tune(p.environ), Version: build(),
+		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
-		AuthPlaintext: s.AuthPlaintext,
+		SecureGRPCAddr: s.SecureGRPCAddr,
+		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
+		AuthPlaintext:  s.AuthPlaintext, SystemNamespace: s.SystemNamespace,
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, HoldMax: s.HoldMax,

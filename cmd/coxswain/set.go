@@ -2,24 +2,28 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
 )
 
-// set returns the plugins to run: those of the file that --plugins names, or the built-in ones, with the config that flags stand for.
-func set(in settings.Inputs) (*host.Set, error) {
-	name, text := "plugins.yaml (built in)", coxswain.DefaultSet()
-	if in.Plugins != "" {
-		b, err := os.ReadFile(in.Plugins)
-		if err != nil {
-			return nil, fmt.Errorf("plugins: %w", err)
-		}
-		name, text = in.Plugins, b
+// setText returns the file that says what to run, and its name: that of --plugins, or the built-in one.
+func setText(in settings.Inputs) (name string, text []byte, err error) {
+	if in.Plugins == "" {
+		return "plugins.yaml (built in)", coxswain.DefaultSet(), nil
 	}
+	text, err = files.Read(in.Plugins)
+	if err != nil {
+		return "", nil, fmt.Errorf("plugins: %w", err)
+	}
+	return in.Plugins, text, nil
+}
+
+// set returns the plugins that a text names, with the config that flags stand for.
+func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 	s, err := host.Parse(name, text)
 	if err != nil {
 		return nil, err

@@ -48,6 +48,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}
 	}
+	if err := cfg.Registry.Register(newFaultCounter(cfg.Source)); err != nil {
+		return nil, fmt.Errorf("admin: %w", err)
+	}
 	return &Server{cfg: cfg}, nil
 }
 

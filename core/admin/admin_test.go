@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -26,7 +27,8 @@ type twin struct{ reasons []string }
 func (s twin) Ready() []string    { return s.reasons }
 func (s twin) Revision() Revision { return Revision{Epoch: 7, Number: 3} }
 func (s twin) Plugins() []Plugin {
-	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2}}
+	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2,
+		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{"networking.istio.io/EnvoyFilter", "a/ef"}}, Since: time.Unix(1, 0)}}}}
 }
 func (s twin) Views() []View {
 	return []View{{Type: typeURL("rds"), ID: 2, Label: "ns a"}, {Type: typeURL("cds"), ID: 1, Label: "all"}}
@@ -35,7 +37,8 @@ func (s twin) Streams() []Stream {
 	return []Stream{{Connection: 2, Node: "b"}, {Connection: 1, Node: "a", Types: map[string]StreamType{typeURL("cds"): {Wildcard: true, Acked: "v"}}}}
 }
 func (s twin) Tables() []Table {
-	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}}}
+	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}},
+		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}}
 }
 func (s twin) Rows(table string) []*pb.Row {
 	switch table {
@@ -47,6 +50,13 @@ func (s twin) Rows(table string) []*pb.Row {
 		return []*pb.Row{{Key: "1", Shard: "se", Payload: m.AppendTo(nil)}}
 	case "networking.istio.io/Gateway":
 		return []*pb.Row{{Key: "a/gw", Shard: "files", Source: "gw.yaml:1:1"}}
+	case "networking.istio.io/EnvoyFilter":
+		return []*pb.Row{{Key: "a/ef", Shard: "files", Source: "ef.yaml:1:1"}}
+	case "faults":
+		return []*pb.Row{
+			{Key: "gw.yaml:3:1", Shard: "files", Payload: []byte(`{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`)},
+			{Key: "x.yaml:1:1", Shard: "files", Payload: []byte(`{"file":"x.yaml","line":1,"column":1,"severity":"warning","message":"odd"}`)},
+		}
 	}
 	return nil
 }
@@ -79,18 +89,20 @@ func start(t *testing.T, s Source) *Server {
 func TestPages(t *testing.T) {
 	a := start(t, twin{})
 	for path, want := range map[string][]string{
-		"/ready":                                 {"ready"},
-		"/debug":                                 {"/debug/syncz"},
-		"/debug/list":                            {`"/debug/configz"`},
-		"/debug/plugins":                         {`"files"`, `"serving"`},
-		"/debug/views?type=cds":                  {`"all"`},
-		"/debug/syncz":                           {`"epoch": 7`, `"wildcard": true`},
-		"/debug/registryz":                       {`"host": "web.example"`, `"plugin": "se"`},
-		"/debug/endpointShardz":                  {`"Shards"`, `"10.0.0.1"`},
-		"/debug/configz":                         {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`},
-		"/debug/tables":                          {`"services"`},
-		"/debug/config_dump?proxyID=a":           {"ListenersConfigDump", `"strange"`, `"redacted": true`},
-		"/debug/config_dump?proxyID=a&types=lds": {"dynamic_listeners", "active_state"},
+		"/ready":                {"ready"},
+		"/debug":                {"/debug/syncz"},
+		"/debug/list":           {`"/debug/configz"`},
+		"/debug/plugins":        {`"files"`, `"serving"`},
+		"/debug/views?type=cds": {`"all"`},
+		"/debug/syncz":          {`"epoch": 7`, `"wildcard": true`},
+		"/debug/registryz":      {`"host": "web.example"`, `"plugin": "se"`},
+		"/debug/endpointShardz": {`"Shards"`, `"10.0.0.1"`},
+		"/debug/configz": {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`, `"message": "unknown field"`, `"state": "warned"`, `"served": false`,
+			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"since": "1970-01-01`},
+		"/debug/tables": {`"services"`},
+		"/debug/rowz?table=networking.istio.io/Gateway": {`"key": "a/gw"`, `"payload"`},
+		"/debug/config_dump?proxyID=a":                  {"ListenersConfigDump", `"strange"`, `"redacted": true`},
+		"/debug/config_dump?proxyID=a&types=lds":        {"dynamic_listeners", "active_state"},
 	} {
 		w := httptest.NewRecorder()
 		a.HTTP().ServeHTTP(w, httptest.NewRequest("GET", path, nil))

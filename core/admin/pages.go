@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -111,32 +110,11 @@ func (s *Server) endpointShardz(w http.ResponseWriter, _ *http.Request) {
 	write(w, all)
 }
 
-// configz shows the rows of config tables, which are named GROUP/KIND. The core doesn't open their payload.
-func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
-	type object struct {
-		Kind  string `json:"kind"`
-		Group string `json:"group"`
-		entry
-	}
-	all := []object{}
-	for _, t := range s.cfg.Source.Tables() {
-		group, kind, ok := strings.Cut(t.Name, "/")
-		if !ok {
-			continue
-		}
-		for _, r := range s.rows(t.Name) {
-			all = append(all, object{Kind: kind, Group: group, entry: newEntry(r)})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b object) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
-	})
-	write(w, all)
-}
-
 // rows returns a table's rows in order of keys.
-func (s *Server) rows(table string) []*pb.Row {
-	rows := slices.Clone(s.cfg.Source.Rows(table))
+func (s *Server) rows(table string) []*pb.Row { return sortedRows(s.cfg.Source, table) }
+
+func sortedRows(s Source, table string) []*pb.Row {
+	rows := slices.Clone(s.Rows(table))
 	slices.SortFunc(rows, func(a, b *pb.Row) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Shard, b.Shard)) })
 	return rows
 }

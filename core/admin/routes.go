@@ -23,7 +23,8 @@ func (s *Server) pages() []page {
 		{"/debug/syncz", "connected streams: what they acknowledged of each type, and refused", s.syncz},
 		{"/debug/registryz", "services", s.registryz},
 		{"/debug/endpointShardz", "endpoints, by service and by the plugin that published them", s.endpointShardz},
-		{"/debug/configz", "config objects, with the place that they came from", s.configz},
+		{"/debug/configz", "config objects, with the place that they came from and what is wrong with them", s.configz},
+		{"/debug/rowz", "?table=GROUP/KIND, mesh or networks: rows with their payload", s.rowz},
 		{"/debug/tables", "tables, with the number of rows that each plugin published", s.tables},
 		{"/debug/config_dump", "?proxyID=NODE[&types=cds,eds,…]: what a proxy is to have, as Envoy's own config_dump shows it", s.configDump},
 	}

@@ -4,6 +4,7 @@ package admin
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/load"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -59,7 +60,25 @@ type Plugin struct {
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they change.
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.
-	Faults []string `json:"faults,omitempty"`
+	Faults []WorkFault `json:"faults,omitempty"`
+	// Load is what it was asked and how it answered.
+	Load load.Load `json:"load,omitzero"`
+	// LastChange says what became of its last swap, restart, and the like.
+	LastChange string `json:"lastChange,omitempty"`
+}
+
+// WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows that it was made from.
+type WorkFault struct {
+	What   string    `json:"what"`
+	Reason string    `json:"reason"`
+	Rows   []RowName `json:"rows,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// RowName names a row.
+type RowName struct {
+	Table string `json:"table"`
+	Key   string `json:"key"`
 }
 
 // View is an equivalence class of connections of a type.

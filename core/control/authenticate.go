@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -34,11 +35,12 @@ func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown Cre
 	}
 	var t tally
 	for _, k := range c.authenticators() {
-		caller, silence := c.interview(ctx, k, *m)
+		caller, silence := c.interview(ctx, k, c.servedSession(k.Name), *m)
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
 		v := verdictOf(caller, silence, shown)
+		c.slowCall(k, v)
 		c.cfg.Metrics.Authenticated(k.Name, v.word)
 		if v.word == accepted {
 			return matching(node, v.identities)
@@ -46,6 +48,15 @@ func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown Cre
 		t.add(k.Name, v)
 	}
 	return nil, t.err()
+}
+
+// slowCall names limits.call where that is why an authenticator gave no verdict, be it that the core waited for so long, or the runner of its module.
+func (c *Control) slowCall(k *known, v verdict) {
+	if v.word != unanswered || host.Crossed(v.reason) != "call" {
+		return
+	}
+	c.cfg.Metrics.Crossed(k.Name, "call")
+	k.slow.Do(func() { c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", k.Name, "reason", v.reason) })
 }
 
 // authenticators returns the declared ones in order.
@@ -61,9 +72,9 @@ func (c *Control) authenticators() []*known {
 	return all
 }
 
-// interview asks one authenticator. silence says why there is no answer.
-func (c *Control) interview(ctx context.Context, k *known, m pb.Authenticate) (caller *pb.Caller, silence string) {
-	q, silence := c.pose(k, &m)
+// interview asks one authenticator, by whichever session is there. silence says why there is no answer.
+func (c *Control) interview(ctx context.Context, k *known, find func() *session, m pb.Authenticate) (caller *pb.Caller, silence string) {
+	q, silence := c.pose(find, &m)
 	if q == nil {
 		return nil, silence
 	}
@@ -111,6 +122,9 @@ const (
 func verdictOf(caller *pb.Caller, silence string, shown Credentials) verdict {
 	if caller == nil {
 		return verdict{word: unanswered, reason: silence}
+	}
+	if caller.Failure != "" {
+		return verdict{word: unanswered, reason: "could not tell: " + speakable(caller.Failure, shown)}
 	}
 	reason := caller.Refusal
 	switch {

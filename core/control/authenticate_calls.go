@@ -40,10 +40,10 @@ const (
 )
 
 // pose sends a question; nil, and why, if there is nobody to ask.
-func (c *Control) pose(k *known, m *pb.Authenticate) (*question, string) {
+func (c *Control) pose(find func() *session, m *pb.Authenticate) (*question, string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.sessions[k.Name]
+	s := find()
 	if s == nil {
 		return nil, "is away"
 	}
@@ -94,6 +94,11 @@ func (a *questions) close(q *question) {
 	if d.bytes == 0 {
 		delete(a.owed, q.session)
 	}
+}
+
+// servedSession returns a func that finds the session that is served, under the lock.
+func (c *Control) servedSession(name string) func() *session {
+	return func() *session { return c.sessions[name] }
 }
 
 // waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none for too long, is started again.

@@ -175,6 +175,31 @@ func TestSomeRefuseAndSomeAreAway(t *testing.T) {
 	})
 }
 
+// TestFailureIsNoVerdict: one that could not tell is as good as away, but says why, at once.
+func TestFailureIsNoVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Limits{Call: 5 * time.Second})
+		first, second := g.join("first", &pb.Ready{}), g.join("second", &pb.Ready{})
+		fail := func(p *plugin, why string) {
+			p.send(&pb.FromPlugin{Caller: &pb.Caller{Id: asked(p).Id, Identities: []string{webIdentity}, Failure: why}})
+		}
+		began := time.Now()
+		got := g.call(t.Context(), web(), nil)
+		fail(first, "the module trapped")
+		second.accept(asked(second).Id, webIdentity)
+		if v := <-got; v.err != nil {
+			t.Error(v.err)
+		}
+		got = g.call(t.Context(), web(), nil)
+		fail(first, "the module trapped")
+		fail(second, "no")
+		wantErr(t, (<-got).err, codes.Unavailable, "first could not tell: the module trapped; second could not tell: no")
+		if passed := time.Since(began); passed >= time.Second {
+			t.Errorf("it took %v", passed)
+		}
+	})
+}
+
 func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Limits{Call: 5 * time.Second})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
 // composedKey is a view as a chain of patches leaves it.
@@ -105,12 +106,15 @@ func (c *Control) asking() bool {
 
 // show makes snapshots visible and wakes the stream if one is new.
 func (conn *connection) show(types map[string]*view.Snapshot) bool {
-	changed := false
+	changed, what := false, xds.WakeDependent
 	for url, snap := range types {
 		if conn.visible[url] == snap {
 			continue
 		}
 		changed = true
+		if conn.c.traits(conn, url).After == "" {
+			what = xds.WakeAll
+		}
 		if snap == nil {
 			delete(conn.visible, url)
 		} else {
@@ -118,7 +122,7 @@ func (conn *connection) show(types map[string]*view.Snapshot) bool {
 		}
 	}
 	if changed {
-		conn.wake()
+		conn.wake(what)
 	}
 	return changed
 }
@@ -126,12 +130,21 @@ func (conn *connection) show(types map[string]*view.Snapshot) bool {
 // chain returns the patches for a connection's type, in order. One that was never there can't say what it concerns, and is left out: the first
 // revision waits for all that aren't optional.
 func (c *Control) chain(conn *connection, typeURL string) []*patcher {
-	if len(c.patchers) == 0 || c.cfg.Patches == nil {
+	return c.chainBy(conn, typeURL, c.rules, nil)
+}
+
+// chainBy is chain by other rules, with another patch in the place of the one of its name.
+func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patcher) []*patcher {
+	if len(c.patchers) == 0 || rules.Patches == nil || c.traits(conn, typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patcher
-	for _, name := range c.cfg.Patches(typeURL, conn.peer.Node) {
-		if p := c.patchers[name]; p != nil && p.ready != nil && offers(p.ready, typeURL) {
+	for _, name := range rules.Patches(typeURL, conn.peer.Node) {
+		p := c.patchers[name]
+		if instead != nil && instead.Name == name {
+			p = instead
+		}
+		if p != nil && p.ready != nil && offers(p.ready, typeURL) {
 			chain = append(chain, p)
 		}
 	}
@@ -140,11 +153,15 @@ func (c *Control) chain(conn *connection, typeURL string) []*patcher {
 
 // compose returns what the connection's view looks like after its patches; ok is false while patches are being asked, which waiting notes.
 func (c *Control) compose(conn *connection, typeURL string, waiting map[composedKey]bool) (snap *view.Snapshot, ok bool) {
+	return c.composeBy(conn, typeURL, c.chain(conn, typeURL), c.composed, waiting)
+}
+
+// composeBy is compose by a chain, with the compositions that there are.
+func (c *Control) composeBy(conn *connection, typeURL string, chain []*patcher, composed map[composedKey]*composition, waiting map[composedKey]bool) (snap *view.Snapshot, ok bool) {
 	v := conn.views[typeURL]
 	if v == nil || v.Snapshot() == nil {
 		return nil, true
 	}
-	chain := c.chain(conn, typeURL)
 	if len(chain) == 0 {
 		return v.Snapshot(), true
 	}
@@ -154,7 +171,7 @@ func (c *Control) compose(conn *connection, typeURL string, waiting map[composed
 		key.chain += p.Name + " "
 		rounds[i] = p.round
 	}
-	if have := c.composed[key]; have != nil && have.raw == v.Snapshot() && slices.Equal(have.rounds, rounds) {
+	if have := composed[key]; have != nil && have.raw == v.Snapshot() && slices.Equal(have.rounds, rounds) {
 		return have.result, true
 	}
 	if waiting[key] {
@@ -165,7 +182,7 @@ func (c *Control) compose(conn *connection, typeURL string, waiting map[composed
 		waiting[key] = true
 		return nil, false
 	}
-	c.composed[key] = comp
+	composed[key] = comp
 	return comp.result, true
 }
 

@@ -25,16 +25,20 @@ type connection struct {
 	node []byte // encoded, without extensions
 	// extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
 	extensions uint64
-	since      time.Time
-	wake       func()
-	err        error
+	// shown are the caller's credentials; nil where nobody asks for them.
+	shown *Credentials
+	since time.Time
+	wake  func(xds.Wake)
+	err   error
 
 	generator map[string]string // type -> entry
-	subs      map[string]subscription
-	views     map[string]*view.View
-	home      map[string]*session // whose view it is
-	next      map[string]placement
-	outcomes  map[string]outcome
+	// attached are the generators that know of it: those of types that it has asked for.
+	attached map[string]bool
+	subs     map[string]subscription
+	views    map[string]*view.View
+	home     map[string]*session // whose view it is
+	next     map[string]placement
+	outcomes map[string]outcome
 	// visible is what the stream gets: its views' snapshots, patched.
 	visible map[string]*view.Snapshot
 }
@@ -42,7 +46,7 @@ type connection struct {
 // subscription is what a stream wants of one type.
 type subscription struct {
 	wildcard bool
-	names    []string // sorted
+	names    []string // sorted; never written to
 }
 
 // placement is a move that is not served yet.
@@ -52,7 +56,7 @@ type placement struct {
 }
 
 // Connect implements xds.Source.
-func (c *Control) Connect(_ context.Context, p xds.Peer, wake func()) (xds.Connection, error) {
+func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) (xds.Connection, error) {
 	node, extensions, err := encodeNode(p.Node)
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node cannot be encoded: %v", err)
@@ -65,18 +69,14 @@ func (c *Control) Connect(_ context.Context, p xds.Peer, wake func()) (xds.Conne
 	c.nextConn++
 	conn := &connection{
 		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
-		generator: map[string]string{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
+		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
 		next: map[string]placement{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
+	}
+	if c.cfg.Shown != nil {
+		conn.shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
 	}
 	c.conns[conn.id] = conn
 	c.assign(conn)
-	for _, k := range c.sortedKnown() {
-		if s := c.sessions[k.Name]; s != nil && s.generates() {
-			if types := conn.servedBy(k.Name); len(types) > 0 {
-				s.attach(conn, types)
-			}
-		}
-	}
 	return conn, nil
 }
 
@@ -98,34 +98,64 @@ func encodeNode(n *corev3.Node) ([]byte, uint64, error) {
 }
 
 // assign chooses a generator for each type that is offered, among declared plugins that have once been ready.
-func (c *Control) assign(conn *connection) {
+func (c *Control) assign(conn *connection) { conn.generator = c.assignment(conn, c.rules, nil) }
+
+// assignment chooses a generator for each type; instead stands for the plugin of its name.
+func (c *Control) assignment(conn *connection, rules Rules, instead *known) map[string]string {
 	offering := map[string][]string{}
 	for _, k := range c.sortedKnown() {
+		if instead != nil && k.Name == instead.Name {
+			k = instead
+		}
 		if k.Kind == pb.KindGenerator && k.ready != nil {
 			for _, t := range k.ready.Types {
 				offering[t.Url] = append(offering[t.Url], k.Name)
 			}
 		}
 	}
+	chosen := make(map[string]string, len(offering))
 	for url, names := range offering {
-		if name := c.cfg.Choose(url, conn.peer.Node, names); name != "" {
-			conn.generator[url] = name
-		} else {
-			delete(conn.generator, url)
+		if name := rules.Choose(url, conn.peer.Node, conn.peer.Names, names); name != "" {
+			chosen[url] = name
 		}
 	}
+	return chosen
 }
 
 // servedBy returns the types that a generator serves to the connection, sorted.
-func (conn *connection) servedBy(name string) []string {
+func (conn *connection) servedBy(name string) []string { return typesOf(conn.generator, name) }
+
+// typesOf returns the types that an assignment gives to a generator, sorted.
+func typesOf(assignment map[string]string, name string) []string {
 	var types []string
-	for url, n := range conn.generator {
+	for url, n := range assignment {
 		if n == name {
 			types = append(types, url)
 		}
 	}
 	slices.Sort(types)
 	return types
+}
+
+// asks says whether the connection asks for anything that a generator serves to it.
+func (conn *connection) asks(name string) bool {
+	for url := range conn.subs {
+		if conn.generator[url] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// introduce tells a generator of a connection that asks for one of its types for the first time. One whose types nobody asks for has no say in
+// which nodes are good.
+func (c *Control) introduce(conn *connection, name string) {
+	s := c.sessions[name]
+	if s == nil || !s.generates() || conn.attached[name] || !conn.asks(name) {
+		return
+	}
+	conn.attached[name] = true
+	s.attach(conn, conn.servedBy(name))
 }
 
 // attach tells a generator of a connection.
@@ -159,9 +189,7 @@ func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
 
 // Subscribe implements xds.Connection.
 func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string) {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	sub := subscription{wildcard, slices.Compact(names)}
+	sub := subscription{wildcard, names}
 	c := conn.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,31 +198,21 @@ func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string)
 	if !wildcard && len(names) == 0 {
 		delete(conn.subs, typeURL)
 	}
-	added := subscription{sub.wildcard && !old.wildcard, minus(sub.names, old.names)}
-	removed := subscription{old.wildcard && !sub.wildcard, minus(old.names, sub.names)}
 	if v := conn.views[typeURL]; v != nil {
-		c.want(conn.home[typeURL], v, added, false)
-		c.unwant(conn.home[typeURL], v, removed, false)
+		c.want(conn.home[typeURL], v, sub, false)
+		c.unwant(conn.home[typeURL], v, old, false)
 		c.publish(conn.home[typeURL])
 	}
 	if n := conn.next[typeURL]; n.view != nil {
-		c.want(n.session, n.view, added, true)
-		c.unwant(n.session, n.view, removed, false)
+		c.want(n.session, n.view, sub, true)
+		c.unwant(n.session, n.view, old, false)
 	}
-}
-
-// minus returns the sorted names of a that are not among the sorted names of b.
-func minus(a, b []string) []string {
-	var out []string
-	for _, n := range a {
-		for len(b) > 0 && b[0] < n {
-			b = b[1:]
-		}
-		if len(b) == 0 || b[0] != n {
-			out = append(out, n)
-		}
+	c.subscribeShadows(conn, typeURL, sub, old)
+	if len(conn.subs) > 0 {
+		c.attachShadows(conn)
+		c.introduce(conn, conn.generator[typeURL])
+		c.rouse(conn.generator[typeURL])
 	}
-	return out
 }
 
 // Pull implements xds.Connection.
@@ -220,6 +238,7 @@ func (conn *connection) Report(o xds.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !o.Health {
+		c.countRefusal(conn, o)
 		conn.note(o)
 	}
 	s := c.sessions[conn.generator[o.Type]]
@@ -261,7 +280,7 @@ func (conn *connection) Close() {
 	delete(c.conns, conn.id)
 	delete(c.stale, conn)
 	for _, s := range c.sessions {
-		if s.generates() && len(conn.servedBy(s.Name)) > 0 {
+		if s.generates() && conn.attached[s.Name] {
 			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 		}
 	}
@@ -273,12 +292,14 @@ func (conn *connection) Close() {
 			c.unwant(n.session, n.view, conn.subs[url], true)
 		}
 	}
+	c.detachShadows(conn)
+	c.ring()
 }
 
 // refuse ends the stream: a generator can make nothing of the node.
 func (conn *connection) refuse(plugin, reason string) {
 	conn.err = status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", reason, plugin)
-	conn.wake()
+	conn.wake(xds.WakeAll)
 }
 
 // forgetNext drops moves of a session that ended.
@@ -304,7 +325,7 @@ func (c *Control) notReady() []string {
 	}
 	var reasons []string
 	for _, k := range c.sortedKnown() {
-		if k.Blocks && c.sessions[k.Name] == nil {
+		if k.Blocks && k.ready != nil && c.sessions[k.Name] == nil && !k.asleep {
 			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
 		}
 	}

@@ -4,6 +4,7 @@
 package control
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"golang.org/x/time/rate"
 )
 
 // Expected is a plugin that is declared.
@@ -26,6 +28,8 @@ type Expected struct {
 	Optional bool
 	// Blocks: the core isn't ready while it is away (onFailure: block).
 	Blocks bool
+	// OnDemand: a generator that runs only while somebody asks for what it makes (start: onDemand).
+	OnDemand bool
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
 	Skips  bool
 	Limits Limits
@@ -39,17 +43,23 @@ type Limits struct {
 	Progress time.Duration
 	// Call is how long it may take for the answer to a call.
 	Call time.Duration
-	// Rows of its shard; 0: no limit.
-	Rows int
+	// Rows of its shard, the bytes of one and of all; 0: no limit. Message is the bytes of a message.
+	Rows, RowBytes, Bytes, Message int
+}
+
+// Rules say which plugins serve which proxies.
+type Rules struct {
+	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "". named says whether it
+	// asks for listeners by name (xds.Peer).
+	Choose func(typeURL string, node *corev3.Node, named bool, offering []string) string
+	// Patches returns the patches for a node, in the order in which they apply; nil: there are none.
+	Patches func(typeURL string, node *corev3.Node) []string
 }
 
 // Config of a Control.
 type Config struct {
 	Plugins []Expected
-	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "".
-	Choose func(typeURL string, node *corev3.Node, offering []string) string
-	// Patches returns the patches for a node, in the order in which they apply; nil: there are none.
-	Patches func(typeURL string, node *corev3.Node) []string
+	Rules
 	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints alone, too.
 	DebounceAfter, DebounceMax time.Duration
 	DebounceEndpoints          bool
@@ -59,8 +69,13 @@ type Config struct {
 	HoldMax time.Duration
 	Log     *slog.Logger
 	Metrics Metrics
+	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
+	// another authenticator can be asked about it.
+	Shown func(context.Context) (*Credentials, error)
 	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being served; optional.
 	OnServing func(plugin string)
+	// OnWanted is called, in a goroutine of its own, when somebody asks for what a plugin makes that sleeps: Serve returned host.ErrAsleep for it.
+	OnWanted func(plugin string)
 }
 
 // Metrics takes what Control counts. All methods must be quick and must not block.
@@ -74,6 +89,7 @@ type Metrics interface {
 	Debounced(waited time.Duration)            // from the first change to the commit
 	Woken(connections int, changedViews int)   // by one revision
 	Unknown(plugin string, what string, n int) // messages skipped
+	Crossed(plugin, limit string)              // it did not keep a limit that is no reason to end it
 	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
 }
 
@@ -104,6 +120,11 @@ type Control struct {
 	wake     chan struct{}
 	closed   bool
 	asked    questions
+	// rules are those of the declared plugins; trials are plugins that may take another's place, or were replaced, by name; meetings wait for a
+	// moment at which a trial and the served plugin have said the same revision.
+	rules    Rules
+	trials   map[string]*Trial
+	meetings []*meeting
 }
 
 // known is what outlives a plugin's sessions.
@@ -114,7 +135,9 @@ type known struct {
 	ready *pb.Ready
 	// away is since when it has no session; zero while it has one.
 	away   time.Time
-	faults []*pb.Fault
+	faults []fault
+	// asleep: it starts on demand, and has no session because it needs none; roused: it is being started.
+	asleep, roused bool
 	// level among the derivers, as last computed.
 	level int
 	// suspects are the rows that changed since its last Done, deaths how often in a row it died while it owed one, and withheld the rows that it is
@@ -122,6 +145,14 @@ type known struct {
 	suspects environment.Changes
 	deaths   int
 	withheld withheld
+	// slow says now and then that it does not answer in time.
+	slow rate.Sometimes
+}
+
+// fault is work of a plugin that failed, and since when.
+type fault struct {
+	*pb.Fault
+	since time.Time
 }
 
 // served describes a revision that proxies have been given.
@@ -151,16 +182,27 @@ func New(cfg Config) (*Control, error) {
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		conns: map[uint64]*connection{}, patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		rules: cfg.Rules, trials: map[string]*Trial{},
 	}
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		k := &known{Expected: e, away: now, shard: &environment.Shard{Name: e.Name, Order: e.Order}, suspects: environment.Changes{}, withheld: withheld{}}
-		c.known[e.Name] = k
-		if e.Kind == pb.KindPatch {
-			c.patchers[e.Name] = newPatcher(k)
-		}
+		c.declare(newKnown(e, &environment.Shard{Name: e.Name, Order: e.Order}, now))
 	}
 	return c, nil
+}
+
+func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
+	return &known{
+		Expected: e, away: now, shard: shard, suspects: environment.Changes{}, withheld: withheld{},
+		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second},
+	}
+}
+
+func (c *Control) declare(k *known) {
+	c.known[k.Name] = k
+	if k.Kind == pb.KindPatch {
+		c.patchers[k.Name] = newPatcher(k)
+	}
 }
 
 func newEpoch() uint64 {
@@ -185,6 +227,9 @@ func (c *Control) serving(plugin string) {
 func (c *Control) publish(s *session) (views int) {
 	changed := s.views.Publish()
 	c.blame(s)
+	if s.shadow != nil {
+		return 0
+	}
 	c.spoil(changed)
 	c.settle()
 	return len(changed)

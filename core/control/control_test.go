@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -57,7 +58,7 @@ func TestFirstRevisionIsComplete(t *testing.T) {
 			if got := strings.Join(b.Ready(), "; "); !strings.Contains(got, want) {
 				t.Errorf("ready says %q, want %q in it", got, want)
 			}
-			if _, err := b.Connect(t.Context(), peer("p"), func() {}); err == nil {
+			if _, err := b.Connect(t.Context(), peer("p"), func(xds.Wake) {}); err == nil {
 				t.Error("a stream was taken")
 			}
 		}
@@ -264,21 +265,6 @@ func TestRowThatKills(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"ServiceEntry ns/b"}, b.PluginRows()["serviceentry"].Withheld); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-func TestRowsWithoutEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		greedy := memory
-		greedy.Limits.Rows = 3
-		b := newBench(t, nil, greedy)
-		m := b.join("memory", readyMemory())
-		m.rows("services", nil, row("a", "1"), row("b", "1"))
-		m.rows("services", nil, row("a", "2"), row("b", "2"), row("c", "1"))
-		m.rows("endpoints", nil, row("d", "1"))
-		if err := <-m.end; err == nil || !strings.Contains(err.Error(), "more than 3 rows (limits.rows)") {
-			t.Errorf("the session ended with %v", err)
 		}
 	})
 }

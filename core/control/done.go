@@ -8,13 +8,17 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
+// takeDone notes that a plugin has said all about a revision.
 func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if m.Revision == nil {
 		return fmt.Errorf("its Done names no revision")
 	}
-	c.takeFaults(s, m.Faults)
 	if s.overtaking != 0 && m.Revision.Number == s.overtaking {
 		return c.overtaken(s)
+	}
+	c.takeFaults(s, m.Faults, now)
+	if m.Revision.Number == s.done && s.busy.IsZero() {
+		return nil // it is done already: what failed has changed
 	}
 	if m.Revision.Number != s.sent {
 		return nil // of a state that a newer one has replaced
@@ -33,6 +37,8 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	}
 	f := c.flight
 	switch {
+	case s.shadow != nil:
+		return c.shadowDone(s)
 	case f != nil && f.waiting[s.Name]:
 		if s.done < f.number { // it was busy with an older one when this one began
 			c.sendState(s, f.number)
@@ -47,16 +53,21 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	return nil
 }
 
-func (c *Control) takeFaults(s *session, faults []*pb.Fault) {
-	old := make(map[string]string, len(s.faults))
+// takeFaults keeps what failed, since when, and logs and counts what did not fail before.
+func (c *Control) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
+	type said struct{ what, reason string }
+	old := make(map[said]time.Time, len(s.faults))
 	for _, f := range s.faults {
-		old[f.What] = f.Reason
+		old[said{f.What, f.Reason}] = f.since
 	}
-	s.faults = faults
-	for _, f := range faults {
-		if reason, ok := old[f.What]; ok && reason == f.Reason {
+	s.faults = make([]fault, len(faults))
+	for i, f := range faults {
+		since, ok := old[said{f.What, f.Reason}]
+		if ok {
+			s.faults[i] = fault{f, since}
 			continue
 		}
+		s.faults[i] = fault{f, now}
 		c.cfg.Metrics.Fault(s.Name)
 		rows := make([]string, len(f.Rows))
 		for i, r := range f.Rows {
@@ -66,6 +77,7 @@ func (c *Control) takeFaults(s *session, faults []*pb.Fault) {
 	}
 }
 
+// accept applies what a generator said late.
 func (c *Control) accept(s *session) error {
 	if err := c.apply(s); err != nil {
 		return err

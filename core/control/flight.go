@@ -10,7 +10,6 @@ import (
 )
 
 // flight is a revision in the making. There is at most one.
-
 type flight struct {
 	number uint64
 	kind   string
@@ -31,30 +30,13 @@ type flight struct {
 	late   []string
 }
 
-// Run drives what depends on time, until ctx ends.
-
-// schedule begins what is due. Every event ends with it.
-
-// due begins what is due, and returns when to look again; the zero time if nothing waits.
-
-// ring makes Run look at the time again.
-
-// hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
-
-// hung ends sessions that owe a Done for too long.
-
-// deadline is when a session that owes a Done counts as hung, and by which limit; zero for never.
-
-// unready says what the first revision waits for.
-
 // begin commits what waits (of accept) and starts its revision.
-
-func (c *Control) begin(kind string, accept func(environment.Name) bool, now time.Time) {
+func (c *Control) begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
 	if accept == nil && !c.full.Due().IsZero() {
 		c.cfg.Metrics.Debounced(now.Sub(c.full.Due().Add(-c.full.After)))
 		c.full.Reset()
 	}
-	force := len(c.forced) > 0 || !c.started
+	force = force || len(c.forced) > 0 || !c.started
 	before := c.env.Number()
 	changes := c.env.Commit(force, accept)
 	if c.env.Number() == before {
@@ -69,7 +51,6 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, now tim
 }
 
 // advance leads the revision through the stages as far as nobody is waited for.
-
 func (c *Control) advance(now time.Time) {
 	for f := c.flight; f != nil && len(f.waiting) == 0; f = c.flight {
 		if f.patching {
@@ -90,6 +71,7 @@ func (c *Control) advance(now time.Time) {
 			f.generating = true
 			c.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
 			c.handReaders()
+			c.feedShadows()
 			continue
 		}
 		c.hand(func(k *known) bool { return k.ready.Derives && k.level == f.level }, now)
@@ -97,7 +79,6 @@ func (c *Control) advance(now time.Time) {
 }
 
 // hand gives the revision to those plugins of a stage that it concerns, and waits for them; also for one that died just now.
-
 func (c *Control) hand(stage func(*known) bool, now time.Time) {
 	f := c.flight
 	for _, k := range c.sortedKnown() {
@@ -120,7 +101,6 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 }
 
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
-
 func (c *Control) handReaders() {
 	for _, s := range c.sessions {
 		if s.generates() || s.ready.Derives || len(s.dirty) == 0 {
@@ -148,7 +128,6 @@ func (c *Control) lastLevel() int {
 }
 
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
-
 func (c *Control) wantsOpen() bool {
 	for _, s := range c.sessions {
 		if len(s.wants) > 0 {
@@ -158,12 +137,7 @@ func (c *Control) wantsOpen() bool {
 	return false
 }
 
-// takeDone notes that a plugin has said all about a revision.
-
-// takeFaults keeps what failed, and logs and counts what did not fail before.
-
 // giveUp serves the revision without the plugins that are late.
-
 func (c *Control) giveUp(now time.Time) {
 	f := c.flight
 	for name := range f.waiting {
@@ -185,7 +159,6 @@ func (c *Control) giveUp(now time.Time) {
 }
 
 // serve gives the revision to the proxies, whole.
-
 func (c *Control) serve(now time.Time) {
 	f := c.flight
 	for _, k := range c.sortedKnown() {
@@ -215,7 +188,6 @@ func (c *Control) serve(now time.Time) {
 }
 
 // finish notes that the revision is served.
-
 func (c *Control) finish(now time.Time) {
 	f := c.flight
 	c.flight = nil
@@ -237,16 +209,9 @@ func (c *Control) finish(now time.Time) {
 }
 
 // remember keeps the last revisions for those who ask what happened.
-
 func (c *Control) remember(s served) {
 	const most = 100
 	if c.history = append(c.history, s); len(c.history) > most {
 		c.history = slices.Delete(c.history, 0, len(c.history)-most)
 	}
 }
-
-// accept applies what a generator said late.
-
-// overtake commits endpoints on top of what is served, while a revision is in the making.
-
-// overtaken applies what a generator made of endpoints that overtook: now, and again when the revision that they overtook is served.

@@ -106,6 +106,9 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 	if conn == nil {
 		return nil // it went meanwhile
 	}
+	if s.shadow != nil {
+		return c.takeShadowPlace(s, conn, m)
+	}
 	if m.Refused != "" {
 		conn.refuse(s.Name, m.Refused)
 		return nil
@@ -156,7 +159,7 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 
 // move makes a placement the served one.
 func (c *Control) move(s *session, conn *connection, typeURL string, to *view.View) {
-	if old := conn.views[typeURL]; old != nil {
+	if old := conn.views[typeURL]; old != nil && !conn.home[typeURL].keep(conn, typeURL, old) {
 		c.unwant(conn.home[typeURL], old, conn.subs[typeURL], true)
 	}
 	if to == nil {
@@ -182,7 +185,7 @@ func (c *Control) want(s *session, v *view.View, sub subscription, hold bool) {
 }
 
 func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
-	if c.sessions[s.Name] != s {
+	if !c.lives(s) {
 		return // it is gone; the next session is asked anew
 	}
 	s.nextWant++
@@ -201,7 +204,7 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 		v.Connections--
 	}
 	tell := func(d *pb.Drop) {
-		if c.sessions[s.Name] == s {
+		if c.lives(s) {
 			d.Type, d.View = v.Type, v.ID
 			s.out.call(&pb.FromCore{Drop: d})
 		}

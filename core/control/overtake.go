@@ -7,6 +7,7 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
+// overtake commits endpoints on top of what is served, while a revision is in the making.
 func (c *Control) overtake() {
 	for _, s := range c.sessions {
 		if s.overtaking != 0 || s.generates() && s.acked == 0 {
@@ -19,6 +20,9 @@ func (c *Control) overtake() {
 	}
 	number := c.env.Number()
 	c.cfg.Metrics.Committed("overtaking")
+	for s := range c.shadows() {
+		s.mark(changes)
+	}
 	for _, s := range c.sessions {
 		sources, reads := s.reads[environment.Endpoints]
 		if !reads {
@@ -47,6 +51,7 @@ func (c *Control) overtake() {
 	}
 }
 
+// overtaken applies what a generator made of endpoints that overtook: now, and again when the revision that they overtook is served.
 func (c *Control) overtaken(s *session) error {
 	ops := s.overtakenOps
 	s.overtaking, s.overtakenOps = 0, nil

@@ -1,11 +1,13 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -24,6 +26,8 @@ type patcher struct {
 	round uint64
 	// said is the plugin and version that the results are of.
 	said string
+	// missed counts how often in a row it has let calls pass without an answer.
+	missed uint
 }
 
 type patchKey struct{ typeURL, name, version, facts string }
@@ -39,7 +43,9 @@ type patched struct {
 	until   time.Time
 	changed []*view.Body
 	removed []string
-	failed  string
+	// failed says why there is no result, since when.
+	failed string
+	since  time.Time
 	// late: the failure is that there was no answer in time; it is asked again when there is a reason to.
 	late bool
 }
@@ -103,13 +109,10 @@ func (c *Control) result(p *patcher, v *view.View, b *view.Body) (r *patched, ok
 		return r, !r.open
 	}
 	call := &pb.Patch{Type: v.Type, Facts: facts, Resources: []*pb.Resource{{Name: b.Name(), Bytes: b.Value()}}}
-	r = &patched{key: key, input: b, call: call, open: true, until: time.Now().Add(p.Limits.Call)}
-	if p.Limits.Call <= 0 {
-		r.until = time.Now().Add(c.cfg.HoldMax)
-	}
+	r = &patched{key: key, input: b, call: call, open: true, until: time.Now().Add(p.patience(c.cfg.HoldMax))}
 	p.results[key] = r
 	if err := p.encode(call); err != nil {
-		r.open, r.failed = false, err.Error()
+		r.open, r.failed, r.since = false, err.Error(), time.Now()
 		return r, true
 	}
 	p.open[r] = true
@@ -117,9 +120,19 @@ func (c *Control) result(p *patcher, v *view.View, b *view.Body) (r *patched, ok
 	return r, false
 }
 
+// patience is how long a call is waited for, by all whom the revision concerns: less each time that none was answered, so that a patch that
+// has come to a stop does not hold up every change for as long as it may.
+func (p *patcher) patience(most time.Duration) time.Duration {
+	const least = 6 // a sixty-fourth
+	return cmp.Or(max(p.Limits.Call, 0), most) >> min(p.missed, least)
+}
+
 // ask sends a call if the plugin is there; if not, it is asked when it comes back.
 func (c *Control) ask(p *patcher, r *patched) {
 	s := c.sessions[p.Name]
+	if t := c.trials[p.Name]; t != nil && t.patcher == p {
+		s = t.session
+	}
 	if s == nil {
 		return
 	}
@@ -130,9 +143,17 @@ func (c *Control) ask(p *patcher, r *patched) {
 	s.out.state(&stateJob{call: &pb.FromCore{Patch: r.call}})
 }
 
+// patcherOf is the patcher whose answers a session gives.
+func (c *Control) patcherOf(s *session) *patcher {
+	if t := c.trials[s.Name]; t != nil && t.session == s {
+		return t.patcher
+	}
+	return c.patchers[s.Name]
+}
+
 // takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
 func (c *Control) takePatched(s *session, m *pb.Patched) error {
-	p := c.patchers[s.Name]
+	p := c.patcherOf(s)
 	r := p.calls[m.Id]
 	if r == nil {
 		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
@@ -140,8 +161,12 @@ func (c *Control) takePatched(s *session, m *pb.Patched) error {
 	}
 	delete(p.calls, m.Id)
 	p.close(r)
+	p.missed = 0
 	if m.Error != "" {
 		r.failed = m.Error
+		if host.Crossed(m.Error) == "call" { // says its module's runner
+			c.cfg.Metrics.Crossed(s.Name, "call")
+		}
 	} else if bodies, err := p.decode(r.key.typeURL, m.Resources); err != nil {
 		r.failed = err.Error()
 	} else {
@@ -164,6 +189,7 @@ func (c *Control) answered(p *patcher, r *patched) {
 	if r.failed == "" {
 		p.good[goodKey{r.key.typeURL, r.key.name, r.key.facts}] = r
 	} else {
+		r.since = time.Now()
 		c.cfg.Metrics.Fault(p.Name)
 		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.key.typeURL, "resource", r.key.name, "reason", r.failed)
 	}
@@ -176,13 +202,18 @@ func (c *Control) answered(p *patcher, r *patched) {
 
 // overdue fails calls that were not answered in time.
 func (c *Control) overdue(now time.Time, at func(time.Time)) {
-	for _, p := range c.patchers {
+	for p := range c.allPatchers() {
+		missed := false
 		for r := range p.open {
 			if r.until.After(now) {
 				at(r.until)
 				continue
 			}
-			p.close(r)
+			if p.close(r); !missed {
+				missed = true
+				p.missed++
+			}
+			c.cfg.Metrics.Crossed(p.Name, "call")
 			r.late, r.failed = true, "there was no answer in time (limits.call)"
 			c.answered(p, r)
 		}
@@ -228,8 +259,7 @@ func (c *Control) retryLate() {
 // patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile. What another version said before doesn't count.
 func (c *Control) patcherIsBack(p *patcher) {
 	clear(p.calls)
-	id := p.ready.Plugin + " " + p.ready.PluginVersion
-	if p.said != id {
+	if id := p.identity(); p.said != id {
 		p.said = id
 		p.reset()
 	}
@@ -249,10 +279,16 @@ func (c *Control) patcherIsBack(p *patcher) {
 // sweep lets go of results that no composition stands on.
 func (c *Control) sweep() {
 	used := map[*patched]bool{}
-	for _, comp := range c.composed {
-		for _, r := range comp.from {
-			used[r] = true
+	note := func(composed map[composedKey]*composition) {
+		for _, comp := range composed {
+			for _, r := range comp.from {
+				used[r] = true
+			}
 		}
+	}
+	note(c.composed)
+	for _, t := range c.trials {
+		note(t.composed)
 	}
 	for _, p := range c.patchers {
 		maps.DeleteFunc(p.results, func(_ patchKey, r *patched) bool { return !r.open && !used[r] })

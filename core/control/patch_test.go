@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -162,6 +163,29 @@ func TestPatchThatFails(t *testing.T) {
 	}
 }
 
+// What a patch fails at is told until it no longer does.
+func TestFailuresOfAPatchAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		for _, c := range w.asked() {
+			w.upper.send(&pb.FromPlugin{Patched: &pb.Patched{Id: c.Id, Error: "no"}})
+		}
+		synctest.Wait()
+		told := w.PluginRows()["upper"].Faults
+		if len(told) != 2 || told[0].What != "patch of "+typeT+" a1" || told[0].Reason != "no" || told[0].Since.IsZero() {
+			t.Errorf("told: %+v", told)
+		}
+		r := w.revise("2")
+		w.g.send(body(4, "4"), body(5, "5"), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 4}, &pb.Entry{Name: "a2", Body: 5}))
+		w.g.done(r)
+		w.answer(w.asked())
+		w.sees("a1=44", "a2=55", "a2-copy=5", "b=3")
+		if told := w.PluginRows()["upper"].Faults; len(told) > 0 {
+			t.Errorf("still told: %+v", told)
+		}
+	})
+}
+
 func TestPatchThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -200,6 +224,38 @@ func TestPatchThatIsLate(t *testing.T) {
 		w.g.done(r)
 		w.answer(w.asked()) // asked again with the next revision
 		w.sees("a1=44", "a2=22", "a2-copy=2", "b=3")
+	})
+}
+
+// A patch that answers nothing is waited for half as long each time, and as long as before once it has answered.
+func TestPatchThatHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		edit := func(n string) (r *pb.Revision) {
+			r = w.revise(n)
+			w.g.send(body(10+r.Number, n), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 10 + r.Number}))
+			w.g.done(r)
+			return r
+		}
+		served := func() uint64 { synctest.Wait(); return w.Revision().Number }
+		for i, patience := range []time.Duration{time.Second, time.Second / 2, time.Second / 4} {
+			r := edit(strconv.Itoa(i))
+			w.asked()
+			if time.Sleep(patience * 9 / 10); served() == r.Number {
+				t.Errorf("revision %d did not wait %s for the patch", r.Number, patience)
+			}
+			if time.Sleep(patience / 5); served() != r.Number {
+				t.Errorf("revision %d waits for longer than %s", r.Number, patience)
+			}
+		}
+		edit("x")
+		w.answer(w.asked())
+		r := edit("y")
+		w.asked()
+		if time.Sleep(time.Second * 9 / 10); served() == r.Number {
+			t.Error("a patch that answers again is not waited for as before")
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -38,7 +39,7 @@ func (p *patcher) encode(m *pb.Patch) error {
 	return nil
 }
 
-// decode checks what a patch answered and makes bodies of it.
+// decode checks what a patch answered, by the rules of Envoy's fields too, and makes bodies of it.
 func (p *patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body, error) {
 	seen := map[string]bool{}
 	var bodies []*view.Body
@@ -47,27 +48,38 @@ func (p *patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body
 			return nil, fmt.Errorf("it answered with a resource without a name, or with two of the name %q", r.Name)
 		}
 		seen[r.Name] = true
-		value := r.Bytes
-		msg, err := newMessage(typeURL)
-		switch {
-		case err != nil && p.ready.Json:
+		value, err := p.value(typeURL, r)
+		if err != nil {
 			return nil, err
-		case err != nil: // a type that this binary doesn't know: taken as it is
-		case p.ready.Json:
-			if err := protojson.Unmarshal(value, msg); err != nil {
-				return nil, fmt.Errorf("it answered with %s, which does not decode: %w", r.Name, err)
-			}
-			if value, err = (proto.MarshalOptions{Deterministic: true}).Marshal(msg); err != nil {
-				return nil, err
-			}
-		default:
-			if err := proto.Unmarshal(value, msg); err != nil {
-				return nil, fmt.Errorf("it answered with %s, which does not decode: %w", r.Name, err)
-			}
 		}
 		bodies = append(bodies, view.NewBody(typeURL, r.Name, value, 0))
 	}
 	return bodies, nil
+}
+
+// value is the bytes of a resource that a patch answered with.
+func (p *patcher) value(typeURL string, r *pb.Resource) ([]byte, error) {
+	msg, err := newMessage(typeURL)
+	switch {
+	case err != nil && p.ready.Json:
+		return nil, err
+	case err != nil: // a type that this binary doesn't know: taken as it is
+		return r.Bytes, nil
+	case p.ready.Json:
+		err = protojson.Unmarshal(r.Bytes, msg)
+	default:
+		err = proto.Unmarshal(r.Bytes, msg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it answered with %s, which does not decode: %w", r.Name, err)
+	}
+	if err := envoyrules.CheckAll(msg); err != nil {
+		return nil, fmt.Errorf("it answered with %s, which Envoy would refuse: %w", r.Name, err)
+	}
+	if !p.ready.Json {
+		return r.Bytes, nil
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(msg)
 }
 
 // newMessage returns an empty message of a resource type.

@@ -45,7 +45,7 @@ func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 	}
 	cfg := Config{
 		Plugins:       plugins,
-		Choose:        func(_ string, _ *corev3.Node, offering []string) string { return offering[0] },
+		Rules:         Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{},
 	}
@@ -71,13 +71,24 @@ func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 // join begins a session of a declared plugin.
 func (b *bench) join(name string, ready *pb.Ready) *plugin {
 	b.t.Helper()
+	return b.begin(&host.Instance{Entry: &host.Entry{Name: name}, Ready: ready})
+}
+
+// candidate begins a session beside the one that is served.
+func (b *bench) candidate(name string, ready *pb.Ready) *plugin {
+	b.t.Helper()
+	return b.begin(&host.Instance{Entry: &host.Entry{Name: name}, Ready: ready, Candidate: true})
+}
+
+func (b *bench) begin(inst *host.Instance) *plugin {
+	b.t.Helper()
 	a, z := carrier.Pipe()
 	p := &plugin{t: b.t, link: carrier.NewPlugin(z), end: make(chan error, 1)}
-	ready.Kind = b.known[name].Kind
+	inst.Ready.Kind, inst.Link = b.known[inst.Entry.Name].Kind, carrier.NewCore(a)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	p.stop = cancel
 	go func() {
-		p.end <- b.Serve(ctx, &host.Instance{Entry: &host.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
+		p.end <- b.Serve(ctx, inst)
 	}()
 	b.t.Cleanup(func() {
 		cancel()
@@ -187,13 +198,14 @@ func (discard) Hidden(int)                   {}
 func (discard) Debounced(time.Duration)      {}
 func (discard) Woken(int, int)               {}
 func (discard) Unknown(string, string, int)  {}
+func (discard) Crossed(string, string)       {}
 func (discard) Authenticated(string, string) {}
 
 // stream connects a proxy.
 func (b *bench) stream(id string) *stream {
 	b.t.Helper()
 	s := &stream{t: b.t}
-	conn, err := b.Connect(b.t.Context(), peer(id), func() { s.woken = true })
+	conn, err := b.Connect(b.t.Context(), peer(id), func(xds.Wake) { s.woken = true })
 	if err != nil {
 		b.t.Fatal(err)
 	}

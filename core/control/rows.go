@@ -18,16 +18,11 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 		if !slices.Contains(s.ready.Publishes, t.Table) {
 			return fmt.Errorf("it published rows of table %q, which its Ready doesn't declare", t.Table)
 		}
-		for _, r := range t.Upserts {
-			if r.Key == "" {
-				return fmt.Errorf("it published a row of table %q without a key", t.Table)
-			}
-			if size := r.Size(); size > maxRow {
-				return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, maxRow)
-			}
+		if err := wellFormed(t, s.Limits); err != nil {
+			return err
 		}
 	}
-	if err := s.count(m.Tables); err != nil {
+	if err := s.live.count(m.Tables, s.Limits); err != nil {
 		return err
 	}
 	switch {
@@ -35,35 +30,13 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 		s.staged = append(s.staged, m.Tables...)
 	case !s.synced:
 		s.collect(m.Tables)
+	case s.shadow != nil:
+		s.shadow.take(m.Tables)
 	default:
 		for _, t := range m.Tables {
 			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 		}
 		c.touched(now)
-	}
-	return nil
-}
-
-// count holds the session to its limit of rows: what it has published in all, less what it deleted.
-func (s *session) count(tables []*pb.TableRows) error {
-	if s.Limits.Rows <= 0 {
-		return nil
-	}
-	for _, t := range tables {
-		if s.live[t.Table] == nil {
-			s.live[t.Table] = map[string]struct{}{}
-		}
-		live := s.live[t.Table]
-		s.rows -= len(live)
-		for _, r := range t.Upserts {
-			live[r.Key] = struct{}{}
-		}
-		for _, k := range t.Deletes {
-			delete(live, k)
-		}
-		if s.rows += len(live); s.rows > s.Limits.Rows {
-			return fmt.Errorf("it published more than %d rows (limits.rows)", s.Limits.Rows)
-		}
 	}
 	return nil
 }
@@ -89,6 +62,10 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 		return nil
 	}
 	s.synced = true
+	if s.shadow != nil {
+		s.shadow.rows, s.candidate = s.candidate, nil
+		return nil
+	}
 	c.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
 	c.serving(s.Name)
@@ -106,6 +83,12 @@ func (c *Control) touched(now time.Time) {
 
 // derived takes in what a deriver made of a revision.
 func (c *Control) derived(s *session, now time.Time) {
+	if s.shadow != nil {
+		s.synced, s.candidate = true, nil
+		s.shadow.take(s.staged)
+		s.staged = nil
+		return
+	}
 	if !s.synced {
 		s.synced = true
 		s.collect(s.staged)
@@ -133,7 +116,7 @@ func (c *Control) markDirty(changes environment.Changes) {
 	for _, k := range c.known {
 		k.suspect(changes)
 	}
-	for _, s := range c.sessions {
+	for s := range c.everybody() {
 		s.mark(changes)
 	}
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
+// Run drives what depends on time, until ctx ends.
 func (c *Control) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -37,15 +39,17 @@ func (c *Control) end() {
 	defer c.mu.Unlock()
 	c.closed = true
 	for _, conn := range c.conns {
-		conn.wake()
+		conn.wake(xds.WakeAll)
 	}
 }
 
+// schedule begins what is due. Every event ends with it.
 func (c *Control) schedule(now time.Time) {
 	c.due(now)
 	c.ring()
 }
 
+// due begins what is due, and returns when to look again; the zero time if nothing waits.
 func (c *Control) due(now time.Time) (next time.Time) {
 	at := func(t time.Time) {
 		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
@@ -54,7 +58,12 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	}
 	c.hung(now, at)
 	c.overdue(now, at)
+	c.slumber(now, at)
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
+		return next
+	}
+	c.feedShadows()
+	if c.meet(now, at) {
 		return next
 	}
 	for c.flight == nil {
@@ -62,11 +71,13 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		due := c.full.Due()
 		switch {
 		case !c.started:
-			c.begin("full", nil, now)
+			c.begin("full", nil, false, now)
 		case len(c.forced) > 0, !due.IsZero() && !due.After(now):
-			c.begin("full", nil, now)
+			c.begin("full", nil, false, now)
 		case endpoints && !c.cfg.DebounceEndpoints:
-			c.begin("endpoints", c.env.Ahead, now)
+			c.begin("endpoints", c.env.Ahead, false, now)
+		case c.tidy(now, at):
+			c.begin("full", nil, false, now)
 		default:
 			if rest || endpoints {
 				at(due)
@@ -78,6 +89,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	return next
 }
 
+// ring makes Run look at the time again.
 func (c *Control) ring() {
 	select {
 	case c.wake <- struct{}{}:
@@ -85,6 +97,33 @@ func (c *Control) ring() {
 	}
 }
 
+// tidyAfter is how long views that no connection is in, and bodies that no view names, are kept where no revision comes that would do away with
+// them: proxies that are back soon find them.
+const tidyAfter = 10 * time.Second
+
+// tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
+// Those that start on demand end instead.
+func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
+	for _, s := range c.sessions {
+		if !s.generates() || s.OnDemand || len(s.empty)+len(s.freed)+len(s.toCollect) == 0 {
+			s.untidy = time.Time{}
+			continue
+		}
+		if s.untidy.IsZero() {
+			s.untidy = now
+		}
+		switch end := s.untidy.Add(tidyAfter); {
+		case end.After(now):
+			at(end)
+		case s.busy.IsZero(): // its Done comes first
+			s.untidy = time.Time{}
+			c.forced[s.Name] = true
+		}
+	}
+	return len(c.forced) > 0
+}
+
+// hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
 func (c *Control) hold(now time.Time, at func(time.Time)) {
 	f := c.flight
 	if f.patching {
@@ -108,8 +147,9 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 	c.overtake()
 }
 
+// hung ends sessions that owe a Done for too long.
 func (c *Control) hung(now time.Time, at func(time.Time)) {
-	for _, s := range c.sessions {
+	for s := range c.everybody() {
 		if s.busy.IsZero() {
 			continue
 		}
@@ -126,6 +166,7 @@ func (c *Control) hung(now time.Time, at func(time.Time)) {
 	}
 }
 
+// deadline is when a session that owes a Done counts as hung, and by which limit; zero for never.
 func (s *session) deadline() (end time.Time, why string) {
 	if l := s.Limits.Revision; l > 0 {
 		end, why = s.busy.Add(l), fmt.Sprintf("it took longer than limits.revision, %s", l)
@@ -142,6 +183,7 @@ func (s *session) deadline() (end time.Time, why string) {
 	return end, why
 }
 
+// unready says what the first revision waits for.
 func (c *Control) unready() []string {
 	var reasons []string
 	for _, k := range c.sortedKnown() {
@@ -150,6 +192,7 @@ func (c *Control) unready() []string {
 		}
 		s := c.sessions[k.Name]
 		switch {
+		case k.asleep:
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
 		case k.Kind == pb.KindPatch:

@@ -12,13 +12,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	"golang.org/x/time/rate"
 )
 
 // session is a live plugin.
 type session struct {
 	*known
-	inst   *host.Instance
+	inst *host.Instance
+	// shadow: what it says is not served.
+	shadow *shadow
 	out    *outbox
 	cancel context.CancelCauseFunc
 	reads  map[string]bool // table -> sources only
@@ -29,13 +32,13 @@ type session struct {
 	// Numbers of the newest state sent, done, and of the one whose results proxies have been given.
 	sent, done, acked uint64
 	busy              time.Time // since when a Done is owed; zero if none
+	needed            time.Time // when somebody last needed it that starts on demand, as far as was looked
 
 	// Publishing.
 	synced    bool
-	candidate map[string]map[string]*pb.Row  // sources: rows before Synced
-	staged    []*pb.TableRows                // derivers: rows before Done
-	live      map[string]map[string]struct{} // keys by table, where rows are limited
-	rows      int
+	candidate map[string]map[string]*pb.Row // sources: rows before Synced
+	staged    []*pb.TableRows               // derivers: rows before Done
+	live      sizes
 
 	// Logging.
 	lines  *rate.Limiter
@@ -55,6 +58,7 @@ type session struct {
 	unused       []uint64            // parts that no view listed when it was sent
 	empty        map[*view.View]bool // the plugin was told that no connection is in them
 	emptied      []*view.View        // told before the state that was sent last
+	untidy       time.Time           // since when there is something of these
 }
 
 // op is something a generator said about a revision that is not served yet.
@@ -91,7 +95,9 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 			}
 			return err
 		}
-		err = c.handle(s, m)
+		if err = s.oversize(cost); err == nil {
+			err = c.handle(s, m)
+		}
 		inst.Link.Release(cost)
 		if err != nil {
 			c.cfg.Metrics.Broken(s.Name)
@@ -100,10 +106,21 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 	}
 }
 
+// oversize holds a message, by what it costs, to the plugin's limit.
+func (s *session) oversize(cost int) error {
+	if l := s.Limits.Message; l > 0 && l < carrier.MaxMessage && cost > carrier.Cost(l) {
+		return fmt.Errorf("it sent a message of some %d bytes, more than it may (limits.messageBytes, %d)", cost, l)
+	}
+	return nil
+}
+
 // join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if inst.Candidate {
+		return c.joinTrial(inst, cancel)
+	}
 	k := c.known[inst.Entry.Name]
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
@@ -111,32 +128,34 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if c.sessions[k.Name] != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
-	s := &session{
-		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, live: map[string]map[string]struct{}{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]bool{},
-	}
-	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
-	for _, r := range inst.Ready.Reads {
-		s.reads[r.Table] = r.Sources
-	}
+	s := c.newSession(k, inst, cancel)
 	levels, err := stage.Levels(c.stagePlugins(k.Name, inst.Ready))
 	if err != nil {
 		return nil, err
 	}
+	if k.OnDemand && publishesRows(inst.Ready) {
+		return nil, errPublishes
+	}
 	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
-	c.sessions[k.Name] = s
 	for name, level := range levels {
 		c.known[name].level = level
 	}
 	if s.generates() {
-		s.views = view.NewViews()
 		for _, conn := range c.sortedConns() {
 			c.assign(conn)
 		}
+	}
+	k.asleep, k.roused = k.OnDemand && !c.wanted(k.Name), false
+	if k.asleep {
+		c.schedule(time.Now())
+		return nil, host.ErrAsleep
+	}
+	c.sessions[k.Name] = s
+	if s.generates() {
+		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {
-			if types := conn.servedBy(k.Name); len(types) > 0 {
-				s.attach(conn, types)
-			}
+			delete(conn.attached, k.Name)
+			c.introduce(conn, k.Name)
 		}
 	}
 	switch {
@@ -153,12 +172,39 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	return s, nil
 }
 
+// newViews returns the empty views of a generator.
+func newViews(r *pb.Ready) *view.Views {
+	vs := view.NewViews()
+	for _, t := range r.Types {
+		if b := traitsOf(t).BodyType; b != "" {
+			vs.Carry(t.Url, b)
+		}
+		if t.Checked {
+			vs.Trust(t.Url)
+		}
+	}
+	return vs
+}
+
+func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
+	s := &session{
+		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
+		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]bool{},
+	}
+	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
+	for _, r := range inst.Ready.Reads {
+		s.reads[r.Table] = r.Sources
+	}
+	return s
+}
+
 // resume gives a revision in the making to a plugin that died in it and is back.
 func (c *Control) resume(s *session) {
 	if c.flight == nil || !c.flight.waiting[s.Name] {
 		return
 	}
 	delete(c.forced, s.Name)
+	c.flight.forced[s.Name] = true // it serves once the revision does, whether or not it has anything to say
 	c.sendState(s, c.flight.number)
 }
 
@@ -186,6 +232,10 @@ func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 func (c *Control) leave(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.shadow != nil {
+		c.leaveTrial(s)
+		return
+	}
 	delete(c.sessions, s.Name)
 	delete(c.forced, s.Name)
 	s.away = time.Now()
@@ -193,6 +243,9 @@ func (c *Control) leave(s *session) {
 	c.abandon(s)
 	for _, conn := range c.conns {
 		conn.forgetNext(s)
+	}
+	if s.asleep {
+		c.fallAsleep(s, s.away)
 	}
 	c.schedule(time.Now())
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ type PluginRows struct {
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before.
 	Withheld []string
 	// Faults are pieces of its work that failed and kept their last good result.
-	Faults []string
+	Faults []admin.WorkFault
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -43,8 +44,13 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	for name, k := range c.known {
 		r := PluginRows{Stale: !k.away.IsZero() && k.ready != nil, Withheld: k.withheld.names()}
 		for _, f := range k.faults {
-			r.Faults = append(r.Faults, f.What+": "+f.Reason)
+			w := admin.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
+			for _, row := range f.Rows {
+				w.Rows = append(w.Rows, admin.RowName{Table: row.Table, Key: row.Key})
+			}
+			r.Faults = append(r.Faults, w)
 		}
+		r.Faults = append(r.Faults, c.refusedOf(name)...)
 		for _, shards := range counts {
 			r.Rows += shards[name]
 		}
@@ -54,6 +60,27 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		out[name] = r
 	}
 	return out
+}
+
+// refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
+func (c *Control) refusedOf(plugin string) []admin.WorkFault {
+	var out []admin.WorkFault
+	if s := c.sessions[plugin]; s != nil && s.generates() {
+		for _, r := range s.views.Standing() {
+			out = append(out, admin.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
+		}
+	}
+	if p := c.patchers[plugin]; p != nil {
+		for key, r := range p.results {
+			if r.failed != "" {
+				out = append(out, admin.WorkFault{What: "patch of " + key.typeURL + " " + key.name, Reason: r.failed, Since: r.since.UTC()})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b admin.WorkFault) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Reason, b.Reason), a.Since.Compare(b.Since))
+	})
+	return slices.CompactFunc(out, func(a, b admin.WorkFault) bool { return a.What == b.What && a.Reason == b.Reason })
 }
 
 // Views returns all views that connections are in.

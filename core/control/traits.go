@@ -12,17 +12,25 @@ const (
 	typeNDS  = "type.googleapis.com/istio.networking.nds.v1.NameTable"
 )
 
-// defaults are the traits of types that every Envoy has, and of Istio's name table; docs/contract.md lists them.
-func defaults() map[string]*pb.Traits {
-	return map[string]*pb.Traits{
-		typeCDS:  {FullState: true, Wildcard: true, Rank: 10},
-		typeEDS:  {After: typeCDS, EmptyWhenAbsent: true, Rank: 20},
-		typeLDS:  {FullState: true, Wildcard: true, Rank: 30},
-		typeRDS:  {EmptyWhenAbsent: true, Rank: 40},
-		typeSDS:  {Sensitive: true, Rank: 50},
-		typeECDS: {NeverRemoved: true, Rank: 35},
-		typeNDS:  {Unnamed: true, Wildcard: true, Rank: 60},
+// defaults returns the traits of types that every Envoy has, and of Istio's name table, nil for others; docs/contract.md lists them.
+func defaults(typeURL string) *pb.Traits {
+	switch typeURL {
+	case typeCDS:
+		return &pb.Traits{FullState: true, Wildcard: true, Rank: 10}
+	case typeEDS:
+		return &pb.Traits{After: typeCDS, EmptyWhenAbsent: true, Rank: 20}
+	case typeLDS:
+		return &pb.Traits{FullState: true, Wildcard: true, Rank: 30}
+	case typeRDS:
+		return &pb.Traits{EmptyWhenAbsent: true, Rank: 40}
+	case typeSDS:
+		return &pb.Traits{Sensitive: true, Rank: 50}
+	case typeECDS:
+		return &pb.Traits{NeverRemoved: true, Rank: 35}
+	case typeNDS:
+		return &pb.Traits{Unnamed: true, Wildcard: true, Rank: 60}
 	}
+	return nil
 }
 
 // traitsOf returns the traits that a generator declared, or the defaults.
@@ -30,7 +38,7 @@ func traitsOf(t *pb.Type) *pb.Traits {
 	if t.Traits != nil {
 		return t.Traits
 	}
-	if d := defaults()[t.Url]; d != nil {
+	if d := defaults(t.Url); d != nil {
 		return d
 	}
 	return &pb.Traits{Rank: 100}

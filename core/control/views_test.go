@@ -1,11 +1,13 @@
 package control
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -146,8 +148,41 @@ func TestMoveIsCompleteWhenServed(t *testing.T) {
 		w.g.send(body(2, "moved"), change(typeA, 2, r, &pb.Entry{Name: "a", Body: 2}), wanted(got[0].Want.Id, r))
 		w.expect("a=moved")
 		drop := w.g.others()
-		if len(drop) != 2 || !drop[0].Drop.Wildcard || !drop[1].Drop.All || drop[1].Drop.View != 1 {
+		if len(drop) != 3 || !drop[0].Drop.Wildcard || !drop[1].Drop.All || drop[1].Drop.View != 1 || !slices.Equal(drop[2].Freed.Bodies, []uint64{1}) {
 			t.Errorf("the generator was sent %v", drop)
+		}
+	})
+}
+
+// At rest a revision without changes does away with views that nobody is in, and another one with their bodies.
+func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.proxy.Close()
+		synctest.Wait()
+		w.g.others()
+		time.Sleep(tidyAfter - time.Second)
+		if s := w.g.state(); s != nil {
+			t.Fatal("views are kept for a while")
+		}
+		for i := range 2 {
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			s := w.g.state()
+			if s == nil || len(s.Tables) > 0 {
+				t.Fatalf("revision %d at rest is %v", i, s)
+			}
+			w.g.done(s.Revision)
+			time.Sleep(tidyAfter - time.Second)
+			synctest.Wait()
+		}
+		if others := w.g.others(); len(others) != 1 || others[0].Freed == nil || !slices.Equal(others[0].Freed.Bodies, []uint64{1}) {
+			t.Errorf("the generator was sent %v", others)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if s := w.g.state(); s != nil {
+			t.Errorf("there was nothing left to do, and there is revision %d", s.Revision.Number)
 		}
 	})
 }
@@ -219,11 +254,13 @@ func TestNamesAreWantedOnce(t *testing.T) {
 		two := w.stream("q")
 		w.g.others()
 		w.g.send(describe(typeB, 7), place(w.proxy.ID(), typeB, 7, w.at), place(two.ID(), typeB, 7, w.at))
-		w.proxy.Subscribe(typeB, false, []string{"b", "a"})
+		w.proxy.Subscribe(typeB, false, []string{"a", "b"})
 		two.Subscribe(typeB, false, []string{"b", "c"})
 		var names []string
 		for _, m := range w.g.others() {
-			names = append(names, m.Want.Names...)
+			if m.Want != nil { // the other is an Attach: two asks for the first time
+				names = append(names, m.Want.Names...)
+			}
 		}
 		if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
 			t.Error(diff)
@@ -252,19 +289,31 @@ func TestNodeThatAGeneratorRefuses(t *testing.T) {
 }
 
 func TestHungGeneratorIsEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := istio
-		slow.Limits.Revision = 5 * time.Second
-		b := newBench(t, nil, memory, slow)
-		m, g := b.join("memory", readyMemory()), b.join("istio", readyIstio())
-		m.rows("services", nil, row("ns/a.com", "1"))
-		m.synced()
-		g.state()
-		time.Sleep(6 * time.Second)
-		if err := <-g.end; err == nil || !strings.Contains(err.Error(), "limits.revision, 5s") {
-			t.Errorf("the session ended with %v", err)
-		}
-	})
+	for limit, c := range map[string]struct {
+		limits Limits
+		want   string
+	}{
+		"revision": {Limits{Revision: 5 * time.Second, Progress: time.Minute}, "limits.revision, 5s"},
+		"progress": {Limits{Revision: time.Minute, Progress: 5 * time.Second}, "limits.progress, 5s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := istio
+			slow.Limits = c.limits
+			b := newBench(t, nil, memory, slow)
+			m, g := b.join("memory", readyMemory()), b.join("istio", readyIstio())
+			m.rows("services", nil, row("ns/a.com", "1"))
+			m.synced()
+			g.state()
+			time.Sleep(6 * time.Second)
+			err := <-g.end
+			if err == nil || !strings.Contains(err.Error(), c.want) || host.Crossed(err.Error()) != limit {
+				t.Errorf("%s: the session ended with %v", limit, err)
+			}
+			if len(m.end) > 0 {
+				t.Errorf("%s: the other one ended, too", limit)
+			}
+		})
+	}
 }
 
 func TestNothingIsLeftOver(t *testing.T) {

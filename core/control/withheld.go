@@ -17,7 +17,7 @@ type withheld map[string]map[string]*pb.Row
 
 // suspect notes changed rows that the plugin will be given, or is not given any more.
 func (k *known) suspect(changes environment.Changes) {
-	if k.ready == nil || !k.ready.Derives && k.Kind != pb.KindGenerator {
+	if k.asleep || k.ready == nil || !k.ready.Derives && k.Kind != pb.KindGenerator {
 		return
 	}
 	for _, r := range k.ready.Reads {

@@ -8,27 +8,34 @@ import (
 
 // Generators returns the generators that may serve the proxy, in the order in which they are asked: file order, but for a proxy
 // whose metadata names a GENERATOR the entries that select it go first, as with istiod. For each type the first that offers it
-// generates.
-func (s *Set) Generators(node *corev3.Node) []*Entry {
-	var named, others []*Entry
+// generates. named: it asks for listeners by name (NamedListeners); then none but those that select it so may serve it.
+func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
+	generator := ""
+	if named {
+		generator = NamedListeners
+	}
+	var first, others []*Entry
 	for _, e := range s.Plugins {
 		switch {
-		case e.Kind != "generator" || !e.Select.Matches(node):
+		case e.Disabled || e.Kind != "generator" || !e.Select.matches(node, generator):
 		case e.Select != nil && e.Select.Generator != "":
 			// It matches, so the proxy names it.
-			named = append(named, e)
+			first = append(first, e)
 		default:
 			others = append(others, e)
 		}
 	}
-	return append(named, others...)
+	if named && len(first) > 0 {
+		return first // it will ask for nothing else, and others may take its node for a bad one
+	}
+	return append(first, others...)
 }
 
 // Patches returns the patches that apply to the proxy, in file order.
 func (s *Set) Patches(node *corev3.Node) []*Entry {
 	var found []*Entry
 	for _, e := range s.Plugins {
-		if e.Kind == "patch" && e.Select.Matches(node) {
+		if !e.Disabled && e.Kind == "patch" && e.Select.Matches(node) {
 			found = append(found, e)
 		}
 	}
@@ -37,8 +44,8 @@ func (s *Set) Patches(node *corev3.Node) []*Entry {
 
 // Generator returns the entry that makes a type for a proxy, or nil. offers says whether an entry's plugin has declared the type; the
 // entry's own `types` are heeded here.
-func (s *Set) Generator(typeURL string, node *corev3.Node, offers func(*Entry) bool) *Entry {
-	for _, e := range s.Generators(node) {
+func (s *Set) Generator(typeURL string, node *corev3.Node, named bool, offers func(*Entry) bool) *Entry {
+	for _, e := range s.Generators(node, named) {
 		if e.Serves(typeURL) && offers(e) {
 			return e
 		}
@@ -47,8 +54,8 @@ func (s *Set) Generator(typeURL string, node *corev3.Node, offers func(*Entry) b
 }
 
 // Choose is Generator by name: which of the generators in offering serves the type to the proxy, or "".
-func (s *Set) Choose(typeURL string, node *corev3.Node, offering []string) string {
-	e := s.Generator(typeURL, node, func(e *Entry) bool { return slices.Contains(offering, e.Name) })
+func (s *Set) Choose(typeURL string, node *corev3.Node, named bool, offering []string) string {
+	e := s.Generator(typeURL, node, named, func(e *Entry) bool { return slices.Contains(offering, e.Name) })
 	if e == nil {
 		return ""
 	}

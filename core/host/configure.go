@@ -13,12 +13,16 @@ import (
 )
 
 // configure says Hello and returns the instance that answered Ready.
-func configure(ctx context.Context, s *slot, link *session.Core, epoch uint64) (*Instance, error) {
+func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Instance, error) {
+	with, err := h.fill(s.entry)
+	if err != nil {
+		return nil, err
+	}
 	limit := s.entry.Limits.Configure
 	late := fmt.Errorf("it has not said Ready within %v (limits.configure)", limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
-	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, epoch)}); err != nil {
+	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch)}); err != nil {
 		return nil, err
 	}
 	ready, err := answer(ctx, s, link)
@@ -28,14 +32,17 @@ func configure(ctx context.Context, s *slot, link *session.Core, epoch uint64) (
 	if err := check(s.entry, ready); err != nil {
 		return nil, err
 	}
+	if err := conforms(s.entry, with, ready.ConfigSchema); err != nil {
+		return nil, err
+	}
 	return &Instance{Entry: s.entry, Order: s.order, Ready: ready, Link: link}, nil
 }
 
-func hello(e *Entry, epoch uint64) *pb.Hello {
+func hello(e *Entry, config []byte, epoch uint64) *pb.Hello {
 	return &pb.Hello{
 		Versions: []uint32{session.Version},
 		Instance: e.Name,
-		Config:   e.Config,
+		Config:   config,
 		Grants:   grants(e),
 		Epoch:    epoch,
 		Limits: &pb.Limits{
@@ -106,5 +113,13 @@ func (e *RefusedError) Error() string {
 }
 
 func refusal(e *Entry, r *pb.Refused) error {
-	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.Keys["config."+r.Field]}
+	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.placeOf(r.Field)}
+}
+
+// placeOf is where plugins.yaml has a field of the config; of one that it lacks, where the config stands.
+func (e *Entry) placeOf(field string) strict.Place {
+	if at, ok := e.Keys["config."+field]; ok || field != "" {
+		return at
+	}
+	return e.Keys["config"]
 }

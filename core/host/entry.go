@@ -45,8 +45,12 @@ type Entry struct {
 	Types []TypeURL `yaml:"types"`
 	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
 	Select *Select `yaml:"select"`
+	// Start says when a generator's process runs: always (the default), or onDemand, while there is a proxy that asks for what it makes. It is started once at the beginning all the same, so that its config is checked and its types are known.
+	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`
+	// Disabled plugins do not run.
+	Disabled bool `yaml:"disabled"`
 	// OnFailure says what happens while the plugin is away: last-good (the default) serves what it said last, skip leaves a patch out, block makes the core not ready.
 	OnFailure string `yaml:"onFailure" enum:"last-good,skip,block"`
 	// Limits hold this plugin to deadlines and sizes; crossing one fails this plugin alone.
@@ -141,7 +145,7 @@ type Limits struct {
 
 	// Start is the time from starting the process to its session (default 30s).
 	Start time.Duration `yaml:"start"`
-	// Configure is the time from Hello to Ready (default 30s).
+	// Configure is the time from Hello to Ready (default 30s; 2m for a WASM module, which may have to be compiled first).
 	Configure time.Duration `yaml:"configure"`
 	// Sync is the time from Ready until the first full list is in (default 60s).
 	Sync time.Duration `yaml:"sync"`
@@ -155,8 +159,12 @@ type Limits struct {
 	Stop time.Duration `yaml:"stop"`
 	// Memory that its process may use. No limit, if left out.
 	Memory Size `yaml:"memory"`
+	// OpenFiles is how many files and sockets its process may have open (default 4096), or as many as the core's own hard limit allows.
+	OpenFiles uint64 `yaml:"openFiles"`
 	// Rows that it may publish (default 1000000).
 	Rows uint64 `yaml:"rows"`
+	// Bytes of all rows that it may publish (default 512Mi).
+	Bytes Size `yaml:"bytes"`
 	// RowBytes is the size of one row (default 1Mi).
 	RowBytes Size `yaml:"rowBytes"`
 	// MessageBytes is the size of one message (default and most 1Mi).

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/load"
 )
 
 // Config of a Host.
@@ -37,7 +40,7 @@ type Transition struct {
 	Plugin   string
 	From, To State
 	At       time.Time
-	// Err is why it failed.
+	// Err is why it failed; of one that is Gone, that it had to be killed.
 	Err error
 	// Restart is set for a Starting that follows a failure.
 	Restart bool
@@ -45,10 +48,28 @@ type Transition struct {
 
 // Host runs a set of plugins.
 type Host struct {
-	cfg   Config
+	cfg    Config
+	groups groups
+	done   chan struct{}
+	err    error
+
+	recorders recorders
+	meters    load.Meters
+
+	mu    sync.Mutex
 	slots []*slot
-	done  chan struct{}
-	err   error
+	// running is set while plugins may be started.
+	running *running
+	open    chan struct{}
+}
+
+// running is what a running host has.
+type running struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	dir    *runtimeDir
+	all    sync.WaitGroup
+	errs   []error
 }
 
 // New checks the config. Nothing runs before Run.
@@ -71,9 +92,11 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("host: runtime directory: %w", err)
 	}
 	cfg.RuntimeDir = dir
-	h := &Host{cfg: cfg, done: make(chan struct{})}
+	h := &Host{cfg: cfg, done: make(chan struct{}), open: make(chan struct{})}
 	for i, e := range cfg.Set.Plugins {
-		h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
+		if !e.Disabled {
+			h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
+		}
 	}
 	return h, nil
 }
@@ -93,25 +116,84 @@ func (h *Host) run(ctx context.Context) error {
 		return fmt.Errorf("host: runtime directory: %w", err)
 	}
 	defer dir.remove()
-	h.warnUnpinned()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	errs := make([]error, len(h.slots))
-	var all sync.WaitGroup
-	for i, s := range h.slots {
-		all.Go(func() {
-			if errs[i] = h.keep(ctx, s, dir); errs[i] != nil {
-				cancel()
-			}
-		})
+	defer h.groups.close()
+	r := &running{dir: dir}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	h.mu.Lock()
+	h.running = r
+	for _, s := range h.slots {
+		h.begin(s)
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	h.mu.Unlock()
+	close(h.open)
+	<-r.ctx.Done()
+	h.mu.Lock()
+	h.running = nil // nothing starts any more
+	h.mu.Unlock()
+	r.all.Wait()
+	return errors.Join(r.errs...)
+}
+
+// begin keeps a slot's plugin running, until its context ends. The lock is held.
+func (h *Host) begin(s *slot) {
+	r := h.running
+	ctx, cancel := context.WithCancel(r.ctx)
+	s.stop = cancel
+	r.all.Go(func() {
+		defer close(s.gone)
+		defer cancel()
+		for !h.ended(s, r, h.keep(ctx, s, r.dir)) {
+		}
+	})
+}
+
+// ended says whether a slot's plugin is not to be started again, and notes why. One that took a place just as it failed goes on.
+func (h *Host) ended(s *slot, r *running, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.err = err
+	switch {
+	case err == nil:
+	case !s.isSettled():
+		r.errs = append(r.errs, err)
+		r.cancel()
+	case slices.Contains(h.slots, s):
+		return false
+	}
+	s.over = true
+	return true
+}
+
+// Dir waits until the host runs, and returns its private directory.
+func (h *Host) Dir(ctx context.Context) (string, error) {
+	select {
+	case <-h.open:
+	case <-h.done:
+		return "", errNotRunning
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == nil {
+		return "", errNotRunning
+	}
+	return h.running.dir.path, nil
+}
+
+var errNotRunning = errors.New("the host does not run")
+
+// all returns the plugins of the set, without those beside them.
+func (h *Host) all() []*slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.slots)
 }
 
 // WaitStarted returns when every plugin that isn't optional has a session, or with the error that Run ends with.
 func (h *Host) WaitStarted(ctx context.Context) error {
-	for _, s := range h.slots {
+	for _, s := range h.all() {
 		if s.entry.Optional {
 			continue
 		}
@@ -129,7 +211,7 @@ func (h *Host) WaitStarted(ctx context.Context) error {
 // SetState tells that a plugin's session has come further: from syncing to serving. Other steps are the host's own and are ignored
 // here, as is a plugin that isn't there.
 func (h *Host) SetState(plugin string, to State) {
-	for _, s := range h.slots {
+	for _, s := range h.all() {
 		if s.entry.Name == plugin && to == Serving {
 			s.serving()
 		}
@@ -138,8 +220,9 @@ func (h *Host) SetState(plugin string, to State) {
 
 // Status returns what is known of each plugin, in the order of the file.
 func (h *Host) Status() []Status {
-	all := make([]Status, len(h.slots))
-	for i, s := range h.slots {
+	slots := h.all()
+	all := make([]Status, len(slots))
+	for i, s := range slots {
 		all[i] = s.read()
 	}
 	return all

@@ -184,10 +184,16 @@ const one = "plugins: [{name: a, kind: registry, builtin: registry/a, config: {p
 // run starts a host; the test ends it with stop and reads ended.
 func run(t *testing.T, set string, core *sessions, script func(p *twin, n int) error) *trial {
 	t.Helper()
+	return runWith(t, set, core, core, script)
+}
+
+// runWith is run where sessions are taken over by another.
+func runWith(t *testing.T, set string, core *sessions, taker Sessions, script func(p *twin, n int) error) *trial {
+	t.Helper()
 	r := &trial{twins: newTwins(script), core: core, ended: make(chan error, 1), dir: t.TempDir()}
 	var log strings.Builder
 	h, err := New(Config{
-		Set: parse(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: core, Starter: r.twins, Epoch: 7,
+		Set: parse(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: taker, Starter: r.twins, Epoch: 7,
 		Log: slog.New(slog.NewTextHandler(&lockedWriter{to: &log}, nil)), OnTransition: r.note,
 	})
 	if err != nil {
@@ -492,8 +498,12 @@ func TestStop(t *testing.T) {
 				if got := r.twins.last().stopped; got != c.stopped {
 					t.Errorf("stopped with %v of grace, want %v", got, c.stopped)
 				}
-				if st := r.Status()[0]; st.State != Gone {
+				st := r.Status()[0]
+				if st.State != Gone {
 					t.Errorf("is %s", st.State)
+				}
+				if killed := Crossed(st.LastError) == "stop"; killed != (c.least > 0) {
+					t.Errorf("said %q", st.LastError)
 				}
 			})
 		})
@@ -507,7 +517,7 @@ func TestOneFailsAllEnd(t *testing.T) {
 plugins:
   - {name: a, kind: registry, builtin: registry/a}
   - {name: b, kind: registry, builtin: registry/b}
-  - {name: w, kind: patch, wasm: {path: x.wasm}, optional: true}
+  - {name: w, kind: patch, insecure: true, wasm: {path: x.wasm}, optional: true}
 `
 		r := run(t, set, &sessions{serves: true}, func(p *twin, _ int) error {
 			if p.launch.Name == "b" {

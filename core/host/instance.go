@@ -4,6 +4,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -20,13 +21,18 @@ type Instance struct {
 	Link  *session.Core
 	// PID of its process; the runner's for WASM.
 	PID int
+	// Candidate: another instance of the name is served, whose place this one may take.
+	Candidate bool
 }
 
 // Sessions takes over live sessions; core/control implements it.
 type Sessions interface {
-	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says which. It closes the link.
+	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says which, or is ErrAsleep. It closes the link.
 	Serve(ctx context.Context, inst *Instance) error
 }
+
+// ErrAsleep is what Sessions.Serve returns for a plugin that starts on demand when nobody needs it: its process ends, and begins again with Wake.
+var ErrAsleep = errors.New("nobody asks for what it makes")
 
 // State is a plugin's place in its life.
 type State string
@@ -38,9 +44,11 @@ const (
 	Configuring State = "configuring"
 	Syncing     State = "syncing"
 	Serving     State = "serving"
-	Draining    State = "draining"
-	Gone        State = "gone"
-	Failed      State = "failed"
+	// Asleep: it starts on demand, and nobody asks for what it makes.
+	Asleep   State = "asleep"
+	Draining State = "draining"
+	Gone     State = "gone"
+	Failed   State = "failed"
 )
 
 // Status is what is known of a plugin.

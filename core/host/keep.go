@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,10 +14,22 @@ import (
 // keep runs an entry's plugin, again and again, until ctx ends. It returns an error if the start of the core fails with it.
 func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 	for failures := 0; ; failures++ {
+		if ctx.Err() != nil { // while it slept
+			s.move(Gone, nil, nil)
+			return nil
+		}
 		up, tail, err := h.once(ctx, s, dir)
 		if ctx.Err() != nil {
-			s.move(Gone, nil, func(st *Status) { st.PID = 0 })
+			if !errors.Is(err, errKilled) {
+				err = nil
+			}
+			s.move(Gone, err, func(st *Status) { st.PID = 0 })
 			return nil
+		}
+		if errors.Is(err, ErrAsleep) {
+			s.sleep(ctx)
+			failures = -1
+			continue
 		}
 		if s.failed(withTail(err, tail), up) {
 			return &StartError{s.entry, err, tail}
@@ -32,6 +45,9 @@ func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 			s.move(Gone, nil, nil)
 			return nil
 		}
+		if s.isStandby() {
+			return errors.New("it was replaced while it was away")
+		}
 	}
 }
 
@@ -39,16 +55,21 @@ func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 // lines of standard error, and why it ended.
 func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Duration, tail string, err error) {
 	s.move(Starting, nil, nil)
-	running, err := h.start(ctx, s, dir.path)
+	candidate := s.isStandby()
+	group := h.group(s)
+	if group != nil {
+		defer group.Remove()
+	}
+	running, err := h.start(ctx, s, dir.path, group)
 	if err != nil {
 		return 0, "", err
 	}
 	s.move(Configuring, nil, func(st *Status) { st.PID = running.PID() })
-	l := &life{slot: s, running: running, link: session.NewCore(running.Carrier())}
+	l := &life{slot: s, running: running, link: session.NewObserved(h.recorders.tapped(s.entry.Name, running.Carrier()), s.watch(&h.meters))}
 	memory := watchMemory(running, s.entry.Limits.Memory)
-	inst, err := configure(ctx, s, l.link, h.cfg.Epoch)
+	inst, err := h.configure(ctx, s, l.link)
 	if err == nil {
-		inst.PID = running.PID()
+		inst.PID, inst.Candidate = running.PID(), candidate
 		began := time.Now()
 		s.ready(inst)
 		err = l.serve(ctx, h.cfg.Sessions, inst)
@@ -57,6 +78,8 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	err = l.end(err)
 	if over := memory.ended(); over != nil {
 		err = over
+	} else if group != nil && group.Exceeded() {
+		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", s.entry.Limits.Memory)
 	}
 	return up, strings.Join(running.Stderr(), "\n"), err
 }

@@ -14,6 +14,9 @@ import (
 // farewell is how long a process whose session ended may take to be gone, so that its exit can be told, before it is killed.
 const farewell = time.Second
 
+// errKilled is that a plugin which was asked to end had to be killed.
+var errKilled = errors.New("it did not end by itself")
+
 // life is one run of a plugin's process.
 type life struct {
 	slot    *slot
@@ -35,6 +38,9 @@ func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) err
 	patience := farewell
 	select {
 	case err := <-ended:
+		if errors.Is(err, ErrAsleep) {
+			l.stopBy = time.Now().Add(l.slot.entry.Limits.Stop)
+		}
 		return err
 	case <-l.running.Done():
 		// What it said before it died is still taken in.
@@ -65,7 +71,7 @@ func (l *life) late(inst *Instance) (late <-chan error, stop func() bool) {
 		return c, func() bool { return true }
 	}
 	t := time.AfterFunc(limit, func() {
-		if l.slot.is(Syncing) {
+		if l.slot.owesList() {
 			c <- fmt.Errorf("its first full list is not in within %v (limits.sync)", limit)
 		}
 	})
@@ -81,6 +87,8 @@ func (l *life) end(err error) error {
 	l.running.Stop(max(0, time.Until(l.stopBy)))
 	exit := l.running.Wait()
 	switch {
+	case !l.stopBy.IsZero() && !time.Now().Before(l.stopBy):
+		return fmt.Errorf("%w within %v (limits.stop)", errKilled, l.slot.entry.Limits.Stop)
 	case !gone:
 		return err
 	case byItself:

@@ -50,17 +50,17 @@ plugins:
 // A Go program is told its limit of memory, but for one whose environment says it.
 func TestGoMemory(t *testing.T) {
 	for _, c := range []struct{ entry, want string }{
-		{"builtin: registry/idle", "GOMEMLIMIT=7"},
-		{"builtin: registry/idle, limits: {memory: 1000}", "GOMEMLIMIT=900"},
-		{"process: {command: /bin/sh}, limits: {memory: 1000}", "GOMEMLIMIT=900"},
-		{"process: {command: /bin/sh, env: {GOMEMLIMIT: \"5\"}}, limits: {memory: 1000}", "GOMEMLIMIT=5"},
-		{"process: {command: /bin/sh}", ""},
+		{"builtin: registry/idle", "GOGC=50 GOMEMLIMIT=7"},
+		{"builtin: registry/idle, limits: {memory: 1000}", "GOGC=50 GOMEMLIMIT=900"},
+		{"insecure: true, process: {command: /bin/sh}, limits: {memory: 1000}", "GOMEMLIMIT=900"},
+		{"insecure: true, process: {command: /bin/sh, env: {GOMEMLIMIT: \"5\"}}, limits: {memory: 1000}", "GOMEMLIMIT=5"},
+		{"insecure: true, process: {command: /bin/sh}", ""},
 	} {
 		set, err := Parse("plugins.yaml", []byte("plugins: [{name: a, kind: registry, "+c.entry+"}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &Host{cfg: Config{Set: set, Exe: os.Args[0], Environ: []string{"GOMEMLIMIT=7"}}}
+		h := &Host{cfg: Config{Set: set, Exe: os.Args[0], Environ: []string{"GOMEMLIMIT=7", "GOGC=50"}}}
 		l, release, err := h.launch(set.Plugins[0])
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func Parse(name string, data []byte) (*Set, error) {
 	c := &checker{found: found, names: map[string]strict.Place{}}
 	for _, e := range set.Plugins {
 		c.entry(e)
-		e.Limits.fill()
+		e.Limits.fill(e.Wasm != nil)
 	}
 	if len(c.found) > 0 {
 		slices.SortStableFunc(c.found, func(a, b strict.Error) int {
@@ -126,6 +126,9 @@ func (c *checker) process(p *Process) {
 
 // serving checks what only generators and patches have.
 func (c *checker) serving(e *Entry) {
+	if e.Start == OnDemand && e.Kind != "generator" && e.Kind != "" {
+		c.fail(e.Keys["start"], "`start: onDemand` is for generators; a %s plugin is always wanted", e.Kind)
+	}
 	if e.Kind == "generator" || e.Kind == "patch" || e.Kind == "" {
 		return
 	}
@@ -149,16 +152,22 @@ func (c *checker) trust(e *Entry) {
 	}
 }
 
-// fill sets defaults.
-func (l *Limits) fill() {
+// fill sets defaults. A module is compiled before it is Ready, where no compiled one is cached.
+func (l *Limits) fill(module bool) {
+	configure := 30 * time.Second
+	if module {
+		configure = 2 * time.Minute
+	}
 	l.Start = cmp.Or(l.Start, 30*time.Second)
-	l.Configure = cmp.Or(l.Configure, 30*time.Second)
+	l.Configure = cmp.Or(l.Configure, configure)
 	l.Sync = cmp.Or(l.Sync, time.Minute)
 	l.Revision = cmp.Or(l.Revision, 30*time.Second)
 	l.Call = cmp.Or(l.Call, 5*time.Second)
 	l.Progress = cmp.Or(l.Progress, 30*time.Second)
 	l.Stop = cmp.Or(l.Stop, 5*time.Second)
+	l.OpenFiles = cmp.Or(l.OpenFiles, 4096)
 	l.Rows = cmp.Or(l.Rows, 1_000_000)
+	l.Bytes = cmp.Or(l.Bytes, 512<<20)
 	l.RowBytes = cmp.Or(l.RowBytes, 1<<20)
 	l.MessageBytes = cmp.Or(l.MessageBytes, session.MaxMessage)
 }

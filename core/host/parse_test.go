@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"flag"
 	"os"
 	"reflect"
@@ -126,6 +127,13 @@ func TestSetConfig(t *testing.T) {
 				t.Errorf("got %s, %v; want %s", e.Config, err, c.want)
 			}
 		})
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	_, err := Parse("f.yaml", bytes.Repeat([]byte("- {name: a, kind: config, builtin: config/file}\n"), 50_000))
+	if err == nil || !strings.Contains(err.Error(), "f.yaml:1:1: the file is larger than 1 MiB") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ type Processes struct{}
 func (Processes) Start(ctx context.Context, l Launch) (Running, error) {
 	p, err := process.Start(ctx, process.Spec{
 		Name: l.Name, Path: l.Path, Args: l.Args, Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
+		OpenFiles: l.OpenFiles, Join: l.Join,
 		StartTimeout: l.Timeout, Stderr: &lines{log: l.Log}, Logger: l.Log,
 	})
 	if err != nil {

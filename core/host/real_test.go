@@ -45,13 +45,13 @@ func (idle) Run(ctx context.Context, out sdk.Publisher) error {
 
 func builtin(name string) {
 	p := sdk.Plugin{Name: name, Version: "v1", Publishes: []string{"services"}}
-	p.Registry = func([]byte) (sdk.Registry, error) { return idle{}, nil }
+	p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return idle{}, nil })
 	switch name {
 	case "registry/picky":
 		fmt.Fprintln(os.Stderr, "I look at my config")
-		p.Registry = func([]byte) (sdk.Registry, error) {
+		p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) {
 			return nil, &sdk.FieldError{Field: "dir", Err: errors.New("/nowhere does not exist")}
-		}
+		})
 	case "registry/crash":
 		fmt.Fprintln(os.Stderr, "the sky falls")
 		os.Exit(3)
@@ -225,15 +225,15 @@ func TestRealStartErrors(t *testing.T) {
 			[]string{"plugins.yaml:1:11: plugin a: it refused its config (", "plugins.yaml:1:76): dir: /nowhere does not exist", "I look at my config"}},
 		{"crash", "plugins: [{name: a, kind: registry, builtin: registry/crash}]",
 			[]string{"plugins.yaml:1:11: plugin a: ended (exit status 3) before", "the sky falls"}},
-		{"no such command", "plugins: [{name: a, kind: registry, process: {command: ./a}}]",
+		{"no such command", "plugins: [{name: a, kind: registry, insecure: true, process: {command: ./a}}]",
 			[]string{"plugin a: command ", "/a does not exist; relative paths start at the directory of plugins.yaml"}},
-		{"not in PATH", "plugins: [{name: a, kind: registry, process: {command: no-such-command}}]",
+		{"not in PATH", "plugins: [{name: a, kind: registry, insecure: true, process: {command: no-such-command}}]",
 			[]string{"plugin a: command no-such-command is not in PATH"}},
 		{"not pinned", "plugins: [{name: a, kind: registry, process: {command: EXE}, sha256: " + strings.Repeat("0", 64) + "}]",
 			[]string{"is not what plugins.yaml pins: its sha256 is "}},
-		{"no handshake", "plugins: [{name: a, kind: registry, process: {command: echo, args: [hello]}}]",
+		{"no handshake", "plugins: [{name: a, kind: registry, insecure: true, process: {command: echo, args: [hello]}}]",
 			[]string{"plugin a: its first line of standard output is no handshake: check that "}},
-		{"no plugin", "plugins: [{name: a, kind: registry, process: {command: \"true\"}}]",
+		{"no plugin", "plugins: [{name: a, kind: registry, insecure: true, process: {command: \"true\"}}]",
 			[]string{"plugin a: ended (exit status 0) before"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

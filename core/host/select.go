@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -11,10 +12,25 @@ import (
 // Matches reports whether the entry serves the proxy: everything that `select` gives must match. A node that lacks what a pattern
 // asks for doesn't match it, not even `*`.
 func (s *Select) Matches(node *corev3.Node) bool {
+	return s.matches(node, "")
+}
+
+// NamedListeners is the GENERATOR of a proxy that names none, but asks for listeners by name from the first: only clients of gRPC do.
+const NamedListeners = "grpc"
+
+// matches is Matches, where generator stands for what the proxy's metadata doesn't say.
+func (s *Select) matches(node *corev3.Node, generator string) bool {
 	if s == nil {
 		return true
 	}
 	metadata := node.GetMetadata()
+	if metadata.GetFields()["GENERATOR"] == nil && generator != "" {
+		metadata = &structpb.Struct{Fields: maps.Clone(metadata.GetFields())}
+		if metadata.Fields == nil {
+			metadata.Fields = map[string]*structpb.Value{}
+		}
+		metadata.Fields["GENERATOR"] = structpb.NewStringValue(generator)
+	}
 	return s.ID.holds(node.GetId()) &&
 		s.Cluster.holds(node.GetCluster()) &&
 		s.Locality.holds(locality(node.GetLocality())) &&

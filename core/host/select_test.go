@@ -132,6 +132,8 @@ plugins:
 		{"the named generator goes first", "LDS", `{"GENERATOR": "grpc"}`, all, "grpc"},
 		{"even before an earlier one that selects", "LDS", `{"GENERATOR": "grpc", "NAMESPACE": "special"}`, all, "grpc"},
 		{"others make what it does not", "EDS", `{"GENERATOR": "grpc"}`, all, "istio"},
+		{"asks for listeners by name", "LDS", `named`, all, "grpc"},
+		{"and gets nothing from others", "EDS", `named`, all, ""},
 		{"an unknown name", "LDS", `{"GENERATOR": "api"}`, all, "istio"},
 		{"one that does not offer it is passed over", "NDS", `{}`, []string{"names"}, "names"},
 		{"nobody", "NDS", `{}`, []string{"static"}, ""},
@@ -139,7 +141,11 @@ plugins:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := string(ShortTypes()[c.typeName])
-			got := set.Choose(url, node(t, `{"metadata": `+c.metadata+`}`), c.offering)
+			named := c.metadata == "named"
+			if named {
+				c.metadata = "{}"
+			}
+			got := set.Choose(url, node(t, `{"metadata": `+c.metadata+`}`), named, c.offering)
 			if got != c.want {
 				t.Errorf("%q generates, want %q", got, c.want)
 			}

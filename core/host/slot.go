@@ -1,10 +1,12 @@
 package host
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/load"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -22,11 +24,27 @@ type slot struct {
 	status Status
 	// settled: it has served, or could have for so long that a failure is no matter of the start any more.
 	settled bool
+	// standby: it is beside the plugin that is served, and isn't started again. synced: it owes no first list.
+	standby, synced bool
+	// awake has something when it is to wake up.
+	awake chan struct{}
+	// fell is closed when it fails for the first time.
+	fell     chan struct{}
+	onceFell sync.Once
+	// talk is its newest session, for its load.
+	talk *load.Session
+
+	// stop ends it; gone is closed when it has ended, err is why then. over is set a moment before, under the host's lock.
+	stop context.CancelFunc
+	gone chan struct{}
+	err  error
+	over bool
 }
 
 func newSlot(e *Entry, order int, log *slog.Logger, on func(Transition)) *slot {
 	return &slot{
-		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}),
+		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}), awake: make(chan struct{}, 1),
+		fell: make(chan struct{}), gone: make(chan struct{}),
 		status: Status{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: Declared, Since: time.Now()},
 	}
 }
@@ -55,10 +73,16 @@ func (s *slot) moveLocked(to State, err error, update func(*Status)) {
 }
 
 func (s *slot) tell(t Transition) {
-	if t.Err != nil {
-		s.log.Warn("plugin failed", "at", s.entry.At.String(), "was", t.From, "error", t.Err)
+	log := s.log
+	if s.standby {
+		log = log.With("standby", true)
+	}
+	if t.Err != nil && t.To == Gone {
+		log.Warn("plugin was killed", "at", s.entry.At.String(), "error", t.Err)
+	} else if t.Err != nil {
+		log.Warn("plugin failed", "at", s.entry.At.String(), "was", t.From, "error", t.Err)
 	} else {
-		s.log.Info("plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
+		log.Info("plugin "+string(t.To), "was", t.From, "pid", s.status.PID)
 	}
 	if s.onTransition != nil {
 		s.onTransition(t)
@@ -72,12 +96,6 @@ func (s *slot) serving() {
 		s.settled = true
 		s.moveLocked(Serving, nil, nil)
 	}
-}
-
-func (s *slot) is(state State) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.status.State == state
 }
 
 // ready takes in what the plugin said of itself.
@@ -102,7 +120,27 @@ func (s *slot) failed(err error, up time.Duration) (fatal bool) {
 	defer s.mu.Unlock()
 	s.settled = s.settled || up >= s.entry.Limits.Sync
 	s.moveLocked(Failed, err, func(st *Status) { st.PID = 0 })
-	return !s.settled && !s.entry.Optional
+	s.onceFell.Do(func() { close(s.fell) })
+	return s.standby || !s.settled && !s.entry.Optional
+}
+
+func (s *slot) isStandby() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.standby
+}
+
+func (s *slot) isSettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.settled
+}
+
+// owesList says whether the plugin's first list is still waited for.
+func (s *slot) owesList() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status.State == Syncing && !s.synced
 }
 
 func (s *slot) read() Status {

@@ -10,26 +10,34 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/host/cgroup"
 )
 
-// start starts an entry's process, with its socket below a private directory.
-func (h *Host) start(ctx context.Context, s *slot, private string) (Running, error) {
+// start starts an entry's process, with its socket below a private directory, in a control group, if it has one.
+func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup.Group) (Running, error) {
 	l, release, err := h.launch(s.entry)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
 	l.Log, l.SocketDir = s.log, private
+	if group != nil {
+		l.Join = group.Join
+	}
 	return h.cfg.Starter.Start(ctx, l)
 }
 
 // launch says what to run for an entry. release is called once the process runs.
 func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
+	if err := e.trusted(); err != nil {
+		return l, nil, err
+	}
 	dir, err := filepath.Abs(h.cfg.Set.Dir())
 	if err != nil {
 		return l, nil, err
 	}
-	l = Launch{Name: e.Name, Dir: dir, Timeout: e.Limits.Start}
+	l = Launch{Name: e.Name, Dir: dir, Timeout: e.Limits.Start, OpenFiles: e.Limits.OpenFiles}
 	release = func() {}
 	switch {
 	case e.Wasm != nil:
@@ -47,6 +55,11 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 		l.Path, release, err = h.program(e, dir)
 	}
 	return l, release, err
+}
+
+// Find looks for a command in the core's PATH.
+func (h *Host) Find(command string) (string, error) {
+	return find(command, h.cfg.Set.Dir(), h.environ("PATH"))
 }
 
 // program finds a process's program and checks what is pinned.
@@ -84,9 +97,9 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 // place of the core's.
 func (h *Host) tuned(e *Entry) []string {
 	if e.Limits.Memory > 0 {
-		return append(h.inherited(e, "GOMAXPROCS"), goMemory(e.Limits.Memory))
+		return append(h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE"), goMemory(e.Limits.Memory))
 	}
-	return h.inherited(e, "GOMAXPROCS", "GOMEMLIMIT")
+	return h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE", "GOMEMLIMIT")
 }
 
 // limited adds what a Go program heeds of the entry's limit of memory, unless its environment says so itself.
@@ -146,11 +159,10 @@ func (e *Entry) pinned() bool {
 	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
 }
 
-// warnUnpinned says of which programs nobody has said which bytes they are to have, nor that any will do.
-func (h *Host) warnUnpinned() {
-	for _, e := range h.cfg.Set.Plugins {
-		if !e.pinned() && !e.Insecure {
-			h.cfg.Log.Warn("the plugin's program is not pinned: give its sha256, or say insecure: true", "plugin", e.Name, "at", e.At.String())
-		}
+// trusted says whether somebody has said which bytes an entry's program is to have, or that any will do.
+func (e *Entry) trusted() error {
+	if e.pinned() || e.Insecure {
+		return nil
 	}
+	return errors.New("its program is not pinned: `coxswain plugins pin` writes its sha256 into plugins.yaml; or say `insecure: true` there")
 }

@@ -30,6 +30,10 @@ type Launch struct {
 	SocketDir string
 	// TLS asks for mutual TLS with keys made for this start.
 	TLS bool
+	// OpenFiles is how many files it may have open; 0: as many as the core.
+	OpenFiles uint64
+	// Join, if set, is called with the process's number as soon as there is one.
+	Join func(pid int) error
 	// Timeout of the start.
 	Timeout time.Duration
 	// Log takes the lines that the process writes to standard error.

@@ -23,8 +23,8 @@ func TestRunner(t *testing.T) {
 	set, err := Parse(filepath.Join(dir, "plugins.yaml"), fmt.Appendf(nil, `
 plugins:
   - {name: a, kind: patch, wasm: {path: m.wasm, sha256: %x, memory: 16Mi, allow: {env: [A], http: ["*.example.org"]}}}
-  - {name: b, kind: patch, wasm: {path: m.wasm}, allow: {clock: true}}
-  - {name: c, kind: patch, wasm: {path: none.wasm}}
+  - {name: b, kind: patch, insecure: true, wasm: {path: m.wasm}, allow: {clock: true}}
+  - {name: c, kind: patch, insecure: true, wasm: {path: none.wasm}}
   - {name: d, kind: patch, wasm: {path: m.wasm, sha256: %064d}}
 `, sha256.Sum256(code), 0))
 	if err != nil {

@@ -8,65 +8,85 @@ import "container/list"
 type Limits struct {
 	// Running is the number of pushes at once.
 	Running int
-	// Bytes is the size of responses that are handed over and not yet taken. A push starts while there are fewer, whatever its own size.
+	// Bytes is the size of responses that are on their way and not yet written. A push starts while there are fewer, whatever its own size.
 	Bytes int64
+	// Composing is how many may have a turn and not have said yet how large their responses are: until then Bytes can't bound anything.
+	Composing int
 }
 
 // Queue is the state machine: no goroutine, no clock. A connection is idle, pending (once, however often it is enqueued) or running, and
-// while it runs it may be pending again. What is urgent (a client waits for an answer) goes before what is not, but of
-// urgentRow turns in a row one goes to the others, so that answers never starve pushes.
+// while it runs it may be pending again. Who is of a higher class goes first, but not for ever: after as many turns in a row as it may have one goes
+// to those below, so that nobody starves.
 type Queue struct {
-	limits        Limits
-	urgent, other *list.List // of IDs
-	row           int        // urgent turns in a row
-	members       map[uint64]*member
-	running       int
-	bytes         int64
+	limits    Limits
+	pending   [classes]*list.List // of IDs
+	row       [classes]int        // turns in a row, since one of a lower class
+	members   map[uint64]*member
+	running   int
+	composing int
+	bytes     int64
 }
 
-const urgentRow = 2
+// Class of what somebody wants a turn for.
+type Class int
+
+const (
+	// Other is what can wait: pushes.
+	Other Class = iota
+	// Urgent is what a client waits for: answers.
+	Urgent
+	// Small is what is soon done: endpoints.
+	Small
+	classes
+)
+
+// most is how many turns in a row a class has before lower ones.
+func (c Class) most() int {
+	if c == Small {
+		return 32
+	}
+	return 2
+}
 
 // member is one connection that is not idle.
 type member struct {
 	place   *list.Element // in a list, nil while not pending
-	urgent  bool
+	class   Class
 	running bool
 	counted bool  // running and holding a slot
+	silent  bool  // counted, and its bytes aren't known
 	bytes   int64 // on their way, part of the queue's sum
 }
 
 // NewQueue returns an empty queue.
 func NewQueue(l Limits) *Queue {
-	return &Queue{limits: l, urgent: list.New(), other: list.New(), members: map[uint64]*member{}}
+	q := &Queue{limits: l, members: map[uint64]*member{}}
+	for c := range q.pending {
+		q.pending[c] = list.New()
+	}
+	return q
 }
 
-// Enqueue asks for a turn. A connection that is pending keeps its place, or takes one among the urgent if it wasn't and now is.
-func (q *Queue) Enqueue(id uint64, urgent bool) {
+// Enqueue asks for a turn. A connection that is pending keeps its place, or takes one in a higher class.
+func (q *Queue) Enqueue(id uint64, c Class) {
 	m := q.members[id]
 	if m == nil {
 		m = &member{}
 		q.members[id] = m
 	}
 	if m.place != nil {
-		if m.urgent || !urgent {
+		if m.class >= c {
 			return
 		}
 		q.unplace(m)
 	}
-	m.urgent = urgent
-	m.place = q.list(urgent).PushBack(id)
-}
-
-func (q *Queue) list(urgent bool) *list.List {
-	if urgent {
-		return q.urgent
-	}
-	return q.other
+	m.class = c
+	m.place = q.pending[c].PushBack(id)
 }
 
 func (q *Queue) unplace(m *member) {
 	if m.place != nil {
-		q.list(m.urgent).Remove(m.place)
+		q.pending[m.class].Remove(m.place)
 		m.place = nil
 	}
 }
@@ -76,27 +96,37 @@ func (q *Queue) Next() (id uint64, ok bool) {
 	if q.full() {
 		return 0, false
 	}
-	first, second := q.urgent, q.other
-	if q.row >= urgentRow {
-		first, second = second, first
-	}
-	e := q.ready(first)
-	if e == nil {
-		e = q.ready(second)
-	}
+	e := q.first()
 	if e == nil {
 		return 0, false
 	}
 	id = e.Value.(uint64)
 	m := q.members[id]
-	q.row++
-	if !m.urgent {
-		q.row = 0
+	q.row[m.class]++
+	for higher := m.class + 1; higher < classes; higher++ {
+		q.row[higher] = 0
 	}
 	q.unplace(m)
-	m.running, m.counted = true, true
+	m.running, m.counted, m.silent = true, true, true
 	q.running++
+	q.composing++
 	return id, true
+}
+
+// first returns who is next: of the highest class that hasn't had its row, else of the lowest.
+func (q *Queue) first() *list.Element {
+	var last *list.Element
+	for c := classes - 1; c >= 0; c-- {
+		e := q.ready(q.pending[c])
+		if e == nil {
+			continue
+		}
+		if q.row[c] < c.most() || c == 0 {
+			return e
+		}
+		last = e
+	}
+	return last
 }
 
 // ready returns the first of a list that isn't running.
@@ -110,14 +140,23 @@ func (q *Queue) ready(l *list.List) *list.Element {
 }
 
 func (q *Queue) full() bool {
-	return q.limits.Running > 0 && q.running >= q.limits.Running || q.limits.Bytes > 0 && q.bytes >= q.limits.Bytes
+	l := q.limits
+	return l.Running > 0 && q.running >= l.Running || l.Bytes > 0 && q.bytes >= l.Bytes || l.Composing > 0 && q.composing >= l.Composing
 }
 
-// Sending counts bytes that a running connection hands over.
+// Sending counts bytes that a running connection is about to send; less than 0 are those that have been written.
 func (q *Queue) Sending(id uint64, bytes int64) {
 	if m := q.members[id]; m != nil && m.counted {
 		m.bytes += bytes
 		q.bytes += bytes
+		q.speak(m)
+	}
+}
+
+func (q *Queue) speak(m *member) {
+	if m.silent {
+		m.silent = false
+		q.composing--
 	}
 }
 
@@ -127,6 +166,7 @@ func (q *Queue) Yield(id uint64) {
 	if m == nil || !m.counted {
 		return
 	}
+	q.speak(m)
 	q.running--
 	q.bytes -= m.bytes
 	m.counted, m.bytes = false, 0
@@ -154,5 +194,5 @@ func (q *Queue) Remove(id uint64) {
 
 // Load returns how many run (slow ones that yielded not counted), how many wait, and the bytes on their way.
 func (q *Queue) Load() (running, pending int, bytes int64) {
-	return q.running, q.urgent.Len() + q.other.Len(), q.bytes
+	return q.running, q.pending[Other].Len() + q.pending[Urgent].Len() + q.pending[Small].Len(), q.bytes
 }

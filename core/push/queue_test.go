@@ -21,12 +21,12 @@ func drain(q *Queue) (ids []uint64) {
 func TestOnePendingEach(t *testing.T) {
 	q := NewQueue(Limits{})
 	for _, id := range []uint64{1, 2, 1, 3, 2} {
-		q.Enqueue(id, false)
+		q.Enqueue(id, Other)
 	}
 	if got := drain(q); !slices.Equal(got, []uint64{1, 2, 3}) {
 		t.Fatal(got)
 	}
-	q.Enqueue(1, false) // while it runs
+	q.Enqueue(1, Other) // while it runs
 	if got := drain(q); got != nil {
 		t.Fatal(got)
 	}
@@ -39,18 +39,33 @@ func TestOnePendingEach(t *testing.T) {
 func TestUrgentFirstButOthersToo(t *testing.T) {
 	q := NewQueue(Limits{})
 	for id := range uint64(4) {
-		q.Enqueue(id, false)
-		q.Enqueue(10+id, true)
+		q.Enqueue(id, Other)
+		q.Enqueue(10+id, Urgent)
 	}
 	if got := drain(q); !slices.Equal(got, []uint64{10, 11, 0, 12, 13, 1, 2, 3}) {
 		t.Fatal(got)
 	}
 	q.Done(1)
 	q.Done(2)
-	q.Enqueue(1, false)
-	q.Enqueue(2, false)
-	q.Enqueue(2, true) // becomes urgent
+	q.Enqueue(1, Other)
+	q.Enqueue(2, Other)
+	q.Enqueue(2, Urgent) // becomes urgent
 	if got := drain(q); !slices.Equal(got, []uint64{2, 1}) {
+		t.Fatal(got)
+	}
+}
+
+func TestSmallBeforeAll(t *testing.T) {
+	q := NewQueue(Limits{})
+	q.Enqueue(1, Other)
+	q.Enqueue(2, Urgent)
+	for id := range uint64(2*Small.most() + 1) {
+		q.Enqueue(10+id, Small)
+	}
+	q.Enqueue(1, Small) // becomes small, at the end of them
+	q.Enqueue(3, Other)
+	got := drain(q)
+	if got[Small.most()] != 2 || got[2*Small.most()+1] != 3 || got[len(got)-1] != 1 {
 		t.Fatal(got)
 	}
 }
@@ -58,7 +73,7 @@ func TestUrgentFirstButOthersToo(t *testing.T) {
 func TestLimits(t *testing.T) {
 	q := NewQueue(Limits{Running: 2, Bytes: 10})
 	for id := range uint64(4) {
-		q.Enqueue(id, false)
+		q.Enqueue(id, Other)
 	}
 	if got := drain(q); !slices.Equal(got, []uint64{0, 1}) {
 		t.Fatal(got)
@@ -72,7 +87,7 @@ func TestLimits(t *testing.T) {
 	if got := drain(q); !slices.Equal(got, []uint64{2, 3}) {
 		t.Fatal(got)
 	}
-	q.Enqueue(0, false)
+	q.Enqueue(0, Other)
 	q.Done(2)
 	if got := drain(q); got != nil { // it still runs
 		t.Fatal(got)
@@ -83,12 +98,42 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestComposing: a turn whose bytes aren't known keeps others back, since they could all be large.
+func TestComposing(t *testing.T) {
+	q := NewQueue(Limits{Bytes: 10, Composing: 2})
+	for id := range uint64(5) {
+		q.Enqueue(id, Other)
+	}
+	if got := drain(q); !slices.Equal(got, []uint64{0, 1}) {
+		t.Fatal(got)
+	}
+	q.Sending(0, 1)
+	q.Done(1) // it had nothing
+	if got := drain(q); !slices.Equal(got, []uint64{2, 3}) {
+		t.Fatal(got)
+	}
+	q.Sending(2, 9)
+	if got := drain(q); got != nil {
+		t.Fatal(got)
+	}
+	q.Sending(2, -9) // written
+	if got := drain(q); !slices.Equal(got, []uint64{4}) {
+		t.Fatal(got)
+	}
+	for id := range uint64(5) {
+		q.Remove(id)
+	}
+	if q.composing != 0 || q.running != 0 || q.bytes != 0 {
+		t.Fatal(q.composing, q.running, q.bytes)
+	}
+}
+
 // TestQueueHistories: over random histories no limit is exceeded, nobody runs twice at once, whoever asked gets a turn, and in the end
 // everything is free (trap 6).
 func TestQueueHistories(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		limits := Limits{Running: random.IntN(4), Bytes: int64(random.IntN(30))}
+		limits := Limits{Running: random.IntN(4), Bytes: int64(random.IntN(30)), Composing: random.IntN(4)}
 		q := NewQueue(limits)
 		wanted, running := map[uint64]bool{}, map[uint64]bool{}
 		admit := func() {
@@ -98,7 +143,7 @@ func TestQueueHistories(t *testing.T) {
 				if !ok {
 					return
 				}
-				if running[id] || !wanted[id] || limits.Running > 0 && slots >= limits.Running || limits.Bytes > 0 && bytes >= limits.Bytes {
+				if running[id] || !wanted[id] || limits.Running > 0 && slots >= limits.Running || limits.Bytes > 0 && bytes >= limits.Bytes || limits.Composing > 0 && q.composing > limits.Composing {
 					t.Fatalf("seed %d: %d must not run", seed, id)
 				}
 				running[id] = true
@@ -109,7 +154,7 @@ func TestQueueHistories(t *testing.T) {
 			id := uint64(random.IntN(6))
 			switch random.IntN(7) {
 			case 0, 1, 2:
-				q.Enqueue(id, random.IntN(2) == 0)
+				q.Enqueue(id, Class(random.IntN(int(classes))))
 				wanted[id] = true
 			case 3:
 				q.Sending(id, int64(random.IntN(10)))
@@ -137,7 +182,7 @@ func TestQueueHistories(t *testing.T) {
 				delete(running, id)
 			}
 		}
-		if slots, pending, bytes := q.Load(); len(wanted) > 0 || slots != 0 || pending != 0 || bytes != 0 || len(q.members) != 0 {
+		if slots, pending, bytes := q.Load(); len(wanted) > 0 || slots != 0 || pending != 0 || bytes != 0 || q.composing != 0 || len(q.members) != 0 {
 			t.Fatalf("seed %d: left over: %v, %d running, %d pending, %d bytes", seed, wanted, slots, pending, bytes)
 		}
 	}
@@ -161,7 +206,7 @@ func TestTurns(t *testing.T) {
 			m := turns.Join()
 			defer m.Leave()
 			for j := range 20 {
-				m.Want(j%3 == 0)
+				m.Want(Class(j % 3))
 				<-m.Turn()
 				step(1)
 				m.Sending(1)

@@ -60,9 +60,9 @@ func (m *Member) with(change func(*Queue)) {
 func (m *Member) Turn() <-chan struct{} { return m.turn }
 
 // Want asks for a turn; several wants before it become one.
-func (m *Member) Want(urgent bool) { m.with(func(q *Queue) { q.Enqueue(m.id, urgent) }) }
+func (m *Member) Want(c Class) { m.with(func(q *Queue) { q.Enqueue(m.id, c) }) }
 
-// Sending counts bytes of this turn.
+// Sending counts bytes of this turn; less than 0 have been written.
 func (m *Member) Sending(bytes int64) { m.with(func(q *Queue) { q.Sending(m.id, bytes) }) }
 
 // Yield gives the place of a slow connection to others while its turn lasts.

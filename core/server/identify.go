@@ -34,6 +34,15 @@ func authenticates(set *host.Set) bool {
 
 // caller is an xds.Config's Identify. A connection in plain text is nobody's unless the setting says otherwise, as with istiod.
 func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, error) {
+	shown, err := i.shown(ctx)
+	if err != nil || shown == nil {
+		return nil, err
+	}
+	return i.control.Authenticate(ctx, node, *shown)
+}
+
+// shown returns what a caller showed, nil where nobody asks for it.
+func (i *identify) shown(ctx context.Context) (*control.Credentials, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil, status.Error(codes.Internal, "the stream has no peer")
@@ -46,9 +55,7 @@ func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return i.control.Authenticate(ctx, node, control.Credentials{
-		Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String(),
-	})
+	return &control.Credentials{Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String()}, nil
 }
 
 // verified returns the peer's chain, leaf first, if TLS verified one.

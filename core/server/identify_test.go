@@ -43,7 +43,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc) *control.Control {
 	t.Helper()
 	c, err := control.New(control.Config{
 		Plugins: []control.Expected{{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}}},
-		Choose:  func(string, *corev3.Node, []string) string { return "" },
+		Rules:   control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
 		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc) *control.Control {
 	link := session.NewCore(ours)
 	ran, served := make(chan error, 1), make(chan error, 1)
 	go func() {
-		ran <- sdk.Run(context.Background(), sdk.Plugin{Name: "a", Authenticator: func([]byte) (sdk.Authenticator, error) { return f, nil }}, theirs)
+		ran <- sdk.Run(context.Background(), sdk.Plugin{Name: "a", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return f, nil })}, theirs)
 	}()
 	hello := &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Limits: &pb.Limits{CallMs: 10_000}}}
 	if err := link.Send(t.Context(), hello); err != nil {
@@ -116,10 +116,15 @@ func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) f
 		defer cancel()
 		s, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/any/Thing")
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		err = s.RecvMsg(nil)
-		return <-got, err
+		select {
+		case ids := <-got:
+			return ids, err
+		default: // no handler has run
+			return nil, err
+		}
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 
 // metrics counts what control and host report. Names are istiod's where it has the same thing.
 type metrics struct {
-	commits, partial, faults, broken, unknown, restarts, transitions, asked *prometheus.CounterVec
-	served                                                                  *prometheus.HistogramVec
-	debounced                                                               prometheus.Histogram
-	hidden                                                                  prometheus.Gauge
-	woken, views                                                            prometheus.Counter
+	commits, partial, faults, broken, unknown, restarts, transitions, asked, swaps, limits *prometheus.CounterVec
+	served                                                                                 *prometheus.HistogramVec
+	debounced                                                                              prometheus.Histogram
+	hidden                                                                                 prometheus.Gauge
+	woken, views                                                                           prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -33,13 +33,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		asked:       counters("coxswain_authentications_total", "Questions to authenticators who is calling, by what became of them.", "plugin", "verdict"),
 		restarts:    counters("coxswain_plugin_restarts_total", "Starts of a plugin after a failure.", "plugin"),
 		transitions: counters("coxswain_plugin_transitions_total", "Steps in plugins' lives, by the state they led to.", "plugin", "state"),
+		limits:      counters("coxswain_plugin_limits_crossed_total", "Times that a plugin crossed one of its limits, by the limit's name in plugins.yaml.", "plugin", "limit"),
+		swaps:       counters("coxswain_plugin_changes_total", "Changes of plugins while the core ran, by what became of them.", "plugin", "outcome"),
 		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
 		debounced:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
 		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because an earlier plugin has the same key."}),
 		woken:       counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
 		views:       counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.served, m.debounced, m.hidden, m.woken, m.views)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.served, m.debounced, m.hidden, m.woken, m.views)
 	return m
 }
 
@@ -65,8 +67,17 @@ func (m *metrics) Woken(streams, views int) {
 	m.views.Add(float64(views))
 }
 
+func (m *metrics) Crossed(plugin, limit string) { m.limits.WithLabelValues(plugin, limit).Inc() }
+
+func (m *metrics) swapped(plugin, outcome string) { m.swaps.WithLabelValues(plugin, outcome).Inc() }
+
 func (m *metrics) transition(t host.Transition) {
 	m.transitions.WithLabelValues(t.Plugin, string(t.To)).Inc()
+	if t.Err != nil {
+		if limit := host.Crossed(t.Err.Error()); limit != "" {
+			m.Crossed(t.Plugin, limit)
+		}
+	}
 	if t.Restart {
 		m.restarts.WithLabelValues(t.Plugin).Inc()
 	}

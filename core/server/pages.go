@@ -4,25 +4,38 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/swap"
 )
 
 // pages is what the admin pages are made from.
 type pages struct {
 	*control.Control
 	host *host.Host
+	swap *swap.Swapper
 }
 
 // Plugins implements admin.Source.
 func (p *pages) Plugins() []admin.Plugin {
-	rows := p.PluginRows()
-	var all []admin.Plugin
+	rows, loads := p.PluginRows(), p.host.Loads()
+	found := map[string]admin.Plugin{}
 	for _, s := range p.host.Status() {
 		r := rows[s.Name]
-		all = append(all, admin.Plugin{
+		found[s.Name] = admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: r.Stale, Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
-			Withheld: r.Withheld, Faults: r.Faults,
-		})
+			Withheld: r.Withheld, Faults: r.Faults, Load: loads[s.Name],
+		}
+	}
+	var all []admin.Plugin
+	for _, e := range p.swap.Entries() {
+		v, runs := found[e.Name]
+		if !runs {
+			v = admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled"}
+		}
+		if last := p.swap.History(e.Name); len(last) > 0 {
+			v.LastChange = last[len(last)-1].Line()
+		}
+		all = append(all, v)
 	}
 	return all
 }

@@ -7,16 +7,19 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 )
 
 // Config of a Server. Addresses are HOST:PORT; an empty one switches its port off.
@@ -26,19 +29,31 @@ type Config struct {
 	Set             *host.Set
 	Exe, RuntimeDir string
 	Environ         []string
+	// Develop restarts plugins whose programs change.
+	Develop bool
+	// File is the plugins.yaml that Set was parsed from, which is followed and written to; empty: there is none. Text is what it said, or the
+	// built-in set, and Parse makes a set of another text.
+	File  string
+	Text  []byte
+	Parse func(text []byte) (*host.Set, error)
 	// Version is shown at /version.
 	Version string
 
 	GRPCAddr, HTTPAddr, MonitoringAddr string
+	// SecureGRPCAddr is for xDS over TLS.
+	SecureGRPCAddr string
+	TLS            TLS
 	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain text; otherwise nobody is.
 	AuthPlaintext bool
-	Commit        Commit
+	// SystemNamespace is that of callers who may ask everything of debug types.
+	SystemNamespace string
+	Commit          Commit
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
 	// Shutdown is how long streams may take to end.
 	Shutdown time.Duration
 	Log      *slog.Logger
-	// Listening is called with each port's name (grpc, http, monitoring) and address when it is open; optional.
+	// Listening is called with each port's name (grpc, secureGRPC, http, monitoring) and address when it is open; optional.
 	Listening func(port string, address net.Addr)
 }
 
@@ -54,7 +69,9 @@ type Server struct {
 	cfg     Config
 	control *control.Control
 	host    *host.Host
+	swap    *swap.Swapper
 	xds     *xds.Server
+	pages   *pages
 	admin   *admin.Server
 }
 
@@ -66,6 +83,14 @@ func New(cfg Config) (*Server, error) {
 	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
 		return nil, errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
 	}
+	if cfg.SecureGRPCAddr != "" {
+		if err := cfg.TLS.check(); err != nil {
+			return nil, err
+		}
+		if !authenticates(cfg.Set) {
+			return nil, errors.New("secureGRPCAddr: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/certificate`")
+		}
+	}
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}
 	}
@@ -73,13 +98,16 @@ func New(cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
+	identify := &identify{plaintext: cfg.AuthPlaintext}
 	var err error
 	if s.control, err = control.New(control.Config{
-		Plugins: expected(cfg.Set), Choose: cfg.Set.Choose, Patches: patches(cfg.Set),
+		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
 		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax,
 		Log: cfg.Log, Metrics: m,
+		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },
+		OnWanted:  func(plugin string) { s.host.Wake(plugin) },
 	}); err != nil {
 		return nil, err
 	}
@@ -89,43 +117,27 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	identify := &identify{control: s.control, plaintext: cfg.AuthPlaintext}
+	if s.swap, err = swap.New(swap.Config{
+		Control: s.control, Host: s.host, Set: cfg.Set, File: cfg.File, Text: cfg.Text, Parse: cfg.Parse, Log: cfg.Log, Ended: m.swapped, Free: freeMemory,
+	}); err != nil {
+		return nil, err
+	}
+	registry.MustRegister(newLoads(s.host.Loads))
+	s.pages = &pages{s.control, s.host, s.swap}
+	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
+	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
+	cfg.XDS.Answerer = questions
 	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, cfg.Log, registry, cfg.Shutdown
 	if s.xds, err = xds.New(cfg.XDS); err != nil {
 		return nil, err
 	}
 	s.admin, err = admin.New(admin.Config{
-		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: &pages{s.control, s.host},
+		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
 		Registry: registry, Version: cfg.Version, Log: cfg.Log, Listening: cfg.Listening,
 	})
+	questions.Server, questions.Clients = s.admin, s.xds.Status
 	return s, err
-}
-
-// expected is what control must know of the declared plugins.
-func expected(set *host.Set) []control.Expected {
-	var all []control.Expected
-	for i, e := range set.Plugins {
-		l := e.Limits
-		all = append(all, control.Expected{
-			Name: e.Name, Order: i, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
-			Limits: control.Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows)},
-		})
-	}
-	return all
-}
-
-// patches returns which patches a type of a node goes through.
-func patches(set *host.Set) func(string, *corev3.Node) []string {
-	return func(typeURL string, node *corev3.Node) []string {
-		var names []string
-		for _, e := range set.Patches(node) {
-			if e.Serves(typeURL) {
-				names = append(names, e.Name)
-			}
-		}
-		return names
-	}
 }
 
 // Run starts everything and serves until ctx ends; then streams are ended first, plugins last. HTTP and monitoring ports open at once, the
@@ -138,6 +150,18 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.admin.Run(inner) })
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.host.Run(inner) })
+	parts.Go(func() error { return s.swap.Run(inner) })
+	if s.cfg.Develop {
+		parts.Go(func() error { return s.swap.Develop(inner) })
+	}
+	parts.Go(func() error {
+		dir, err := s.host.Dir(inner)
+		if err != nil {
+			return nil // it stops already, or could not start and says why itself
+		}
+		a := &api.Server{Swapper: s.swap, Plugins: s.pages.Plugins, Log: s.cfg.Log}
+		return a.Serve(inner, filepath.Join(dir, api.Socket))
+	})
 	parts.Go(func() error {
 		defer end()
 		outer, stop := context.WithCancel(ctx)
@@ -148,22 +172,44 @@ func (s *Server) Run(ctx context.Context) error {
 	return parts.Wait()
 }
 
-// serveXDS opens the port when the first revision is complete.
+// serveXDS opens the ports when the first revision is complete.
 func (s *Server) serveXDS(ctx context.Context) error {
 	select {
 	case <-s.control.Started():
 	case <-ctx.Done():
 		return nil
 	}
-	if s.cfg.GRPCAddr == "" {
+	ports, ctx := errgroup.WithContext(ctx)
+	if s.cfg.GRPCAddr != "" {
+		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr) })
+	}
+	if s.cfg.SecureGRPCAddr != "" {
+		ports.Go(func() error { return s.listenSecurely(ctx) })
+	}
+	ports.Go(func() error {
 		<-ctx.Done()
 		return nil
+	})
+	return ports.Wait()
+}
+
+// listenSecurely serves xDS over TLS.
+func (s *Server) listenSecurely(ctx context.Context) error {
+	creds, stop, err := s.cfg.TLS.secure(ctx)
+	if err != nil {
+		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.cfg.GRPCAddr)
+	defer stop()
+	return s.listen(ctx, "secureGRPC", s.cfg.SecureGRPCAddr, grpc.Creds(creds))
+}
+
+// listen serves xDS on one port.
+func (s *Server) listen(ctx context.Context, port, address string, options ...grpc.ServerOption) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("xDS port: %w", err)
 	}
-	s.cfg.Log.Info("listening", "port", "grpc", "address", l.Addr().String())
-	s.cfg.Listening("grpc", l.Addr())
-	return s.xds.Serve(ctx, l)
+	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
+	s.cfg.Listening(port, l.Addr())
+	return s.xds.Serve(ctx, l, options...)
 }

@@ -93,6 +93,60 @@ func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
 	}
 }
 
+// TestRulesOfEnvoysFields: what decodes and breaks a rule is refused until it is repaired or goes, but for types that their plugin checks.
+func TestRulesOfEnvoysFields(t *testing.T) {
+	broken := sample(t)
+	broken.ConnectTimeout = durationpb.New(-1e9)
+	vs := NewViews()
+	vs.Describe(&pb.View{View: 1, Type: clusterType})
+	if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, sample(t))}, {Id: 2, Bytes: encode(t, broken)}, {Id: 3, Bytes: encode(t, broken)}}}); err != nil {
+		t.Fatal(err)
+	}
+	change := func(id uint64, removes ...string) []byte {
+		t.Helper()
+		m := &pb.Change{View: 1, Type: clusterType, Removes: removes}
+		if id > 0 {
+			m.Upserts = []*pb.Entry{{Name: "a", Body: id}}
+		}
+		if err := vs.Change(m); err != nil {
+			t.Fatal(err)
+		}
+		vs.Publish()
+		if b := vs.Get(clusterType, 1).Snapshot().Get("a"); b != nil {
+			return b.Value()
+		}
+		return nil
+	}
+	good := change(1)
+	if got := change(2); string(got) != string(good) {
+		t.Error("the last good version is gone")
+	}
+	standing := vs.Standing()
+	if len(standing) != 1 || standing[0].Name != "a" || !strings.Contains(standing[0].Reason.Error(), "proxies would refuse it: invalid Cluster.ConnectTimeout") {
+		t.Fatalf("standing: %v", standing)
+	}
+	if change(3); vs.Standing()[0].Since != standing[0].Since {
+		t.Error("what is still refused has another age")
+	}
+	if change(1); len(vs.Standing()) > 0 {
+		t.Errorf("repaired, and standing: %v", vs.Standing())
+	}
+	change(2)
+	if change(0, "a"); len(vs.Standing()) > 0 {
+		t.Errorf("removed, and standing: %v", vs.Standing())
+	}
+
+	vs = NewViews()
+	vs.Trust(clusterType)
+	vs.Describe(&pb.View{View: 1, Type: clusterType})
+	if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: encode(t, broken)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if change(1) == nil || len(vs.Standing()) > 0 {
+		t.Errorf("checked again, and refused: %v", vs.Standing())
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	var t testing.T
 	value := encode(&t, sample(&t))

@@ -61,3 +61,6 @@ func (s *Snapshot) Known() []*Body {
 	slices.SortFunc(all, compareNames)
 	return all
 }
+
+// Empty says whether no resource exists in it.
+func (s *Snapshot) Empty() bool { return len(s.Bodies()) == 0 }

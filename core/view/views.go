@@ -20,12 +20,14 @@ type Views struct {
 	unused map[uint64]*part // were listed, but by no view now
 	freed  []*stored
 	bad    []Refused
-}
-
-// Refused is a resource that was not taken: what the name had before stays.
-type Refused struct {
-	Type, Name string
-	Reason     error
+	// adopted are bodies of another session that stand for some of this one, by version and name.
+	adopted map[string]*Body
+	// carried are the type URLs of bodies that differ from those of their types.
+	carried map[string]string
+	// trusted are the types whose resources their plugin has checked by the rules of Envoy's fields.
+	trusted map[string]bool
+	// standing are the resources that are refused now.
+	standing map[spot]Refused
 }
 
 type key struct {
@@ -62,8 +64,21 @@ type View struct {
 	parts    []uint64
 	complete bool
 	wildcard int
-	wants    map[string]int
+	lists    map[list]*wish
+	wants    map[string]int // how many lists have the name
 	snapshot *Snapshot
+}
+
+// list identifies a slice of names.
+type list struct {
+	first *string
+	len   int
+}
+
+// wish is a list of names, as long as somebody has it.
+type wish struct {
+	names []string
+	users int
 }
 
 // MissingError names bodies that were used before they were sent.
@@ -77,9 +92,13 @@ func (e *MissingError) Error() string {
 func NewViews() *Views {
 	return &Views{
 		bodies: map[uint64]*stored{}, refs: map[*Body]*stored{}, parts: map[uint64]*part{}, views: map[key]*View{},
-		dirty: map[*View]bool{}, unused: map[uint64]*part{},
+		dirty: map[*View]bool{}, unused: map[uint64]*part{}, adopted: map[string]*Body{},
+		carried: map[string]string{}, trusted: map[string]bool{}, standing: map[spot]Refused{},
 	}
 }
+
+// Carry sets the type URL of the bodies of a type, where it is not the type's own.
+func (vs *Views) Carry(typeURL, bodyType string) { vs.carried[typeURL] = bodyType }
 
 // Snapshot returns what the view's connections get.
 func (v *View) Snapshot() *Snapshot { return v.snapshot }
@@ -115,7 +134,7 @@ func (vs *Views) Len() (bodies, bytes int) {
 func (vs *Views) Describe(m *pb.View) {
 	k := key{m.Type, m.View}
 	if vs.views[k] == nil {
-		vs.views[k] = &View{Type: m.Type, ID: m.View, Label: m.Label, Facts: m.Facts, wants: map[string]int{}}
+		vs.views[k] = &View{Type: m.Type, ID: m.View, Label: m.Label, Facts: m.Facts, lists: map[list]*wish{}, wants: map[string]int{}}
 	}
 }
 
@@ -123,6 +142,7 @@ func (vs *Views) Describe(m *pb.View) {
 func (vs *Views) Forget(v *View) {
 	delete(vs.views, key{v.Type, v.ID})
 	delete(vs.dirty, v)
+	vs.settled(v)
 	vs.setParts(v, nil)
 	for _, b := range v.own.Bodies() {
 		vs.release(b)
@@ -151,7 +171,7 @@ func (vs *Views) Store(m *pb.Bodies) error {
 // Part changes a part.
 func (vs *Views) Part(m *pb.Part) error {
 	p := vs.part(m.Part)
-	set, err := vs.edit(p.set, m.Type, m.Upserts, m.Removes)
+	set, err := vs.edit(p, p.set, m.Type, m.Upserts, m.Removes)
 	p.set = set
 	for v := range p.users {
 		vs.dirty[v] = true
@@ -177,7 +197,7 @@ func (vs *Views) Change(m *pb.Change) error {
 	if m.SetParts {
 		vs.setParts(v, m.Parts)
 	}
-	set, err := vs.edit(v.own, m.Type, m.Upserts, m.Removes)
+	set, err := vs.edit(v, v.own, m.Type, m.Upserts, m.Removes)
 	v.own = set
 	vs.dirty[v] = true
 	return err
@@ -203,8 +223,8 @@ func (vs *Views) setParts(v *View, parts []uint64) {
 	}
 }
 
-// edit applies entries to a set. What it can't apply (missing bodies) stays as it was and is the error.
-func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []string) (*Set, error) {
+// edit applies entries to the set of a part or view. What it can't apply (missing bodies) stays as it was and is the error.
+func (vs *Views) edit(of any, set *Set, typeURL string, entries []*pb.Entry, removes []string) (*Set, error) {
 	ups := make([]*Body, 0, len(entries))
 	missing := &MissingError{}
 	for _, e := range lastOfEach(entries) {
@@ -214,11 +234,13 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 			continue
 		}
 		if err != nil {
-			vs.bad = append(vs.bad, Refused{typeURL, e.Name, err})
+			vs.refuse(spot{of, e.Name}, typeURL, err)
 			if set.Get(e.Name) != nil {
 				continue
 			}
 			b = Absent(e.Name)
+		} else {
+			delete(vs.standing, spot{of, e.Name})
 		}
 		ups = append(ups, b)
 	}
@@ -227,6 +249,7 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 		vs.release(set.Get(b.name))
 	}
 	for _, n := range slices.Compact(slices.Sorted(slices.Values(removes))) {
+		delete(vs.standing, spot{of, n})
 		if next.Get(n) == nil {
 			vs.release(set.Get(n))
 		}
@@ -238,13 +261,6 @@ func (vs *Views) edit(set *Set, typeURL string, entries []*pb.Entry, removes []s
 }
 
 var errMissing = errors.New("the body was never sent")
-
-// Refused returns the resources that were not taken since the last call.
-func (vs *Views) Refused() []Refused {
-	bad := vs.bad
-	vs.bad = nil
-	return bad
-}
 
 // lastOfEach returns the entries without those that a later one of the same name overrides.
 func lastOfEach(entries []*pb.Entry) []*pb.Entry {
@@ -263,6 +279,10 @@ func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
 	if e.Body == 0 {
 		return Absent(e.Name), nil
 	}
+	trusted := vs.trusted[typeURL]
+	if other, ok := vs.carried[typeURL]; ok {
+		typeURL = other
+	}
 	s := vs.bodies[e.Body]
 	if s == nil || s.more {
 		return nil, errMissing
@@ -271,15 +291,18 @@ func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
 		return nil, s.bad
 	}
 	if s.body == nil {
-		if s.bad = Check(typeURL, s.raw); s.bad != nil {
+		if s.bad = Check(typeURL, s.raw); s.bad == nil && !trusted {
+			s.bad = keeps(typeURL, s.raw)
+		}
+		if s.bad != nil {
 			return nil, s.bad
 		}
-		s.body, s.raw = NewBody(typeURL, e.Name, s.raw, e.Ttl), nil
+		s.body, s.raw = vs.adoptedAs(NewBody(typeURL, e.Name, s.raw, e.Ttl)), nil
 		vs.refs[s.body] = s
 	}
 	if s.body.name != e.Name {
 		// The same bytes under another name: rare enough to keep a copy.
-		return NewBody(typeURL, e.Name, s.body.value(), e.Ttl), nil
+		return vs.adoptedAs(NewBody(typeURL, e.Name, s.body.value(), e.Ttl)), nil
 	}
 	s.refs++
 	return s.body, nil
@@ -339,6 +362,7 @@ func (vs *Views) Expire(ids []uint64) {
 		for _, b := range p.set.Bodies() {
 			vs.release(b)
 		}
+		vs.settled(p)
 		delete(vs.parts, id)
 		delete(vs.unused, id)
 	}
@@ -374,27 +398,47 @@ func (vs *Views) Collect(ids []uint64) {
 	}
 }
 
-// Want adds a connection's wishes and returns those that are new to the view.
+// Want adds a connection's wishes and returns those that are new to the view. A list that several connections have is gone through once if
+// it is one slice; names must not be written to until they are dropped.
 func (v *View) Want(wildcard bool, names []string) (all bool, fresh []string) {
 	if wildcard {
 		v.wildcard++
 		all = v.wildcard == 1
 	}
-	for _, n := range names {
-		if v.wants[n]++; v.wants[n] == 1 {
-			fresh = append(fresh, n)
+	if len(names) == 0 {
+		return all, nil
+	}
+	id := list{&names[0], len(names)}
+	w := v.lists[id]
+	if w == nil {
+		w = &wish{names: names}
+		v.lists[id] = w
+		for _, n := range names {
+			if v.wants[n]++; v.wants[n] == 1 {
+				fresh = append(fresh, n)
+			}
 		}
 	}
+	w.users++
 	return all, fresh
 }
 
-// Drop takes a connection's wishes back and returns those that nobody has any more.
+// Drop takes a connection's wishes back, the same slice as it wanted, and returns those that nobody has any more.
 func (v *View) Drop(wildcard bool, names []string) (all bool, gone []string) {
 	if wildcard {
 		v.wildcard--
 		all = v.wildcard == 0
 	}
-	for _, n := range names {
+	if len(names) == 0 {
+		return all, nil
+	}
+	id := list{&names[0], len(names)}
+	w := v.lists[id]
+	if w.users--; w.users > 0 {
+		return all, nil
+	}
+	delete(v.lists, id)
+	for _, n := range w.names {
 		if v.wants[n]--; v.wants[n] == 0 {
 			delete(v.wants, n)
 			gone = append(gone, n)
@@ -410,12 +454,19 @@ func (v *View) Wishes() (wildcard bool, names []string) {
 
 // Unwant removes entries that nobody wants any more: they would go stale.
 func (vs *Views) Unwant(v *View, wildcard bool, names []string) {
-	if wildcard {
+	switch {
+	case wildcard:
 		v.complete = false
-	} else if v.wildcard > 0 {
+		names = nil
+		for _, b := range v.own.Bodies() {
+			if v.wants[b.name] == 0 {
+				names = append(names, b.name)
+			}
+		}
+	case v.wildcard > 0:
 		return
 	}
-	next, _ := vs.edit(v.own, v.Type, nil, names)
+	next, _ := vs.edit(v, v.own, v.Type, nil, names)
 	v.own = next
 	vs.dirty[v] = true
 }

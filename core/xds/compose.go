@@ -54,7 +54,7 @@ func (m *machine) bring(w *watch) *response {
 	c := m.common.memo.change(w.sent, to)
 	b := &batch{to: to, answer: w.owed && all, first: !w.answered(), upserts: c.upserts, absent: c.absent, shared: c}
 	w.leave(c.gone)
-	b.settles = len(w.doubtful) == 0 || to.snapshot != w.sent.snapshot && !c.empty()
+	b.settles = len(w.doubtful) == 0 || m.moved(w, to)
 	if b.settles {
 		for _, s := range w.doubtful {
 			d := m.common.memo.change(s, to)
@@ -77,6 +77,14 @@ func (m *machine) bring(w *watch) *response {
 		return m.bringDelta(w, b)
 	}
 	return m.bringSotW(w, b)
+}
+
+// moved says whether anything of what the client was sent is different now. What it newly asks for says nothing of what it refused.
+func (m *machine) moved(w *watch, to situation) bool {
+	if to.snapshot == w.sent.snapshot || w.sent.subscription == nil {
+		return false
+	}
+	return !m.common.memo.change(w.sent, situation{to.snapshot, w.sent.subscription}).empty()
 }
 
 // leave notes resources that are to be taken from the client.
@@ -118,29 +126,33 @@ func (b *batch) add(bodies []*view.Body) {
 
 // repeatIn puts the names in that are to be sent once more.
 func (m *machine) repeatIn(w *watch, b *batch) {
+	var more []*view.Body
 	for _, n := range w.resend {
 		if !b.to.subscription.wants(n) {
 			continue
 		}
 		if body := b.to.snapshot.Get(n); body != nil && body.Exists() {
-			b.add([]*view.Body{body})
+			more = append(more, body)
 		} else if !slices.Contains(b.absent, n) {
 			b.absent = append(slices.Clone(b.absent), n)
 		}
 	}
+	b.add(more)
 	w.resend = nil
 }
 
 // fillAbsent turns absent names that are asked for into empty resources.
 func (m *machine) fillAbsent(w *watch, b *batch) {
 	var left []string
+	var more []*view.Body
 	for _, n := range b.absent {
 		if w.subscription.named(n) {
-			b.add([]*view.Body{m.stopgap(w, n)})
+			more = append(more, m.stopgap(w, n))
 		} else {
 			left = append(left, n)
 		}
 	}
+	b.add(more)
 	b.absent = left
 }
 

@@ -36,6 +36,9 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 		}
 		return m.common.subscriptions.get(true, nil)
 	}
+	if to, ok := m.plain(w, r); ok {
+		return to
+	}
 	first := !w.explicit && w.subscription == nil
 	wildcard := w.subscription != nil && w.subscription.wildcard
 	names := map[string]bool{}
@@ -66,10 +69,21 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 	}
 	delete(names, everything)
 	list := slices.Collect(maps.Keys(names))
-	if m.common.subscriptions.same(w.subscription, wildcard, list) {
-		return w.subscription
+	return m.common.subscriptions.next(w.subscription, wildcard, list)
+}
+
+// plain returns what becomes of the subscription where that takes no counting: a request that changes nothing, and the first names of a watch.
+func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subscription, ok bool) {
+	switch {
+	case len(r.ResourceNamesUnsubscribe) > 0:
+		return nil, false
+	case w.subscription != nil:
+		return w.subscription, len(r.ResourceNamesSubscribe) == 0
+	case len(r.ResourceNamesSubscribe) == 0 || len(r.InitialResourceVersions) > 0 || slices.Contains(r.ResourceNamesSubscribe, everything):
+		return nil, false
 	}
-	return m.common.subscriptions.get(wildcard, list)
+	w.explicit = true
+	return m.common.subscriptions.get(false, r.ResourceNamesSubscribe), true
 }
 
 // repeat notes the names that are to be sent although the client was sent them: those it subscribes to again (it may have lost them), and

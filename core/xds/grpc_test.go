@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/push"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusters "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -223,45 +221,6 @@ func TestChangesWhileStreamsBegin(t *testing.T) {
 		<-done
 		s.CloseSend()
 	}
-}
-
-// TestClientThatNeverReads is cut off after the send timeout; others go on meanwhile, although only one push may run at once.
-func TestClientThatNeverReads(t *testing.T) {
-	source := newTwin()
-	big := strings.Repeat("x", 1<<20)
-	source.change(func(r map[string]map[string]string) { r[cds] = map[string]string{"a": big} })
-	server, conn := serve(t, Config{
-		Source: source, SendTimeout: 400 * time.Millisecond, SlowAfter: 5 * time.Millisecond, Push: push.Limits{Running: 1, Bytes: 1 << 20},
-	})
-	deaf, s := open(t, dial(t, conn.Target())), open(t, conn)
-	ask(t, deaf, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
-	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
-	receiveBig := func() *discovery.DiscoveryResponse {
-		r, err := s.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	receiveBig()
-	eventually(t, func() bool { return len(server.Status()) == 2 })
-	for i := 0; len(server.Status()) == 2; i++ {
-		source.change(func(r map[string]map[string]string) { r[cds]["a"] = big + fmt.Sprint(i) })
-		r := receiveBig()
-		ask(t, s, &discovery.DiscoveryRequest{TypeUrl: cds, ResponseNonce: r.Nonce})
-	}
-	if n := count(t, server.metrics.timeouts); n != 1 {
-		t.Fatal(n)
-	}
-	for range 1000 { // what was under way first
-		if _, err := deaf.Recv(); err != nil {
-			if status.Code(err) != codes.DeadlineExceeded {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	t.Fatal("the deaf stream goes on")
 }
 
 // TestRateLimit: a stream above the rate waits and is refused after a second.

@@ -13,9 +13,9 @@ const (
 	// longList is from how many bytes on a list of names is worth to be shared.
 	longList = 1024
 	// keptLists is how many of them are kept.
-	keptLists = 64
-	// resourceNames is the field of a DiscoveryRequest.
-	resourceNames = 3
+	keptLists = 256
+	// requestNames is the field of the names in both protocols' requests: resource_names, resource_names_subscribe.
+	requestNames = 3
 )
 
 // lists keeps the lists of names that requests brought lately. In state of the world each ACK repeats the whole list, and the lists of
@@ -23,35 +23,66 @@ const (
 type lists struct {
 	seed maphash.Seed
 	mu   sync.Mutex
-	kept map[uint64][]string
+	kept map[print][]string
 }
 
-func newLists() *lists { return &lists{seed: maphash.MakeSeed(), kept: map[uint64][]string{}} }
+// print stands for a list: a hash of 64 bits that nobody outside can compute, over names and lengths, and their numbers.
+type print struct {
+	sum         uint64
+	bytes, many int
+}
 
-// cut takes the names out of an encoded DiscoveryRequest. It returns the rest of the message and the names, which are shared: read
+func newLists() *lists { return &lists{seed: maphash.MakeSeed(), kept: map[print][]string{}} }
+
+// cut takes the names out of an encoded request. It returns the rest of the message and the names, which are shared: read
 // only. Where it can't, or where it isn't worth it, ok is false.
 func (l *lists) cut(message []byte) (rest []byte, names []string, ok bool) {
-	if len(message) < longList {
-		return nil, nil, false
-	}
 	var h maphash.Hash
 	h.SetSeed(l.seed)
-	count := 0
+	var p print
 	for b := message; len(b) > 0; {
-		num, typ, n := protowire.ConsumeField(b)
-		if n < 0 {
-			return nil, nil, false
+		size, many := run(b)
+		if many == 0 {
+			field, _, n := protowire.ConsumeField(b)
+			if n < 0 || field == requestNames {
+				return nil, nil, false
+			}
+			rest, b = append(rest, b[:n]...), b[n:]
+			continue
 		}
-		if num == resourceNames && typ == protowire.BytesType {
-			_, _ = h.Write(b[:n])
-			count++
-		} else {
-			rest = append(rest, b[:n]...)
-		}
-		b = b[n:]
+		_, _ = h.Write(b[:size])
+		p.bytes, p.many, b = p.bytes+size, p.many+many, b[size:]
 	}
-	names = l.shared(h.Sum64(), message, count)
+	if p.bytes < longList {
+		return nil, nil, false
+	}
+	p.sum = h.Sum64()
+	names = l.shared(p, message)
 	return rest, names, names != nil
+}
+
+// run returns how many bytes and names the message begins with.
+func run(message []byte) (size, many int) {
+	for n := leading(message); n > 0; n = leading(message[size:]) {
+		size += n
+		many++
+	}
+	return size, many
+}
+
+// leading returns the size of the field that a message begins with if it is a name, else 0.
+func leading(b []byte) int {
+	const tag = requestNames<<3 | byte(protowire.BytesType)
+	if len(b) < 2 || b[0] != tag {
+		return 0
+	}
+	if b[1] < 0x80 { // as good as always
+		if n := 2 + int(b[1]); n <= len(b) {
+			return n
+		}
+		return 0
+	}
+	return max(0, 1+protowire.ConsumeFieldValue(requestNames, protowire.BytesType, b[1:]))
 }
 
 // listed goes through the names of a message that is well formed.
@@ -59,7 +90,7 @@ func listed(message []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(message) > 0 {
 			num, typ, n := protowire.ConsumeField(message)
-			if num == resourceNames && typ == protowire.BytesType {
+			if num == requestNames && typ == protowire.BytesType {
 				_, _, tag := protowire.ConsumeTag(message)
 				if name, _ := protowire.ConsumeBytes(message[tag:]); !yield(name) {
 					return
@@ -70,15 +101,15 @@ func listed(message []byte) iter.Seq[[]byte] {
 	}
 }
 
-// shared returns the message's list, of count names, as strings: those that are kept if they are the same, nil if one is no UTF-8.
-func (l *lists) shared(sum uint64, message []byte, count int) []string {
+// shared returns the message's list as strings: the one that is kept if it is the same, nil if a name is no UTF-8.
+func (l *lists) shared(p print, message []byte) []string {
 	l.mu.Lock()
-	kept := l.kept[sum]
+	kept := l.kept[p]
 	l.mu.Unlock()
-	if len(kept) == count && equal(kept, message) {
+	if kept != nil {
 		return kept
 	}
-	names := make([]string, 0, count)
+	names := make([]string, 0, p.many)
 	for n := range listed(message) {
 		if !utf8.Valid(n) {
 			return nil
@@ -87,27 +118,15 @@ func (l *lists) shared(sum uint64, message []byte, count int) []string {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if kept := l.kept[p]; kept != nil {
+		return kept // another stream was quicker
+	}
 	if len(l.kept) >= keptLists {
 		for any := range l.kept {
 			delete(l.kept, any)
 			break
 		}
 	}
-	l.kept[sum] = names
+	l.kept[p] = names
 	return names
-}
-
-// equal says whether the message has these names, in this order; there are as many.
-func equal(names []string, message []byte) bool {
-	if names == nil {
-		return false
-	}
-	i := 0
-	for n := range listed(message) {
-		if names[i] != string(n) {
-			return false
-		}
-		i++
-	}
-	return true
 }

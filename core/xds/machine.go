@@ -47,8 +47,9 @@ type effects struct {
 	// subscribe is what the stream wants of the type from now on, if that changed.
 	subscribe *wish
 	report    *Outcome
-	// turn asks for a push: there is, or may be, something to send.
-	turn bool
+	// turn asks for a push: there is, or may be, something to send. The client waits for it if answer is set; otherwise its answer may let the
+	// push go on.
+	turn, answer bool
 	// unknown is set for a type that nobody offers, stale for a request that answers a response which is not the last.
 	unknown, stale bool
 }
@@ -106,7 +107,8 @@ func (m *machine) resubscribe(w *watch, to *subscription, e *effects) {
 
 // conclude sets whether there is something to send.
 func (m *machine) conclude(w *watch, e *effects) effects {
-	e.turn = w.owed || len(w.resend) > 0 || !m.held.IsZero()
+	e.answer = w.owed || len(w.resend) > 0
+	e.turn = e.answer || !m.held.IsZero()
 	return *e
 }
 

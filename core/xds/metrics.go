@@ -9,13 +9,14 @@ import (
 
 // metrics have the names that istiod gives them, so that dashboards go on working.
 type metrics struct {
-	connected                            *prometheus.GaugeVec   // by the proxy's version
-	pushes, sendErrors, expired, refused *prometheus.CounterVec // by type; refused streams by code
-	totalRejects                         *prometheus.CounterVec // by type
-	typeRejects                          map[string]prometheus.Gauge
-	timeouts, unknown, limited           prometheus.Counter
-	sendTime                             prometheus.Histogram
-	configSize                           *prometheus.HistogramVec // by type
+	connected                   *prometheus.GaugeVec   // by the proxy's version
+	pushes, sendErrors, expired *prometheus.CounterVec // by type
+	refused, ended              *prometheus.CounterVec // by code
+	totalRejects                *prometheus.CounterVec // by type
+	typeRejects                 map[string]prometheus.Gauge
+	timeouts, unknown, limited  prometheus.Counter
+	sendTime                    prometheus.Histogram
+	configSize                  *prometheus.HistogramVec // by type
 }
 
 // newMetrics returns the metrics, registered if there is somewhere to.
@@ -32,16 +33,17 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		sendErrors:   counters("pilot_xds_send_errors", "Responses that could not be sent, by type.", "type"),
 		expired:      counters("pilot_xds_expired_nonce", "Requests that answer a response which isn't the last, by type.", "type"),
 		refused:      counters("coxswain_xds_streams_refused", "Streams refused when they began, by gRPC code.", "code"),
+		ended:        counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
 		totalRejects: counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
 		typeRejects:  map[string]prometheus.Gauge{},
 		timeouts:     counter("pilot_xds_write_timeout", "Streams ended because the client took nothing."),
 		unknown:      counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
 		limited:      counter("coxswain_xds_streams_limited", "Streams refused by the rate limit."),
-		sendTime:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_xds_send_time", Help: "Seconds until gRPC takes a response.", Buckets: []float64{.01, .1, 1, 3, 5, 10, 20, 30}}),
+		sendTime:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_xds_send_time", Help: "Seconds until gRPC has written a response to the client's connection.", Buckets: []float64{.01, .1, 1, 3, 5, 10, 20, 30}}),
 		configSize:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pilot_xds_config_size_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
 	}
 	all := []prometheus.Collector{
-		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.totalRejects, m.timeouts, m.unknown, m.limited, m.sendTime, m.configSize,
+		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limited, m.sendTime, m.configSize,
 	}
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
 		m.typeRejects[t] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pilot_xds_" + t + "_reject", Help: "Refused responses of " + t + "."})

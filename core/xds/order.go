@@ -30,6 +30,22 @@ func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Ti
 	}
 }
 
+// ahead returns what is new of types that never wait (endpoints), while the push to their revision waits for its turn.
+func (m *machine) ahead(s Served) (out []*response) {
+	if s.Epoch == m.newest.Epoch && s.Number < m.newest.Number {
+		return nil // never backwards
+	}
+	m.newest = s
+	for _, w := range m.watches {
+		if m.overtook(w) && w.answered() {
+			if r := m.bring(w); r != nil {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
 // overtaken says whether the push that goes on is for a revision that isn't the newest any more.
 func (m *machine) overtaken() bool {
 	return m.newest.Number != m.served.Number || m.newest.Epoch != m.served.Epoch

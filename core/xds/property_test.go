@@ -28,6 +28,7 @@ type client struct {
 	outbox  []func() effects
 	broken  string // a rule that the server broke
 	trace   []string
+	waits   bool // a turn was taken for endpoints alone
 }
 
 func newClient(t *testing.T, random *rand.Rand, delta bool) *client {
@@ -70,7 +71,12 @@ func (c *client) note(format string, args ...any) {
 func (c *client) change(edit func(map[string]map[string]string)) {
 	c.source.change(edit)
 	c.note("served %v", c.source.resources)
-	c.serve()
+	if c.random.IntN(4) == 0 { // the turn for all of it comes later
+		c.pending = append(c.pending, c.machine.ahead(c.connection.Pull())...)
+		c.waits = true
+	} else {
+		c.serve()
+	}
 	for _, r := range c.pending {
 		c.note("   sends %s", describe(r))
 	}
@@ -170,6 +176,9 @@ func (c *client) checkRoutes() {
 
 // step lets one thing happen on the way. It returns false if there is nothing under way.
 func (c *client) step() bool {
+	if c.waits && c.random.IntN(4) == 0 {
+		c.turn()
+	}
 	c.inbox = append(c.inbox, c.pending...)
 	c.pending = nil
 	switch {
@@ -190,8 +199,18 @@ func (c *client) step() bool {
 	return true
 }
 
+// turn takes the turn that was put off.
+func (c *client) turn() {
+	c.waits = false
+	c.serve()
+	c.note("its turn comes: %d responses", len(c.pending))
+}
+
 // settle lets everything arrive.
 func (c *client) settle() {
+	if c.waits {
+		c.turn()
+	}
 	for {
 		for c.step() || len(c.pending) > 0 {
 		}

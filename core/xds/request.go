@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"slices"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
@@ -11,6 +13,8 @@ import (
 
 // healthType is what Istio's agents report the health of their workload by, on the same stream.
 const healthType = "type.googleapis.com/istio.v1.HealthInformation"
+
+const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
 // request is a request of either protocol; the other one is nil.
 type request struct {
@@ -48,6 +52,18 @@ func (r request) node() *core.Node {
 		return r.delta.Node
 	}
 	return r.sotw.GetNode()
+}
+
+// names says whether it asks for listeners by name and not for all.
+func (r request) names() bool {
+	if r.typeURL() != listenerType {
+		return false
+	}
+	names := r.sotw.GetResourceNames()
+	if r.delta != nil {
+		names = r.delta.ResourceNamesSubscribe
+	}
+	return len(names) > 0 && !slices.Contains(names, everything)
 }
 
 func (r request) errorDetail() *rpc.Status {

@@ -1,6 +1,9 @@
 package xds
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -29,7 +32,35 @@ type response struct {
 	fragments  mem.BufferSlice
 	identifier string
 	number     uint64 // of the revision
+	bytes      int    // of the resources, once it is to be sent
+	// written is called, by any goroutine and without blocking, when gRPC has written all of it or dropped it; optional.
+	written departure
 }
+
+// departure is called when the last buffer of a response is given back. gRPC does that when it is written: SendMsg returns when it is queued.
+type departure func()
+
+// departing is the pool of a response's last buffer: who gives it back has given back all others.
+type departing struct {
+	departure
+	list *mem.BufferSlice
+}
+
+// Get implements mem.BufferPool.
+func (departing) Get(length int) *[]byte {
+	b := make([]byte, length)
+	return &b
+}
+
+// Put implements mem.BufferPool.
+func (d departing) Put(*[]byte) {
+	clear(*d.list)
+	bufferLists.Put(d.list)
+	d.departure()
+}
+
+// bufferLists are lists of buffers that were written: each response needs one of its own, as long as the resources are many.
+var bufferLists = sync.Pool{New: func() any { return new(mem.BufferSlice) }}
 
 // buffers returns the message: the resources' fragments, as they are, and the tail.
 func (r *response) buffers() mem.BufferSlice {
@@ -37,8 +68,14 @@ func (r *response) buffers() mem.BufferSlice {
 	if f == nil {
 		f = fragments(r.resources, r.delta)
 	}
-	out := make(mem.BufferSlice, 0, len(f)+1)
-	return append(append(out, f...), mem.SliceBuffer(r.tail()))
+	if r.written == nil {
+		return append(slices.Clip(f), mem.SliceBuffer(r.tail(nil)))
+	}
+	const pooled = 1<<10 + 1 // gRPC gives no smaller ones back
+	tail := r.tail(make([]byte, 0, pooled))
+	list := bufferLists.Get().(*mem.BufferSlice)
+	*list = append(append((*list)[:0], f...), mem.NewBuffer(&tail, departing{r.written, list}))
+	return *list
 }
 
 // fragments returns the encoded forms of bodies as buffers.
@@ -70,9 +107,8 @@ func (r *response) size() int {
 	return n
 }
 
-// tail encodes what is this stream's own.
-func (r *response) tail() []byte {
-	var b []byte
+// tail appends what is this stream's own.
+func (r *response) tail(b []byte) []byte {
 	b = appendText(b, fieldVersion, r.version)
 	b = appendText(b, fieldTypeURL, r.typeURL)
 	b = appendText(b, fieldNonce, r.nonce)

@@ -28,6 +28,7 @@ import (
 //	server nothing               there is none
 //	server ignores               the last request was for a type that nobody serves
 //	reported ack TYPE            what the source was told last (or nack)
+//	turn WHAT                    what the last request asked a turn for: answer (the client waits), push (one may go on) or none
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -61,7 +62,7 @@ type conversation struct {
 
 func newConversation(t *testing.T, patience time.Duration) *conversation {
 	source := newTwin()
-	c, _ := source.Connect(t.Context(), Peer{}, func() {})
+	c, _ := source.Connect(t.Context(), Peer{}, func(Wake) {})
 	connection := c.(*twinConnection)
 	m := &machine{common: newCommon(patience, ""), offers: c.Offers, prefix: "n"}
 	return &conversation{t: t, source: source, connection: connection, machine: m, now: time.Unix(0, 0), nonces: map[string][]string{}}
@@ -85,7 +86,7 @@ func play(t *testing.T, script string) {
 }
 
 func (c *conversation) line(verb string, words []string) error {
-	if verb != "server" && verb != "reported" && len(c.pending) > 0 {
+	if verb != "server" && verb != "reported" && verb != "turn" && len(c.pending) > 0 {
 		return fmt.Errorf("before that the server says: %s", describe(c.pending[0]))
 	}
 	switch verb {
@@ -98,6 +99,9 @@ func (c *conversation) line(verb string, words []string) error {
 	case "served":
 		c.served(words)
 		c.serve()
+	case "ahead": // served, but the turn is for endpoints alone
+		c.served(words)
+		c.pending = append(c.pending, c.machine.ahead(c.connection.Pull())...)
 	case "unknown":
 		c.source.unknown[shortNames[words[0]]] = map[string]bool{}
 		for _, n := range words[1:] {
@@ -115,6 +119,8 @@ func (c *conversation) line(verb string, words []string) error {
 		return c.server(words)
 	case "reported":
 		return c.reported(words)
+	case "turn":
+		return c.turn(words[0])
 	default:
 		return fmt.Errorf("unknown word %q", verb)
 	}
@@ -231,6 +237,20 @@ func (c *conversation) reported(words []string) error {
 	}
 	if verdict != words[0] || last.Type != shortNames[words[1]] {
 		return fmt.Errorf("reported %+v", last)
+	}
+	return nil
+}
+
+func (c *conversation) turn(want string) error {
+	got := "none"
+	switch {
+	case c.last.answer:
+		got = "answer"
+	case c.last.turn:
+		got = "push"
+	}
+	if got != want {
+		return fmt.Errorf("it asks for: %s", got)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Config struct {
 	// Identify returns the verified identities of a stream's client, given what it says of itself and the stream's context; nil: no client
 	// has any. An error, a gRPC status, refuses the stream.
 	Identify func(context.Context, *core.Node) ([]string, error)
+	// Answerer answers types per request; nil: there are none.
+	Answerer Answerer
 	// MaxStreams of one connection: 100000. MaxReceive bytes of a request: 4 MiB.
 	MaxStreams uint32
 	MaxReceive int
@@ -45,7 +48,7 @@ type Config struct {
 	SlowAfter time.Duration
 	// OrderPatience is how long routes and removals wait for the client to accept what they depend on: 500 ms. Negative: they don't.
 	OrderPatience time.Duration
-	// Push limits what goes on at once: no limit.
+	// Push limits what goes on at once: no limit, but that twice as many as there are processors compose their responses.
 	Push push.Limits
 	// StreamsPerSecond that may begin: no limit. Above it a stream waits up to a second and is refused then.
 	StreamsPerSecond float64
@@ -72,6 +75,7 @@ func (c *Config) complete() error {
 	orDefault(&c.SlowAfter, 100*time.Millisecond)
 	orDefault(&c.OrderPatience, 500*time.Millisecond)
 	orDefault(&c.StopTimeout, 5*time.Second)
+	orDefault(&c.Push.Composing, 2*runtime.GOMAXPROCS(0))
 	return nil
 }
 
@@ -90,6 +94,7 @@ type Server struct {
 	rate    *rate.Limiter // nil: no limit
 	metrics *metrics
 	seed    uint32
+	lines   *lines
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -106,7 +111,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), streams: map[*stream]struct{}{},
+		metrics: m, seed: rand.Uint32(), lines: newLines(), streams: map[*stream]struct{}{},
 	}
 	if c.StreamsPerSecond > 0 {
 		s.rate = rate.NewLimiter(rate.Limit(c.StreamsPerSecond), 1)

@@ -25,7 +25,7 @@ const (
 	typeRuntimes    = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )
 
-// register adds the aggregated service and those of one type. Fetch, the single question over HTTP, is not implemented.
+// register adds the aggregated service and those of one type. Fetch, a single question without a stream, is answered Unimplemented.
 func (e *endpoint) register(g *grpc.Server) {
 	for _, s := range []struct {
 		desc    grpc.ServiceDesc

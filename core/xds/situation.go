@@ -64,14 +64,20 @@ func byName(a, b *view.Body) int {
 
 // versionOf hashes what exists among bodies: the same in every replica.
 func versionOf(bodies []*view.Body) string {
+	const block = 4096
 	h := sha256.New()
+	buf := make([]byte, 0, block)
 	for _, b := range bodies {
-		if b.Exists() {
-			h.Write([]byte(b.Name()))
-			h.Write([]byte{0})
-			h.Write([]byte(b.Version()))
+		if !b.Exists() {
+			continue
 		}
+		if len(buf)+len(b.Name())+1+len(b.Version()) > block {
+			h.Write(buf)
+			buf = buf[:0]
+		}
+		buf = append(append(append(buf, b.Name()...), 0), b.Version()...)
 	}
+	h.Write(buf)
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 

@@ -48,17 +48,15 @@ func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 // request that counts has them again.
 func (m *machine) pass(w *watch, names []string) {
 	w.missed = true
-	if w.subscription == nil || m.common.subscriptions.same(w.subscription, w.subscription.wildcard, names) {
+	if w.subscription == nil {
 		return
 	}
-	listed := make(map[string]bool, len(names))
-	for _, n := range names {
-		listed[n] = true
-	}
-	for _, n := range w.subscription.names {
-		if !listed[n] {
-			w.lost = append(w.lost, n)
-		}
+	to := m.common.subscriptions.next(w.subscription, w.subscription.wildcard, names)
+	switch {
+	case to == nil:
+		w.lost = append(w.lost, w.subscription.names...)
+	case to != w.subscription:
+		w.lost = append(w.lost, w.subscription.lacks(to.names)...)
 	}
 }
 
@@ -73,9 +71,7 @@ func (m *machine) want(w *watch, names []string, e *effects) {
 		wildcard = wildcard || all || len(names) == 0 && !w.explicit
 		w.explicit = w.explicit || all || len(names) > 0
 	}
-	if !m.common.subscriptions.same(w.subscription, wildcard, names) {
-		m.resubscribe(w, m.common.subscriptions.get(wildcard, names), e)
-	}
+	m.resubscribe(w, m.common.subscriptions.next(w.subscription, wildcard, names), e)
 	if w.subscription != nil && w.sent.subscription != w.subscription && (e.subscribe != nil || !w.owed) {
 		w.owe()
 	}

@@ -14,8 +14,19 @@ type Source interface {
 	// Connect registers a stream with its first node. The error is a gRPC status: Unavailable while the core isn't ready,
 	// InvalidArgument for a node that no generator accepts. wake is called, from any goroutine and without blocking, whenever
 	// Pull may return something new.
-	Connect(ctx context.Context, p Peer, wake func()) (Connection, error)
+	Connect(ctx context.Context, p Peer, wake func(Wake)) (Connection, error)
 }
+
+// Wake says what is new.
+type Wake int
+
+const (
+	// WakeAll: anything.
+	WakeAll Wake = iota
+	// WakeDependent: nothing but types that are answered again after another one: endpoints. Streams that still wait for their turn with
+	// a large push get these first.
+	WakeDependent
+)
 
 // Peer is who is at the other end of a stream.
 type Peer struct {
@@ -24,6 +35,8 @@ type Peer struct {
 	RemoteAddress string
 	// Protocol is sotw or delta.
 	Protocol string
+	// Names: its first request asks for listeners by name, as clients of gRPC do and proxies don't.
+	Names bool
 }
 
 // Connection is one stream's side of the Source. It is used by one goroutine at a time.
@@ -33,7 +46,8 @@ type Connection interface {
 	// Offers says whether some generator serves the type to this connection, and how the type behaves.
 	Offers(typeURL string) (traits *pb.Traits, ok bool)
 	// Subscribe sets what the stream wants of a type, in place of what it wanted before. wildcard means everything; names may come
-	// in addition. No wildcard and no names end the subscription.
+	// in addition; they are sorted, unique and never written to, and equal lists of several streams are mostly one slice. No wildcard and no
+	// names end the subscription.
 	Subscribe(typeURL string, wildcard bool, names []string)
 	// Pull returns the served snapshots of all subscribed types, of one revision. A type for which nothing is known yet is missing.
 	Pull() Served

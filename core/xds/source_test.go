@@ -73,7 +73,7 @@ func (t *twin) change(edit func(resources map[string]map[string]string)) {
 	connections := slices.Collect(maps.Keys(t.connections))
 	t.mu.Unlock()
 	for _, c := range connections {
-		c.wake()
+		c.wake(WakeAll)
 	}
 }
 
@@ -107,7 +107,7 @@ func (t *twin) refresh() {
 	}
 }
 
-func (t *twin) Connect(_ context.Context, p Peer, wake func()) (Connection, error) {
+func (t *twin) Connect(_ context.Context, p Peer, wake func(Wake)) (Connection, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.refuse != nil {
@@ -129,7 +129,7 @@ func (t *twin) reported() []Outcome {
 type twinConnection struct {
 	twin  *twin
 	id    uint64
-	wake  func()
+	wake  func(Wake)
 	peer  Peer
 	wants map[string]wish
 }

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
 // StreamStatus is one connected stream, as /debug/syncz shows it.
 type StreamStatus struct {
 	Connection uint64       `json:"connection"`
 	Node       string       `json:"node"`
+	Client     *core.Node   `json:"-"`
 	Remote     string       `json:"remote"`
 	Protocol   string       `json:"protocol"`
 	Since      time.Time    `json:"since"`
@@ -70,7 +73,7 @@ func (s *Server) leave(st *stream) {
 }
 
 func (st *stream) status() StreamStatus {
-	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Remote: st.remote, Protocol: "sotw", Since: st.since}
+	out := StreamStatus{Connection: st.connection.ID(), Node: st.node.Id, Client: st.node, Remote: st.remote, Protocol: "sotw", Since: st.since}
 	if st.delta {
 		out.Protocol = "delta"
 	}

@@ -26,6 +26,7 @@ type stream struct {
 	delta    bool
 
 	node       *core.Node
+	identities []string
 	remote     string
 	since      time.Time
 	machine    *machine
@@ -34,10 +35,20 @@ type stream struct {
 	inspect    chan func()
 	done       chan struct{}
 
-	ready   []*response // composed, not handed over yet
-	pushing bool        // it is our turn
-	sending *sending    // a response is being handed over
-	sent    chan error
+	work work // what the next turn is for
+	// passed is since when a push waits that endpoints overtook; zero if none does.
+	passed time.Time
+
+	// questions are the last of each type that is answered per request, replies come from who answers them, answered wait for a turn.
+	questions map[string]asked
+	replies   chan reply
+	answered  []*response
+
+	ready   []*response   // composed, not handed over yet
+	pushing bool          // it is our turn
+	sending *sending      // a response is being handed over
+	sent    chan error    // what became of handing it over
+	written chan struct{} // gRPC has written it
 	alarm   *time.Timer
 	slow    *time.Timer
 	timeout *time.Timer
@@ -45,14 +56,15 @@ type stream struct {
 
 // sending is a response that is being handed over.
 type sending struct {
-	response *response
-	since    time.Time
+	response        *response
+	since           time.Time
+	queued, written bool
 }
 
-// received is what reading gave.
-type received struct {
-	request
-	err error
+// incoming is what reading gives: requests, and in the end why there are no more.
+type incoming struct {
+	requests chan request
+	failed   chan error
 }
 
 // handle serves a stream until it ends.
@@ -61,21 +73,28 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 	if err := s.admit(g.Context()); err != nil {
 		return err
 	}
-	requests := make(chan received)
-	e.wg.Go(func() { read(g, delta, typeURL, requests) })
-	st := &stream{server: s, endpoint: e, grpc: g, delta: delta, inspect: make(chan func()), done: make(chan struct{}), sent: make(chan error, 1)}
-	first, err := st.greet(requests)
-	if err != nil {
+	in := incoming{make(chan request), make(chan error, 1)}
+	e.wg.Go(func() { in.failed <- read(g, delta, typeURL, in.requests) })
+	st := &stream{server: s, endpoint: e, grpc: g, delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
+	if p, ok := peer.FromContext(g.Context()); ok {
+		st.remote = p.Addr.String()
+	}
+	first, err := st.greet(in)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil // it hung up before it had said anything
+	case err != nil:
+		st.refuse(first.node(), err)
 		return err
 	}
-	if err := st.connect(first.node()); err != nil {
+	if err = st.connect(first); err != nil {
 		return err
 	}
-	defer st.close()
-	if err := st.take(first.request); err != nil {
-		return err
+	defer func() { st.close(err) }()
+	if err = st.take(first); err == nil {
+		err = st.run(in)
 	}
-	return st.run(requests)
+	return err
 }
 
 // admit lets a new stream in, at the rate that is set.
@@ -92,48 +111,42 @@ func (s *Server) admit(ctx context.Context) error {
 	return nil
 }
 
-// read passes requests on until the stream ends, which it does with its handler.
-func read(g grpc.ServerStream, delta bool, typeURL string, out chan<- received) {
+// read passes requests on until the stream ends, which it does with its handler. It returns why.
+func read(g grpc.ServerStream, delta bool, typeURL string, out chan<- request) error {
 	for {
 		r, err := receive(g, delta, typeURL)
-		select {
-		case out <- received{r, err}:
-		case <-g.Context().Done():
-			return
-		}
 		if err != nil {
-			return
+			return err
+		}
+		select {
+		case out <- r:
+		case <-g.Context().Done():
+			return status.FromContextError(g.Context().Err()).Err()
 		}
 	}
 }
 
 // greet waits for the first request that counts: reports of health may come before it and mean nothing then.
-func (st *stream) greet(requests <-chan received) (received, error) {
+func (st *stream) greet(in incoming) (request, error) {
 	for {
 		select {
-		case r := <-requests:
-			if r.err != nil {
-				return r, ended(r.err)
-			}
+		case r := <-in.requests:
 			if r.typeURL() == healthType {
 				continue
 			}
 			return r, checkNode(r.node())
+		case err := <-in.failed:
+			return request{}, err
 		case <-st.endpoint.stop:
-			return received{}, errStopping()
-		case <-st.grpc.Context().Done():
-			return received{}, st.grpc.Context().Err()
+			return request{}, errStopping()
 		}
 	}
 }
 
 // connect registers the stream with the source.
-func (st *stream) connect(node *core.Node) error {
-	s := st.server
+func (st *stream) connect(first request) error {
+	s, node := st.server, first.node()
 	ctx := st.grpc.Context()
-	if p, ok := peer.FromContext(ctx); ok {
-		st.remote = p.Addr.String()
-	}
 	var identities []string
 	if s.config.Identify != nil {
 		var err error
@@ -142,15 +155,15 @@ func (st *stream) connect(node *core.Node) error {
 			return err
 		}
 	}
-	st.node, st.since = node, time.Now()
+	st.node, st.identities, st.since = node, identities, time.Now()
 	protocol := "sotw"
 	if st.delta {
 		protocol = "delta"
 	}
 	st.member = s.turns.Join()
 	var err error
-	st.connection, err = s.config.Source.Connect(ctx, Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Protocol: protocol},
-		func() { st.member.Want(false) })
+	st.connection, err = s.config.Source.Connect(ctx, Peer{Node: node, Identities: identities, RemoteAddress: st.remote, Protocol: protocol, Names: first.names()},
+		st.wake)
 	if err != nil {
 		st.member.Leave()
 		st.refuse(node, err)
@@ -169,8 +182,9 @@ func (st *stream) connect(node *core.Node) error {
 
 // refuse counts and logs that the stream does not begin.
 func (st *stream) refuse(node *core.Node, reason error) {
-	st.server.metrics.refused.WithLabelValues(status.Code(reason).String()).Inc()
-	st.server.config.Log.Info("stream refused", "node", node.Id, "remote", st.remote, "reason", reason)
+	code := status.Code(reason).String()
+	st.server.metrics.refused.WithLabelValues(code).Inc()
+	st.server.lines.log(st.server.config.Log, slog.LevelInfo, "stream refused", "node", node.GetId(), "remote", st.remote, "code", code, "reason", reason)
 }
 
 // stopped returns a timer that doesn't run.
@@ -180,7 +194,7 @@ func stopped() *time.Timer {
 	return t
 }
 
-func (st *stream) close() {
+func (st *stream) close(reason error) {
 	close(st.done)
 	st.server.leave(st)
 	st.member.Leave()
@@ -188,35 +202,37 @@ func (st *stream) close() {
 	for _, t := range []*time.Timer{st.alarm, st.slow, st.timeout} {
 		t.Stop()
 	}
-	st.log.Info("stream ends", "after", time.Since(st.since).Round(time.Millisecond))
+	st.ended(reason)
 }
 
 // run does what comes up until the stream ends.
-func (st *stream) run(requests <-chan received) error {
+func (st *stream) run(in incoming) error {
 	for {
 		var err error
 		select {
-		case r := <-requests:
-			if r.err != nil {
-				return ended(r.err)
-			}
-			err = st.take(r.request)
+		case r := <-in.requests:
+			err = st.take(r)
+		case err = <-in.failed: // also when the stream's context ends
+			return hungUp(err)
 		case <-st.member.Turn():
 			err = st.push()
 		case err = <-st.sent:
-			err = st.delivered(err)
+			err = st.queued(err)
+		case <-st.written:
+			st.sending.written = true
+			err = st.delivered()
 		case <-st.alarm.C:
-			st.member.Want(true)
+			st.want(answers)
 		case <-st.slow.C:
 			st.member.Yield()
 		case <-st.timeout.C:
 			err = st.expired()
+		case a := <-st.replies:
+			err = st.reply(a)
 		case f := <-st.inspect:
 			f()
 		case <-st.endpoint.stop:
 			return errStopping()
-		case <-st.grpc.Context().Done():
-			return status.FromContextError(st.grpc.Context().Err()).Err()
 		}
 		if err != nil {
 			return err
@@ -228,6 +244,10 @@ func (st *stream) run(requests <-chan received) error {
 func (st *stream) take(r request) error {
 	if r.typeURL() == healthType {
 		st.connection.Report(Outcome{Type: healthType, Health: true, Refused: r.errorDetail().GetMessage()})
+		return nil
+	}
+	if a := st.server.config.Answerer; a != nil && a.Answers(r.typeURL()) {
+		st.answer(r)
 		return nil
 	}
 	var e effects
@@ -249,8 +269,11 @@ func (st *stream) take(r request) error {
 	if e.report != nil {
 		st.report(e.report)
 	}
-	if e.turn {
-		st.member.Want(true)
+	switch {
+	case e.answer:
+		st.want(answers)
+	case e.turn: // after the others: all clients get the first step of a push before one gets the last
+		st.want(pushes)
 	}
 	return nil
 }
@@ -266,14 +289,32 @@ func (st *stream) report(o *Outcome) {
 // push takes our turn: what the source serves becomes responses.
 func (st *stream) push() error {
 	st.pushing = true
+	todo := st.work.take()
 	served := st.connection.Pull()
 	if served.Err != nil {
 		return served.Err
 	}
+	if todo == pushes|dependent && !st.passedLong() {
+		st.want(pushes)
+		return st.begin(st.machine.ahead(served))
+	}
+	st.passed = time.Time{}
 	responses, alarm := st.machine.serve(time.Now(), served)
 	if st.alarm.Stop(); !alarm.IsZero() {
 		st.alarm.Reset(time.Until(alarm))
 	}
+	return st.begin(responses)
+}
+
+// begin hands responses over, one by one.
+func (st *stream) begin(responses []*response) error {
+	responses, st.answered = append(st.answered, responses...), nil
+	var bytes int
+	for _, r := range responses {
+		r.bytes = r.size()
+		bytes += r.bytes
+	}
+	st.member.Sending(int64(bytes))
 	st.ready = append(st.ready, responses...)
 	return st.next()
 }
@@ -287,10 +328,9 @@ func (st *stream) next() error {
 	}
 	r := st.ready[0]
 	st.ready = st.ready[1:]
-	size := r.size()
-	st.member.Sending(int64(size))
-	st.server.metrics.pushed(r.typeURL, size)
-	st.sending = &sending{r, time.Now()}
+	st.server.metrics.pushed(r.typeURL, r.bytes)
+	st.sending = &sending{response: r, since: time.Now()}
+	r.written = func() { st.written <- struct{}{} } // has room: one response at a time
 	st.slow.Reset(st.server.config.SlowAfter)
 	if t := st.server.config.SendTimeout; t > 0 {
 		st.timeout.Reset(t)
@@ -299,13 +339,24 @@ func (st *stream) next() error {
 	return nil
 }
 
-// delivered follows a response that gRPC has taken, which says nothing about its arrival.
-func (st *stream) delivered(err error) error {
+// queued follows a response that gRPC has taken into its queue.
+func (st *stream) queued(err error) error {
 	if err != nil {
 		st.server.metrics.sendErrors.WithLabelValues(short(st.sending.response.typeURL)).Inc()
 		return err
 	}
+	st.sending.queued = true
+	return st.delivered()
+}
+
+// delivered goes on when gRPC has written a response, which says nothing about its arrival. Until then its bytes count as on their way, and
+// streams whose turn comes later have nothing composed.
+func (st *stream) delivered() error {
+	if !st.sending.queued || !st.sending.written {
+		return nil
+	}
 	st.server.metrics.sendTime.Observe(time.Since(st.sending.since).Seconds())
+	st.member.Sending(-int64(st.sending.response.bytes))
 	st.sending = nil
 	st.slow.Stop()
 	st.timeout.Stop()
@@ -315,16 +366,15 @@ func (st *stream) delivered(err error) error {
 // expired ends a stream whose client takes nothing. The blocked send ends with the handler.
 func (st *stream) expired() error {
 	st.server.metrics.timeouts.Inc()
-	st.log.Warn("the client takes nothing: its stream ends", "type", st.sending.response.typeURL, "after", st.server.config.SendTimeout)
-	return status.Errorf(codes.DeadlineExceeded, "no response was taken for %v", st.server.config.SendTimeout)
+	return status.Errorf(codes.DeadlineExceeded, "the client took nothing for %v", st.server.config.SendTimeout)
 }
 
 func errStopping() error {
 	return status.Error(codes.Unavailable, "the control plane is stopping: connect again")
 }
 
-// ended returns what a stream ends with when reading failed.
-func ended(err error) error {
+// hungUp returns what a stream ends with when reading failed.
+func hungUp(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

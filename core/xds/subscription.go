@@ -16,6 +16,7 @@ type subscription struct {
 	wildcard bool
 	names    []string // sorted, unique
 	print    uint64   // sum of the names' hashes: a quick test for equality, whatever the order
+	self     weak.Pointer[subscription]
 }
 
 // wants says whether the subscription covers a name.
@@ -32,15 +33,54 @@ func (s *subscription) named(name string) bool {
 	return ok
 }
 
-// subscriptions keeps the subscriptions in use, each once.
+// lacks returns the names of s that are not among others, which are sorted.
+func (s *subscription) lacks(others []string) (names []string) {
+	for _, n := range s.names {
+		for len(others) > 0 && others[0] < n {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != n {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+const (
+	// longNames is from how many names on it is worth to remember which subscription a list made.
+	longNames = 32
+	// remembered is how many lists and pairs are remembered: what streams in the same situation repeat within moments.
+	remembered = 1024
+)
+
+// subscriptions keeps the subscriptions in use, each once. Lists that many streams repeat are one slice (lists), and what became of such a
+// list, or of two subscriptions taken together, is remembered, so that it is sorted and hashed once and not for each stream.
 type subscriptions struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	live map[[sha256.Size]byte]weak.Pointer[subscription]
+	made map[list]weak.Pointer[subscription]
+	both map[[2]weak.Pointer[subscription]]shared
+}
+
+// list identifies a slice of names that is never written to.
+type list struct {
+	wildcard bool
+	first    weak.Pointer[string]
+	count    int
+}
+
+// shared is what two subscriptions have in common.
+type shared struct {
+	nothing bool
+	of      weak.Pointer[subscription]
 }
 
 func newSubscriptions() *subscriptions {
-	return &subscriptions{seed: maphash.MakeSeed(), live: map[[sha256.Size]byte]weak.Pointer[subscription]{}}
+	return &subscriptions{
+		seed: maphash.MakeSeed(), live: map[[sha256.Size]byte]weak.Pointer[subscription]{},
+		made: map[list]weak.Pointer[subscription]{}, both: map[[2]weak.Pointer[subscription]]shared{},
+	}
 }
 
 // same says whether names, in any order and without duplicates, are those of the subscription.
@@ -59,14 +99,58 @@ func (t *subscriptions) print(names []string) uint64 {
 	return sum
 }
 
-// get returns the subscription to names (in any order, duplicates don't count), nil for nothing.
+// next returns the subscription to names, where now is what there was before.
+func (t *subscriptions) next(now *subscription, wildcard bool, names []string) *subscription {
+	if s := t.known(wildcard, names); s != nil {
+		return s
+	}
+	if t.same(now, wildcard, names) {
+		return now
+	}
+	return t.get(wildcard, names)
+}
+
+// known returns what was made of this very list, if that is remembered.
+func (t *subscriptions) known(wildcard bool, names []string) *subscription {
+	if len(names) < longNames {
+		return nil
+	}
+	key := list{wildcard, weak.Make(&names[0]), len(names)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.made[key].Value()
+}
+
+// get returns the subscription to names (in any order, duplicates don't count), nil for nothing. Names must not be written to afterwards.
 func (t *subscriptions) get(wildcard bool, names []string) *subscription {
 	if !wildcard && len(names) == 0 {
 		return nil
 	}
-	names = slices.Clone(names)
-	slices.Sort(names)
-	names = slices.Compact(names)
+	if s := t.known(wildcard, names); s != nil {
+		return s
+	}
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	s := t.intern(wildcard, slices.Compact(sorted))
+	if len(names) >= longNames {
+		key := list{wildcard, weak.Make(&names[0]), len(names)}
+		t.mu.Lock()
+		remember(t.made, key, s.self)
+		t.mu.Unlock()
+	}
+	return s
+}
+
+// remember notes a result. What was remembered before is let go when there is too much of it.
+func remember[K comparable, V any](m map[K]V, key K, value V) {
+	if len(m) >= remembered {
+		clear(m)
+	}
+	m[key] = value
+}
+
+// intern returns the one subscription to names, which are sorted and unique.
+func (t *subscriptions) intern(wildcard bool, names []string) *subscription {
 	key := key(wildcard, names)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,17 +158,17 @@ func (t *subscriptions) get(wildcard bool, names []string) *subscription {
 		return s
 	}
 	s := &subscription{wildcard: wildcard, names: names, print: t.print(names)}
-	p := weak.Make(s)
-	t.live[key] = p
-	runtime.AddCleanup(s, func(key [sha256.Size]byte) { t.drop(key, p) }, key)
+	s.self = weak.Make(s)
+	t.live[key] = s.self
+	runtime.AddCleanup(s, func(key [sha256.Size]byte) { t.drop(key) }, key)
 	return s
 }
 
 // drop forgets a subscription that nobody has any more, unless an equal one was made meanwhile.
-func (t *subscriptions) drop(key [sha256.Size]byte, p weak.Pointer[subscription]) {
+func (t *subscriptions) drop(key [sha256.Size]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.live[key] == p {
+	if t.live[key].Value() == nil {
 		delete(t.live, key)
 	}
 }
@@ -117,18 +201,50 @@ func (t *subscriptions) and(a, b *subscription) *subscription {
 	case a == b:
 		return a
 	}
+	pair := [2]weak.Pointer[subscription]{a.self, b.self}
+	t.mu.Lock()
+	have, ok := t.both[pair]
+	t.mu.Unlock()
+	if ok && have.nothing {
+		return nil
+	}
+	if s := have.of.Value(); s != nil {
+		return s
+	}
+	s := t.intersect(a, b)
+	result := shared{nothing: s == nil}
+	if s != nil {
+		result.of = s.self
+	}
+	t.mu.Lock()
+	remember(t.both, pair, result)
+	t.mu.Unlock()
+	return s
+}
+
+func (t *subscriptions) intersect(a, b *subscription) *subscription {
+	wildcard := a.wildcard && b.wildcard
 	var names []string
-	for _, n := range a.names {
-		if b.wants(n) {
-			names = append(names, n)
-		}
-	}
-	if a.wildcard {
-		for _, n := range b.names {
-			if !a.named(n) {
-				names = append(names, n)
+	x, y := a.names, b.names
+	for len(x) > 0 || len(y) > 0 {
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0] < y[0]:
+			if b.wildcard {
+				names = append(names, x[0])
 			}
+			x = x[1:]
+		case len(x) == 0 || y[0] < x[0]:
+			if a.wildcard {
+				names = append(names, y[0])
+			}
+			y = y[1:]
+		default:
+			names = append(names, x[0])
+			x, y = x[1:], y[1:]
 		}
 	}
-	return t.get(a.wildcard && b.wildcard, names)
+	if !wildcard && len(names) == 0 {
+		return nil
+	}
+	return t.intern(wildcard, names)
 }

@@ -2,59 +2,59 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/coxswain-mesh/coxswain/sdk/wire"
 )
 
-func main() {
-	sdk.Serve(sdk.Plugin{
-		Name: "patch-header", Version: "1", JSON: true,
+func main() { sdk.Serve(plugin()) }
+
+func plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name: "patch-header", Version: "1",
 		Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.listener.v3.Listener"}},
-		Patch: func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil },
-	})
+		Kind:  sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+	}
 }
 
 const (
-	manager = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
-	header  = `{"name": "patch-header", "typedConfig": {
-		"@type": "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation",
-		"mutations": {"responseMutations": [{"append": {"header": {"key": "x-patched-by", "value": "coxswain"}}}]}}}`
+	manager  = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+	mutation = "type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation"
+	// The field http_filters of a connection manager.
+	httpFilters = 5
 )
+
+// paths lead from a listener to the configs of its network filters: filter_chains or default_filter_chain, filters, typed_config; and to
+// api_listener.api_listener.
+var paths = [][]int{{3, 3, 4}, {25, 3, 4}, {19, 1}}
 
 func patch(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) (changed []sdk.Resource, _ []string, err error) {
 	for _, r := range given {
-		var listener any
-		if err := json.Unmarshal(r.Body, &listener); err != nil {
-			return nil, nil, err
+		before := len(r.Body)
+		for _, path := range paths {
+			if r.Body, err = wire.Edit(r.Body, addFilter, path...); err != nil {
+				return nil, nil, err
+			}
 		}
-		if !walk(listener) {
-			continue
+		if len(r.Body) > before {
+			changed = append(changed, r)
 		}
-		if r.Body, err = json.Marshal(listener); err != nil {
-			return nil, nil, err
-		}
-		changed = append(changed, r)
 	}
 	return changed, nil, nil
 }
 
-// walk puts the header filter first into every connection manager below v, and says whether there was one.
-func walk(v any) (found bool) {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			found = walk(e) || found
-		}
-	case map[string]any:
-		if filters, ok := v["httpFilters"].([]any); ok && v["@type"] == manager {
-			v["httpFilters"] = append([]any{json.RawMessage(header)}, filters...)
-			return true
-		}
-		for _, e := range v {
-			found = walk(e) || found
-		}
+// addFilter puts the header's filter before those of a connection manager: what stands first in a message comes first in its lists.
+func addFilter(config []byte) []byte {
+	typeURL, value := wire.ReadAny(config)
+	if typeURL != manager {
+		return config
 	}
-	return found
+	return wire.Any(typeURL, append(wire.Bytes(nil, httpFilters, filter()), value...))
+}
+
+// filter is an HttpFilter {name, typed_config: HeaderMutation {mutations: {response_mutations: [{append: {header: {key, value}}}]}}}.
+func filter() []byte {
+	header := wire.String(wire.String(nil, 1, "x-patched-by"), 2, "coxswain")
+	mutations := wire.Bytes(nil, 2, wire.Bytes(nil, 2, wire.Bytes(nil, 1, header)))
+	return wire.Bytes(wire.String(nil, 1, "patch-header"), 4, wire.Any(mutation, wire.Bytes(nil, 1, mutations)))
 }

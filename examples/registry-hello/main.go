@@ -7,21 +7,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-func main() {
-	sdk.Serve(sdk.Plugin{
+func main() { sdk.Serve(plugin()) }
+
+func plugin() sdk.Plugin {
+	return sdk.Plugin{
 		Name: "hello", Version: "1", Publishes: []string{"services", "endpoints"},
-		Registry: func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
-	})
+		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+	}
 }
 
-func run(ctx context.Context, out sdk.Publisher) error {
+func run(_ context.Context, out sdk.Publisher) error {
 	s := &sdk.Service{Host: "hello.example.com", Namespace: "default", Ports: []*sdk.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}}
 	e := &sdk.Endpoint{Host: s.Host, Namespace: s.Namespace, PortName: "http", ServicePort: 80, Address: "127.0.0.1", Port: 8080}
-	if err := out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
-		return err
-	}
-	if err := out.Update("endpoints", []*sdk.Row{sdk.EndpointRow(e)}, nil); err != nil {
-		return err
-	}
-	return out.Synced()
+	return sdk.NewList(out).Set([]*sdk.Service{s}, []*sdk.Endpoint{e})
 }

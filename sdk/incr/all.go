@@ -3,45 +3,49 @@ package incr
 import "slices"
 
 // whole is the operator that functions read who read a whole collection.
-type whole[K comparable, V any] struct {
-	stand[K, V]
-}
+type whole struct{ stand }
 
-func (w *whole[K, V]) name() string { return w.from.name() }
+func (w *whole) name() string { return w.from.name() }
 
 // takesAll says that who reads the operator reads all elements.
-func (w *whole[K, V]) takesAll() {}
+func (w *whole) takesAll() {}
 
-func (w *whole[K, V]) run(c *Ctx, self id) (bool, error) { return len(w.take(c, self)) > 0, nil }
+func (w *whole) run(c *Ctx, self id) (bool, error) { return len(w.take(c, self)) > 0, nil }
 
-func (w *whole[K, V]) stop() {
+func (w *whole) stop() {
 	w.leave()
 	w.from.outlet().whole = 0
 }
 
 // all returns the elements of a collection in the order of their keys.
-func all[K comparable, V any](c *Ctx, from Collection[K, V]) []Item[K, V] {
-	g := from.graph()
+func all[K comparable, V any](c *Ctx, from rows) []Item[K, V] {
+	g := from.keys().g
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return itemsOf[K, V](from, readAll(c, from))
+}
+
+func readAll(c *Ctx, from rows) []id {
 	out := from.outlet()
 	if out.whole == 0 {
-		out.whole = g.ops.add(&whole[K, V]{stand[K, V]{from: from}})
+		out.whole = c.g.ops.add(&whole{stand{from: from}})
 	}
 	c.read(out.whole)
-	return sorted(from, slices.Collect(from.members))
+	return sorted(from)
 }
 
-func sorted[K comparable, V any](from Collection[K, V], nodes []id) []Item[K, V] {
-	slices.SortFunc(nodes, from.less)
-	return itemsOf(from, nodes)
+// sorted returns the nodes of all elements in the order of their keys.
+func sorted(from rows) []id {
+	nodes := slices.Collect(from.members)
+	slices.SortFunc(nodes, from.keys().less)
+	return nodes
 }
 
-func itemsOf[K comparable, V any](from Collection[K, V], nodes []id) []Item[K, V] {
-	items := make([]Item[K, V], 0, len(nodes))
+func itemsOf[K comparable, V any](from rows, nodes []id) []Item[K, V] {
+	items, s := make([]Item[K, V], 0, len(nodes)), from.keys()
 	for _, n := range nodes {
-		if item, ok := from.item(n); ok {
-			items = append(items, item)
+		if from.has(n) {
+			items = append(items, itemAt[K, V](s, n))
 		}
 	}
 	return items

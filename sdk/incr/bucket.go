@@ -1,47 +1,47 @@
 package incr
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // bucket is the collection of the members of one index key.
-type bucket[I, K comparable, V any] struct {
-	x *Index[I, K, V]
-	i I
+type bucket struct {
+	x *index
+	// key is in the heap, and not yet in the index perhaps.
+	key unsafe.Pointer
 }
 
-// At returns the members of an index key as a collection, which passes on what changes among them, element by element.
-func (x *Index[I, K, V]) At(i I) Collection[K, V] { return &bucket[I, K, V]{x, i} }
-
-// Get implements Source.
-func (b *bucket[I, K, V]) Get(c *Ctx, k K) (V, bool) {
-	items := b.x.Of(c, b.i)
-	at := slices.IndexFunc(items, func(item Item[K, V]) bool { return item.Key == k })
-	if at < 0 {
-		var none V
-		return none, false
+// lookIn reads members of a bucket.
+func lookIn[K comparable](b *bucket) func(c *Ctx, k K) (id, bool) {
+	return func(c *Ctx, k K) (id, bool) {
+		b.read(c)
+		n := find(b.keys(), k)
+		return n, slices.Contains(b.nodes(), n) && b.x.from.has(n)
 	}
-	return items[at].Value, true
 }
 
-// All implements Collection.
-func (b *bucket[I, K, V]) All(c *Ctx) []Item[K, V] { return b.x.Of(c, b.i) }
+// read reads the index key.
+func (b *bucket) read(c *Ctx) {
+	r := &b.x.results
+	c.read(r.anchor())
+	r.read(c, r.internAt(b.key))
+}
 
-func (b *bucket[I, K, V]) rows() Collection[K, V] { return b.x.rows.from }
-
-func (b *bucket[I, K, V]) nodes() []id {
-	n := b.x.find(b.i)
+func (b *bucket) nodes() []id {
+	n := b.x.results.findAt(b.key)
 	if n == 0 {
 		return nil
 	}
-	return b.x.at(n).value
+	return b.x.nodes(n)
 }
 
-func (b *bucket[I, K, V]) item(n id) (Item[K, V], bool) {
-	item, ok := b.rows().item(n)
-	_, member := slices.BinarySearchFunc(b.nodes(), n, b.rows().less)
-	return item, ok && member
+func (b *bucket) has(n id) bool {
+	_, member := slices.BinarySearchFunc(b.nodes(), n, b.keys().less)
+	return member && b.x.from.has(n)
 }
 
-func (b *bucket[I, K, V]) members(yield func(id) bool) {
+func (b *bucket) members(yield func(id) bool) {
 	for _, n := range b.nodes() {
 		if !yield(n) {
 			return
@@ -49,29 +49,46 @@ func (b *bucket[I, K, V]) members(yield func(id) bool) {
 	}
 }
 
+func (b *bucket) name() string        { return describeKey(&b.x.results, b.x.results.kind.show(b.key)) }
+func (b *bucket) keys() *store        { return b.x.from.keys() }
+func (b *bucket) anchor() id          { return b.x.results.anchor() }
+func (b *bucket) settleMembers(*task) {}
+func (b *bucket) membersFloor() int32 { return 0 }
+
 // outlet returns where changes of this index key come out, a new one where nobody stands on it.
-func (b *bucket[I, K, V]) outlet() *outlet {
-	out := b.x.watched[b.i]
-	if out == nil {
-		out = &outlet{}
-		b.x.watched[b.i] = out
-	}
-	return out
-}
+func (b *bucket) outlet() *outlet { return b.x.watched.at(b.key) }
 
 // left drops the outlet when the last one that stood on it went away.
-func (b *bucket[I, K, V]) left() {
-	if out := b.x.watched[b.i]; out != nil && len(out.inlets) == 0 {
-		delete(b.x.watched, b.i)
-	}
+func (b *bucket) left() { b.x.watched.tidy(b.key) }
+
+// watched are the outlets of those index keys on which somebody stands.
+type watched struct {
+	keys    dict
+	outlets map[id]*outlet
 }
 
-func (b *bucket[I, K, V]) name() string        { return describeKey(Source[I, []Item[K, V]](b.x), b.i) }
-func (b *bucket[I, K, V]) find(k K) id         { return b.rows().find(k) }
-func (b *bucket[I, K, V]) graph() *Graph       { return b.x.g }
-func (b *bucket[I, K, V]) anchor() id          { return b.x.anchor() }
-func (b *bucket[I, K, V]) key(n id) K          { return b.rows().key(n) }
-func (b *bucket[I, K, V]) less(a, c id) int    { return b.rows().less(a, c) }
-func (b *bucket[I, K, V]) same(a, c V) bool    { return b.rows().same(a, c) }
-func (b *bucket[I, K, V]) settleMembers(*task) {}
-func (b *bucket[I, K, V]) membersFloor() int32 { return 0 }
+func (w *watched) find(key unsafe.Pointer) *outlet {
+	if len(w.outlets) == 0 {
+		return nil
+	}
+	return w.outlets[w.keys.find(key)]
+}
+
+func (w *watched) at(key unsafe.Pointer) *outlet {
+	n := w.keys.intern(key)
+	if w.outlets[n] == nil {
+		if w.outlets == nil {
+			w.outlets = map[id]*outlet{}
+		}
+		w.outlets[n] = &outlet{}
+	}
+	return w.outlets[n]
+}
+
+func (w *watched) tidy(key unsafe.Pointer) {
+	n := w.keys.find(key)
+	if out := w.outlets[n]; out != nil && len(out.inlets) == 0 {
+		delete(w.outlets, n)
+		w.keys.drop(n)
+	}
+}

@@ -11,11 +11,9 @@ func checkGraph(t *testing.T, g *Graph) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	alive := 0
-	for n := id(1); n <= g.nodes.next; n++ {
-		if g.nodes.at(n).is(live) {
-			alive++
-			g.checkNode(t, n)
-		}
+	for n := range g.nodes.all {
+		alive++
+		g.checkNode(t, n)
 	}
 	if alive != g.nodes.live {
 		t.Errorf("%d nodes are live, %d counted", alive, g.nodes.live)
@@ -77,8 +75,8 @@ func (g *Graph) taints(n id) bool {
 
 func (g *Graph) liveNodes() []string {
 	var out []string
-	for n := id(1); n <= g.nodes.next; n++ {
-		if g.nodes.at(n).is(live) && len(out) < 20 {
+	for n := range g.nodes.all {
+		if len(out) < 20 {
 			out = append(out, g.describe(n))
 		}
 	}

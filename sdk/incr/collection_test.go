@@ -146,3 +146,53 @@ func TestOneEditAmongMany(t *testing.T) {
 		t.Errorf("deleted: %d functions ran", w.Runs)
 	}
 }
+
+// What stands on an index sees items, though it keeps nodes.
+func TestIndexIsACollection(t *testing.T) {
+	g := New()
+	in := NewInput[string](g, "in", Same[int])
+	byValue := NewIndex(in, "by value", func(_ string, v int) []int { return []int{v} })
+	bySize := NewIndex(byValue, "by size", func(_ int, members []Item[string, int]) []int { return []int{len(members)} })
+	twice := Filter(byValue, "twice", func(_ *Ctx, _ int, members []Item[string, int]) bool { return len(members) == 2 })
+	names := FlatMap(byValue, "names", Same[string], func(_ *Ctx, v int, members []Item[string, int]) ([]Item[string, string], error) {
+		return []Item[string, string]{{members[0].Key, fmt.Sprint(v, len(members))}}, nil
+	})
+	wholes, pairs, same, first := ObserveAll(byValue), ObserveAll(bySize.At(2)), ObserveAll(twice), ObserveAll(names)
+	member := Observe(bySize.At(2), 7)
+	for _, step := range []struct {
+		key                        string
+		value                      int
+		wholes, pairs, same, first string
+		member                     bool
+	}{
+		{"a", 7, "[{7 [{a 7}]}]", "[]", "[]", "[{a 7 1}]", false},
+		{"b", 7, "[{7 [{a 7} {b 7}]}]", "[{7 [{a 7} {b 7}]}]", "[{7 [{a 7} {b 7}]}]", "[{a 7 2}]", true},
+		{"a", 8, "[{7 [{b 7}]} {8 [{a 8}]}]", "[]", "[]", "[{a 8 1} {b 7 1}]", false},
+	} {
+		in.Set(step.key, step.value)
+		g.Wave()
+		_, ok := member.Value()
+		is := fmt.Sprintln(wholes.Items(), pairs.Items(), same.Items(), first.Items(), ok)
+		if want := fmt.Sprintln(step.wholes, step.pairs, step.same, step.first, step.member); is != want {
+			t.Errorf("after %s=%d: %s, not %s", step.key, step.value, is, want)
+		}
+	}
+}
+
+// backwards is a key with an order of its own.
+type backwards struct{ n int }
+
+func (b backwards) Compare(other backwards) int { return other.n - b.n }
+
+func TestKeysOrderThemselves(t *testing.T) {
+	g := New()
+	in := NewInput[backwards](g, "in", Same[string])
+	root := ObserveAll(in)
+	for n, text := range []string{"x", "y", "z"} {
+		in.Set(backwards{n}, text)
+	}
+	g.Wave()
+	if is := fmt.Sprint(root.Items()); is != "[{{2} z} {{1} y} {{0} x}]" {
+		t.Errorf("in the order %s", is)
+	}
+}

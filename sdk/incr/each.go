@@ -2,45 +2,11 @@ package incr
 
 import "maps"
 
-// Each is the collection of a function's values at the keys of another collection; keys without a value are left out.
-func Each[K comparable, A, V any](keys Collection[K, A], f *Func[K, V]) Collection[K, V] {
-	is := NewFunc(keys.graph(), keys.name()+"/is", Same[bool], func(c *Ctx, k K) (bool, error) {
-		_, ok := keys.Get(c, k)
-		return ok, nil
-	})
-	return &each[K, A, V]{stand: stand[K, A]{from: keys}, f: f, is: is}
-}
-
-// Map is the collection of what f makes of each element. f runs again for an element when it, or what f read through c,
-// changed.
-func Map[K comparable, A, V any](from Collection[K, A], name string, equal func(a, b V) bool, f func(c *Ctx, k K, a A) (V, error)) Collection[K, V] {
-	made := NewFunc(from.graph(), name, equal, func(c *Ctx, k K) (V, error) {
-		a, ok := from.Get(c, k)
-		if !ok {
-			var none V
-			return none, Absent
-		}
-		return f(c, k, a)
-	})
-	return &each[K, A, V]{stand: stand[K, A]{from: from}, f: made}
-}
-
-// Filter is the collection of those elements for which keep is true.
-func Filter[K comparable, V any](from Collection[K, V], name string, keep func(c *Ctx, k K, v V) bool) Collection[K, V] {
-	return Map(from, name, from.same, func(c *Ctx, k K, v V) (V, error) {
-		if keep(c, k, v) {
-			return v, nil
-		}
-		return v, Absent
-	})
-}
-
-type each[K comparable, A, V any] struct {
-	stand[K, A]
-	f   *Func[K, V]
+// each is the collection of a function's values at the keys of another, and its operator.
+type each struct {
+	stand
+	f   *fn
 	set members
-	// is says whether a key is an element of the collection below; nil where f looks itself.
-	is *Func[K, bool]
 }
 
 // members are those nodes of a function that are elements of a collection.
@@ -83,43 +49,29 @@ func (m *members) floor() int32 {
 	return m.top + 1
 }
 
-func (e *each[K, A, V]) name() string { return e.f.label }
-
-// Get implements Source.
-func (e *each[K, A, V]) Get(c *Ctx, k K) (V, bool) {
-	if e.is != nil && !e.is.Of(c, k) {
-		var none V
-		return none, false
-	}
-	return e.f.Get(c, k)
-}
-
-// All implements Collection.
-func (e *each[K, A, V]) All(c *Ctx) []Item[K, V] { return all(c, Collection[K, V](e)) }
-
-func (e *each[K, A, V]) run(c *Ctx, self id) (bool, error) {
+func (e *each) run(c *Ctx, self id) (bool, error) {
 	if e.set.has == nil {
 		e.start()
 	}
+	keys := e.from.keys()
 	for _, n := range e.take(c, self) {
-		k := e.from.key(n)
-		if _, ok := e.from.item(n); ok {
-			e.add(k)
-		} else if n := e.f.find(k); n != 0 {
+		if k := keys.at(n); e.from.has(n) {
+			e.add(e.f.internAt(k))
+		} else if n := e.f.findAt(k); n != 0 {
 			e.remove(n)
 		}
 	}
 	return false, nil
 }
 
-func (e *each[K, A, V]) start() {
+func (e *each) start() {
 	e.set.g, e.set.has = e.f.g, map[id]struct{}{}
 	e.f.each = append(e.f.each, &e.set)
 }
 
-// add makes the node of a key an element. One that is new is computed when the wave gets there.
-func (e *each[K, A, V]) add(k K) {
-	g, n := e.f.g, e.f.intern(k)
+// add makes a node an element. One that is new is computed when the wave gets there.
+func (e *each) add(n id) {
+	g := e.f.g
 	if _, ok := e.set.has[n]; ok {
 		return
 	}
@@ -135,7 +87,7 @@ func (e *each[K, A, V]) add(k K) {
 	e.set.rise(nd.height)
 }
 
-func (e *each[K, A, V]) remove(n id) {
+func (e *each) remove(n id) {
 	if _, ok := e.set.has[n]; !ok {
 		return
 	}
@@ -145,13 +97,13 @@ func (e *each[K, A, V]) remove(n id) {
 	e.f.g.unpin(n)
 }
 
-func (e *each[K, A, V]) holds(yield func(id)) {
+func (e *each) holds(yield func(id)) {
 	for n := range e.set.has {
 		yield(n)
 	}
 }
 
-func (e *each[K, A, V]) stop() {
+func (e *each) stop() {
 	e.leave()
 	e.set.out.node = 0
 	for i, m := range e.f.each {
@@ -166,29 +118,25 @@ func (e *each[K, A, V]) stop() {
 	e.set.has, e.set.top = nil, 0
 }
 
-func (e *each[K, A, V]) find(k K) id         { return e.f.find(k) }
-func (e *each[K, A, V]) graph() *Graph       { return e.f.g }
-func (e *each[K, A, V]) outlet() *outlet     { return &e.set.out }
-func (e *each[K, A, V]) anchor() id          { return e.set.out.anchor(e.f.g, e) }
-func (e *each[K, A, V]) key(n id) K          { return e.f.key(n) }
-func (e *each[K, A, V]) less(a, b id) int    { return e.f.less(a, b) }
-func (e *each[K, A, V]) same(a, b V) bool    { return e.f.same(a, b) }
-func (e *each[K, A, V]) membersFloor() int32 { return e.set.floor() }
+func (e *each) name() string        { return e.f.label }
+func (e *each) keys() *store        { return &e.f.store }
+func (e *each) outlet() *outlet     { return &e.set.out }
+func (e *each) anchor() id          { return e.set.out.anchor(e.f.g, e) }
+func (e *each) membersFloor() int32 { return e.set.floor() }
 
-func (e *each[K, A, V]) members(yield func(id) bool) {
+func (e *each) members(yield func(id) bool) {
 	for n := range e.set.has {
-		if e.f.g.nodes.at(n).is(present) && !yield(n) {
+		if e.f.has(n) && !yield(n) {
 			return
 		}
 	}
 }
 
-func (e *each[K, A, V]) item(n id) (Item[K, V], bool) {
-	item, ok := e.f.item(n)
+func (e *each) has(n id) bool {
 	_, member := e.set.has[n]
-	return item, ok && member
+	return member && e.f.has(n)
 }
 
-func (e *each[K, A, V]) settleMembers(t *task) {
+func (e *each) settleMembers(t *task) {
 	e.f.g.settleAll(t, maps.Keys(e.set.has))
 }

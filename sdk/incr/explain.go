@@ -18,12 +18,13 @@ type Explanation struct {
 // Explain says what the value of a key was made from, if somebody needs it: rows that were read, directly or by what was read,
 // and rows and index keys that were looked for in vain. It names limit of them at most.
 func Explain[K comparable, V any](from Source[K, V], k K, limit int) (Explanation, bool) {
-	g := from.graph()
+	s := from.source().keys()
+	g := s.g
 	g.turn.RLock()
 	defer g.turn.RUnlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := from.find(k)
+	n := find(s, k)
 	if n == 0 {
 		return Explanation{}, false
 	}

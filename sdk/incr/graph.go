@@ -55,9 +55,10 @@ func New(options ...Option) *Graph {
 		cyclic:   map[id]struct{}{},
 		lost:     map[id]uint32{},
 		roots:    map[id]root{},
+		nodes:    newNodes(),
 	}
 	g.done = sync.NewCond(&g.mu)
-	g.ops = &operators{g: g}
+	g.ops = newOperators(g)
 	g.ops.index = g.addFamily(g.ops)
 	for _, o := range options {
 		o(g)
@@ -88,6 +89,13 @@ func (g *Graph) Runs() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.runs
+}
+
+// enroll adds a family whose nodes have their keys and values in s.
+func (g *Graph) enroll(f family, s *store) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s.index = g.addFamily(f)
 }
 
 func (g *Graph) addFamily(f family) uint16 {

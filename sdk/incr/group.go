@@ -9,7 +9,7 @@ func Group[I, K comparable, V, R any](x *Index[I, K, V], name string, equal func
 // Concat is a function that joins the pieces of an index key, in the order of their keys: a large resource from memoised
 // encoded parts. It copies bytes and encodes nothing. An index key without members gives no bytes.
 func Concat[I, K comparable](x *Index[I, K, []byte], name string) *Func[I, []byte] {
-	return NewFunc(x.g, name, nil, func(c *Ctx, i I) ([]byte, error) { return join(x.Of(c, i)), nil })
+	return NewFunc(x.x.results.g, name, nil, func(c *Ctx, i I) ([]byte, error) { return join(x.Of(c, i)), nil })
 }
 
 func join[K comparable](pieces []Item[K, []byte]) []byte {

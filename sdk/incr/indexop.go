@@ -2,38 +2,58 @@ package incr
 
 import "slices"
 
-// indexOp is the operator of an index: it puts elements that changed into their places.
-type indexOp[I, K comparable, V any] Index[I, K, V]
+// index is the operator of an Index: it puts elements that changed into their places.
+type index struct {
+	stand
+	// results are the nodes of the members of each index key, in the order of their keys.
+	results results
+	// where is the index keys under which each element is.
+	where places
+	// watched passes on the changes of single index keys.
+	watched watched
+}
 
-func (o *indexOp[I, K, V]) name() string           { return o.label }
-func (o *indexOp[I, K, V]) settle(t *task)         { o.rows.settle(t) }
-func (o *indexOp[I, K, V]) floor() int32           { return o.rows.floor() }
-func (o *indexOp[I, K, V]) sources(yield func(id)) { o.rows.sources(yield) }
-func (o *indexOp[I, K, V]) all() *Index[I, K, V]   { return (*Index[I, K, V])(o) }
+// nodes returns the members of the index key that has a node.
+func (x *index) nodes(n id) []id { return *(*[]id)(x.results.valueOf(n)) }
 
-func (o *indexOp[I, K, V]) run(c *Ctx, self id) (bool, error) {
-	moved := map[I]*move{}
-	for _, n := range unique(o.rows.take(c, self)) {
-		o.place(n, moved)
+func (x *index) eachMember(n id, yield func(id)) {
+	for _, member := range x.nodes(n) {
+		yield(member)
+	}
+}
+
+func (x *index) name() string         { return x.results.label }
+func (x *index) holds(yield func(id)) { x.results.holds(yield) }
+
+func (x *index) stop() {
+	x.leave()
+	x.results.forget()
+	x.where.forget()
+}
+
+func (x *index) run(c *Ctx, self id) (bool, error) {
+	moved := map[id]*move{}
+	for _, n := range unique(x.take(c, self)) {
+		x.place(n, moved)
 	}
 	for i, m := range moved {
-		o.rebuild(i, m)
+		x.rebuild(i, m)
 	}
-	return false, o.where.err()
+	return false, x.where.err()
 }
 
 // move is what changes in one place.
 type move struct{ in, out, changed []id }
 
 // place notes where an element was and is.
-func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) {
-	at := func(i I) *move {
+func (x *index) place(n id, moved map[id]*move) {
+	at := func(i id) *move {
 		if moved[i] == nil {
 			moved[i] = &move{}
 		}
 		return moved[i]
 	}
-	was, is := o.where.move(o.rows.from, n)
+	was, is := x.where.move(x.from, n)
 	for _, i := range was {
 		if !slices.Contains(is, i) {
 			at(i).out = append(at(i).out, n)
@@ -48,20 +68,20 @@ func (o *indexOp[I, K, V]) place(n id, moved map[I]*move) {
 	}
 }
 
-func (o *indexOp[I, K, V]) rebuild(i I, m *move) {
-	n := o.all().intern(i)
-	old := o.all().at(n).value
-	nodes := slices.Clone(old)
+func (x *index) rebuild(i id, m *move) {
+	nodes := slices.Clone(x.nodes(i))
 	if len(m.out) > 0 {
-		gone := membership(m.out)
-		nodes = slices.DeleteFunc(nodes, gone)
+		nodes = slices.DeleteFunc(nodes, membership(m.out))
 	}
-	nodes = insert(nodes, m.in, o.rows.from.less)
-	o.all().assign(n, nodes, len(nodes) > 0)
-	if w := o.watched[i]; w != nil {
+	if nodes = insert(nodes, m.in, x.from.keys().less); len(nodes) > 0 {
+		assign(&x.results.store, i, nodes, nil)
+	} else {
+		x.results.withdraw(i)
+	}
+	if w := x.watched.find(x.results.at(i)); w != nil {
 		for _, list := range [][]id{m.in, m.out, m.changed} {
 			for _, member := range list {
-				w.emit(o.g, member)
+				w.emit(x.results.g, member)
 			}
 		}
 	}
@@ -81,16 +101,6 @@ func insert(sorted, nodes []id, order func(a, b id) int) []id {
 	return sorted
 }
 
-func (o *indexOp[I, K, V]) stop() {
-	o.rows.leave()
-	o.out.node = 0
-	x := o.all()
-	for n := range x.members {
-		x.erase(n)
-	}
-	o.where.forget()
-}
-
 // unique returns each node once.
 func unique(nodes []id) []id {
 	if len(nodes) > 1 {
@@ -98,8 +108,4 @@ func unique(nodes []id) []id {
 		nodes = slices.Compact(nodes)
 	}
 	return nodes
-}
-
-func (o *indexOp[I, K, V]) holds(yield func(id)) {
-	o.all().members(func(n id) bool { yield(n); return true })
 }

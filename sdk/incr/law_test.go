@@ -221,16 +221,16 @@ func (w *world) plant(x want) (look func() seen, set *SetRoot[int, int], close f
 	switch x.kind {
 	case 0, 1:
 		r := Observe(w.sources[x.which%len(w.sources)], x.key)
-		return func() seen { v, ok := r.Value(); return seen{v, ok} }, nil, r.Close, func() id { return r.node }
+		return func() seen { v, ok := r.Value(); return seen{v, ok} }, nil, r.Close, func() id { return r.op.node }
 	case 2:
 		r := ObserveAll(w.sets[x.which%len(w.sets)])
-		return func() seen { return seen{r.Items(), true} }, r, r.Close, func() id { return r.node }
+		return func() seen { return seen{r.Items(), true} }, r, r.Close, func() id { return r.op.node }
 	default:
 		if len(w.indexes) == 0 {
 			return w.plant(want{0, x.which, x.key})
 		}
 		r := ObserveAll(w.indexes[x.which%len(w.indexes)].At(x.key % (few + 2)))
-		return func() seen { return seen{r.Items(), true} }, r, r.Close, func() id { return r.node }
+		return func() seen { return seen{r.Items(), true} }, r, r.Close, func() id { return r.op.node }
 	}
 }
 

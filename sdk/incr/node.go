@@ -35,14 +35,6 @@ const (
 
 func (n *node) is(f flags) bool { return n.flags&f != 0 }
 
-func (n *node) set(f flags, on bool) {
-	if on {
-		n.flags |= f
-	} else {
-		n.flags &^= f
-	}
-}
-
 func (n *node) needed() bool { return n.pins > 0 || len(n.readers) > 0 }
 
 // family is what nodes of one kind have in common. The graph's lock is held in all methods.
@@ -66,6 +58,8 @@ type family interface {
 	// values says whether nodes are values that an operator or a wave writes: one without a value is a vain read.
 	values() bool
 	release(n id)
+	// trim gives back the room of nodes that are gone, and returns how many pieces of it.
+	trim() int
 }
 
 const chunkBits = 10
@@ -74,12 +68,31 @@ const chunkSize = 1 << chunkBits
 // nodes is a slab: nodes don't move, ids are used again.
 type nodes struct {
 	chunks []*[chunkSize]node
-	next   id
-	free   []id
+	spaces spaces
 	live   int
 }
 
+func newNodes() nodes {
+	s := nodes{spaces: spaces{bits: chunkBits}}
+	s.take() // 0 is no id
+	return s
+}
+
 func (s *nodes) at(n id) *node { return &s.chunks[n>>chunkBits][n&(chunkSize-1)] }
+
+// all yields the ids of those that are in use.
+func (s *nodes) all(yield func(id) bool) {
+	for i, c := range s.chunks {
+		if c == nil {
+			continue
+		}
+		for j := range c {
+			if c[j].is(live) && !yield(id(i<<chunkBits|j)) {
+				return
+			}
+		}
+	}
+}
 
 func (s *nodes) add(family uint16, slot uint32) id {
 	s.live++
@@ -89,20 +102,29 @@ func (s *nodes) add(family uint16, slot uint32) id {
 }
 
 func (s *nodes) take() id {
-	if last := len(s.free) - 1; last >= 0 {
-		n := s.free[last]
-		s.free = s.free[:last]
-		return n
+	slot, fresh := s.spaces.take()
+	if fresh {
+		chunk := new([chunkSize]node)
+		if i := int(slot >> chunkBits); i < len(s.chunks) {
+			s.chunks[i] = chunk
+		} else {
+			s.chunks = append(s.chunks, chunk)
+		}
 	}
-	s.next++
-	if int(s.next)>>chunkBits >= len(s.chunks) {
-		s.chunks = append(s.chunks, new([chunkSize]node))
-	}
-	return s.next
+	return id(slot)
 }
 
 func (s *nodes) drop(n id) {
 	*s.at(n) = node{}
-	s.free = append(s.free, n)
+	s.spaces.put(uint32(n))
 	s.live--
+}
+
+// trim lets go of chunks without nodes, and returns how many there were.
+func (s *nodes) trim() int {
+	empty := s.spaces.trim()
+	for _, chunk := range empty {
+		s.chunks[chunk] = nil
+	}
+	return len(empty)
 }

@@ -1,5 +1,7 @@
 package incr
 
+import "reflect"
+
 // op is the changing part of a collection: it takes what changed above it and writes what changes below. The lock is held in
 // all methods; run may let go of it.
 type op interface {
@@ -23,16 +25,22 @@ type op interface {
 type operators struct {
 	g     *Graph
 	index uint16
-	cells slab[op]
+	cells slab
+}
+
+func newOperators(g *Graph) *operators {
+	return &operators{g: g, cells: newSlab(reflect.TypeFor[op]())}
 }
 
 func (f *operators) add(o op) id {
-	n := f.g.nodes.add(f.index, f.cells.add(o))
+	slot := f.cells.take()
+	*(*op)(f.cells.at(slot)) = o
+	n := f.g.nodes.add(f.index, slot)
 	f.g.rest(n)
 	return n
 }
 
-func (f *operators) at(n id) op { return *f.cells.at(f.g.nodes.at(n).slot) }
+func (f *operators) at(n id) op { return *(*op)(f.cells.at(f.g.nodes.at(n).slot)) }
 
 func (f *operators) name() string   { return "" }
 func (f *operators) keyOf(n id) any { return f.at(n).name() }
@@ -53,6 +61,8 @@ func (f *operators) release(n id) {
 	o.stop()
 	f.cells.drop(slot)
 }
+
+func (f *operators) trim() int { return f.cells.trim() }
 
 func (f *operators) floor(n id) int32             { return f.at(n).floor() }
 func (f *operators) sources(n id, yield func(id)) { f.at(n).sources(yield) }

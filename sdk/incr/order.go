@@ -10,16 +10,16 @@ import (
 
 // orderOf returns the order of a key type: its own Compare method if it has one, otherwise the order of its fields, one after
 // another. The order of members must not depend on history, so that every key needs one.
-func orderOf[K comparable](label string) func(a, b *K) int {
+func orderOf[K comparable](label string) comparer {
 	var zero K
 	if _, ok := any(zero).(interface{ Compare(K) int }); ok {
-		return func(a, b *K) int { return any(*a).(interface{ Compare(K) int }).Compare(*b) }
+		return func(a, b unsafe.Pointer) int { return any((*K)(a)).(interface{ Compare(K) int }).Compare(*(*K)(b)) }
 	}
 	compare := orderByType(reflect.TypeFor[K]())
 	if compare == nil {
 		panic(fmt.Sprintf("incr: %s: keys of type %T have no order: use strings, numbers, booleans, arrays and structs of them, or give the type a method Compare(%T) int", label, zero, zero))
 	}
-	return func(a, b *K) int { return compare(unsafe.Pointer(a), unsafe.Pointer(b)) }
+	return compare
 }
 
 type comparer func(a, b unsafe.Pointer) int

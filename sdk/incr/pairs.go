@@ -3,98 +3,90 @@ package incr
 import (
 	"errors"
 	"slices"
+	"unsafe"
 )
 
-// pairs is the collection of the pairs that a Join has to look at.
-type pairs[A, B, J comparable, VA, VB any] struct {
-	results[Pair[A, B], struct{}]
-	left  side[J, A, VA]
-	right side[J, B, VB]
+// pairs is the operator of the pairs that a Join has to look at.
+type pairs struct {
+	results     results
+	left, right side
+	// keys are the join keys of elements, by number.
+	keys dict
 	// count is in how many join keys a pair meets.
 	count map[id]int
+	// pair returns the node of the pair of two keys.
+	pair func(left, right unsafe.Pointer) id
 }
 
 // side is one of the two collections of a Join: the elements of each join key, and the join keys of each element.
-type side[J, K comparable, V any] struct {
-	stand[K, V]
-	has map[J]map[id]struct{}
-	in  places[J, K, V]
+type side struct {
+	stand
+	has map[id]map[id]struct{}
+	in  places
 }
 
-func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Collection[B, VB], name string, byLeft func(A, VA) []J, byRight func(B, VB) []J) *pairs[A, B, J, VA, VB] {
-	g := left.graph()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	p := &pairs[A, B, J, VA, VB]{}
-	p.left.from, p.left.in = left, newPlaces(byLeft)
-	p.right.from, p.right.in = right, newPlaces(byRight)
-	p.store = newStore[Pair[A, B], struct{}](g, name, func(a, b struct{}) bool { return true })
-	p.madeFrom = func(id, func(id)) {}
-	p.index = g.addFamily(&p.results)
-	return p
+// newPairs is the collection of pairs of elements that have a join key in common.
+func newPairs[A, B, J comparable, VA, VB any](left Collection[A, VA], right Collection[B, VB], name string, byLeft func(A, VA) []J, byRight func(B, VB) []J) Collection[Pair[A, B], struct{}] {
+	p := &pairs{keys: newDict(kindOf[J]())}
+	p.left.from, p.right.from = rowsOf(left), rowsOf(right)
+	p.left.in = newPlaces(placesBy(p.left.from, byLeft), p.keys.intern, p.keys.kind.typ)
+	p.right.in = newPlaces(placesBy(p.right.from, byRight), p.keys.intern, p.keys.kind.typ)
+	g := p.left.from.keys().g
+	p.results.store = newStore[Pair[A, B]](g, name, Same[struct{}])
+	p.results.operator = p
+	p.pair = func(left, right unsafe.Pointer) id {
+		return intern(&p.results.store, Pair[A, B]{*(*A)(left), *(*B)(right)})
+	}
+	g.enroll(&p.results, &p.results.store)
+	return newResults[Pair[A, B], struct{}](&p.results)
 }
 
-// Get implements Source.
-func (p *pairs[A, B, J, VA, VB]) Get(c *Ctx, k Pair[A, B]) (struct{}, bool) {
-	p.g.mu.Lock()
-	defer p.g.mu.Unlock()
-	return p.getFrom(c, p.anchor(), k)
-}
+func (o *pairs) name() string         { return o.results.label }
+func (o *pairs) floor() int32         { return max(o.left.floor(), o.right.floor()) }
+func (o *pairs) holds(yield func(id)) { o.results.holds(yield) }
 
-// All implements Collection.
-func (p *pairs[A, B, J, VA, VB]) All(c *Ctx) []Item[Pair[A, B], struct{}] {
-	return all(c, Collection[Pair[A, B], struct{}](p))
-}
-
-func (p *pairs[A, B, J, VA, VB]) anchor() id {
-	return p.out.anchor(p.g, (*pairsOp[A, B, J, VA, VB])(p))
-}
-
-// pairsOp is the operator of pairs.
-type pairsOp[A, B, J comparable, VA, VB any] pairs[A, B, J, VA, VB]
-
-func (o *pairsOp[A, B, J, VA, VB]) name() string { return o.label }
-func (o *pairsOp[A, B, J, VA, VB]) floor() int32 { return max(o.left.floor(), o.right.floor()) }
-
-func (o *pairsOp[A, B, J, VA, VB]) settle(t *task) {
+func (o *pairs) settle(t *task) {
 	o.left.settle(t)
 	if t.poison() == nil {
 		o.right.settle(t)
 	}
 }
 
-func (o *pairsOp[A, B, J, VA, VB]) sources(yield func(id)) {
+func (o *pairs) sources(yield func(id)) {
 	o.left.sources(yield)
 	o.right.sources(yield)
 }
 
-func (o *pairsOp[A, B, J, VA, VB]) stop() {
+func (o *pairs) stop() {
 	o.left.stop()
 	o.right.stop()
-	o.results.eraseAll()
+	o.keys.forget()
+	o.results.forget()
 	o.count = nil
 }
 
-func (s *side[J, K, V]) stop() {
+func (s *side) stop() {
 	s.leave()
 	s.has = nil
 	s.in.forget()
 }
 
-func (o *pairsOp[A, B, J, VA, VB]) run(c *Ctx, self id) (bool, error) {
+func (o *pairs) run(c *Ctx, self id) (bool, error) {
 	if o.count == nil {
 		o.count = map[id]int{}
 	}
 	touched := map[id]struct{}{}
-	o.left.shift(c, self, func(l id, j J, by int) {
+	o.left.shift(c, self, func(l, j id, by int) {
 		for r := range o.right.has[j] {
 			o.meet(l, r, by, touched)
 		}
+		o.tidy(j)
 	})
-	o.right.shift(c, self, func(r id, j J, by int) {
+	o.right.shift(c, self, func(r, j id, by int) {
 		for l := range o.left.has[j] {
 			o.meet(l, r, by, touched)
 		}
+		o.tidy(j)
 	})
 	for n := range touched {
 		o.write(n)
@@ -103,23 +95,32 @@ func (o *pairsOp[A, B, J, VA, VB]) run(c *Ctx, self id) (bool, error) {
 }
 
 // meet counts that two elements meet in one join key more, or less.
-func (o *pairsOp[A, B, J, VA, VB]) meet(l, r id, by int, touched map[id]struct{}) {
-	n := o.intern(Pair[A, B]{o.left.from.key(l), o.right.from.key(r)})
+func (o *pairs) meet(l, r id, by int, touched map[id]struct{}) {
+	n := o.pair(o.left.from.keys().at(l), o.right.from.keys().at(r))
 	o.count[n] += by
 	touched[n] = struct{}{}
 }
 
-func (o *pairsOp[A, B, J, VA, VB]) write(n id) {
-	o.assign(n, struct{}{}, o.count[n] > 0)
-	if o.count[n] == 0 {
-		delete(o.count, n)
+// tidy forgets a join key that no element has.
+func (o *pairs) tidy(j id) {
+	if o.left.has[j] == nil && o.right.has[j] == nil {
+		o.keys.drop(j)
 	}
 }
 
+func (o *pairs) write(n id) {
+	if o.count[n] > 0 {
+		assign(&o.results.store, n, struct{}{}, Same)
+		return
+	}
+	o.results.withdraw(n)
+	delete(o.count, n)
+}
+
 // shift takes in what changed on this side and tells with which join keys elements came (1) and went (-1).
-func (s *side[J, K, V]) shift(c *Ctx, self id, tell func(n id, j J, by int)) {
+func (s *side) shift(c *Ctx, self id, tell func(n, j id, by int)) {
 	if s.has == nil {
-		s.has = map[J]map[id]struct{}{}
+		s.has = map[id]map[id]struct{}{}
 	}
 	for _, n := range unique(s.take(c, self)) {
 		was, is := s.in.move(s.from, n)
@@ -138,20 +139,16 @@ func (s *side[J, K, V]) shift(c *Ctx, self id, tell func(n id, j J, by int)) {
 	}
 }
 
-func (s *side[J, K, V]) add(n id, j J) {
+func (s *side) add(n, j id) {
 	if s.has[j] == nil {
 		s.has[j] = map[id]struct{}{}
 	}
 	s.has[j][n] = struct{}{}
 }
 
-func (s *side[J, K, V]) remove(n id, j J) {
+func (s *side) remove(n, j id) {
 	delete(s.has[j], n)
 	if len(s.has[j]) == 0 {
 		delete(s.has, j)
 	}
-}
-
-func (o *pairsOp[A, B, J, VA, VB]) holds(yield func(id)) {
-	o.results.members(func(n id) bool { yield(n); return true })
 }

@@ -3,57 +3,80 @@ package incr
 import (
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
+	"unsafe"
 )
 
-// places knows under which index keys each element of a collection is.
-type places[I, K comparable, V any] struct {
-	by func(k K, v V) []I
-	// Most elements have one index key.
-	one  map[id]I
-	more map[id][]I
+// places knows where each element of a collection is: in an index, or in a side of a join. A place is the id of its key.
+type places struct {
+	// by returns the keys of an element; intern returns the id of a key.
+	by     func(n id) (first unsafe.Pointer, many int)
+	intern func(key unsafe.Pointer) id
+	size   uintptr
+	// Most elements are in one place.
+	one  map[id]id
+	more map[id][]id
 	// bad are elements for which by panics: they stay where they were.
 	bad map[id]error
+	// was and is are where the element is and was that moved last.
+	was, is []id
 }
 
-func newPlaces[I, K comparable, V any](by func(K, V) []I) places[I, K, V] {
-	return places[I, K, V]{by: by, one: map[id]I{}, more: map[id][]I{}, bad: map[id]error{}}
+func newPlaces(by func(n id) (unsafe.Pointer, int), intern func(unsafe.Pointer) id, key reflect.Type) places {
+	return places{by: by, intern: intern, size: key.Size(), one: map[id]id{}, more: map[id][]id{}, bad: map[id]error{}}
 }
 
-// move returns where an element was and where it is now.
-func (p *places[I, K, V]) move(from Collection[K, V], n id) (was, is []I) {
-	was = p.get(n)
-	is, err := p.find(from, n)
-	if err != nil {
-		p.bad[n] = err
-		return was, was
+// placesBy calls an author's function with an element.
+func placesBy[I, K comparable, V any](from rows, by func(k K, v V) []I) func(n id) (unsafe.Pointer, int) {
+	s := from.keys()
+	return func(n id) (unsafe.Pointer, int) {
+		item := itemAt[K, V](s, n)
+		keys := by(item.Key, item.Value)
+		return unsafe.Pointer(unsafe.SliceData(keys)), len(keys)
+	}
+}
+
+// move returns where an element was and where it is now, until it is called again.
+func (p *places) move(from rows, n id) (was, is []id) {
+	p.was, p.is = p.get(p.was[:0], n), p.is[:0]
+	if from.has(n) {
+		if err := p.find(n); err != nil {
+			p.bad[n] = err
+			return p.was, p.was
+		}
 	}
 	delete(p.bad, n)
-	p.set(n, is)
-	return was, is
+	if !slices.Equal(p.was, p.is) {
+		p.set(n, p.is)
+	}
+	return p.was, p.is
 }
 
-func (p *places[I, K, V]) find(from Collection[K, V], n id) (is []I, err error) {
-	item, ok := from.item(n)
-	if !ok {
-		return nil, nil
-	}
+// find puts into is where an element should be, each place once.
+func (p *places) find(n id) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = asError(v)
 		}
 	}()
-	return distinct(p.by(item.Key, item.Value)), nil
-}
-
-func (p *places[I, K, V]) get(n id) []I {
-	if i, ok := p.one[n]; ok {
-		return []I{i}
+	first, many := p.by(n)
+	for i := range many {
+		if place := p.intern(unsafe.Add(first, uintptr(i)*p.size)); !slices.Contains(p.is, place) {
+			p.is = append(p.is, place)
+		}
 	}
-	return p.more[n]
+	return nil
 }
 
-func (p *places[I, K, V]) set(n id, is []I) {
+func (p *places) get(to []id, n id) []id {
+	if i, ok := p.one[n]; ok {
+		return append(to, i)
+	}
+	return append(to, p.more[n]...)
+}
+
+func (p *places) set(n id, is []id) {
 	delete(p.one, n)
 	delete(p.more, n)
 	switch len(is) {
@@ -66,26 +89,8 @@ func (p *places[I, K, V]) set(n id, is []I) {
 }
 
 // err is what is wrong with the elements that are there now.
-func (p *places[I, K, V]) err() error { return errors.Join(slices.Collect(maps.Values(p.bad))...) }
+func (p *places) err() error { return errors.Join(slices.Collect(maps.Values(p.bad))...) }
 
-func (p *places[I, K, V]) forget() { *p = newPlaces(p.by) }
-
-// distinct returns each key once, in the order in which they come.
-func distinct[I comparable](keys []I) []I {
-	for i := 1; i < len(keys); i++ {
-		if slices.Contains(keys[:i], keys[i]) {
-			return distinctCopy(keys)
-		}
-	}
-	return keys
-}
-
-func distinctCopy[I comparable](keys []I) []I {
-	var out []I
-	for _, k := range keys {
-		if !slices.Contains(out, k) {
-			out = append(out, k)
-		}
-	}
-	return out
+func (p *places) forget() {
+	p.one, p.more, p.bad = map[id]id{}, map[id][]id{}, map[id]error{}
 }

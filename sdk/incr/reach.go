@@ -23,8 +23,8 @@ func (g *Graph) releaseCycles() {
 // noteLost notes since when no root reaches a node.
 func (g *Graph) noteLost() {
 	reached := g.reach()
-	for n := id(1); n <= g.nodes.next; n++ {
-		if _, ok := reached[n]; ok || !g.nodes.at(n).is(live) || g.familyOf(n).input() {
+	for n := range g.nodes.all {
+		if _, ok := reached[n]; ok || g.familyOf(n).input() {
 			delete(g.lost, n)
 		} else if g.lost[n] == 0 {
 			g.lost[n] = g.wave

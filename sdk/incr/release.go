@@ -81,3 +81,17 @@ func (g *Graph) freeOne(n id) {
 	delete(g.lost, n)
 	g.nodes.drop(n)
 }
+
+// Trim gives back the memory of what is gone, and says whether there was any. Without it room is kept for what comes next.
+func (g *Graph) Trim() bool {
+	g.turn.Lock()
+	defer g.turn.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	gone := g.nodes.trim()
+	for _, f := range g.families {
+		gone += f.trim()
+	}
+	g.idle, g.cuts = append([]resting(nil), g.idle...), nil
+	return gone > 0
+}

@@ -1,128 +1,146 @@
 package incr
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"reflect"
+	"unsafe"
+)
 
-// store keeps the keys and values of one family's nodes.
-type store[K comparable, V any] struct {
+// store keeps the keys and values of one family's nodes, whatever their types are: it knows where they are and leaves it to
+// others what they are (see lookup.go).
+type store struct {
 	g     *Graph
 	label string
 	index uint16
-	cells slab[cell[K, V]]
+	kind  kind
+	order comparer
+	// cells are Items; of those whose values take no room, keys alone.
+	cells slab
 	ids   table
 	seed  maphash.Seed
-	equal func(a, b V) bool
-	order func(a, b *K) int
+	value reflect.Type
+	// offset is where in a cell the value is; the key is first.
+	offset uintptr
+	// equal is a func(a, b V) bool that compares values as readers see them; if it is nil, none are equal.
+	equal any
+	// load is a func(value unsafe.Pointer) V where cells hold something else than readers see, as those of an index; nil otherwise.
+	load any
 }
 
-type cell[K comparable, V any] struct {
-	key   K
-	value V
+func newStore[K comparable, V any](g *Graph, label string, equal func(a, b V) bool) store {
+	return makeStore(g, label, kindOf[K](), orderOf[K](label), reflect.TypeFor[Item[K, V]](), equal)
 }
 
-func newStore[K comparable, V any](g *Graph, label string, equal func(a, b V) bool) store[K, V] {
-	if equal == nil {
-		equal = func(V, V) bool { return false }
+func makeStore(g *Graph, label string, k kind, order comparer, cell reflect.Type, equal any) store {
+	value := cell.Field(1)
+	s := store{g: g, label: label, kind: k, order: order, seed: maphash.MakeSeed(), value: value.Type, offset: value.Offset, equal: equal}
+	if value.Type.Size() == 0 {
+		cell, s.offset = k.typ, 0
 	}
-	return store[K, V]{g: g, label: label, seed: maphash.MakeSeed(), equal: equal, order: orderOf[K](label)}
+	s.cells = newSlab(cell)
+	return s
 }
 
-func (s *store[K, V]) name() string { return s.label }
+func (s *store) name() string { return s.label }
+func (s *store) keys() *store { return s }
 
-func (s *store[K, V]) at(n id) *cell[K, V] { return s.cells.at(s.g.nodes.at(n).slot) }
+// at returns where a node's key is.
+func (s *store) at(n id) unsafe.Pointer { return s.cells.at(s.g.nodes.at(n).slot) }
 
-func (s *store[K, V]) keyOf(n id) any { return s.at(n).key }
+// valueOf returns where a node's value is.
+func (s *store) valueOf(n id) unsafe.Pointer { return unsafe.Add(s.at(n), s.offset) }
 
-func (s *store[K, V]) hash(k K) uint64 { return maphash.Comparable(s.seed, k) }
+func (s *store) keyOf(n id) any { return s.kind.show(s.at(n)) }
 
-func (s *store[K, V]) hashOf(n id) uint64 { return s.hash(s.at(n).key) }
+func (s *store) hashOf(n id) uint64 { return s.kind.hash(s.seed, s.at(n)) }
 
-func (s *store[K, V]) find(k K) id {
-	return s.ids.find(s.hash(k), func(n id) bool { return s.at(n).key == k })
+func (s *store) less(a, b id) int { return s.order(s.at(a), s.at(b)) }
+
+// has says whether a node has a value.
+func (s *store) has(n id) bool { return s.g.nodes.at(n).is(present) }
+
+// findAt is find for a key in the heap.
+func (s *store) findAt(key unsafe.Pointer) id {
+	return s.ids.find(s.kind.hash(s.seed, key), func(n id) bool { return s.kind.equal(s.at(n), key) })
 }
 
-// intern returns the node of a key, a new one where there is none.
-func (s *store[K, V]) intern(k K) id {
-	if n := s.find(k); n != 0 {
-		return n
+// internAt is intern for a key in the heap.
+func (s *store) internAt(key unsafe.Pointer) id {
+	n := s.findAt(key)
+	if n == 0 {
+		slot := s.cells.take()
+		s.kind.copy(s.cells.at(slot), key)
+		n = s.add(s.kind.hash(s.seed, key), slot)
 	}
-	n := s.g.nodes.add(s.index, s.cells.add(cell[K, V]{key: k}))
-	s.ids.add(s.hash(k), n, s.hashOf)
+	return n
+}
+
+// add makes a node for a key that is in a slot.
+func (s *store) add(hash uint64, slot uint32) id {
+	n := s.g.nodes.add(s.index, slot)
+	s.ids.add(hash, n, s.hashOf)
 	s.g.rest(n)
 	return n
 }
 
-// get returns the value that a node has.
-func (s *store[K, V]) get(n id) (V, bool) {
-	return s.at(n).value, s.g.nodes.at(n).is(present)
-}
-
-// put gives a node a value, or takes it away, and says whether that changed anything.
-func (s *store[K, V]) put(n id, v V, ok bool) bool {
-	nd, c := s.g.nodes.at(n), s.at(n)
-	was := nd.is(present)
-	if !was && !ok || was && ok && s.equal(c.value, v) {
-		return false
-	}
-	c.value = v
-	nd.set(present, ok)
-	return true
-}
-
-func (s *store[K, V]) release(n id) {
+func (s *store) release(n id) {
 	s.ids.remove(s.hashOf(n), n, s.hashOf)
 	s.cells.drop(s.g.nodes.at(n).slot)
 }
 
-func (s *store[K, V]) same(a, b V) bool { return s.equal(a, b) }
-
-func (s *store[K, V]) item(n id) (Item[K, V], bool) {
-	c := s.at(n)
-	return Item[K, V]{c.key, c.value}, s.g.nodes.at(n).is(present)
-}
-
-func (s *store[K, V]) key(n id) K { return s.at(n).key }
-
-func (s *store[K, V]) less(a, b id) int { return s.order(&s.at(a).key, &s.at(b).key) }
+func (s *store) trim() int { return s.cells.trim() }
 
 // Defaults that most families share.
 
-func (s *store[K, V]) lifted(id, int32, int32) {}
-func (s *store[K, V]) floor(id) int32          { return 0 }
-func (s *store[K, V]) sources(id, func(id))    {}
-func (s *store[K, V]) verify(*task, id)        {}
-func (s *store[K, V]) input() bool             { return false }
-func (s *store[K, V]) values() bool            { return false }
+func (s *store) lifted(id, int32, int32) {}
+func (s *store) floor(id) int32          { return 0 }
+func (s *store) sources(id, func(id))    {}
+func (s *store) verify(*task, id)        {}
+func (s *store) input() bool             { return false }
+func (s *store) values() bool            { return false }
 
-// assign writes a value node and passes on the change. Present values are pinned by who writes them.
-func (s *store[K, V]) assign(n id, v V, ok bool) {
+// assigned passes on that a value was written to a node. Present values are pinned by who writes them.
+func (s *store) assigned(n id) {
 	nd := s.g.nodes.at(n)
-	nd.flags |= computed
-	was := nd.is(present)
-	if !s.put(n, v, ok) {
-		return
-	}
-	switch {
-	case ok && !was:
+	if !nd.is(present) {
+		nd.flags |= present
 		s.g.pin(n)
-	case !ok && was:
-		s.g.unpin(n)
 	}
 	s.g.changed(n)
 }
 
-// presentOnes yields all nodes with a value, in no order.
-func (s *store[K, V]) presentOnes(yield func(id) bool) {
-	for _, n := range s.ids.places {
-		if n != 0 && s.g.nodes.at(n).is(present) && !yield(n) {
-			return
-		}
+// withdraw takes a value away, if there is one, and passes that on.
+func (s *store) withdraw(n id) {
+	s.g.nodes.at(n).flags |= computed
+	if s.clear(n) {
+		s.g.unpin(n)
+		s.g.changed(n)
 	}
 }
 
-// erase takes a value away when nobody is there to be told.
-func (s *store[K, V]) erase(n id) {
-	var none V
-	s.at(n).value = none
+// clear takes a value away and says whether there was one.
+func (s *store) clear(n id) bool {
+	if !s.has(n) {
+		return false
+	}
+	erase(s.value, s.valueOf(n))
 	s.g.nodes.at(n).flags &^= present
-	s.g.unpin(n)
+	return true
+}
+
+// eraseAll takes all values away when nobody is there to be told.
+func (s *store) eraseAll() {
+	for n := range s.members {
+		s.clear(n)
+		s.g.unpin(n)
+	}
+}
+
+// members yields all nodes with a value, in no order.
+func (s *store) members(yield func(id) bool) {
+	for _, n := range s.ids.places {
+		if n != 0 && s.has(n) && !yield(n) {
+			return
+		}
+	}
 }

@@ -122,7 +122,7 @@ func (g *Graph) observed() []Observed {
 	var out []Observed
 	for _, r := range g.touched {
 		if r.wanted() {
-			out = append(out, r)
+			out = append(out, r.observed())
 		}
 	}
 	return out

@@ -58,8 +58,23 @@ func TestNothingIsLeft(t *testing.T) {
 	if left := m.g.Nodes(); left != 10 { // the rows of scopes
 		t.Errorf("%d of %d nodes are left: %v", left, most, m.g.liveNodes())
 	}
-	if after := heap(); after > before {
+	after := heap()
+	if after > before {
 		t.Errorf("memory grew from %d to %d", before, after)
+	}
+	if !m.g.Trim() || m.g.Trim() {
+		t.Error("there is room to give back, and none after that")
+	}
+	if trimmed := heap(); trimmed > after-(before-after)/10 {
+		t.Errorf("%d bytes before, %d without rows, %d trimmed", before, after, trimmed)
+	}
+	for i := range 500 {
+		m.services.Set(serviceName(i), 80)
+	}
+	m.g.Wave()
+	checkGraph(t, m.g)
+	if got := m.g.Nodes(); got < 510 {
+		t.Errorf("%d nodes for rows that are back", got)
 	}
 	runtime.KeepAlive(m)
 }
@@ -94,8 +109,8 @@ func TestTableForgets(t *testing.T) {
 			t.Fatalf("%v, not %v", is, have)
 		}
 	}
-	if g.nodes.next > 510 {
-		t.Errorf("%d ids for 500 keys", g.nodes.next)
+	if g.nodes.spaces.next > 510 {
+		t.Errorf("%d ids for 500 keys", g.nodes.spaces.next)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestAuthenticator(t *testing.T) {
 		}
 		return nil, errors.New("unknown")
 	}}
-	h := plugintest.Start(t, sdk.Plugin{Name: "door", Authenticator: func([]byte) (sdk.Authenticator, error) { return d, nil }}, nil)
+	h := plugintest.Start(t, sdk.Plugin{Name: "door", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return d, nil })}, nil)
 	done := make(chan []string)
 	go func() { done <- h.Authenticate(header("slow")).Identities }()
 	if got := h.Authenticate(header("fast")).Identities; !slices.Equal(got, []string{"fast"}) {
@@ -58,7 +58,7 @@ func TestAuthenticator(t *testing.T) {
 		t.Error(got)
 	}
 	for shown, want := range map[string]string{"panic": "the plugin panicked", "empty": "it gave no reason", "large": "larger than 1 MiB", "x": "unknown"} {
-		if got := h.Authenticate(header(shown)); !strings.Contains(got.Refusal, want) || len(got.Identities) > 0 {
+		if got := h.Authenticate(header(shown)); !strings.Contains(got.Refusal+got.Failure, want) || len(got.Identities) > 0 {
 			t.Errorf("%s: %v", shown, got)
 		}
 	}

@@ -52,18 +52,22 @@ func (h *Harness) state(m *pb.State, changes []Rows) uint64 {
 	m.Revision = &pb.Revision{Epoch: epoch, Number: number}
 	m.Whole = number == 1
 	size := 0
+	turn := func(bytes int) {
+		if size += bytes; size > 1<<19 && !m.Overtakes {
+			h.send(&pb.FromCore{State: &pb.State{Revision: m.Revision, Whole: m.Whole, More: true, Tables: m.Tables}})
+			m.Whole, m.Tables, size = false, nil, 0
+		}
+	}
 	for _, c := range changes {
 		for _, r := range c.Upserts {
-			if size += r.Size() + 16; size > 1<<19 && !m.Overtakes {
-				h.send(&pb.FromCore{State: &pb.State{Revision: m.Revision, Whole: m.Whole, More: true, Tables: m.Tables}})
-				m.Whole, m.Tables, size = false, nil, 0
-			}
+			turn(r.Size() + 16)
 			t := tableOf(m, c.Table)
 			t.Upserts = append(t.Upserts, r)
 		}
-		if len(c.Deletes) > 0 {
+		for _, key := range c.Deletes {
+			turn(len(key) + 8)
 			t := tableOf(m, c.Table)
-			t.Deletes = append(t.Deletes, c.Deletes...)
+			t.Deletes = append(t.Deletes, key)
 		}
 	}
 	h.send(&pb.FromCore{State: m})

@@ -30,7 +30,7 @@ func newScripted() *scripted {
 func (e *scripted) plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name: "scripted", Reads: []string{"endpoints", "hold"}, Types: []sdk.Type{{Url: eds}},
-		Engine: func([]byte) (sdk.Engine, error) { return e, nil },
+		Kind: sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil }),
 	}
 }
 
@@ -169,7 +169,7 @@ func (e *giant) Commit(_ context.Context, c *state.Change, out sdk.Output) error
 func TestGiant(t *testing.T) {
 	e := &giant{*newScripted()}
 	p := e.plugin()
-	p.Engine = func([]byte) (sdk.Engine, error) { return e, nil }
+	p.Kind = sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil })
 	h := plugintest.Start(t, p, nil)
 	h.Update("endpoints", nil)
 	got := h.View(1)

@@ -5,6 +5,12 @@
 //	rows := h.Rows("services")
 //
 // Every method fails the test when the plugin breaks the contract, ends, or does not answer within Timeout.
+//
+// Conform runs the conformance suite of a plugin's kind, in memory, as a process and as a WASM module:
+//
+//	func TestConformance(t *testing.T) {
+//		plugintest.Conform(t, plugintest.Suite{Config: `{"file": "testdata/a.csv"}`}, plugintest.Memory(myplugin.Plugin()))
+//	}
 package plugintest
 
 import (
@@ -13,9 +19,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -23,16 +29,30 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Timeout is how long the harness waits for anything.
-const Timeout = 20 * time.Second
+// Timeout is how long the harness waits for anything, and startTimeout how long for Ready: a module may have to be compiled first.
+const (
+	Timeout      = 20 * time.Second
+	startTimeout = 2 * time.Minute
+)
+
+// T is what the harness needs of a test; *testing.T has it.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+}
 
 // epoch is the core's start in tests.
 const epoch = 1
 
 // Harness plays the core for one plugin.
 type Harness struct {
-	t      testing.TB
+	t      T
 	link   *session.Core
+	trace  *trace
+	run    *running
+	stderr tail
 	cancel context.CancelFunc
 	ended  chan error
 	read   chan struct{}
@@ -46,24 +66,33 @@ type Harness struct {
 	// number of the last revision, connection and call.
 	number, connection, id uint64
 	world
+	// held: credit is kept back, owed is how much.
+	held bool
+	owed []int
 }
 
 // Start runs a plugin and waits until it is ready; the test fails if it refuses. config is JSON as a string or []byte, nil, or
 // anything that encoding/json encodes. The plugin is drained at the test's end.
-func Start(t testing.TB, p sdk.Plugin, config any) *Harness {
+func Start(t T, p sdk.Plugin, config any) *Harness {
 	t.Helper()
-	h := start(t, p, config)
-	h.wait("Ready", func() bool { return h.ready != nil || h.refused != nil })
+	return StartTarget(t, Memory(p), config)
+}
+
+// StartTarget is Start for a plugin that runs in any way.
+func StartTarget(t T, target Target, config any) *Harness {
+	t.Helper()
+	h := start(t, target, config)
+	h.waitLong("Ready", startTimeout, func() bool { return h.ready != nil || h.refused != nil })
 	if h.refused != nil {
-		t.Fatalf("%s refused: %s: %s", p.Name, h.refused.Field, h.refused.Reason)
+		t.Fatalf("%s refused: %s: %s", target.name, h.refused.Field, h.refused.Reason)
 	}
 	return h
 }
 
 // Refusal runs a plugin that is expected to refuse its config, and returns the field and the reason.
-func Refusal(t testing.TB, p sdk.Plugin, config any) (field, reason string) {
+func Refusal(t T, p sdk.Plugin, config any) (field, reason string) {
 	t.Helper()
-	h := start(t, p, config)
+	h := start(t, Memory(p), config)
 	h.wait("Refused", func() bool { return h.ready != nil || h.refused != nil })
 	if h.refused == nil {
 		t.Fatalf("%s took the config", p.Name)
@@ -71,26 +100,26 @@ func Refusal(t testing.TB, p sdk.Plugin, config any) (field, reason string) {
 	return h.refused.Field, h.refused.Reason
 }
 
-func start(t testing.TB, p sdk.Plugin, config any) *Harness {
+func start(t T, target Target, config any) *Harness {
 	t.Helper()
-	core, plugin := session.Pipe()
-	ctx, cancel := context.WithCancel(context.Background())
-	h := &Harness{
-		t: t, link: session.NewCore(core), cancel: cancel, ended: make(chan error, 1), read: make(chan struct{}),
-		change: make(chan struct{}), world: newWorld(),
+	h := &Harness{t: t, read: make(chan struct{}), change: make(chan struct{}), world: newWorld()}
+	run, err := target.open(&h.stderr)
+	if err != nil {
+		t.Fatalf("%v%s", err, h.logged())
 	}
-	ended := h.ended
-	go func() { ended <- sdk.Run(ctx, p, plugin) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	h.run, h.trace, h.cancel, h.ended = run, newTrace(run.carrier), cancel, run.ended
+	h.link = session.NewCore(h.trace)
 	go h.reader(ctx)
 	t.Cleanup(h.stop)
 	h.send(&pb.FromCore{Hello: &pb.Hello{
-		Versions: []uint32{session.Version}, Instance: p.Name, Config: encode(t, config), Epoch: epoch,
+		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch,
 		Limits: &pb.Limits{MessageBytes: session.MaxMessage, CreditBytes: session.InitialCredit, CallMs: 10_000},
 	}})
 	return h
 }
 
-func encode(t testing.TB, config any) []byte {
+func encode(t T, config any) []byte {
 	t.Helper()
 	switch c := config.(type) {
 	case nil:
@@ -110,7 +139,7 @@ func encode(t testing.TB, config any) []byte {
 // stop drains the plugin and waits for it.
 func (h *Harness) stop() {
 	if err := h.Drain(); err != nil && h.refused == nil {
-		h.t.Errorf("the plugin ended with: %v", err)
+		h.failed("the plugin ended with: %v", err)
 	}
 }
 
@@ -124,12 +153,27 @@ func (h *Harness) Drain() error {
 		return nil
 	}
 	_ = h.link.Send(context.Background(), &pb.FromCore{Drain: &pb.Drain{}})
-	var err error
+	patience := Timeout
+	if h.run.hasten != nil {
+		// A core waits until the process ends by itself, and so does the case `drain`; here only the session's end counts.
+		select {
+		case <-h.link.Done():
+			h.run.hasten()
+		case <-time.After(patience):
+			patience = 0
+		}
+	}
+	return h.finish(ended, patience, "Drain")
+}
+
+// finish waits for the plugin's end and ends it if it doesn't.
+func (h *Harness) finish(ended <-chan error, patience time.Duration, after string) (err error) {
 	select {
 	case err = <-ended:
-	case <-time.After(Timeout):
-		err = errors.New("the plugin did not end after Drain")
+	case <-time.After(patience):
+		err = fmt.Errorf("the plugin did not end within %s after %s", patience, after)
 	}
+	h.run.stop()
 	h.cancel()
 	_ = h.link.Close()
 	<-h.read
@@ -154,6 +198,10 @@ func (h *Harness) reader(ctx context.Context) {
 		if err == nil {
 			err = h.take(m)
 		}
+		held := h.held
+		if held && err == nil {
+			h.owed = append(h.owed, cost)
+		}
 		if err != nil && h.err == nil {
 			h.err = err
 		}
@@ -163,6 +211,20 @@ func (h *Harness) reader(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		if !held {
+			h.link.Release(cost)
+		}
+	}
+}
+
+// hold keeps credit back, as a core does that is slow, until it is called with false.
+func (h *Harness) hold(on bool) {
+	h.mu.Lock()
+	h.held = on
+	owed := h.owed
+	h.owed = nil
+	h.mu.Unlock()
+	for _, cost := range owed {
 		h.link.Release(cost)
 	}
 }
@@ -176,13 +238,40 @@ func (h *Harness) take(m *pb.FromPlugin) error {
 		h.refused = m.Refused
 		return nil
 	}
+	if err := h.declared(m); err != nil {
+		return err
+	}
 	return h.world.take(m)
+}
+
+// declared checks that the plugin speaks of what its Ready declared alone.
+func (h *Harness) declared(m *pb.FromPlugin) error {
+	if h.ready == nil {
+		return errors.New("the plugin spoke before its Ready")
+	}
+	if m.Rows == nil {
+		return nil
+	}
+	for _, t := range m.Rows.Tables {
+		if !slices.Contains(h.ready.Publishes, t.Table) {
+			return fmt.Errorf("it published to table %q, which its Ready does not declare", t.Table)
+		}
+	}
+	if derived := m.Rows.Revision != nil; derived != h.ready.Derives {
+		return fmt.Errorf("Rows with a revision: %v, and Ready.derives: %v; derivers alone name the revision", derived, h.ready.Derives)
+	}
+	return nil
 }
 
 // wait waits until a condition holds; it is checked with h.mu held.
 func (h *Harness) wait(what string, holds func() bool) {
 	h.t.Helper()
-	deadline := time.After(Timeout)
+	h.waitLong(what, Timeout, holds)
+}
+
+func (h *Harness) waitLong(what string, patience time.Duration, holds func() bool) {
+	h.t.Helper()
+	deadline := time.After(patience)
 	for {
 		h.mu.Lock()
 		ok, err, change := holds(), h.err, h.change
@@ -198,18 +287,22 @@ func (h *Harness) wait(what string, holds func() bool) {
 		select {
 		case <-change:
 		case <-deadline:
-			h.t.Fatalf("no %s within %s%s", what, Timeout, h.logged())
+			h.t.Fatalf("no %s within %s%s", what, patience, h.logged())
 		}
 	}
 }
 
-// logged returns the plugin's log lines, for failures.
+// logged returns the plugin's log lines and the last messages, for failures.
 func (h *Harness) logged() string {
-	lines := h.Logs()
-	if len(lines) == 0 {
-		return ""
+	text := ""
+	if lines := append(h.stderr.last(), h.Logs()...); len(lines) > 0 {
+		text = "\nthe plugin's log:\n  " + strings.Join(lines, "\n  ")
 	}
-	return "\nthe plugin's log:\n  " + strings.Join(lines, "\n  ")
+	if h.trace == nil {
+		return text
+	}
+	lines, before := h.trace.last()
+	return text + fmt.Sprintf("\nthe last messages (%d came before them):\n  ", before) + strings.Join(lines, "\n  ")
 }
 
 // Ready returns what the plugin said of itself.

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestRegistry(t *testing.T) {
 	p := sdk.Plugin{
 		Name: "one", Publishes: []string{"services"}, Reads: []string{"namespaces"},
-		Registry: func([]byte) (sdk.Registry, error) {
+		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) {
 			return sdk.RegistryFunc(func(ctx context.Context, out sdk.Publisher) error {
 				s := &sdk.Service{Host: "a.example.com", Namespace: "default"}
 				if err := out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
@@ -38,7 +38,7 @@ func TestRegistry(t *testing.T) {
 				<-ctx.Done()
 				return nil
 			}), nil
-		},
+		}),
 	}
 	h := plugintest.Start(t, p, nil)
 	h.WaitSynced()
@@ -54,9 +54,9 @@ func TestRegistry(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	p := sdk.Plugin{
 		Name: "strict",
-		Controller: func([]byte) (sdk.Controller, error) {
+		Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) {
 			return nil, &sdk.FieldError{Field: "services[2].port", Err: errors.New("must be a number")}
-		},
+		}),
 	}
 	field, reason := plugintest.Refusal(t, p, `{}`)
 	if field != "services[2].port" || reason != "must be a number" {
@@ -68,7 +68,7 @@ func TestRefusal(t *testing.T) {
 func upper() sdk.Plugin {
 	return sdk.Plugin{
 		Name: "upper", Reads: []string{"in"}, Publishes: []string{"out"},
-		Deriver: func([]byte) (sdk.Deriver, error) {
+		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) {
 			return sdk.DeriverFunc(func(_ context.Context, c *state.Change, out sdk.Publisher) error {
 				for _, k := range c.Keys["in"] {
 					row := c.State.Row("in", k)
@@ -87,7 +87,7 @@ func upper() sdk.Plugin {
 				}
 				return nil
 			}), nil
-		},
+		}),
 	}
 }
 
@@ -119,7 +119,7 @@ const (
 func rowsAsResources() sdk.Plugin {
 	return sdk.Plugin{
 		Name: "gen", Reads: []string{"services", "endpoints"}, Types: []sdk.Type{{Url: cds}, {Url: eds}},
-		Generator: func([]byte) (sdk.Generator, error) {
+		Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) {
 			return sdk.GeneratorFuncs{
 				PlaceFunc: func(s *state.State, p *sdk.Proxy) (map[string]string, error) {
 					if p.RemoteAddress == "" {
@@ -139,7 +139,7 @@ func rowsAsResources() sdk.Plugin {
 					return all, nil
 				},
 			}, nil
-		},
+		}),
 	}
 }
 

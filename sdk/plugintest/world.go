@@ -10,11 +10,13 @@ import (
 
 // world is what the plugin has said so far.
 type world struct {
-	rows   map[string]map[string]*pb.Row
-	synced bool
-	done   map[uint64]bool
-	faults []*pb.Fault
-	logs   []*pb.Log
+	rows map[string]map[string]*pb.Row
+	// upserts is how many rows were published, however often.
+	upserts int
+	synced  bool
+	done    map[uint64]bool
+	faults  []*pb.Fault
+	logs    []*pb.Log
 
 	bodies  map[uint64][]byte
 	partial map[uint64][]byte
@@ -82,6 +84,7 @@ func (w *world) takeRows(m *pb.Rows) {
 			table = map[string]*pb.Row{}
 			w.rows[t.Table] = table
 		}
+		w.upserts += len(t.Upserts)
 		for _, r := range t.Upserts {
 			table[r.Key] = r
 		}

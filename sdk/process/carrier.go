@@ -21,6 +21,8 @@ type Carrier struct {
 	cancel context.CancelFunc
 	once   sync.Once
 	done   chan struct{}
+	// latest is the frame that was received last.
+	latest []byte
 }
 
 var _ session.Carrier = (*Carrier)(nil)
@@ -51,10 +53,15 @@ func Open(conn *grpc.ClientConn) (*Carrier, error) {
 // Send hands a frame to gRPC; it blocks while the other side does not read.
 func (c *Carrier) Send(b []byte) error { return plain(c.stream.SendMsg(&frame{b})) }
 
-// Recv returns the next frame.
+// Recv returns the next frame. The one before may be written over.
 func (c *Carrier) Recv() ([]byte, error) {
+	if place := c.latest; place != nil {
+		received.Put(&place)
+	}
 	var f frame
-	if err := c.stream.RecvMsg(&f); err != nil {
+	err := c.stream.RecvMsg(&f)
+	c.latest = f.bytes
+	if err != nil {
 		_ = c.Close()
 		return nil, plain(err)
 	}

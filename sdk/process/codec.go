@@ -3,6 +3,9 @@
 package process
 
 import (
+	"slices"
+	"sync"
+
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // The codec that is fallen back to.
 	"google.golang.org/grpc/mem"
@@ -10,6 +13,9 @@ import (
 
 // frame is an encoded message of the contract; it goes over the wire as it is.
 type frame struct{ bytes []byte }
+
+// received are places for frames that arrive. They belong to whoever receives, until it receives again.
+var received sync.Pool
 
 // codec carries frames as they are and everything else, such as go-plugin's own services, as protobuf does.
 type codec struct{ encoding.CodecV2 }
@@ -27,7 +33,11 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal copies the bytes: gRPC frees the buffers after it.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if f, ok := v.(*frame); ok {
-		f.bytes = data.Materialize()
+		if place, ok := received.Get().(*[]byte); ok {
+			f.bytes = *place
+		}
+		f.bytes = slices.Grow(f.bytes[:0], data.Len())[:data.Len()]
+		data.CopyTo(f.bytes)
 		return nil
 	}
 	return c.CodecV2.Unmarshal(data, v)

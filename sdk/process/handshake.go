@@ -14,6 +14,8 @@ const (
 	// LifelineEnv says, if it is set, that the plugin inherited a pipe whose end means that the core is gone; its value is the
 	// descriptor's number.
 	LifelineEnv = "COXSWAIN_LIFELINE"
+	// CoreEnv is the number of the core's process: the plugin takes connections from that one alone.
+	CoreEnv = "COXSWAIN_CORE"
 	// LifelineFD is the number that the core uses.
 	LifelineFD = 3
 

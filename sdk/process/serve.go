@@ -54,6 +54,9 @@ type server struct {
 }
 
 func (s *server) grpc(opts []grpc.ServerOption) *grpc.Server {
+	if len(opts) == 0 { // go-plugin gives its TLS, if the core asked for that
+		opts = append(opts, grpc.Creds(newCoreAlone()))
+	}
 	s.server = grpc.NewServer(append(opts,
 		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(maxFrame), grpc.MaxSendMsgSize(maxFrame),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window))...)

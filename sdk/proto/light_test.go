@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"reflect"
 	"testing"
 
@@ -72,6 +73,14 @@ func TestLightMessagesAreProtobuf(t *testing.T) {
 				t.Fatalf("%s: two encodings differ", name)
 			}
 		}
+	}
+}
+
+// TestTables runs this package's tests with the codec of WASM modules.
+func TestTables(t *testing.T) {
+	again := exec.Command("go", "test", "-tags", "smallcodec", "-run", "^TestLight", ".")
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

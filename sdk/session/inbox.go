@@ -1,6 +1,6 @@
 package session
 
-import "fmt"
+import "github.com/coxswain-mesh/coxswain/sdk/internal/text"
 
 // maxFree bounds messages that cost no credit and were not taken yet: Hello, Ready, Drain and the like come once.
 const maxFree = 64
@@ -26,7 +26,7 @@ type letter[In Message] struct {
 // charge books a message of some cost.
 func (i *inbox[In]) charge(cost int) error {
 	if uint64(cost) > i.left {
-		return fmt.Errorf("the other side sent a message that costs %d bytes with %d bytes of credit left", cost, i.left)
+		return text.Error("the other side sent a message that costs ", cost, " bytes with ", i.left, " bytes of credit left")
 	}
 	i.left -= uint64(cost)
 	return nil
@@ -35,7 +35,7 @@ func (i *inbox[In]) charge(cost int) error {
 func (i *inbox[In]) push(l letter[In]) error {
 	if l.free {
 		if i.free++; i.free > maxFree {
-			return fmt.Errorf("the other side sent more than %d messages that cost no credit and come once", maxFree)
+			return text.Error("the other side sent more than ", maxFree, " messages that cost no credit and come once")
 		}
 	}
 	i.queue = append(i.queue, l)

@@ -3,10 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
 // Link is one side of a session. Its methods may be called by several goroutines.
@@ -59,13 +60,16 @@ func newLink[Out, In Message](c Carrier, s side[Out, In]) *Link[Out, In] {
 func (l *Link[Out, In]) Send(ctx context.Context, m Out) error {
 	size := m.Size()
 	if size > MaxMessage {
-		return fmt.Errorf("%w (%d bytes)", ErrTooLarge, size)
+		return text.Error(ErrTooLarge, " (", size, " bytes)")
 	}
 	frame := m.AppendTo(make([]byte, 0, size))
 	l.mu.Lock()
 	if l.err != nil {
 		defer l.mu.Unlock()
 		return l.err
+	}
+	if l.side.sent != nil {
+		l.side.sent(m, size)
 	}
 	w := l.out.push(frame, l.side.free(m))
 	l.mu.Unlock()
@@ -242,7 +246,7 @@ func (l *Link[Out, In]) sendFailed(err error) {
 	select {
 	case <-l.done:
 	case <-time.After(patience):
-		l.fail(fmt.Errorf("sending: %w", err))
+		l.fail(text.Error("sending: ", err))
 	}
 }
 
@@ -273,7 +277,7 @@ func (l *Link[Out, In]) reader() {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				err = fmt.Errorf("receiving: %w", err)
+				err = text.Error("receiving: ", err)
 			}
 			l.fail(err)
 			return
@@ -284,11 +288,14 @@ func (l *Link[Out, In]) reader() {
 // accept deals with a frame that has arrived.
 func (l *Link[Out, In]) accept(frame []byte) error {
 	if len(frame) > MaxMessage {
-		return fmt.Errorf("the other side's %w (%d bytes)", ErrTooLarge, len(frame))
+		return text.Error("the other side's ", ErrTooLarge, " (", len(frame), " bytes)")
 	}
 	m := l.side.fresh()
 	if err := m.Unmarshal(frame); err != nil {
-		return fmt.Errorf("a message of %d bytes can't be decoded: %w", len(frame), err)
+		return text.Error("a message of ", len(frame), " bytes can't be decoded: ", err)
+	}
+	if l.side.received != nil {
+		l.side.received(m, len(frame))
 	}
 	s, cost := l.side.look(m), Cost(len(frame))
 	if s.free {

@@ -1,8 +1,9 @@
 package session
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
 // outbox is the sending half: frames in order, and the credit that they need. It is guarded by Link.mu.
@@ -37,7 +38,7 @@ func (o *outbox) push(frame []byte, free bool) *waiter {
 // give adds credit and lets those pass for whom it is enough, in order.
 func (o *outbox) give(n uint64) error {
 	if o.credit+n > 1<<40 {
-		return fmt.Errorf("the other side gave %d bytes of credit, more than it can mean", n)
+		return text.Error("the other side gave ", n, " bytes of credit, more than it can mean")
 	}
 	o.credit += n
 	o.admit()

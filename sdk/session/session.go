@@ -40,7 +40,7 @@ var (
 type Carrier interface {
 	// Send hands over a frame; it may block. The carrier owns the frame afterwards.
 	Send(frame []byte) error
-	// Recv returns the next frame, which the caller owns; io.EOF at the end.
+	// Recv returns the next frame, which is the caller's until it calls Recv again; io.EOF at the end.
 	Recv() ([]byte, error)
 	Close() error
 }
@@ -60,6 +60,20 @@ type (
 
 // NewCore starts the core's side of a session.
 func NewCore(c Carrier) *Core { return newLink(c, coreSide()) }
+
+// Observer sees the messages of a session at the core's side, with their encoded sizes: those that are sent when they are queued, those that are received
+// when they arrive. It must not block nor change them, and is called by several goroutines.
+type Observer interface {
+	Sent(m *pb.FromCore, size int)
+	Received(m *pb.FromPlugin, size int)
+}
+
+// NewObserved is NewCore with somebody who watches.
+func NewObserved(c Carrier, o Observer) *Core {
+	s := coreSide()
+	s.sent, s.received = o.Sent, o.Received
+	return newLink(c, s)
+}
 
 // NewPlugin starts the plugin's side of a session.
 func NewPlugin(c Carrier) *Plugin { return newLink(c, pluginSide()) }

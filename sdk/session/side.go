@@ -12,6 +12,9 @@ type side[Out, In Message] struct {
 	free func(Out) bool
 	// look says what a received message is to the link.
 	look func(In) sort[Out]
+	// sent and received, which may be nil, watch.
+	sent     func(Out, int)
+	received func(In, int)
 }
 
 // sort is what a received message is to the link.

@@ -16,6 +16,8 @@ const (
 	Namespaces = "namespaces"
 	Mesh       = "mesh"
 	Networks   = "networks"
+	// Faults is where config sources say what is wrong with what they read; docs/contract.md has the form of its rows.
+	Faults = "faults"
 )
 
 // Revision is (epoch, number): the epoch is a start of the core, the number grows with each commit.

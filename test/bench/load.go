@@ -48,7 +48,6 @@ type edit struct {
 
 // edits in an order in which each finds what it needs: what is taken away was added before. The service whose endpoint changes has two
 // subsets, so three load assignments change.
-// XX in which each finds what it needs: what is taken away was added before.
 func edits() []edit {
 	return []edit{
 		{"endpoint", "eds:{ip}", "meshgen -touch endpoint -marker {ip}", []string{"eds:3"}, []string{"eds:3"}, "endpoint"},

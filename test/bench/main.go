@@ -31,17 +31,22 @@ func run(ctx context.Context, args []string) error {
 			return post(ctx, args[1:])
 		case "remove":
 			return remove(args[1:])
+		case "floor":
+			return serveFloor(ctx, args[1:])
 		}
 	}
 	var c config
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.StringVar(&c.coxswain, "coxswain", "bin/coxswain", "the control plane")
+	fs.StringVar(&c.set, "plugins", "plugins.yaml", "the plugin set that it runs")
 	fs.StringVar(&c.tools, "tools", ".cache/bin", "directory with xdsload, meshgen, floor and gocontrolplane")
 	fs.StringVar(&c.meshConfig, "mesh", "", "MeshConfig of all runs")
 	fs.StringVar(&c.peers, "dumps", "", "directory with what istiod sent, W1 and W2: for the sizes")
 	fs.StringVar(&c.work, "work", ".cache/bench", "directory to work in; it keeps the logs and the result")
 	fs.StringVar(&c.only, "only", "", "measure only the load with this name, such as W2-500-sotw")
 	fs.BoolVar(&c.quick, "quick", false, "one round of one small and one large load")
+	fs.BoolVar(&c.hard, "hard", false, "only sidecars that share little, TLS, slow readers and many changes")
+	fs.BoolVar(&c.growth, "growth", false, "only how cost grows with proxies, services, views and changes")
 	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds of each server and load")
 	if err := fs.Parse(args); err != nil {
@@ -49,6 +54,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	if err := c.check(); err != nil {
 		return err
+	}
+	switch {
+	case c.hard:
+		return hard(ctx, c)
+	case c.growth:
+		return growth(ctx, c)
 	}
 	started := time.Now()
 	result, err := measure(ctx, c)
@@ -62,13 +73,13 @@ func run(ctx context.Context, args []string) error {
 
 // config is what is measured, with which programs.
 type config struct {
-	coxswain, tools, meshConfig, peers, work, only string
-	quick, profile                                 bool
-	rounds                                         int
+	coxswain, set, tools, meshConfig, peers, work, only string
+	quick, profile, hard, growth                        bool
+	rounds                                              int
 }
 
 func (c *config) check() error {
-	for _, p := range []*string{&c.coxswain, &c.tools, &c.work} {
+	for _, p := range []*string{&c.coxswain, &c.set, &c.tools, &c.work} {
 		absolute, err := filepath.Abs(*p)
 		if err != nil {
 			return err

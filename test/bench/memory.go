@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type memory struct {
 	mu   sync.Mutex
 	last float64
 	peak float64
+	at   map[string]float64
 }
 
 // watch follows a process until close.
@@ -43,12 +45,17 @@ func watch(pid int) *memory {
 
 func (m *memory) sample() {
 	var sum float64
+	at := map[string]float64{}
 	for _, pid := range tree(m.pid) {
-		sum += pss(pid)
+		size := pss(pid)
+		at[called(pid)] += size
+		sum += size
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last, m.peak = sum, max(m.peak, sum)
+	if m.last = sum; sum > m.peak {
+		m.peak, m.at = sum, at
+	}
 }
 
 func (m *memory) close() {
@@ -61,6 +68,23 @@ func (m *memory) read() (last, peak float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, m.peak
+}
+
+// processes returns what each had when all had most, in MB, by what they do.
+func (m *memory) processes() map[string]float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at
+}
+
+// called is which plugin a process runs, or its program.
+func called(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := strings.Split(strings.TrimRight(string(b), "\x00"), "\x00")
+	if len(args) > 2 && args[1] == "plugin" {
+		return args[2]
+	}
+	return filepath.Base(args[0])
 }
 
 // tree returns a process and all that it started.

@@ -23,6 +23,8 @@ type round struct {
 	Peak   float64 `json:"peak_mb"`
 	After  float64 `json:"after_mb"`
 	Broken int64   `json:"broken_streams"`
+	// What each process had when all had most.
+	Processes map[string]float64 `json:"processes_mb"`
 }
 
 // report is everything that was measured.
@@ -139,17 +141,29 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 		r.Changes[e.name] = warm.Changes[i].Runs
 	}
 	r.After, r.Peak = s.memory.read()
+	r.Processes = s.memory.processes()
 	return r, nil
 }
 
-// held waits until the sidecars that keep the views have what they want.
+// held waits until the sidecars that keep the views have what they want: the server has done nothing for a while. A fixed time would let what a busy
+// machine had not finished by then count as part of the warm connect.
 func (s *server) held(ctx context.Context) error {
-	select {
-	case <-time.After(time.Second):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	const quiet, most = 5, 150 // of a fifth of a second
+	last := -1.0
+	for i, still := 0, 0; i < most && still < quiet; i++ {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now := 0.0
+		now += cpu(s.cmd.Process.Pid)
+		if still++; now-last > 0.01 {
+			still = 0
+		}
+		last = now
 	}
+	return nil
 }
 
 // prepare writes what all runs share.
@@ -159,13 +173,7 @@ func prepare(c config) error {
 			return err
 		}
 	}
-	const set = `plugins:
-  - {name: files, kind: config, builtin: config/file, config: {settle: 1ms}, allow: {env: [COXSWAIN_PROFILE]}}
-  - {name: mesh, kind: config, builtin: config/mesh, allow: {env: [COXSWAIN_PROFILE]}}
-  - {name: serviceentry, kind: registry, builtin: registry/serviceentry, allow: {env: [COXSWAIN_PROFILE]}}
-  - {name: istio, kind: generator, builtin: generator/istio, allow: {env: [COXSWAIN_PROFILE]}}
-`
-	return os.WriteFile(c.path("plugins.yaml"), []byte(set), 0o644)
+	return writeSet(c.set, c.path("plugins.yaml"), c.profile)
 }
 
 // fill makes a load's mesh anew.

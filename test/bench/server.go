@@ -39,6 +39,15 @@ type server struct {
 
 // start starts a server for a load, and returns when it can be asked.
 func start(ctx context.Context, c config, kind string, l load) (*server, error) {
+	s, err := newServer(c, kind, l)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.start(ctx, c.path("log", fmt.Sprintf("%s-%s.log", l.name(), kind)))
+}
+
+// newServer returns a server with its command.
+func newServer(c config, kind string, l load) (*server, error) {
 	ports, err := free(3)
 	if err != nil {
 		return nil, err
@@ -64,7 +73,7 @@ func start(ctx context.Context, c config, kind string, l load) (*server, error) 
 	case peer:
 		s.cmd = exec.Command(c.tool("gocontrolplane"), "-addr", s.xds, "-ctl", s.ctl, "-cache", "linear", "-dump", dump)
 	}
-	return s, s.start(ctx, c.path("log", fmt.Sprintf("%s-%s.log", l.name(), kind)))
+	return s, nil
 }
 
 func (s *server) start(ctx context.Context, log string) (err error) {
@@ -158,6 +167,15 @@ func (s *server) touch(e edit, delta bool) string {
 		t += fmt.Sprintf(" 'http://%s/touch?type=%s&marker=%s&resources=%s'", s.ctl, typ, marker(e), n)
 	}
 	return t
+}
+
+// shell runs a touch.
+func shell(command string) error {
+	out, err := exec.Command("sh", "-c", command).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", command, err, out)
+	}
+	return nil
 }
 
 // marker is what a sidecar looks for.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -118,7 +120,19 @@ func print(out io.Writer, r *report) {
 				ratio(ours, least, ok && hasFloor), ratio(theirs, least, hasPeer && hasFloor))
 		}
 		_ = w.Flush()
+		if rounds := l.Rounds[coxswain]; len(rounds) > 0 {
+			fmt.Fprintf(out, "peak memory, in the last round: %s\n", shares(rounds[len(rounds)-1].Processes))
+		}
 	}
+}
+
+// shares are sizes in MB by name, the largest first.
+func shares(of map[string]float64) string {
+	var out []string
+	for _, name := range slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Compare(of[b], of[a]) }) {
+		out = append(out, fmt.Sprintf("%s %.0f", name, of[name]))
+	}
+	return strings.Join(out, ", ")
 }
 
 func kb(sizes map[string]int64) string {

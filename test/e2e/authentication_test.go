@@ -61,14 +61,27 @@ type guarded struct {
 
 func newGuarded(t *testing.T, args ...string) *guarded {
 	t.Helper()
+	return guard(t, tokenSet, args...)
+}
+
+func guard(t *testing.T, set string, args ...string) *guarded {
+	t.Helper()
+	return guardWith(t, set, map[string]string{"resources/all.yaml": tokenResources}, args...)
+}
+
+// guardWith starts one whose set finds files.
+func guardWith(t *testing.T, set string, files map[string]string, args ...string) *guarded {
+	t.Helper()
 	g := &guarded{t: t, dir: t.TempDir()}
 	g.tokens("operators.yaml", operatorToken, operatorID)
 	g.tokens("workloads.yaml", webToken, webID)
-	if err := os.Mkdir(filepath.Join(g.dir, "resources"), 0o700); err != nil {
-		t.Fatal(err)
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(g.dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		g.write(name, text)
 	}
-	g.write("resources/all.yaml", tokenResources)
-	g.Plane = mesh.Start(t, program, "", append(args, "--logLevel", "debug", "--plugins", g.write("plugins.yaml", tokenSet))...)
+	g.Plane = mesh.Start(t, program, "", append(args, "--logLevel", "debug", "--plugins", g.write("plugins.yaml", set))...)
 	g.Ready(t)
 	conn, err := grpc.NewClient(g.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -77,8 +90,8 @@ func newGuarded(t *testing.T, args ...string) *guarded {
 	t.Cleanup(func() { _ = conn.Close() })
 	g.conn = conn
 	wait.For(t, "the authenticators serve", func() error {
-		for _, name := range []string{"operators", "workloads"} {
-			if p := g.Plugins(t)[name]; p.State != "serving" {
+		for name, p := range g.Plugins(t) {
+			if p.Kind == "authenticator" && p.State != "serving" {
 				return fmt.Errorf("%s is %s", name, p.State)
 			}
 		}
@@ -162,9 +175,7 @@ func refusal(err error, code codes.Code, words ...string) error {
 func (g *guarded) signal(s syscall.Signal) {
 	g.t.Helper()
 	for _, name := range []string{"operators", "workloads"} {
-		if err := syscall.Kill(g.Plugins(g.t)[name].PID, s); err != nil {
-			g.t.Fatal(err)
-		}
+		g.Signal(g.t, name, s)
 	}
 }
 

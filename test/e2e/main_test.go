@@ -2,8 +2,6 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/mesh"
@@ -13,13 +11,5 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	binary, remove, err := mesh.Build("../..")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	program = binary
-	code := m.Run()
-	remove()
-	os.Exit(code)
+	mesh.Main(&program, m.Run)
 }

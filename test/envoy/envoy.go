@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
@@ -59,25 +60,43 @@ type Envoy struct {
 	ended   chan struct{}
 }
 
-// Start starts an Envoy with a bootstrap (JSON) whose admin address is admin.
+// Start starts an Envoy with a bootstrap (JSON) whose admin address is admin, HOST:PORT or unix:PATH.
 func Start(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
-	binary, dir := Binary(t), t.TempDir()
-	file := filepath.Join(dir, "bootstrap.json")
-	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	e := &Envoy{Name: name, Admin: admin, Log: filepath.Join(dir, "log"), ended: make(chan struct{})}
+	return start(t, name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd) error {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		return cmd.Start()
+	})
+}
+
+// Isolated starts it in a network namespace of its own. Its admin address is a Unix socket.
+func Isolated(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
+	t.Helper()
+	return start(t, name, admin, netns.Command(t, Binary(t), arguments(bootstrap)...), (*exec.Cmd).Start)
+}
+
+// InPod starts it in a pod, as a user. Its admin address is a Unix socket, in a folder that the user may write to.
+func InPod(t testing.TB, pod *netns.Pod, uid uint32, admin string, bootstrap []byte) *Envoy {
+	t.Helper()
+	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd) error { return pod.Start(cmd, uid) })
+}
+
+// arguments have the bootstrap itself: users other than the test's may not read its files.
+func arguments(bootstrap []byte) []string {
+	return []string{"--config-yaml", string(bootstrap), "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1", "--file-flush-interval-msec", "100"}
+}
+
+func start(t testing.TB, name, admin string, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Envoy {
+	t.Helper()
+	e := &Envoy{Name: name, Admin: admin, Log: filepath.Join(t.TempDir(), "log"), cmd: cmd, ended: make(chan struct{})}
 	log, err := os.Create(e.Log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	e.cmd = exec.Command(binary, "-c", file, "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1")
 	e.cmd.Stdout, e.cmd.Stderr = log, log
-	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	e.started = time.Now()
-	if err := e.cmd.Start(); err != nil {
+	if err := begin(e.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = e.cmd.Wait(); close(e.ended) }()

@@ -5,6 +5,7 @@ package mesh
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -132,6 +133,20 @@ func (p *Plane) Plugins(t testing.TB) map[string]admin.Plugin {
 	return byName
 }
 
+// Signal sends a signal to a plugin's process, and returns what the plugin was before. One without a process (number 0 would be the test's own
+// process group) fails the test.
+func (p *Plane) Signal(t testing.TB, plugin string, s syscall.Signal) admin.Plugin {
+	t.Helper()
+	before := p.Plugins(t)[plugin]
+	if before.PID <= 0 {
+		t.Fatalf("%s has no process: %+v", plugin, before)
+	}
+	if err := syscall.Kill(before.PID, s); err != nil {
+		t.Fatalf("%s (pid %d): %v", plugin, before.PID, err)
+	}
+	return before
+}
+
 // Bootstrap returns what `coxswain bootstrap` prints for a proxy of this control plane.
 func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
 	t.Helper()
@@ -143,6 +158,16 @@ func (p *Plane) Bootstrap(t testing.TB, args ...string) []byte {
 		t.Fatalf("coxswain bootstrap: %v: %s", err, complaint.String())
 	}
 	return out
+}
+
+// Dump returns what it has for the connected proxy with a bootstrap (JSON), in the form of Envoy's /config_dump.
+func (p *Plane) Dump(t testing.TB, bootstrap []byte) []byte {
+	t.Helper()
+	text, err := p.Get("/debug/config_dump?proxyID=" + url.QueryEscape(node(t, bootstrap).Id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte(text)
 }
 
 // Log returns what it has said.

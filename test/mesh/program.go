@@ -5,10 +5,38 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"go.uber.org/goleak"
 )
 
-// Build builds the program into a new directory, with the race detector where the test has it, and returns its path. remove deletes it.
-func Build(root string) (binary string, remove func(), err error) {
+// Main is the TestMain of a package that tests the program: it builds the program, puts its path into program, runs the tests (m.Run, or
+// LeakFree of m) and exits.
+func Main(program *string, run func() int) {
+	binary, remove, err := build("../..")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	*program = binary
+	code := run()
+	remove()
+	os.Exit(code)
+}
+
+// LeakFree runs tests that fail if they leave goroutines behind.
+func LeakFree(m goleak.TestingM) func() int {
+	return func() (code int) {
+		goleak.VerifyTestMain(m, goleak.Cleanup(func(c int) { code = c }))
+		return code
+	}
+}
+
+// build builds the program into a new directory, with the race detector where the test has it, and returns its path. remove deletes it. Where
+// COXSWAIN_PROGRAM names one that is built already, it is taken instead.
+func build(root string) (binary string, remove func(), err error) {
+	if built := os.Getenv("COXSWAIN_PROGRAM"); built != "" {
+		return built, func() {}, nil
+	}
 	dir, err := os.MkdirTemp("", "coxswain-test-")
 	if err != nil {
 		return "", nil, err

@@ -37,6 +37,48 @@ func (p *Plane) Fetch(t testing.TB, bootstrap []byte, typeURL string) []*anypb.A
 	return answer.Resources
 }
 
+// Follow keeps a stream open until the test ends that has all resources of a type and acknowledges what comes, as the node that a bootstrap
+// (JSON) names. It returns the node's id once the first answer is there.
+func (p *Plane) Follow(t testing.TB, bootstrap []byte, typeURL string) string {
+	t.Helper()
+	conn, err := grpc.NewClient(p.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &discoveryv3.DiscoveryRequest{Node: node(t, bootstrap), TypeUrl: typeURL}
+	acknowledged := make(chan error, 1)
+	if err := stream.Send(request); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for {
+			answer, err := stream.Recv()
+			select {
+			case acknowledged <- err:
+			default:
+			}
+			if err != nil {
+				return
+			}
+			_ = stream.Send(&discoveryv3.DiscoveryRequest{TypeUrl: typeURL, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce})
+		}
+	}()
+	select {
+	case err := <-acknowledged:
+		if err != nil {
+			t.Fatalf("xDS answer for %s: %v", typeURL, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("no xDS answer for %s", typeURL)
+	}
+	return request.Node.Id
+}
+
 // Names of resources that have a field `name`, sorted.
 func Names(t testing.TB, resources []*anypb.Any) []string {
 	t.Helper()

@@ -2,10 +2,13 @@ package misbehave
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,8 +19,10 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -25,19 +30,16 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "rogue" {
-		run(os.Args[2])
-		return
-	}
-	binary, remove, err := mesh.Build("../..")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	program = binary
-	code := m.Run()
-	remove()
-	os.Exit(code)
+	mesh.Main(&program, m.Run)
+}
+
+// carrier is how rogues are run.
+type carrier struct {
+	name string
+	// declare returns an entry's keys for a rogue.
+	declare func(rogue string) string
+	// start and of are in the command line of a rogue's process, died is what the core says if one ends of a panic.
+	start, of, died string
 }
 
 // entry declares a rogue, and what must be seen of it.
@@ -49,58 +51,112 @@ type entry struct {
 	failure string
 	// said must be in the log.
 	said string
+	// module has failure and said where the runner says them of a module; none says why there is no such module.
+	module *words
+	none   string
 }
 
-func entries() []entry {
+// words are what is said of a module, and the keys of its entry where they differ.
+type words struct{ failure, said, keys string }
+
+// of returns the entry as it is for a carrier.
+func (e entry) of(c *carrier) entry {
+	if c.name == "module" && e.module != nil {
+		e.failure, e.said, e.keys = e.module.failure, e.module.said, cmp.Or(e.module.keys, e.keys)
+	}
+	return e
+}
+
+// counted is why some rogues are processes only.
+const counted = "the core counts what a module's runner hands on as it counts a process's, and each module costs a small machine much"
+
+func entries(c *carrier) []entry {
 	generator := func(name string) string { return "select: {metadata: {ROGUE: " + name + "}}" }
-	return []entry{
-		{"exits", "registry", "", "ended (exit status 3) before it shook hands", "the sky falls"},
-		{"garbage", "registry", "limits: {start: 2s}", "its first line of standard output is no handshake", ""},
-		{"handshake", "registry", "limits: {start: 2s}", "version", ""},
-		{"mute", "registry", "limits: {start: 1s}", "no handshake within 1s (limits.start)", ""},
-		{"never-ready", "registry", "limits: {configure: 1s}", "it has not said Ready within 1s (limits.configure)", ""},
-		{"version", "registry", "", "it chose version 99 of the contract, this core speaks 1", ""},
-		{"garbage-frames", "registry", "", "can't be decoded", ""},
-		{"half-frame", "registry", "", "can't be decoded", ""},
-		{"large-frame", "registry", "", "message is larger than 1 MiB", ""},
-		{"free-flood", "registry", "", "", ""},
-		{"log-flood", "registry", "", "", "lines of a plugin were left out: it logs too much"},
-		{"row-flood", "registry", "", "", ""},
-		{"undeclared", "registry", "", "which its Ready doesn't declare", ""},
-		{"endless-rows", "registry", "limits: {rows: 1000}", "it published more than 1000 rows (limits.rows)", ""},
-		{"rubbish-rows", "registry", "", "", ""},
-		{"never-synced", "registry", "limits: {sync: 2s}", "its first full list is not in within 2s (limits.sync)", ""},
-		{"ignores-drain", "registry", "limits: {stop: 1s}", "", ""},
-		{"hungry", "registry", "limits: {memory: 128Mi}", "more than it may (limits.memory, 128Mi)", ""},
-		{"closes", "registry", "", "ended", ""},
-		{"loops", "config", "limits: {revision: 2s}", "it took longer than limits.revision, 2s", ""},
-		{"panics", "config", "", "", ""},
-		{"undeclared-type", "generator", generator("undeclared-type"), "which its Ready doesn't offer", ""},
-		{"undecodable", "generator", generator("undecodable"), "", "a resource was refused; what there was before stays"},
-		{"wanted-unknown", "generator", generator("wanted-unknown"), "it answered want 999, which was never asked or is answered already", ""},
-		{"wanted-twice", "generator", generator("wanted-twice"), "which was never asked or is answered already", ""},
-		{"patches", "patch", generator("undecodable") + ", onFailure: skip, limits: {call: 1s}", "", "there was no answer in time (limits.call)"},
-		{"callers", "authenticator", "", "", ""},
+	all := []entry{
+		{"exits", "registry", "", "ended (exit status 3) before it shook hands", "the sky falls", &words{"the module ended with status 3", "the sky falls", ""}, ""},
+		{"garbage", "registry", "limits: {start: 2s}", "its first line of standard output is no handshake", "", &words{"to standard output; a frame has at most 1048576", "", ""}, ""},
+		{"handshake", "registry", "limits: {start: 2s}", "version", "", nil, "a module's runner shakes hands"},
+		{"mute", "registry", "limits: {start: 1s}", "no handshake within 1s (limits.start)", "", nil, "a module's runner shakes hands"},
+		{"never-ready", "registry", "limits: {configure: 1s}", "it has not said Ready within 1s (limits.configure)", "", nil, ""},
+		{"version", "registry", "", "it chose version 99 of the contract, this core speaks 1", "", nil, ""},
+		{"garbage-frames", "registry", "", "can't be decoded", "", nil, ""},
+		{"half-frame", "registry", "", "can't be decoded", "", nil, ""},
+		{"large-frame", "registry", "", "message is larger than 1 MiB", "", &words{"it wrote a frame of 1048577 bytes to standard output", "", ""}, ""},
+		{"free-flood", "registry", "", "", "", nil, ""},
+		{"log-flood", "registry", "", "", "lines of a plugin were left out: it logs too much", nil, ""},
+		{"row-flood", "registry", "", "", "", nil, ""},
+		{"undeclared", "registry", "", "which its Ready doesn't declare", "", nil, ""},
+		{"endless-rows", "registry", "limits: {rows: 1000}", "it published more than 1000 rows (limits.rows)", "", nil, ""},
+		{"endless-bytes", "registry", "limits: {bytes: 64Ki}", "it published more than 65536 bytes of rows (limits.bytes)", "", nil, counted},
+		{"long-row", "registry", "limits: {rowBytes: 64Ki}", "more than it may (limits.rowBytes, 65536)", "", nil, counted},
+		{"long-message", "registry", "limits: {messageBytes: 128Ki}", "more than it may (limits.messageBytes, 131072)", "", nil, counted},
+		{"rubbish-rows", "registry", "", "", "", nil, ""},
+		{"never-synced", "registry", "limits: {sync: 2s}", "its first full list is not in within 2s (limits.sync)", "", nil, ""},
+		{"ignores-drain", "registry", "limits: {stop: 1s}", "", "", nil, ""},
+		{"hungry", "registry", "limits: {memory: 128Mi}", "more than it may (limits.memory, 128Mi)", "",
+			&words{"it had used 64 of the 64 MiB of memory that it may have (wasm.memory)", "", "limits: {memory: 1Gi}"}, ""},
+		{"closes", "registry", "", "ended", "", nil, ""},
+		{"loops", "config", "limits: {revision: 2s}", "it took longer than limits.revision, 2s", "", nil, ""},
+		{"panics", "config", "", "", "", nil, ""},
+		{"undeclared-type", "generator", generator("undeclared-type"), "which its Ready doesn't offer", "", nil, ""},
+		{"undecodable", "generator", generator("undecodable"), "", "a resource was refused; what there was before stays", nil, ""},
+		{"wanted-unknown", "generator", generator("wanted-unknown"), "it answered want 999, which was never asked or is answered already", "", nil, ""},
+		{"wanted-twice", "generator", generator("wanted-twice"), "which was never asked or is answered already", "", nil, ""},
+		{"patches", "patch", generator("undecodable") + ", onFailure: skip, limits: {call: 1s}", "", "there was no answer in time (limits.call)",
+			&words{"", "limits.call", ""}, ""},
+		{"callers", "authenticator", "", "", "", nil, ""},
 	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return c.name == "module" && e.none != "" })
+	for i, e := range all {
+		all[i] = e.of(c)
+	}
+	return all
 }
 
-// plugins writes plugins.yaml: all rogues, then the default set. Rogues come first, where they have the most to say. They run at the lowest priority,
-// so that a small machine can stand them all at once.
-func plugins(t *testing.T) (file string) {
+// process runs rogues at the lowest priority, so that a small machine can stand them all at once.
+func process(t *testing.T) *carrier {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	file := build(t, filepath.Join(t.TempDir(), "rogue"))
+	return &carrier{name: "process", start: file, died: "its process ended by itself (exit status 2)", declare: func(rogue string) string {
+		return fmt.Sprintf("process: {command: nice, args: [\"-n\", \"19\", %q, %s], tls: \"off\"}", file, rogue)
+	}}
+}
+
+// module runs them as modules of one text: each reads in its file's name which it is.
+func module(t *testing.T) *carrier {
+	t.Helper()
+	dir := t.TempDir()
+	file := build(t, filepath.Join(dir, "rogue.wasm"), "GOOS=wasip1", "GOARCH=wasm")
+	return &carrier{name: "module", start: program, of: dir, died: "the module ended with status 2", declare: func(rogue string) string {
+		own := filepath.Join(dir, rogue+".wasm")
+		if err := os.Link(file, own); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("wasm: {path: %q, memory: 64Mi}", own)
+	}}
+}
+
+func build(t *testing.T, file string, environ ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", file, "./rogue")
+	cmd.Env = append(os.Environ(), environ...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	return file
+}
+
+// plugins writes plugins.yaml: rogues, then the default set. Rogues come first, where they have the most to say.
+func plugins(t *testing.T, c *carrier, rogues []entry) (file string) {
+	t.Helper()
 	var b strings.Builder
 	b.WriteString("plugins:\n")
-	for _, e := range entries() {
+	for _, e := range rogues {
 		keys := e.keys
 		if keys != "" {
 			keys = ", " + keys
 		}
-		fmt.Fprintf(&b, "  - {name: %s, kind: %s, process: {command: nice, args: [\"-n\", \"19\", %q, rogue, %s], tls: \"off\"}, optional: true, insecure: true%s}\n",
-			e.name, e.kind, exe, e.name, keys)
+		fmt.Fprintf(&b, "  - {name: %s, kind: %s, %s, optional: true, insecure: true%s}\n", e.name, e.kind, c.declare(e.name), keys)
 	}
 	set, err := os.ReadFile("../../plugins.yaml")
 	if err != nil {
@@ -115,10 +171,17 @@ func plugins(t *testing.T) (file string) {
 	return file
 }
 
-// TestMisbehaviour runs them all at once.
+// TestMisbehaviour runs them all at once, over one carrier and then the other.
 func TestMisbehaviour(t *testing.T) {
 	envoy.Binary(t) // or skip
-	w := newWorld(t)
+	for _, c := range []func(*testing.T) *carrier{process, module} {
+		how := c(t)
+		t.Run(how.name, func(t *testing.T) { misbehave(t, how) })
+	}
+}
+
+func misbehave(t *testing.T, c *carrier) {
+	w := newWorld(t, c)
 	ready := w.watchReady()
 	memory := w.watchMemory()
 	w.connect(t)
@@ -146,7 +209,7 @@ func TestMisbehaviour(t *testing.T) {
 
 // seen waits until each rogue was found out, in words that lead to its line.
 func (w *world) seen(t *testing.T) {
-	open := entries()
+	open := slices.Clone(w.rogues)
 	failures := map[string]string{}
 	wait.For(t, "each rogue is found out", func() error {
 		now := w.plane.Plugins(t)
@@ -166,8 +229,23 @@ func (w *world) seen(t *testing.T) {
 		}
 		return nil
 	})
-	for _, e := range entries() {
+	w.counted(t)
+	for _, e := range w.rogues {
 		t.Logf("%-16s %q", e.name, firstLine(failures[e.name]))
+	}
+}
+
+// counted: each limit that was crossed is in the metrics, under the plugin's name.
+func (w *world) counted(t *testing.T) {
+	text, err := page.Get(w.plane.Monitoring, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range w.rogues {
+		limit := cmp.Or(host.Crossed(e.failure), host.Crossed(e.said))
+		if line := fmt.Sprintf("coxswain_plugin_limits_crossed_total{limit=%q,plugin=%q} ", limit, e.name); limit != "" && !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
 	}
 }
 
@@ -207,7 +285,7 @@ func logs(log, plugin string, words ...string) bool {
 
 // line is where a rogue stands in plugins.yaml.
 func (w *world) line(name string) int {
-	return 2 + slices.IndexFunc(entries(), func(e entry) bool { return e.name == name })
+	return 2 + slices.IndexFunc(w.rogues, func(e entry) bool { return e.name == name })
 }
 
 // edits: what is changed while they misbehave arrives, also when one of the rows kills a plugin.
@@ -227,7 +305,7 @@ func (w *world) edits(t *testing.T) {
 	for _, words := range [][]string{
 		{"dies over these rows", "VirtualService test/cursed"},
 		{"I can't stand test/cursed"},
-		{fmt.Sprintf("plugins.yaml:%d:", w.line("panics")), "its process ended by itself (exit status 2)"},
+		{fmt.Sprintf("plugins.yaml:%d:", w.line("panics")), w.carrier.died},
 	} {
 		if !logs(w.plane.Log(), "panics", words...) {
 			t.Errorf("no line of the log has %q", words)
@@ -256,12 +334,14 @@ func (w *world) stop(t *testing.T) {
 	if code := w.plane.Stop(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, w.plane.LastLines(20))
 	}
+	if !logs(w.plane.Log(), "ignores-drain", "(limits.stop)") {
+		t.Error("the log does not say that ignores-drain had to be killed")
+	}
 	t.Logf("the end took %v", time.Since(began).Round(time.Millisecond))
-	exe, _ := os.Executable()
 	left, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range left {
 		text, _ := os.ReadFile(file)
-		if bytes.Contains(text, []byte(exe+"\x00rogue\x00")) || bytes.HasPrefix(text, []byte(program+"\x00plugin")) {
+		if bytes.Contains(text, []byte(w.carrier.start)) && bytes.Contains(text, []byte(w.carrier.of)) || bytes.HasPrefix(text, []byte(program+"\x00plugin")) {
 			t.Errorf("%s is left: %q", file, text)
 		}
 	}

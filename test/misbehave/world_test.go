@@ -21,6 +21,8 @@ import (
 
 // world is a control plane with rogues, an Envoy whose traffic must not suffer, and clients that the rogue generators serve.
 type world struct {
+	carrier  *carrier
+	rogues   []entry
 	dir, tmp string
 	port     int
 	backends map[string]*mesh.Backend
@@ -30,16 +32,18 @@ type world struct {
 	streams  map[string]*stream
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, c *carrier) *world {
 	t.Helper()
 	w := &world{
+		carrier: c, rogues: entries(c),
 		dir: t.TempDir(), tmp: t.TempDir(), port: wait.Port(t), streams: map[string]*stream{},
 		backends: map[string]*mesh.Backend{"a": mesh.NewBackend(t, "a"), "b": mesh.NewBackend(t, "b")},
 	}
 	t.Setenv("TMPDIR", w.tmp)
 	t.Setenv("XDG_RUNTIME_DIR", w.tmp)
 	w.configure(t, "a")
-	w.plane = mesh.Start(t, program, w.dir, "--plugins", plugins(t), "--holdMax", "3s", "--debounceMax", "1s")
+	w.compile(t)
+	w.plane = mesh.Start(t, program, w.dir, "--plugins", plugins(t, c, w.rogues), "--holdMax", "3s", "--debounceMax", "1s")
 	w.plane.Ready(t)
 	at := wait.Address(t)
 	w.envoy = envoy.Start(t, "client", at, w.plane.Bootstrap(t, "--name", "client", "--namespace", "test", "--admin", at,
@@ -48,6 +52,21 @@ func newWorld(t *testing.T) *world {
 	w.answers(t, "a")
 	w.traffic = mesh.NewTraffic(t, w.target())
 	return w
+}
+
+// compile starts one rogue alone, so that its module is compiled once and not by all at once.
+func (w *world) compile(t *testing.T) {
+	t.Helper()
+	first := w.rogues[:1]
+	plane := mesh.Start(t, program, w.dir, "--plugins", plugins(t, w.carrier, first))
+	defer plane.Kill()
+	plane.Ready(t)
+	wait.For(t, "the first rogue has failed", func() error {
+		if p := plane.Plugins(t)[first[0].name]; p.LastError == "" {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
 }
 
 func (w *world) target() mesh.Target {
@@ -132,6 +151,8 @@ func (w *world) answers(t *testing.T, name string) {
 	})
 }
 
+const cds = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+
 // stream is an xDS client that a rogue generator serves.
 type stream struct {
 	close func()
@@ -148,7 +169,7 @@ func (s *stream) get() []string {
 // connect opens a stream for each rogue generator, which selects it by its metadata.
 func (w *world) connect(t *testing.T) {
 	t.Helper()
-	for _, e := range entries() {
+	for _, e := range w.rogues {
 		if e.kind == "generator" {
 			wait.For(t, e.name+" has been ready", func() error {
 				if p := w.plane.Plugins(t)[e.name]; p.Plugin == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 // Deadline is generous: a machine may be busy with other tests.
-const Deadline = 60 * time.Second
+const Deadline = 4 * time.Minute
 
 // For waits until check returns nil. The test fails with check's last error at the deadline.
 func For(t testing.TB, what string, check func() error) {
@@ -28,11 +28,15 @@ func For(t testing.TB, what string, check func() error) {
 	}
 }
 
-// Port returns a free port of 127.0.0.1, outside of the range from which the system takes ports for connections.
+// Port returns a free port of 127.0.0.1, outside of the range from which the system takes ports for connections. No other test that asks here gets it
+// while this process lives.
 func Port(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
 		port := 20000 + rand.IntN(12000)
+		if !reserve(port) {
+			continue
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			_ = l.Close()

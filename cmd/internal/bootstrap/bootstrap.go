@@ -18,6 +18,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -59,6 +60,10 @@ type Config struct {
 	Metadata map[string]any
 	// XDS is the control plane's address, HOST:PORT or unix:PATH; Protocol is SotW or Delta.
 	XDS, Protocol string
+	// TLS of the way there.
+	TLS TLS
+	// Certificates of the workload.
+	Certificates Certificates
 	// Admin is the address of Envoy's own admin pages, HOST:PORT; empty: none.
 	Admin string
 }
@@ -81,6 +86,7 @@ func New(c Config) ([]byte, error) {
 		DynamicResources: c.dynamic(),
 		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters},
 	}
+	c.Certificates.static(b)
 	if c.Admin != "" {
 		a, err := address(c.Admin)
 		if err != nil {
@@ -103,6 +109,9 @@ func (c Config) check() error {
 		return fmt.Errorf("ip: %q is no IP address", c.IP)
 	case strings.Count(c.Locality, "/") > 2:
 		return fmt.Errorf("locality: %q is not REGION/ZONE/SUBZONE", c.Locality)
+	}
+	if err := errors.Join(c.TLS.check(), c.Certificates.check()); err != nil {
+		return err
 	}
 	for _, part := range []string{c.Name, c.Namespace, c.Domain} {
 		if strings.Contains(part, "~") {
@@ -152,8 +161,11 @@ func (c Config) metadata() (*structpb.Struct, error) {
 		"INSTANCE_IPS":  c.IP,
 		"CLUSTER_ID":    c.ClusterID,
 		"ISTIO_VERSION": c.IstioVersion,
-		// Nobody serves this proxy's certificates over a socket of its own.
+		// Nobody serves this proxy's certificates on a socket of its own.
 		"COXSWAIN_NO_AGENT": "true",
+	}
+	if c.Certificates.Files != "" {
+		m["COXSWAIN_SECRETS"] = c.Certificates.source()
 	}
 	if c.Interception != "" {
 		m["INTERCEPTION_MODE"] = c.Interception
@@ -217,7 +229,12 @@ func (c Config) clusters() ([]*clusterv3.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	socket, err := c.socket()
+	if err != nil {
+		return nil, err
+	}
 	return []*clusterv3.Cluster{{
+		TransportSocket:      socket,
 		Name:                 xdsCluster,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: discovery(a)},
 		ConnectTimeout:       durationpb.New(time.Second),
@@ -268,7 +285,7 @@ func address(s string) (*corev3.Address, error) {
 }
 
 // indent writes JSON that is the same for equal messages, which protojson alone doesn't promise.
-func indent(b *bootstrapv3.Bootstrap) ([]byte, error) {
+func indent(b proto.Message) ([]byte, error) {
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(b)
 	if err != nil {
 		return nil, err

@@ -67,6 +67,7 @@ func TestMistakes(t *testing.T) {
 		"~ separates":    func(c *Config) { c.Namespace = "a~b" },
 		"xDS address: ":  func(c *Config) { c.XDS = "15010" },
 		"admin address:": func(c *Config) { c.Admin = "127.0.0.1:x" },
+		"sds: ":          func(c *Config) { c.Certificates.SDS = "/tmp" },
 		"metadata: ":     func(c *Config) { c.Metadata = map[string]any{"a": struct{}{}} },
 	} {
 		c := good()
@@ -83,6 +84,8 @@ func TestEnvoyTakesIt(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"sidecar": func(*Config) {},
 		"delta":   func(c *Config) { c.Protocol = Delta },
+		"certs":   func(c *Config) { c.Certificates = certificates(t, "") },
+		"SDS":     func(c *Config) { c.Certificates = certificates(t, t.TempDir()) },
 		"router":  func(c *Config) { c.Type, c.Admin = Router, "" },
 		"socket":  func(c *Config) { c.XDS = "unix:///run/coxswain.sock" },
 		"name":    func(c *Config) { c.XDS = "coxswain.example:15010" },

@@ -1,17 +1,20 @@
 package settings
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Ports.check(), s.Commit.check(), s.Serving.check(), s.Keepalive.check(), s.Log.check())
+	return errors.Join(s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Keepalive.check(), s.Log.check())
 }
 
 func (p Ports) check() error {
@@ -19,14 +22,51 @@ func (p Ports) check() error {
 		address("grpcAddr", p.GRPCAddr),
 		address("httpAddr", p.HTTPAddr),
 		address("monitoringAddr", p.MonitoringAddr),
-	}
-	if p.SecureGRPCAddr != "" {
-		errs = append(errs, fmt.Errorf("secureGRPCAddr: xDS over TLS is not built yet; leave it empty and use grpcAddr"))
+		address("secureGRPCAddr", p.SecureGRPCAddr),
 	}
 	if p.HTTPSAddr != "" {
 		errs = append(errs, fmt.Errorf("httpsAddr: webhooks are not built yet; leave it empty"))
 	}
 	return errors.Join(errs...)
+}
+
+// secure checks what the secure port needs.
+func (s Settings) secure() error {
+	_, err := s.Suites()
+	errs := []error{oneOf("tls-min-version", s.MinVersion, "1.2", "1.3"), err}
+	if s.SecureGRPCAddr != "" && (s.CACertFile == "" || s.CertFile == "" || s.KeyFile == "") {
+		errs = append(errs, errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile"))
+	}
+	return errors.Join(errs...)
+}
+
+// Version returns the least TLS version, as crypto/tls has it.
+func (t TLS) Version() uint16 {
+	if t.MinVersion == "1.3" {
+		return tls.VersionTLS13
+	}
+	return tls.VersionTLS12
+}
+
+// Suites returns the cipher suites' numbers; those that Go calls insecure are refused.
+func (t TLS) Suites() ([]uint16, error) {
+	if t.CipherSuites == "" {
+		return nil, nil
+	}
+	known := map[string]uint16{}
+	for _, c := range tls.CipherSuites() {
+		known[c.Name] = c.ID
+	}
+	var ids []uint16
+	for name := range strings.SplitSeq(t.CipherSuites, ",") {
+		id, ok := known[strings.TrimSpace(name)]
+		if !ok {
+			names := slices.Sorted(maps.Keys(known))
+			return nil, fmt.Errorf("tls-cipher-suites: %q is none of %v%s", name, names, Hint(name, names))
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 func (c Commit) check() error {

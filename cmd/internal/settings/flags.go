@@ -19,6 +19,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String(SettingsFlag, "", "YAML file with settings, by the names of these flags")
 
 	fs.String("plugins", d.Plugins, "plugins.yaml to run in place of the built-in set")
+	fs.Bool("dev", d.Dev, "for authors of plugins: swap a plugin when its program (executable, script, module) changes")
 	fs.String("configDir", d.ConfigDir, "directory of Istio resources, for the set's config/file")
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
@@ -26,9 +27,16 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
 	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")
-	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS; not built yet, must be empty")
+	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS; empty: none")
 	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks; not built yet, must be empty")
 	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
+	fs.String("systemNamespace", d.SystemNamespace, "namespace of the callers who may ask for all of istio.io/debug by xDS")
+
+	fs.String("caCertFile", d.CACertFile, "PEM file with the authorities of clients' certificates, for secureGRPCAddr; read again when it changes")
+	fs.String("tlsCertFile", d.CertFile, "PEM file with the certificate of secureGRPCAddr; read again when it changes")
+	fs.String("tlsKeyFile", d.KeyFile, "PEM file with its key, in the same directory")
+	fs.String("tls-min-version", d.MinVersion, "least TLS version of secureGRPCAddr: 1.2 or 1.3")
+	fs.String("tls-cipher-suites", d.CipherSuites, "cipher suites of TLS 1.2 on secureGRPCAddr, IANA's names separated by commas; empty: Go's choice")
 
 	fs.Duration("debounceAfter", d.DebounceAfter, "commit changes after this time without another one")
 	fs.Duration("debounceMax", d.DebounceMax, "commit changes after this time at the latest")
@@ -51,7 +59,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("logFormat", d.Format, "how it is logged: text or json")
 }
 
-// Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER.
+// Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER, tls-min-version COXSWAIN_TLS_MIN_VERSION.
 func Variable(name string) string {
 	var b strings.Builder
 	b.WriteString(Prefix)
@@ -59,6 +67,9 @@ func Variable(name string) string {
 	for i, r := range rs {
 		if i > 0 && unicode.IsUpper(r) && (unicode.IsLower(rs[i-1]) || i+1 < len(rs) && unicode.IsLower(rs[i+1])) {
 			b.WriteByte('_')
+		}
+		if r == '-' {
+			r = '_'
 		}
 		b.WriteRune(unicode.ToUpper(r))
 	}

@@ -10,6 +10,7 @@ import "time"
 type Settings struct {
 	Inputs    `koanf:",squash"`
 	Ports     `koanf:",squash"`
+	TLS       `koanf:",squash"`
 	Commit    `koanf:",squash"`
 	Serving   `koanf:",squash"`
 	Keepalive `koanf:",squash"`
@@ -20,6 +21,8 @@ type Settings struct {
 type Inputs struct {
 	// Plugins is a plugins.yaml; empty: the set that is built in.
 	Plugins string `koanf:"plugins"`
+	// Dev restarts plugins whose programs change.
+	Dev bool `koanf:"dev"`
 	// ConfigDir, MeshConfig and NetworksConfig are handed to the set's config/file and config/mesh.
 	ConfigDir      string `koanf:"configDir"`
 	MeshConfig     string `koanf:"meshConfig"`
@@ -35,6 +38,19 @@ type Ports struct {
 	HTTPSAddr      string `koanf:"httpsAddr"`
 	// AuthPlaintext asks authenticators about connections in plain text, too.
 	AuthPlaintext bool `koanf:"authPlaintext"`
+	// SystemNamespace is that of operators, who may ask debug types of everything.
+	SystemNamespace string `koanf:"systemNamespace"`
+}
+
+// TLS of the secure port.
+type TLS struct {
+	CACertFile string `koanf:"caCertFile"`
+	CertFile   string `koanf:"tlsCertFile"`
+	KeyFile    string `koanf:"tlsKeyFile"`
+	// MinVersion is 1.2 or 1.3.
+	MinVersion string `koanf:"tls-min-version"`
+	// CipherSuites are IANA's names, separated by commas; empty: Go's choice. TLS 1.3 has its own.
+	CipherSuites string `koanf:"tls-cipher-suites"`
 }
 
 // Commit is when changes become a revision, and how long one may take.
@@ -73,10 +89,11 @@ type Log struct {
 func Defaults() Settings {
 	return Settings{
 		Ports: Ports{
-			GRPCAddr:       "127.0.0.1:15010",
+			GRPCAddr: "127.0.0.1:15010", SystemNamespace: "istio-system",
 			HTTPAddr:       "127.0.0.1:8080",
 			MonitoringAddr: "127.0.0.1:15014",
 		},
+		TLS: TLS{MinVersion: "1.2"},
 		Commit: Commit{
 			DebounceAfter:    100 * time.Millisecond,
 			DebounceMax:      10 * time.Second,
@@ -84,7 +101,7 @@ func Defaults() Settings {
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
-			PushBytes:        256 << 20,
+			PushBytes:        16 << 20,
 			SendTimeout:      time.Minute,
 			ShutdownDuration: 10 * time.Second,
 		},

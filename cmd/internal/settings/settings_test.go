@@ -66,7 +66,7 @@ func TestEmptyAddressTurnsOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Ports != (Ports{}) {
+	if s.Ports != (Ports{SystemNamespace: "istio-system"}) {
 		t.Errorf("got %+v", s.Ports)
 	}
 }
@@ -98,7 +98,9 @@ func TestMistakes(t *testing.T) {
 		{name: "no file", args: []string{"--settings=/nonexistent"}, want: "no such file"},
 		{name: "no duration", environ: []string{"COXSWAIN_HOLD_MAX=5"}, want: "holdMax"},
 		{name: "no unit", file: "holdMax: 5\n", want: "'holdMax' 5 has no unit"},
-		{name: "TLS", args: []string{"--secureGRPCAddr=:1"}, want: "secureGRPCAddr: xDS over TLS is not built yet"},
+		{name: "TLS", args: []string{"--secureGRPCAddr=:1"}, want: "secureGRPCAddr: TLS needs three files"},
+		{name: "TLS version", args: []string{"--tls-min-version=1.1"}, want: `tls-min-version: "1.1" is none of [1.2 1.3]`},
+		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
 		{name: "webhooks", args: []string{"--httpsAddr=:1"}, want: "httpsAddr: webhooks are not built yet"},
 		{name: "address", args: []string{"--grpcAddr=15010"}, want: `grpcAddr: "15010" is no address`},
 		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},
@@ -119,6 +121,7 @@ func TestMistakes(t *testing.T) {
 func TestVariable(t *testing.T) {
 	for name, want := range map[string]string{
 		"plugins": "COXSWAIN_PLUGINS", "grpcAddr": "COXSWAIN_GRPC_ADDR", "secureGRPCAddr": "COXSWAIN_SECURE_GRPC_ADDR",
+		"tls-min-version":                 "COXSWAIN_TLS_MIN_VERSION",
 		"keepaliveMaxServerConnectionAge": "COXSWAIN_KEEPALIVE_MAX_SERVER_CONNECTION_AGE",
 	} {
 		if got := Variable(name); got != want {

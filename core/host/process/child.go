@@ -28,6 +28,9 @@ type child struct {
 	theirs   []*os.File
 	tail     *tail
 	copy     io.Writer
+	begun    func(pid int) error // Called when it runs.
+	heard    chan struct{}       // Closed when its standard output was read to the end.
+	told     func()              // Closes it.
 	pid      atomic.Int64
 	killed   atomic.Bool   // Kill was called.
 	done     chan struct{} // Closed when it was waited for.
@@ -38,7 +41,16 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild(spec Spec) *child {
-	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr, done: make(chan struct{})}
+	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr,
+		heard: make(chan struct{}), done: make(chan struct{})}
+	c.told = sync.OnceFunc(func() { close(c.heard) })
+	c.begun = func(pid int) error {
+		err := confine(pid, spec.OpenFiles)
+		if spec.Join != nil && err == nil {
+			err = spec.Join(pid)
+		}
+		return err
+	}
 	c.cmd.Dir = spec.Dir
 	c.cmd.SysProcAttr = attributes()
 	return c
@@ -47,7 +59,8 @@ func newChild(spec Spec) *child {
 // prepare makes what Start needs. handshake is the environment that go-plugin adds.
 func (c *child) prepare(env, handshake []string) error {
 	c.cmd.Env = append(append([]string{}, env...), handshake...)
-	c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD))
+	c.cmd.Env = append(c.cmd.Env,
+		fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD), fmt.Sprintf("%s=%d", sdkprocess.CoreEnv, os.Getpid()))
 	err := c.pipes()
 	if err != nil {
 		c.close()
@@ -82,7 +95,7 @@ func (c *child) Start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	started := make(chan error)
+	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -92,13 +105,12 @@ func (c *child) Start(ctx context.Context) error {
 		}
 		if err == nil {
 			c.pid.Store(int64(c.cmd.Process.Pid))
-		} else {
-			c.close()
-		}
-		started <- err
-		if err == nil {
+			started <- c.begun(c.cmd.Process.Pid)
 			c.wait()
+			return
 		}
+		c.close()
+		started <- err
 	}()
 	return <-started
 }
@@ -108,9 +120,15 @@ func (c *child) wait() {
 	defer close(c.done)
 	c.copied.Go(c.read)
 	c.err = waitGroup(c.cmd)
-	// A descendant that left the group may hold the pipe open; what is in it by now is read.
-	_ = c.stderr.SetReadDeadline(time.Now().Add(terminating))
+	// A descendant that left the group may hold the pipes open; what is in them by now is read.
+	until := time.Now().Add(terminating)
+	_ = c.stdout.SetReadDeadline(until)
+	_ = c.stderr.SetReadDeadline(until)
 	c.copied.Wait()
+	select { // or its end would be known before its first line
+	case <-c.heard:
+	case <-time.After(time.Until(until)):
+	}
 	c.close()
 }
 
@@ -186,7 +204,7 @@ func (c *child) exitedWithin(ctx context.Context, d time.Duration) bool {
 func (c *child) state() string { return c.cmd.ProcessState.String() }
 
 // Stdout carries the handshake; standard error is read by the child itself.
-func (c *child) Stdout() io.ReadCloser { return c.stdout }
+func (c *child) Stdout() io.ReadCloser { return toTheEnd{c.stdout, c.told} }
 func (c *child) Stderr() io.ReadCloser { return io.NopCloser(noLines{}) }
 func (c *child) Name() string          { return c.cmd.Path }
 
@@ -206,6 +224,20 @@ func (c *child) PluginToHost(network, address string) (string, string, error) {
 
 func (c *child) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
+}
+
+// toTheEnd tells that a file was read to its end.
+type toTheEnd struct {
+	*os.File
+	tell func()
+}
+
+func (r toTheEnd) Read(p []byte) (int, error) {
+	n, err := r.File.Read(p)
+	if err != nil {
+		r.tell()
+	}
+	return n, err
 }
 
 type noLines struct{}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
 
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -30,6 +31,7 @@ type Process struct {
 	spec    Spec
 	client  *plugin.Client
 	child   *child
+	dialer  *dialer
 	carrier *sdkprocess.Carrier
 	// sockets is the directory that go-plugin made for this process's socket.
 	sockets string
@@ -46,6 +48,7 @@ func Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("plugin %s: %w", spec.Name, err)
 	}
 	p := &Process{spec: spec, child: newChild(spec), done: make(chan struct{})}
+	p.dialer = &dialer{child: p.child}
 	p.client = plugin.NewClient(p.config())
 	carrier, err := p.connect(ctx)
 	if err != nil {
@@ -65,10 +68,10 @@ func (p *Process) config() *plugin.ClientConfig {
 		SkipHostEnv:      true,
 		StartTimeout:     p.spec.StartTimeout,
 		Logger:           newHCLog(p.spec.Logger),
-		GRPCDialOptions:  sdkprocess.DialOptions(),
+		GRPCDialOptions:  append(sdkprocess.DialOptions(), grpc.WithContextDialer(p.dialer.dial)),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.SocketDir},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, sockets string) (runner.Runner, error) {
-			p.sockets = sockets
+			p.sockets, p.dialer.dir = sockets, sockets
 			return p.child, p.child.prepare(p.spec.Env, cmd.Env)
 		},
 	}
@@ -78,6 +81,15 @@ func (p *Process) config() *plugin.ClientConfig {
 func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 	stop := context.AfterFunc(ctx, func() { _ = p.child.Kill(ctx) })
 	defer stop()
+	address, err := p.client.Start()
+	if err != nil {
+		return nil, err
+	}
+	p.dialer.address = address
+	// Go's runtime has raised its limit of files by now, as it does when a program starts; until here the process was told nothing.
+	if err := confine(p.PID(), p.spec.OpenFiles); err != nil {
+		return nil, fmt.Errorf("its limits: %w", err)
+	}
 	protocol, err := p.client.Client()
 	if err != nil {
 		return nil, err
@@ -103,6 +115,8 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case p.dialer.refusal() != nil:
+		err = p.dialer.refusal()
 	case strings.HasPrefix(err.Error(), "timeout"):
 		err = fmt.Errorf("%w within %s (limits.start)", errTimeout, p.spec.StartTimeout)
 	case garbage(err):

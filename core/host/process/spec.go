@@ -25,6 +25,10 @@ type Spec struct {
 	TLS bool
 	// StartTimeout is how long the handshake may take; 10 s if it is 0.
 	StartTimeout time.Duration
+	// OpenFiles is how many files it may have open (Linux); 0: as many as the core.
+	OpenFiles uint64
+	// Join, if set, is called with the process's number as soon as there is one: to put it into a control group.
+	Join func(pid int) error
 	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake.
 	Stderr io.Writer
 	// Logger gets go-plugin's lines, at level debug; none if it is nil.

@@ -146,9 +146,17 @@ func TestGrants(t *testing.T) {
 		t.Errorf("it has %q", got["environment"])
 	}
 	for _, line := range []string{`allow: {http: ["http://127.0.0.1:1/*"]}`, `allow: {files: ["/etc/passwd:ro"]}`} {
-		if !strings.Contains(c.stderr.String(), line) {
-			t.Errorf("the log lacks %s: %s", line, c.stderr)
+		if n := strings.Count(c.stderr.String(), line); n != 1 {
+			t.Errorf("the log has %s %d times: %s", line, n, c.stderr)
 		}
+	}
+}
+
+// A module without timers is woken when it asked for it.
+func TestWake(t *testing.T) {
+	c := mode(run, t, "wake", spec.Grants{})
+	if c.next().Ready == nil || c.next().Synced == nil {
+		t.Error("it was not woken in order")
 	}
 }
 
@@ -193,6 +201,45 @@ func TestPatch(t *testing.T) {
 	}
 	if got := c.patch(30, "loop"); !strings.Contains(got.Error, "limits.call") {
 		t.Errorf("got %q", got.Error)
+	}
+	if err := c.result(); err == nil || !strings.Contains(err.Error(), "the module hangs") && !strings.Contains(err.Error(), "goes on computing") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// authenticate asks an authenticator and returns its answer.
+func (c *core) authenticate(id uint64, token string) *pb.Caller {
+	c.t.Helper()
+	c.send(&pb.FromCore{Authenticate: &pb.Authenticate{Id: id, Headers: map[string]string{"authorization": "Bearer " + token}}})
+	for {
+		if m := c.next(); m.Caller != nil && m.Caller.Id == id {
+			return m.Caller
+		}
+	}
+}
+
+// An authenticator that fails says so at once, and goes on.
+func TestAuthenticator(t *testing.T) {
+	c := mode(spawn, t, "authenticator", spec.Grants{}, func(c *Config) { c.Instances = 2 })
+	if r := c.next().Ready; r == nil || r.Kind != pb.KindAuthenticator {
+		t.Fatalf("got %+v", r)
+	}
+	for n, tt := range []struct{ token, identity, refusal, failure string }{
+		{"good", "spiffe://cluster.local/ns/shop/sa/web", "", ""},
+		{"bad", "", "the token is unknown", ""},
+		{"trap", "", "", "the plugin panicked"},
+		{"exit", "", "", "the module ended with status 7"},
+		{"slow", "", "", "did not answer within 1s (limits.call)"},
+		{"away", "", "", "asking my server: unavailable"},
+		{"good", "spiffe://cluster.local/ns/shop/sa/web", "", ""},
+	} {
+		got := c.authenticate(uint64(n+1), tt.token)
+		if strings.Join(got.Identities, " ") != tt.identity || got.Refusal != tt.refusal || !strings.Contains(got.Failure, tt.failure) || tt.failure == "" && got.Failure != "" {
+			t.Errorf("%s: got %+v", tt.token, got)
+		}
+	}
+	if got := c.authenticate(30, "loop"); !strings.Contains(got.Failure, "limits.call") {
+		t.Errorf("got %+v", got)
 	}
 	if err := c.result(); err == nil || !strings.Contains(err.Error(), "the module hangs") && !strings.Contains(err.Error(), "goes on computing") {
 		t.Errorf("got %v", err)

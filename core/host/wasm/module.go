@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
@@ -50,7 +52,7 @@ func (m *module) compile(ctx context.Context, code []byte) error {
 	if _, err := wasi.Instantiate(ctx); err != nil {
 		return err
 	}
-	compiled, err := m.runtime.CompileModule(ctx, code)
+	compiled, err := m.runtime.CompileModule(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), code)
 	if err != nil {
 		return fmt.Errorf("%w; is it a WASM module, and is wasm.memory large enough for it?", err)
 	}

@@ -223,5 +223,5 @@ func (p *pool) failed(ctx context.Context, c *call, err error) error {
 	if c.message.Patch != nil {
 		return p.up.Send(ctx, &pb.FromPlugin{Patched: &pb.Patched{Id: c.id, Error: err.Error()}})
 	}
-	return nil // A caller gets its verdict from a living authenticator only: the core's deadline answers it.
+	return p.up.Send(ctx, &pb.FromPlugin{Caller: &pb.Caller{Id: c.id, Failure: err.Error()}})
 }

@@ -43,27 +43,37 @@ func (w *watch) living() []*instance {
 
 func (w *watch) empty() bool { return len(w.living()) == 0 }
 
-// run calls hung with a reason when an instance hangs, until ctx ends.
+// run calls hung with a reason when an instance hangs, until ctx ends. Then the process has to end; the kernel sees to it.
 func (w *watch) run(ctx context.Context, hung context.CancelCauseFunc) {
 	if w.limit <= 0 {
 		return
 	}
 	guard := newGuard()
-	defer guard.stop()
 	tick := time.NewTicker(max(w.limit/8, 10*time.Millisecond))
 	defer tick.Stop()
 	for {
 		guard.push(w.limit + w.limit/2 + time.Second)
 		select {
 		case now := <-tick.C:
-			for _, i := range w.living() {
-				if i.stdio.busy(now) > w.limit {
-					hung(fmt.Errorf("the module hangs: for %v it has neither waited nor read nor written (limits.progress)", w.limit))
-					return
-				}
+			if w.busiest(now) > w.limit {
+				guard.push(farewell)
+				hung(fmt.Errorf("the module hangs: for %v it has neither waited nor read nor written (limits.progress)", w.limit))
+				return
 			}
 		case <-ctx.Done():
+			guard.stop()
 			return
 		}
 	}
+}
+
+// farewell is how long a runner may take to say why it ends.
+const farewell = ending + 2*flushing + time.Second
+
+// busiest is for how long the instance has computed that has done so longest.
+func (w *watch) busiest(now time.Time) (longest time.Duration) {
+	for _, i := range w.living() {
+		longest = max(longest, i.stdio.busy(now))
+	}
+	return longest
 }

@@ -13,13 +13,13 @@ func Plugin() sdk.Plugin {
 		Name:         "authenticator/token",
 		Version:      "1",
 		ConfigSchema: []byte(schema),
-		Authenticator: func(config []byte) (sdk.Authenticator, error) {
+		Kind: sdk.AuthenticatorKind(func(config []byte) (sdk.Authenticator, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
 			}
 			return New(c)
-		},
+		}),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -31,6 +32,7 @@ func newCatalog() *catalog {
 		served:  make(map[state.Name]*sdk.Row),
 		rivals:  make(map[state.Name][]kinds.Fault),
 		touched: make(map[state.Name]bool),
+		board:   kinds.NewBoard(time.Now),
 	}
 }
 
@@ -137,7 +139,7 @@ func (c *catalog) choose(name state.Name) *sdk.Row {
 		it := c.shelves[file].items[name]
 		switch {
 		case winner != nil:
-			c.rivals[name] = append(c.rivals[name], it.fault("is already at %s, which is served; remove one of them", winner.place()))
+			c.rivals[name] = append(c.rivals[name], it.fault(kinds.CodeRival, "is already at %s, which is served; remove one of them", winner.place()))
 		case it.row != nil:
 			winner = it
 		}

@@ -1,13 +1,13 @@
 package file
 
 import (
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -15,6 +15,7 @@ import (
 type library struct {
 	config  Config
 	log     func(level sdk.Level, text string, args ...any)
+	checker *validation.Checker
 	catalog *catalog
 	files   map[string]*volume
 	// emptied are files that had objects and were found empty, and since when: their writers may just have begun.
@@ -35,7 +36,10 @@ type work struct{ reads, parses int }
 const emptyFor = 50
 
 func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
-	return &library{config: c, log: log, catalog: newCatalog(), files: make(map[string]*volume), emptied: make(map[string]time.Time)}
+	return &library{
+		config: c, log: log, checker: validation.New(), catalog: newCatalog(),
+		files: make(map[string]*volume), emptied: make(map[string]time.Time),
+	}
 }
 
 // compare brings the library to what a scan found: it reads what is new or has another stat, and forgets what is gone.
@@ -65,7 +69,7 @@ func (l *library) read(paths []string, now time.Time) {
 		}
 		jobs = append(jobs, j)
 	}
-	for _, r := range loadAll(jobs, l.config.MaxFile) {
+	for _, r := range loadAll(kinds.Reader{Check: l.checker.Check}, jobs, l.config.MaxFile) {
 		l.take(r, now)
 	}
 }
@@ -86,7 +90,7 @@ func (l *library) take(r loaded, now time.Time) {
 	switch {
 	case r.err != nil:
 		v.parsed = nil
-		l.catalog.fail(r.path, kinds.Fault{File: r.path, Line: 1, Column: 1, Message: fmt.Sprintf("cannot be read: %v", r.err)})
+		l.catalog.fail(r.path, unreadable(r.path, r.err))
 	case r.empty && l.maybeBegun(r.path, now):
 	default:
 		delete(l.emptied, r.path)

@@ -2,10 +2,14 @@ package file
 
 import (
 	"crypto/sha256"
+	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 )
+
+// maxDocuments bounds what a file costs to read: a document takes 3 KB if there is much to say about it.
+const maxDocuments = 100_000
 
 // parsed is a file's content, document by document, so that those that an edit left alone are not parsed again.
 type parsed struct {
@@ -21,18 +25,22 @@ type chunk struct {
 }
 
 // parseFile reads a file's content. It takes from before, its last parse (or nil), what has not changed, and returns before
-// itself if nothing has. fresh is called for each document that was parsed.
-func parseFile(path string, content []byte, before *parsed, fresh func(kinds.Document)) *parsed {
+// itself if nothing has. fresh is called for each document that was parsed. A file of too many documents is an error.
+func parseFile(reader kinds.Reader, path string, content []byte, before *parsed, fresh func(kinds.Document)) (*parsed, error) {
 	sum := sha256.Sum256(content)
 	if before != nil && before.sum == sum {
-		return before
+		return before, nil
+	}
+	parts := protoyaml.Split(content)
+	if len(parts) > maxDocuments {
+		return nil, fmt.Errorf("it has %d documents, and a file may have %d; make several files of it", len(parts), maxDocuments)
 	}
 	p := &parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk)}
-	for _, part := range protoyaml.Split(content) {
+	for _, part := range parts {
 		key := sha256.Sum256(part.Text)
 		known, ok := p.known(key, before)
 		if !ok {
-			known = chunk{part.Before, kinds.ReadChunk(path, part)}
+			known = chunk{part.Before, reader.ReadChunk(path, part)}
 			for _, d := range known.docs {
 				fresh(d)
 			}
@@ -44,7 +52,7 @@ func parseFile(path string, content []byte, before *parsed, fresh func(kinds.Doc
 		p.chunks[key] = now
 		p.docs = append(p.docs, now.docs...)
 	}
-	return p
+	return p, nil
 }
 
 // known returns a chunk that was parsed before, in this parse or the last.

@@ -27,11 +27,11 @@ type item struct {
 func (it *item) place() string { return kinds.Source(it.file, it.line, it.column) }
 
 // fault says something about the item as a whole.
-func (it *item) fault(format string, args ...any) kinds.Fault {
+func (it *item) fault(code, format string, args ...any) kinds.Fault {
 	namespace, name := kinds.SplitKey(it.name.Key)
 	_, kind, _ := strings.Cut(it.name.Table, "/")
 	return kinds.Fault{
-		File: it.file, Line: it.line, Column: it.column, Kind: kind, Namespace: namespace, Name: name,
+		File: it.file, Line: it.line, Column: it.column, Kind: kind, Namespace: namespace, Name: name, Code: code,
 		Message: fmt.Sprintf(format, args...),
 	}
 }
@@ -66,11 +66,11 @@ func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
 // put adds an object whose name is known.
 func (s *shelf) put(it *item, before *shelf) {
 	if first := s.items[it.name]; first != nil {
-		s.faults = append(s.faults, it.fault("is already at %s, which is served; remove one of them", first.place()))
+		s.faults = append(s.faults, it.fault(kinds.CodeRival, "is already at %s, which is served; remove one of them", first.place()))
 		return
 	}
 	if it.row != nil && it.row.Size() > maxRow {
-		s.faults = append(s.faults, it.fault("has %d bytes, which is more than the %d that a resource may have", it.row.Size(), maxRow))
+		s.faults = append(s.faults, it.fault(kinds.CodeSize, "has %d bytes, which is more than the %d that a resource may have", it.row.Size(), maxRow))
 		it.row = nil
 	}
 	if it.row == nil && before != nil && before.items[it.name] != nil {

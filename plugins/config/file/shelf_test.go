@@ -58,7 +58,7 @@ func TestLastGoodVersions(t *testing.T) {
 
 func TestResourceTwiceInOneFile(t *testing.T) {
 	s := arrange("f", kinds.Read("f", []byte(route("a", "one")+"---\n"+route("a", "two"))), nil)
-	if shelved(s) != "a=one" || len(s.faults) != 1 || s.faults[0].Place() != "f:9:1" || !strings.Contains(s.faults[0].Message, "f:1:1") {
+	if shelved(s) != "a=one" || len(s.faults) != 1 || s.faults[0].Place() != "f:10:1" || !strings.Contains(s.faults[0].Message, "f:1:1") {
 		t.Errorf("got %s, %v", shelved(s), s.faults)
 	}
 }
@@ -122,7 +122,9 @@ func TestOneEditCostsOneParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents := 0
-	parseFile(path, []byte(edited), l.files[path].parsed, func(kinds.Document) { documents++ })
+	if _, err := parseFile(kinds.Reader{}, path, []byte(edited), l.files[path].parsed, func(kinds.Document) { documents++ }); err != nil {
+		t.Fatal(err)
+	}
 	if documents != 1 {
 		t.Errorf("%d documents parsed", documents)
 	}
@@ -145,12 +147,28 @@ func keyed(rows []*sdk.Row) map[string]*sdk.Row {
 
 // Documents that an edit moves keep what they say and get new places.
 func TestMovedDocuments(t *testing.T) {
-	p := parseFile("f", []byte(route("a", "one")+"---\n"+route("b", "one")), nil, func(kinds.Document) {})
-	q := parseFile("f", []byte("# a comment\n"+route("a", "two")+"---\n"+route("b", "one")), p, func(kinds.Document) {})
-	if got := q.docs[1].Row.Source; got != "f:10:1" {
+	p := parsedFile(t, route("a", "one")+"---\n"+route("b", "one"), nil)
+	q := parsedFile(t, "# a comment\n"+route("a", "two")+"---\n"+route("b", "one"), p)
+	if got := q.docs[1].Row.Source; got != "f:11:1" {
 		t.Errorf("source %s", got)
 	}
-	if p.docs[1].Row.Source != "f:9:1" {
+	if p.docs[1].Row.Source != "f:10:1" {
 		t.Error("the row that was given away changed")
+	}
+}
+
+func parsedFile(t *testing.T, text string, before *parsed) *parsed {
+	t.Helper()
+	p, err := parseFile(kinds.Reader{}, "f", []byte(text), before, func(kinds.Document) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestTooManyDocuments(t *testing.T) {
+	_, err := parseFile(kinds.Reader{}, "f", []byte(strings.Repeat("---\na: 1\n", maxDocuments+1)), nil, func(kinds.Document) {})
+	if err == nil || !strings.Contains(err.Error(), "it has 100001 documents") {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -58,7 +59,12 @@ type run struct {
 	out     sdk.Publisher
 	library *library
 	ground  *ground
+	// rest is when to forget what checking needs, since nothing was read for a while; zero: it is forgotten.
+	rest time.Time
 }
+
+// restAfter is how long after the last reading the compiled schemas are kept: they take 20 MB, and at most 40 ms to make again.
+const restAfter = 15 * time.Second
 
 func newRun(c Config, w *watch.Watcher, out sdk.Publisher) *run {
 	return &run{
@@ -69,6 +75,7 @@ func newRun(c Config, w *watch.Watcher, out sdk.Publisher) *run {
 
 func (r *run) run(ctx context.Context) error {
 	r.scan(time.Now())
+	r.relax(time.Now(), true)
 	if err := r.publish(); err != nil {
 		return err
 	}
@@ -77,7 +84,8 @@ func (r *run) run(ctx context.Context) error {
 	}
 	rescan := r.nextRescan()
 	for {
-		changes, err := r.ground.watcher.Next(ctx, r.library.deadline(rescan))
+		reads := r.library.work.reads
+		changes, err := r.ground.watcher.Next(ctx, earlier(r.library.deadline(rescan), r.rest))
 		if err != nil {
 			return err
 		}
@@ -90,7 +98,28 @@ func (r *run) run(ctx context.Context) error {
 		if err := r.publish(); err != nil {
 			return err
 		}
+		r.relax(now, r.library.work.reads > reads)
 	}
+}
+
+// relax forgets what checking needs when it was not needed for a while.
+func (r *run) relax(now time.Time, busy bool) {
+	switch {
+	case busy:
+		r.rest = now.Add(restAfter)
+	case !r.rest.IsZero() && !now.Before(r.rest):
+		r.rest = time.Time{}
+		r.library.checker.Rest()
+		debug.FreeOSMemory()
+	}
+}
+
+// earlier returns the earlier of two times; zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (r *run) nextRescan() time.Time {
@@ -135,7 +164,7 @@ func (r *run) publish() error {
 // tell publishes faults and logs those that are new.
 func (r *run) tell(c kinds.BoardChange) error {
 	for _, f := range c.New {
-		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
+		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}
 	if c.Healed {
 		r.out.Log(sdk.Info, "nothing is wrong with the configuration files any more", "dir", r.config.Dir)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // route is a VirtualService whose first host is its state.
 func route(name, host string) string {
-	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n", name, host)
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
 }
 
 // bench is a directory that is served.
@@ -115,7 +115,7 @@ func anyKeyHas(rows map[string]*sdk.Row, part string) bool {
 func TestDirectoryIsRead(t *testing.T) {
 	b := newBench(t, map[string]string{
 		"a.yaml": route("a", "one") + "---\n" + route("b", "two"), "deep/er/c.yml": route("c", "three"),
-		"d.json":   `{"apiVersion": "networking.istio.io/v1beta1", "kind": "VirtualService", "metadata": {"name": "d"}, "spec": {"hosts": ["four"]}}`,
+		"d.json":   `{"apiVersion": "networking.istio.io/v1beta1", "kind": "VirtualService", "metadata": {"name": "d"}, "spec": {"hosts": ["four"], "http": [{"directResponse": {"status": 200}}]}}`,
 		"e.txt":    route("e", "no"),
 		".f.yaml":  route("f", "no"),
 		".g/g.yml": route("g", "no"),
@@ -123,7 +123,7 @@ func TestDirectoryIsRead(t *testing.T) {
 		"other.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n",
 	})
 	b.waitRoutes("a=one b=two c=three d=four")
-	if row := b.Rows(kinds.VirtualService)["default/b"]; row.Source != b.path("a.yaml")+":9:1" {
+	if row := b.Rows(kinds.VirtualService)["default/b"]; row.Source != b.path("a.yaml")+":10:1" {
 		t.Errorf("source %s", row.Source)
 	}
 	b.waitFaults()
@@ -302,7 +302,7 @@ func TestUnknownFieldInOneOfTwoDocuments(t *testing.T) {
 	b.waitRoutes("a=one b=two")
 	b.waitFaults("a.yaml:6:3")
 	b.WaitLog(func(level sdk.Level, text string, _ map[string]string) bool {
-		return level == sdk.Warn && text == b.path("a.yaml")+`:6:3: VirtualService default/a: spec.hots: unknown field; did you mean "hosts"?`
+		return level == sdk.Warn && text == b.path("a.yaml")+`:6:3: VirtualService default/a: spec.hots: unknown field; did you mean "hosts"? (COX1003)`
 	})
 	b.write("a.yaml", route("b", "two"))
 	b.waitRoutes("b=two")
@@ -356,7 +356,8 @@ func TestUnreadableFiles(t *testing.T) {
 }
 
 func TestLargeResourceIsRefusedAlone(t *testing.T) {
-	b := newBench(t, map[string]string{"a.yaml": route("a", strings.Repeat("x", 2<<20)) + "---\n" + route("b", "one")})
+	large := strings.Replace(route("a", "one"), "metadata:\n", "metadata:\n  annotations: {x: "+strings.Repeat("x", 2<<20)+"}\n", 1)
+	b := newBench(t, map[string]string{"a.yaml": large + "---\n" + route("b", "one")})
 	b.waitRoutes("b=one")
 	b.waitFaults("a.yaml:1:1")
 }

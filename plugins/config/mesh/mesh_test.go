@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func read(t *testing.T, text string) *api.MeshConfig {
 	t.Helper()
-	m, faults := readMesh([]byte(text))
+	m, faults := Read(MeshConfig, "", []byte(text), rules.Check)
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
@@ -76,18 +78,18 @@ func TestMergeOverDefaults(t *testing.T) {
 
 func TestMistakesHavePlaces(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"trustDomian: x\n", `1:1: trustDomian: unknown field; did you mean "trustDomain"?`},
-		{"a: 1\nb: 2\n", `1:1: a: unknown field`},
-		{"defaultConfig:\n  tracing: {samplin: 1}\n", `2:13: defaultConfig.tracing.samplin: unknown field; did you mean "sampling"?`},
-		{"outboundTrafficPolicy: {mode: REGISTRY}\n", `1:31: outboundTrafficPolicy.mode: expected one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS, got the string "REGISTRY"`},
-		{"proxyListenPort: 99999\n", `1:18: proxyListenPort: 99999 is no port`},
-		{"connectTimeout: 0s\n", `1:17: connectTimeout: must be above 0, not 0s`},
-		{"trustDomain: ''\n", `1:14: trustDomain: must not be empty`},
+		{"trustDomian: x\n", `1:1: MeshConfig: trustDomian: unknown field; did you mean "trustDomain"?`},
+		{"a: 1\nb: 2\n", `1:1: MeshConfig: a: unknown field`},
+		{"defaultConfig:\n  tracing: {samplin: 1}\n", `2:13: MeshConfig: defaultConfig.tracing.samplin: unknown field; did you mean "sampling"?`},
+		{"outboundTrafficPolicy: {mode: REGISTRY}\n", `1:31: MeshConfig: outboundTrafficPolicy.mode: Unsupported value: "REGISTRY": expected one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS`},
+		{"proxyListenPort: 99999\n", `1:18: MeshConfig: proxyListenPort: invalid proxyListenPort: 99999`},
+		{"connectTimeout: 0s\n", `1:17: MeshConfig: connectTimeout: duration must be greater than`},
+		{"trustDomain: ''\n", `1:14: MeshConfig: trustDomain: `},
 		{"a: [\n", "not YAML"},
-		{"trustDomain: a\n---\ntrustDomain: b\n", "3:1: a second document"},
-		{"- a\n", "1:1: expected a mapping, got a list"},
+		{"trustDomain: a\n---\ntrustDomain: b\n", "3:1: MeshConfig: a second document"},
+		{"- a\n", "1:1: MeshConfig: expected a mapping, got a list"},
 	} {
-		_, faults := readMesh([]byte(c.text))
+		_, faults := Read(MeshConfig, "", []byte(c.text), rules.Check)
 		if len(faults) == 0 || !strings.Contains(faults[0].Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", c.text, faults, c.want)
 		}
@@ -95,32 +97,28 @@ func TestMistakesHavePlaces(t *testing.T) {
 }
 
 func TestNetworks(t *testing.T) {
-	m, faults := readNetworks([]byte("networks:\n  a:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.2.3.4, port: 15443}]\n"))
+	m, faults := Read(MeshNetworks, "", []byte("networks:\n  a:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.2.3.4, port: 15443}]\n"), rules.Check)
 	if len(faults) > 0 || m.(*api.MeshNetworks).Networks["a"].Gateways[0].Port != 15443 {
 		t.Errorf("got %v, %v", m, faults)
 	}
-	if _, faults := readNetworks([]byte("networks: {a: {endpoint: []}}")); len(faults) != 1 ||
-		faults[0].Error() != `1:16: networks["a"].endpoint: unknown field; did you mean "endpoints"?` {
+	if _, faults := Read(MeshNetworks, "", []byte("networks: {a: {endpoint: []}}"), rules.Check); len(faults) != 1 ||
+		faults[0].Error() != `:1:16: MeshNetworks: networks["a"].endpoint: unknown field; did you mean "endpoints"? (COX1003)` {
 		t.Errorf("got %v", faults)
 	}
 }
 
 // Files of the shared cases are right, and what they say is in the result.
 func TestSharedMeshFiles(t *testing.T) {
-	root := os.Getenv("COXSWAIN_SHARED")
-	if root == "" {
-		root = "../../../../shared"
-	}
-	files, err := filepath.Glob(filepath.Join(root, "parity/cases/*/mesh.yaml"))
+	files, err := filepath.Glob(filepath.Join(shared.Dir(t, "parity/cases"), "*", "mesh.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Skipf("skipping the mesh files of real configurations: none under %s", root)
+		t.Fatalf("no mesh.yaml: %v", err)
 	}
 	for _, path := range files {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, faults := readMesh(content)
+		m, faults := Read(MeshConfig, path, content, rules.Check)
 		if len(faults) > 0 || proto.Equal(m, Defaults()) && len(strings.TrimSpace(string(content))) > 0 {
 			t.Errorf("%s: %v", path, faults)
 		}
@@ -233,7 +231,7 @@ func TestBadEditKeepsTheLastGood(t *testing.T) {
 	place := filepath.Join(b.dir, "mesh.yaml") + ":2:1"
 	b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool { return len(rows) == 1 && rows[place] != nil })
 	b.WaitLog(func(level sdk.Level, text string, _ map[string]string) bool {
-		return level == sdk.Warn && text == place+`: enableTracin: unknown field; did you mean "enableTracing"?`
+		return level == sdk.Warn && text == place+`: MeshConfig: enableTracin: unknown field; did you mean "enableTracing"? (COX1003)`
 	})
 	if got := b.domain(); got != "one" {
 		t.Errorf("domain %s", got)
@@ -281,7 +279,7 @@ func TestEmptyForAMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &setting{path: path, table: state.Mesh, read: readMesh}
+	s := &setting{path: path, table: state.Mesh, kind: MeshConfig, check: rules.Check}
 	start := time.Unix(1000, 0)
 	write("trustDomain: one\n")
 	s.look(start, time.Second)

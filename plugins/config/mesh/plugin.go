@@ -14,13 +14,13 @@ func Plugin() sdk.Plugin {
 		Version:      "1",
 		Publishes:    []string{state.Mesh, state.Networks, kinds.FaultTable},
 		ConfigSchema: []byte(schema),
-		ConfigSource: func(config []byte) (sdk.ConfigSource, error) {
+		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
 			}
 			return New(c), nil
-		},
+		}),
 	}
 }
 

@@ -1,8 +1,6 @@
 package mesh
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
@@ -13,14 +11,14 @@ import (
 
 // readMesh reads a MeshConfig over the defaults. A field that is given replaces the default as a whole, as istiod has it,
 // except that defaultConfig and defaultProviders are taken field by field, proxyMetadata key by key, extension providers by
-// name, and trust domain aliases are sorted. A message with faults is not to be used.
-func readMesh(content []byte) (proto.Message, []protoyaml.Fault) {
+// name, and trust domain aliases are sorted.
+func readMesh(root *yaml.Node) (proto.Message, []protoyaml.Fault) {
 	m, defaults := Defaults(), Defaults()
-	root, faults := single(content)
-	if root == nil || len(faults) > 0 {
-		return m, faults
+	if root == nil {
+		return m, nil
 	}
-	if faults = protoyaml.Decode(root, "", m); len(faults) > 0 {
+	faults := protoyaml.Decode(root, "", m)
+	if slices.ContainsFunc(faults, func(f protoyaml.Fault) bool { return !f.Foreign }) {
 		return m, faults
 	}
 	m.DefaultConfig = defaults.DefaultConfig
@@ -30,15 +28,14 @@ func readMesh(content []byte) (proto.Message, []protoyaml.Fault) {
 	m.ExtensionProviders = joinProviders(defaults.ExtensionProviders, given(root, m))
 	slices.Sort(m.TrustDomainAliases)
 	m.TrustDomainAliases = slices.Compact(m.TrustDomainAliases)
-	return m, check(root, m)
+	return m, faults
 }
 
 // readNetworks reads a MeshNetworks.
-func readNetworks(content []byte) (proto.Message, []protoyaml.Fault) {
+func readNetworks(root *yaml.Node) (proto.Message, []protoyaml.Fault) {
 	m := &api.MeshNetworks{}
-	root, faults := single(content)
-	if root == nil || len(faults) > 0 {
-		return m, faults
+	if root == nil {
+		return m, nil
 	}
 	return m, protoyaml.Decode(root, "", m)
 }
@@ -53,7 +50,7 @@ func single(content []byte) (*yaml.Node, []protoyaml.Fault) {
 			return nil, []protoyaml.Fault{*fault}
 		case n == nil || protoyaml.IsNull(n):
 		case root != nil:
-			return nil, []protoyaml.Fault{{Line: n.Line, Column: n.Column, Reason: "a second document; the settings must be one"}}
+			return nil, []protoyaml.Fault{{Line: n.Line, Column: n.Column, Code: protoyaml.CodeTwice, Reason: "a second document; the settings must be one"}}
 		default:
 			root = n
 		}
@@ -98,36 +95,4 @@ func joinProviders(defaults, own []*api.MeshConfig_ExtensionProvider) []*api.Mes
 		defaults[at] = p
 	}
 	return defaults
-}
-
-// check finds values that no proxy could be configured with.
-func check(root *yaml.Node, m *api.MeshConfig) []protoyaml.Fault {
-	var faults []protoyaml.Fault
-	ports := map[string]int32{
-		"proxyListenPort": m.ProxyListenPort, "proxyInboundListenPort": m.ProxyInboundListenPort, "proxyHttpPort": m.ProxyHttpPort,
-	}
-	for _, name := range slices.Sorted(maps.Keys(ports)) {
-		if port := ports[name]; port < 0 || port > 65535 || port == 0 && name != "proxyHttpPort" {
-			faults = append(faults, wrong(root, name, fmt.Sprintf("%d is no port", port)))
-		}
-	}
-	if d := m.ConnectTimeout.AsDuration(); d <= 0 {
-		faults = append(faults, wrong(root, "connectTimeout", fmt.Sprintf("must be above 0, not %s", d)))
-	}
-	for name, text := range map[string]string{"trustDomain": m.TrustDomain, "rootNamespace": m.RootNamespace} {
-		if text == "" {
-			faults = append(faults, wrong(root, name, "must not be empty; leave it out for the default"))
-		}
-	}
-	slices.SortFunc(faults, func(a, b protoyaml.Fault) int { return a.Line - b.Line })
-	return faults
-}
-
-// wrong is a fault at a field of the root.
-func wrong(root *yaml.Node, field, reason string) protoyaml.Fault {
-	at := root
-	if n := under(root, field); n != nil {
-		at = n
-	}
-	return protoyaml.Fault{Line: at.Line, Column: at.Column, Field: field, Reason: reason}
 }

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
-	"google.golang.org/protobuf/proto"
 )
 
 // setting is one of the two files, and the row that it makes.
@@ -19,7 +18,9 @@ type setting struct {
 	path string
 	// table is the row's table, and its key.
 	table string
-	read  func(content []byte) (proto.Message, []protoyaml.Fault)
+	// kind is MeshConfig or MeshNetworks.
+	kind  string
+	check func(finding.Resource) []finding.Finding
 
 	// row is the last good version.
 	row    *sdk.Row
@@ -41,7 +42,7 @@ func (s *setting) look(now time.Time, patience time.Duration) {
 	content, err := s.content()
 	switch {
 	case err != nil:
-		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Message: fmt.Sprintf("cannot be read: %v", err)}}
+		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Code: kinds.CodeFile, Message: fmt.Sprintf("cannot be read: %v", err)}}
 	case len(content) == 0 && s.waits(now, patience):
 		return
 	default:
@@ -54,7 +55,7 @@ func (s *setting) look(now time.Time, patience time.Duration) {
 
 // defaults returns the row that counts where the first version of the file is a bad one.
 func (s *setting) defaults() *sdk.Row {
-	nothing := setting{table: s.table, read: s.read}
+	nothing := setting{table: s.table, kind: s.kind, check: s.check}
 	nothing.take(nil)
 	return nothing.row
 }
@@ -95,20 +96,16 @@ func (s *setting) content() ([]byte, error) {
 // take makes the row of what the file says, or notes what is wrong with it.
 func (s *setting) take(content []byte) {
 	s.gone, s.filled = time.Time{}, len(content) > 0
-	message, faults := s.read(content)
-	if len(faults) > 0 {
-		s.faults = nil
-		for _, f := range faults {
-			s.faults = append(s.faults, kinds.NewFault(s.path, f))
-		}
+	message, faults := Read(s.kind, s.path, content, s.check)
+	s.faults = faults
+	if kinds.Refuses(faults) {
 		return
 	}
 	payload, err := kinds.Encode(message)
 	if err != nil {
-		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Message: err.Error()}}
+		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Code: kinds.CodeFile, Message: err.Error()}}
 		return
 	}
-	s.faults = nil
 	s.row = &sdk.Row{Key: s.table, Source: s.source(), Payload: payload}
 }
 

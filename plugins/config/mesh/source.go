@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -25,9 +26,9 @@ func New(c Config) *Source { return &Source{config: c} }
 
 // Run publishes the settings and then what changes, until ctx ends.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
-	r := &run{config: s.config, out: out, settings: []*setting{
-		{path: s.config.MeshConfig, table: state.Mesh, read: readMesh},
-		{path: s.config.NetworksConfig, table: state.Networks, read: readNetworks},
+	r := &run{config: s.config, out: out, board: kinds.NewBoard(time.Now), settings: []*setting{
+		{path: s.config.MeshConfig, table: state.Mesh, kind: MeshConfig, check: rules.Check},
+		{path: s.config.NetworksConfig, table: state.Networks, kind: MeshNetworks, check: rules.Check},
 	}}
 	w, err := watch.New(s.config.Settle, r.concerns)
 	if err != nil {
@@ -138,7 +139,7 @@ func (r *run) publish(s *setting) error {
 // tell publishes faults and logs those that are new.
 func (r *run) tell(c kinds.BoardChange) error {
 	for _, f := range c.New {
-		r.out.Log(sdk.Warn, f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
+		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}
 	if c.Healed {
 		r.out.Log(sdk.Info, "nothing is wrong with the mesh's files any more")

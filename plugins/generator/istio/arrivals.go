@@ -3,9 +3,11 @@ package istio
 import (
 	"net/netip"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -24,7 +26,9 @@ type dialer struct {
 
 // caller is a service's port at a place.
 type caller struct {
-	service  *config.Service
+	service *config.Service
+	// reach is how the service reaches the scope's namespace.
+	reach    config.Reach
 	protocol config.Protocol
 	chain    listener.Chain
 	// further chains, where a virtual service tells connections apart.
@@ -32,13 +36,13 @@ type caller struct {
 	// more addresses of the place; dialed: the workload dials it.
 	more   string
 	dialed bool
-	// given: the Sidecar names the place by its port.
-	given bool
+	// given: the Sidecar names the place by its port. forwards: requests name their destination in full.
+	given, forwards bool
 }
 
 func sameCaller(a, b caller) bool {
-	return a.service == b.service && a.protocol == b.protocol && a.chain == b.chain && slices.Equal(a.further, b.further) &&
-		a.more == b.more && a.dialed == b.dialed && a.given == b.given
+	return a.service == b.service && a.reach == b.reach && a.protocol == b.protocol && a.chain == b.chain && slices.Equal(a.further, b.further) &&
+		a.more == b.more && a.dialed == b.dialed && a.given == b.given && a.forwards == b.forwards
 }
 
 // callers are the places of one service's ports.
@@ -66,28 +70,55 @@ func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Co
 		})
 }
 
-// callersOf are the places of a service's ports; where two listeners of a Sidecar have the same place, the first counts.
+// gathering is the places of one service's ports as they are found: where each stands in the list, and by which egress listener it came.
+type gathering struct {
+	list   callers
+	placed map[arrival]struct{ via, index int }
+}
+
+// add adds a place, or chains to it; where two listeners of a Sidecar have the same place, the first counts.
+func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain) {
+	at, ok := f.placed[k]
+	switch {
+	case !ok:
+		f.placed[k] = struct{ via, index int }{via, len(f.list)}
+		call.chain, call.further = chains[0], chains[1:]
+		f.list = append(f.list, incr.Item[arrival, caller]{Key: k, Value: call})
+	case at.via == via:
+		into := &f.list[at.index].Value
+		into.further = append(into.further, chains...)
+	}
+}
+
+// callersOf are the places of a service's ports.
 func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) callers {
-	var out callers
-	seen := map[arrival]bool{}
+	found := gathering{placed: map[arrival]struct{ via, index int }{}}
+	reach := g.reach(c, s, d.Scope.Namespace)
 	for _, in := range g.importsOf(c, h, s) {
 		for _, p := range in.service.Ports {
-			protocol := config.ParseProtocol(p.Protocol)
-			if protocol == config.UDP {
+			if cluster.IsDynamic(in.service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {
 				continue
 			}
 			for _, a := range g.arrivalsOf(c, d, in, p) {
-				k := arrival{place{d, a.where.Bind}, h.Host, p.Number}
-				if !seen[k] {
-					seen[k] = true
-					chains := g.routeChains(c, d, s, k, a.where.Chain)
-					a.caller.service, a.caller.chain, a.caller.further, a.caller.more = s, chains[0], chains[1:], a.where.More
-					out = append(out, incr.Item[arrival, caller]{Key: k, Value: a.caller})
+				if a.caller.protocol == config.UDP || !d.takes(in.listener, a) {
+					continue
 				}
+				k, via := arrival{place{d, a.where.Bind}, h.Host, p.Number}, in.listener.place()
+				a.caller.service, a.caller.reach, a.caller.more = s, reach, a.where.More
+				found.add(k, via, a.caller, g.routeChains(c, d, s, via, k, a.where.Chain, in.listener.nameOf(p)))
 			}
 		}
 	}
-	return out
+	return found.list
+}
+
+// takes reports whether there can be a listener at a place: ports that the proxy has for itself are taken where it listens to all
+// addresses. A service without an address of its own is asked only if it speaks HTTP, as istiod does.
+func (d dialer) takes(l *egressListener, a arriving) bool {
+	if a.caller.dialed || l != nil && l.bind != "" || a.caller.protocol.IsHTTP() {
+		return d.How.Ports.Free(a.where.Bind, d.How.Families, a.caller.dialed)
+	}
+	return true
 }
 
 type arriving struct {
@@ -101,7 +132,7 @@ func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in imported, p *pb.Port) []arr
 	call, how, port := in.listener.call(d.How, p)
 	if in.listener != nil && in.listener.bind != "" {
 		at := listener.Bind{Address: in.listener.bind, Port: port}
-		return []arriving{{listener.ArrivalAt(in.service, p.Number, call.protocol, at), call}}
+		return []arriving{{listener.ArrivalAt(in.service, p.Number, call.protocol, at, in.service.AddressesFor(how.Dialing)[0]), call}}
 	}
 	if !call.given {
 		if list, ok := g.endpointPlaces(c, d, how, in.service, p); ok {
@@ -114,21 +145,18 @@ func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in imported, p *pb.Port) []arr
 // call is what an egress listener makes of a service's port: how it is treated, how it is dialled and at which port. Without a listener
 // (nil) all is as the service and the proxy say.
 func (l *egressListener) call(how listener.Dialer, p *pb.Port) (caller, listener.Dialer, uint32) {
-	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed}
+	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed, forwards: strings.EqualFold(p.Protocol, httpProxy)}
 	if l == nil {
 		return call, how, p.Number
 	}
-	switch l.capture {
-	case networking.CaptureMode_NONE:
+	if l.capture == networking.CaptureMode_NONE || strings.HasPrefix(l.bind, unixPrefix) {
 		how.Dialed = true
-	case networking.CaptureMode_IPTABLES:
-		how.Dialed = false
 	}
 	call.dialed = how.Dialed
 	if l.isCatchAll() {
 		return call, how, p.Number
 	}
-	call.given, call.protocol = true, l.protocol
+	call.given, call.protocol, call.forwards = true, l.protocol, l.proxy
 	return call, how, l.port
 }
 
@@ -155,7 +183,7 @@ func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *co
 	var out []listener.Arrival
 	for _, e := range list {
 		if _, err := netip.ParseAddr(e.Address); err == nil && e.Address != d.Self {
-			out = append(out, listener.ArrivalAt(s, p.Number, config.ParseProtocol(p.Protocol), listener.Bind{Address: e.Address, Port: p.Number}))
+			out = append(out, listener.ArrivalAt(s, p.Number, config.ParseProtocol(p.Protocol), listener.Bind{Address: e.Address, Port: p.Number}, e.Address))
 		}
 	}
 	return out, true

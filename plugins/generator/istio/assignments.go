@@ -1,8 +1,10 @@
 package istio
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -12,26 +14,40 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// assignments makes load assignments from served specs and the newest endpoints. Commit and Overtake both use it: what either
-// reports is made and handed over under one lock, so that no report goes back behind another.
+// assignments makes load assignments from served specs and the newest endpoints; those of equal specs are made once, whichever views
+// have them. Commit and Overtake both use it: what either reports is made and handed over under one lock, so that no report goes
+// back behind another.
 type assignments struct {
+	reader *endpoint.Reader
+
 	mu       sync.Mutex
-	services map[string]map[string]*endpoint.Endpoint
+	services map[string]*members
 	// serviceOf an endpoint's row.
 	serviceOf map[string]string
 	// newer are rows that overtook: by key, the revision that they came with.
 	newer map[string]uint64
-	// served assignments by their spec's service.
-	served map[string]map[*assignment]bool
+	// refused are those that Envoy would refuse as they are now, and why.
+	refused map[endpoint.Spec]error
 }
 
-func newAssignments() *assignments {
-	return &assignments{
-		services:  map[string]map[string]*endpoint.Endpoint{},
-		serviceOf: map[string]string{},
-		newer:     map[string]uint64{},
-		served:    map[string]map[*assignment]bool{},
-	}
+// members are a service's endpoints, and what is made of them.
+type members struct {
+	endpoints map[string]*endpoint.Endpoint
+	// sorted are the endpoints in their order, nil after a change.
+	sorted []*endpoint.Endpoint
+	made   map[endpoint.Spec]*body
+}
+
+// body is the load assignment that equal specs share.
+type body struct {
+	// bytes never change: a new assignment has new ones. stale: endpoints have changed since.
+	bytes []byte
+	stale bool
+	users map[*assignment]bool
+}
+
+func newAssignments(r *endpoint.Reader) *assignments {
+	return &assignments{reader: r, services: map[string]*members{}, serviceOf: map[string]string{}, newer: map[string]uint64{}, refused: map[endpoint.Spec]error{}}
 }
 
 // commit takes rows that a revision changed, but for those that something newer has changed again, and returns the services touched.
@@ -74,21 +90,19 @@ func (s *assignments) overtake(change *state.Change, out sdk.Output) {
 func (s *assignments) put(table *state.Table, key string, touched map[string]bool, out sdk.Output) {
 	row := table.Get(key)
 	if row == nil {
+		s.reader.Forget(key)
 		s.remove(key, touched)
 		return
 	}
-	e, err := endpoint.Parse(row)
+	e, err := s.reader.Parse(row)
 	if err != nil {
 		out.Fault("read endpoint", err, state.Name{Table: state.Endpoints, Key: key})
 		return
 	}
 	s.remove(key, touched)
 	service := e.ServiceKey()
-	if s.services[service] == nil {
-		s.services[service] = map[string]*endpoint.Endpoint{}
-	}
-	s.services[service][key], s.serviceOf[key] = e, service
-	touched[service] = true
+	s.at(service).endpoints[key], s.serviceOf[key] = e, service
+	s.touch(service, touched)
 }
 
 func (s *assignments) remove(key string, touched map[string]bool) {
@@ -96,25 +110,55 @@ func (s *assignments) remove(key string, touched map[string]bool) {
 	if !ok {
 		return
 	}
-	touched[service] = true
 	delete(s.serviceOf, key)
-	delete(s.services[service], key)
-	if len(s.services[service]) == 0 {
+	delete(s.services[service].endpoints, key)
+	s.touch(service, touched)
+	s.tidy(service)
+}
+
+// touch notes that endpoints of a service have changed.
+func (s *assignments) touch(service string, touched map[string]bool) {
+	touched[service] = true
+	m := s.services[service]
+	m.sorted = nil
+	for _, b := range m.made {
+		b.stale = true
+	}
+}
+
+func (s *assignments) at(service string) *members {
+	m := s.services[service]
+	if m == nil {
+		m = &members{endpoints: map[string]*endpoint.Endpoint{}, made: map[endpoint.Spec]*body{}}
+		s.services[service] = m
+	}
+	return m
+}
+
+// tidy forgets a service without endpoints of which nobody has an assignment.
+func (s *assignments) tidy(service string) {
+	if m := s.services[service]; m != nil && len(m.endpoints)+len(m.made) == 0 {
 		delete(s.services, service)
 	}
 }
 
-// serve makes an assignment with a new spec.
-func (s *assignments) serve(a *assignment, spec endpoint.Spec, out sdk.Output) {
+// serve makes an assignment with a new spec, and reports it if it differs or was asked for.
+func (s *assignments) serve(a *assignment, spec endpoint.Spec, asked bool, out sdk.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forgetLocked(a)
-	a.spec = spec
-	if s.served[spec.Service] == nil {
-		s.served[spec.Service] = map[*assignment]bool{}
+	if a.spec != spec {
+		s.forgetLocked(a)
+		a.spec = spec
 	}
-	s.served[spec.Service][a] = true
-	s.tell(a, out)
+	m := s.at(spec.Service)
+	b := m.made[spec]
+	if b == nil {
+		b = &body{stale: true, users: map[*assignment]bool{}}
+		m.made[spec] = b
+	}
+	b.users[a] = true
+	s.refresh(m, spec, b)
+	a.tell(b, asked, out)
 }
 
 func (s *assignments) forget(a *assignment) {
@@ -124,10 +168,16 @@ func (s *assignments) forget(a *assignment) {
 }
 
 func (s *assignments) forgetLocked(a *assignment) {
-	delete(s.served[a.spec.Service], a)
-	if len(s.served[a.spec.Service]) == 0 {
-		delete(s.served, a.spec.Service)
+	m := s.services[a.spec.Service]
+	if m == nil || m.made[a.spec] == nil {
+		return
 	}
+	delete(m.made[a.spec].users, a)
+	if len(m.made[a.spec].users) == 0 {
+		delete(m.made, a.spec)
+		delete(s.refused, a.spec)
+	}
+	s.tidy(a.spec.Service)
 }
 
 // report makes the assignments of services again.
@@ -137,33 +187,83 @@ func (s *assignments) report(services map[string]bool, out sdk.Output) {
 	s.reportLocked(services, out)
 }
 
+// reportLocked tells those whose assignments are others now.
 func (s *assignments) reportLocked(services map[string]bool, out sdk.Output) {
 	for _, service := range sortedNames(services) {
-		list := slices.SortedFunc(maps.Keys(s.served[service]), func(a, b *assignment) int {
+		m := s.services[service]
+		if m == nil {
+			continue
+		}
+		var list []*assignment
+		for spec, b := range m.made {
+			s.refresh(m, spec, b)
+			list = slices.AppendSeq(list, maps.Keys(b.users))
+		}
+		slices.SortFunc(list, func(a, b *assignment) int {
 			return cmp.Or(cmp.Compare(a.v.id, b.v.id), cmp.Compare(a.name, b.name))
 		})
 		for _, a := range list {
-			s.tell(a, out)
+			a.tell(m.made[a.spec], false, out)
 		}
 	}
 }
 
-func (s *assignments) tell(a *assignment, out sdk.Output) {
-	var list []*endpoint.Endpoint
-	for _, e := range s.services[a.spec.Service] {
-		list = append(list, e)
+// refresh makes an assignment if it is stale. One that is equal to the one before stays; so does one in whose place Envoy would refuse the
+// new one.
+func (s *assignments) refresh(m *members, spec endpoint.Spec, b *body) {
+	if !b.stale {
+		return
 	}
-	body := encode.Bytes(endpoint.Build(a.spec, list))
-	out.Change(a.v.typeURL, a.v.id, nil, []sdk.Resource{{Name: a.name, Body: body}}, nil)
+	b.stale = false
+	if m.sorted == nil {
+		m.sorted = slices.SortedFunc(maps.Values(m.endpoints), endpoint.Order)
+	}
+	now, err := encode.Try(endpoint.Build(spec, m.sorted))
+	if err != nil {
+		s.refused[spec] = err
+		return
+	}
+	delete(s.refused, spec)
+	if b.bytes == nil || !bytes.Equal(b.bytes, now) {
+		b.bytes = now
+	}
 }
+
+// faults are the assignments that are refused.
+func (s *assignments) faults() []fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []fault
+	for spec, err := range s.refused {
+		all = append(all, fault{"load assignment " + spec.Cluster, err, s.rowsOf(spec.Service, faultRows)})
+	}
+	slices.SortFunc(all, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.err.Error(), b.err.Error()))
+	})
+	return all
+}
+
+// faultRows bounds the rows that a fault names.
+const faultRows = 16
 
 // rows names the endpoints behind an assignment.
 func (s *assignments) rows(a *assignment) []state.Name {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.rowsOf(a.spec.Service, math.MaxInt)
+}
+
+// rowsOf names a service's endpoints, up to a number of them.
+func (s *assignments) rowsOf(service string, limit int) []state.Name {
+	m := s.services[service]
+	if m == nil {
+		return nil
+	}
 	var out []state.Name
-	for _, key := range sortedNames(s.services[a.spec.Service]) {
-		out = append(out, state.Name{Table: state.Endpoints, Key: key})
+	for _, key := range sortedNames(m.endpoints) {
+		if len(out) < limit {
+			out = append(out, state.Name{Table: state.Endpoints, Key: key})
+		}
 	}
 	return out
 }

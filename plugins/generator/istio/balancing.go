@@ -24,7 +24,11 @@ type balancing struct {
 
 // asked is what somebody asks of where a client is.
 type asked struct {
-	Locality, ByName bool
+	Locality bool
+	// Zones: some requests go by zones.
+	Zones bool
+	// Named: some clusters hold their endpoints, and depend on the same.
+	Named bool
 	// Labels, joined.
 	Labels string
 }
@@ -34,6 +38,8 @@ type clientPlace struct {
 	Locality string
 	// Labels, as endpoint.Selector writes them.
 	Labels string
+	// Zones: it heeds zones, and somebody asks.
+	Zones bool
 }
 
 func (p clientPlace) place() endpoint.Place {
@@ -51,18 +57,21 @@ func (g *graph) addBalancing() {
 		return onlyIf(cluster.Resolves(r.value))
 	})
 	g.asked = incr.NewFunc(g.Graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
-		settings := []*networking.LocalityLoadBalancerSetting{g.clusterSettings.Of(c, only).Locality}
-		out := asked{Locality: len(settings[0].GetDistribute()) > 0}
+		mesh := g.clusterSettings.Of(c, only)
+		settings := []prioritizer{mesh.Locality, mesh.Zones}
+		out := asked{Zones: mesh.Zones != nil}
+		out.Locality = len(mesh.Locality.GetDistribute()) > 0 || mesh.Baseline.GetOutlierDetection() != nil || endpoint.HeedsZones(mesh.Zones)
 		for _, i := range g.balancers.Of(c, only) {
 			out.Locality = true
 			for _, p := range policiesThatBalance(i.Value.value.Spec) {
-				settings = append(settings, p.GetLoadBalancer().GetLocalityLbSetting())
+				settings = append(settings, p.GetLoadBalancer().GetLocalityLbSetting(), p.GetLoadBalancer().GetZoneAwareLbSetting())
+				out.Zones = out.Zones || p.GetLoadBalancer().GetZoneAwareLbSetting() != nil
 			}
 		}
 		if len(g.choosy.Of(c, only)) > 0 {
 			settings = append(settings, &networking.LocalityLoadBalancerSetting{FailoverPriority: endpoint.NodeFirst()})
 		}
-		out.ByName = out.Locality && len(g.named.Of(c, only)) > 0
+		out.Named = len(g.named.Of(c, only)) > 0
 		out.Labels = labelsAsked(settings)
 		return out, nil
 	})
@@ -96,11 +105,14 @@ func policiesThatBalance(s *networking.DestinationRule) []balancer {
 		}
 	}
 	return slices.DeleteFunc(all, func(b balancer) bool {
-		return b.GetOutlierDetection() == nil && b.GetLoadBalancer().GetLocalityLbSetting() == nil
+		return b.GetOutlierDetection() == nil && b.GetLoadBalancer().GetLocalityLbSetting() == nil && b.GetLoadBalancer().GetZoneAwareLbSetting() == nil
 	})
 }
 
-func labelsAsked(list []*networking.LocalityLoadBalancerSetting) string {
+// prioritizer is a setting that prefers endpoints by labels.
+type prioritizer interface{ GetFailoverPriority() []string }
+
+func labelsAsked(list []prioritizer) string {
 	var out []string
 	for _, s := range list {
 		for _, p := range s.GetFailoverPriority() {
@@ -113,27 +125,27 @@ func labelsAsked(list []*networking.LocalityLoadBalancerSetting) string {
 	return strings.Join(slices.Compact(out), listSeparator)
 }
 
-// placeOf is what is asked of where a proxy is; byName is what clusters ask of it.
-func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (out clientPlace, byName string) {
+// placeOf is what is asked of where a proxy is; named is what clusters ask of it.
+func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (out, named clientPlace) {
 	asked := g.asked.Of(c, only)
 	at := g.localityOf(c, n, labels)
 	if asked.Locality {
 		out.Locality = at
 	}
 	if asked.Labels != "" {
-		all := endpoint.Topology(labels, at, n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
 		some := map[string]string{}
 		for l := range strings.SplitSeq(asked.Labels, listSeparator) {
-			if v, ok := all[l]; ok {
+			if v, ok := labels[l]; ok {
 				some[l] = v
 			}
 		}
 		out.Labels = endpoint.Selector(some)
 	}
-	if asked.ByName {
-		byName = at
+	out.Zones = asked.Zones && n.Metadata.SelfDiscovery
+	if asked.Named {
+		named = out
 	}
-	return out, byName
+	return out, named
 }
 
 // localityOf is where a registry or the labels say that a proxy is, otherwise what it says itself.

@@ -24,6 +24,8 @@ type clusters struct {
 	clusterSets *incr.Input[clusterSet, struct{}]
 	inSet       *incr.Index[clusterSet, setCluster, []byte]
 	static      *incr.Func[staticKey, []byte]
+	// patched are outbound clusters after patches.
+	patched     *incr.Func[patchedClusterKey, []byte]
 	behind      *incr.Func[inboundClusterKey, []byte]
 	endpointsOf *incr.Func[string, []*endpoint.Endpoint]
 	atAddress   *incr.Index[string, string, row[*endpoint.Endpoint]]
@@ -33,18 +35,28 @@ type clusters struct {
 type clusterSet struct {
 	Scope  Scope
 	Client clientKey
+	// Patches change them (patchKeys).
+	Patches string
 }
 
 // clientKey is cluster.Client, comparable and ordered.
 type clientKey struct {
-	MetadataExchange, NoAgent, Router bool
+	MetadataExchange, Router bool
 	// ByName: the clusters to which a gateway passes TLS on by its server name.
 	ByName   bool
 	Families config.Families
-	// Locality is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
-	Locality string
+	// Certificates is where they have those that they show as clients.
+	Certificates encode.Certificates
+	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
+	Place clientPlace
+	// Network is theirs, for clusters that hold their endpoints; empty where that makes no difference.
+	Network clientNetwork
+	// Zones is as clientPlace has it.
+	Zones bool
 	// SameCase: names of headers keep their case in HTTP/1.
 	SameCase bool
+	// Buffer is how much of a connection's bytes proxies hold; 0: Envoy's default.
+	Buffer uint32
 }
 
 // byName are the clusters for which TLS names servers.
@@ -55,17 +67,19 @@ func (s clusterSet) byName() clusterSet {
 
 // anywhere is the key for what doesn't ask where proxies are.
 func (k clientKey) anywhere() clientKey {
-	k.Locality = ""
+	k.Place, k.Network = clientPlace{}, clientNetwork{}
 	return k
 }
 
 func (k clientKey) client() cluster.Client {
 	return cluster.Client{
-		Filters: cluster.Filters{MetadataExchange: k.MetadataExchange},
-		NoAgent: k.NoAgent,
-		Router:  k.Router,
+		Filters:      cluster.Filters{MetadataExchange: k.MetadataExchange},
+		Certificates: k.Certificates,
+		Router:       k.Router,
 
 		Families: k.Families,
+		Zones:    k.Zones,
+		Buffer:   k.Buffer,
 	}
 }
 
@@ -98,6 +112,7 @@ func (g *graph) addClusters() {
 			return g.clustersOf(c, k.Left, s), nil
 		})
 	g.inSet = incr.NewIndex(all, "clusters of set", func(k setCluster, _ []byte) []clusterSet { return []clusterSet{k.Set} })
+	g.patched = incr.NewFunc(g.Graph, "patched cluster", bytes.Equal, g.buildPatchedCluster)
 	g.static = incr.NewFunc(g.Graph, "static cluster", bytes.Equal, g.buildStatic)
 	g.behind = incr.NewFunc(g.Graph, "inbound cluster", bytes.Equal, g.buildInboundCluster)
 }
@@ -121,13 +136,14 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	}
 	var out []incr.Item[setCluster, []byte]
 	for _, p := range s.Ports {
-		if config.ParseProtocol(p.Protocol) == config.UDP {
+		protocol := config.ParseProtocol(p.Protocol)
+		if protocol == config.UDP || cluster.IsDynamic(s) && (k.Client.Router || !cluster.CanBeDynamic(protocol)) {
 			continue
 		}
 		for _, k.Subset = range subsets {
 			k.Port = p.Number
-			if b, ok := g.cluster.Get(c, k); ok {
-				name := cluster.Name{Port: p.Number, Subset: k.Subset, Host: s.Host, ByName: set.Client.ByName}.String()
+			name := cluster.Name{Port: p.Number, Subset: k.Subset, Host: s.Host, ByName: set.Client.ByName}.String()
+			if b, ok := g.patchedCluster(c, set.Patches, name, k); ok {
 				out = append(out, incr.Item[setCluster, []byte]{Key: setCluster{set, name}, Value: b})
 			}
 		}
@@ -149,22 +165,26 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Identities: g.namesOf(c, s.value),
 		Refuses:    g.peerMode.Of(c, s.value.Namespace) == authn.Disable,
 	}
+	var spec *networking.DestinationRule
 	if rule, ok := g.merged.Get(c, k.Rule); ok {
-		in.Policy = cluster.PolicyFor(rule.Spec, k.Subset, k.Port)
+		spec = rule.Spec
+		in.Policy = cluster.PolicyFor(spec, k.Subset, k.Port)
+		in.Original = cluster.OriginalSubset(spec, k.Subset, k.Port)
 		in.RulePath = rule.Path("destination-rule")
-		in.Selected = rule.Spec.GetWorkloadSelector() != nil
+		in.Selected = spec.GetWorkloadSelector() != nil
 	}
-	if cluster.PassesThrough(s.value, in.Policy) {
+	in.Policy = in.Mesh.Underlay(in.Policy)
+	if cluster.PassesThrough(s.value, spec, k.Subset) {
 		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)
 	}
-	if cluster.Resolves(s.value) {
+	if cluster.Resolves(s.value) && !in.Original {
 		in.Endpoints = g.namedEndpoints(c, s.value, k, in.Policy)
 		if in.Endpoints == nil {
 			return nil, incr.Absent
 		}
 	}
 	out := cluster.BuildOutbound(in)
-	if k.Client.SameCase && !k.Client.ByName && out != nil {
+	if k.Client.SameCase && out != nil {
 		cluster.SameCase(out, in.Protocol)
 	}
 	return encode.Bytes(out), nil
@@ -191,20 +211,23 @@ func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
 
 // namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
 func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, policy *networking.TrafficPolicy) *endpointv3.ClusterLoadAssignment {
-	var labels map[string]string
-	if rule, ok := g.merged.Get(c, k.Rule); ok {
-		labels = cluster.FindSubset(rule.Spec, k.Subset).GetLabels()
+	var rule *networking.DestinationRule
+	if r, ok := g.merged.Get(c, k.Rule); ok {
+		rule = r.Spec
 	}
 	spec := endpoint.Spec{
-		Refusals: g.refusals.Of(c, s.Namespace),
 		Cluster:  cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Host, ByName: k.Client.ByName}.String(),
 		Service:  s.Key,
 		Port:     k.Port,
 		PortName: s.Port(k.Port).Name,
-		Subset:   endpoint.Selector(labels),
+		Subset:   endpoint.Selector(cluster.FindSubset(rule, k.Subset).GetLabels()),
+		Dual:     g.dualStack,
 	}
-	setting, failover := cluster.Locality(policy, s, g.clusterSettings.Of(c, only).Locality)
-	spec.Balance = endpoint.BalanceFor(setting, endpoint.Place{Locality: k.Client.Locality}, failover).ByName()
+	g.speak(c, &spec, cluster.TLSTowards(rule, k.Subset, k.Port), s.Namespace)
+	spec.Unready, spec.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
+	near := cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only))
+	spec.Balance = near.Balance(k.Client.Place.place(), k.Client.Zones)
+	spec.Horizon = g.horizon(c, k.Client.Network, s, true)
 	out := endpoint.BuildNames(spec, g.endpointsOf.Of(c, s.Key))
 	if len(out.Endpoints) == 0 {
 		return nil
@@ -218,12 +241,19 @@ type staticKey struct {
 	Client clientKey
 }
 
-// staticNames are those that proxies of a flavour have.
-func staticNames(k clientKey) []string {
-	if k.Router {
-		return []string{cluster.BlackHole}
+// staticNames are those that proxies of a flavour have; dynamic: hosts that nobody knows are looked up.
+func staticNames(k clientKey, dynamic bool) []string {
+	out := []string{cluster.BlackHole}
+	if !k.Router {
+		out = append(out, cluster.Passthrough, cluster.InboundPassthrough)
+		if dynamic {
+			out = append(out, cluster.AllowAnyDynamic)
+		}
 	}
-	return []string{cluster.BlackHole, cluster.Passthrough, cluster.InboundPassthrough}
+	if k.Certificates.Socket {
+		out = append(out, encode.SocketCluster)
+	}
+	return out
 }
 
 func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
@@ -233,8 +263,12 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 	switch k.Name {
 	case cluster.BlackHole:
 		return encode.Bytes(cluster.BuildBlackHole(timeout)), nil
+	case encode.SocketCluster:
+		return encode.Bytes(cluster.BuildSecretSocket(timeout)), nil
 	case cluster.Passthrough:
-		out = cluster.BuildPassthrough(timeout, k.Client.client().Filters)
+		out = cluster.BuildPassthrough(mesh, k.Client.client().Filters)
+	case cluster.AllowAnyDynamic:
+		return encode.Bytes(cluster.BuildAllowAnyDynamic(mesh, k.Client.client())), nil
 	case cluster.InboundPassthrough:
 		out = cluster.BuildInboundPassthrough(timeout, k.Client.Families.Source())
 	}
@@ -247,11 +281,16 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 
 // inboundClusterKey is the targets (encoded) that share one port of a workload.
 type inboundClusterKey struct {
-	Targets  string
-	Ingress  ingressKey
+	Targets string
+	Ingress ingressKey
+	// Scope whose rules count; empty: that of the services' namespace.
+	Scope    Scope
 	Families config.Families
-	// SameCase is as clientKey has it.
+	// SameCase and Buffer are as clientKey has them.
 	SameCase bool
+	Buffer   uint32
+	// Patches change them (patchKeys).
+	Patches string
 }
 
 func inboundName(t target) string { return cluster.InboundName(t.Target) }
@@ -272,15 +311,33 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if len(in.Services) == 0 {
 		return nil, incr.Absent
 	}
-	g.limit(c, &in, k.Ingress, decodeTargets(k.Targets))
-	in.ConnectTimeout, in.Source = g.clusterSettings.Of(c, only).ConnectTimeout, k.Families.Source()
+	g.limit(c, &in, k, decodeTargets(k.Targets))
 	if g.localInbound.Of(c, only) {
 		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))
 	}
+	in.Stat = g.inboundStat(c, decodeTargets(k.Targets)[0])
+	return g.buildBehind(c, in, k), nil
+}
+
+// buildBehind makes the cluster behind a port, whoever names it, as the proxy and the mesh want it.
+func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey) []byte {
+	in.Mesh, in.Source = g.clusterSettings.Of(c, only), k.Families.Behind()
 	out := cluster.BuildInbound(in)
-	g.clusterSettings.Of(c, only).KeepAlive(out)
+	out.PerConnectionBufferLimitBytes = cluster.Buffer(k.Buffer)
 	if k.SameCase {
 		cluster.SameCase(out, in.Protocol)
 	}
-	return encode.Bytes(out), nil
+	return encode.Bytes(out)
+}
+
+// inboundStat names the cluster behind a workload's port in statistics; empty: Istio's name.
+func (g *graph) inboundStat(c *incr.Ctx, t target) string {
+	pattern := g.clusterSettings.Of(c, only).InboundStat
+	s, ok := g.services.Get(c, t.Service)
+	if pattern == "" || !ok {
+		return ""
+	}
+	of := cluster.TowardsService(s.value, t.Number, "")
+	of.Target = t.Target
+	return cluster.StatName(pattern, of)
 }

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,49 +16,44 @@ import (
 
 // routeChains are the chains for connections to a service's port at a place, which virtual services may lead elsewhere; plain is the one that
 // it has without. There is always one.
-func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, k arrival, plain listener.Chain) []listener.Chain {
+func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k arrival, plain listener.Chain, portNamed string) []listener.Chain {
 	if plain.Protocol.IsHTTP() {
 		return []listener.Chain{plain}
 	}
-	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, namespace: d.Scope.Namespace, selected: answers(d.Selections)}
-	if r.port == 0 {
-		r.port = k.Port
-	}
-	services := g.connectionServices(c, host{d.Scope, s.Host})
+	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: answers(d.Selections)}
+	services := g.connectionServices(c, sought{host{d.Scope, s.Host}, via})
 	if plain.Protocol.IsTLS() {
 		return r.byName(services)
 	}
 	return r.byDestination(services)
 }
 
-// connectionServices are the virtual services that have routes for connections to a host, the oldest first.
-func (g *graph) connectionServices(c *incr.Ctx, h host) []*config.VirtualService {
+// connectionServices are the virtual services that have routes for connections to a host, in the order in which they count.
+func (g *graph) connectionServices(c *incr.Ctx, h sought) []*config.VirtualService {
 	var out []*config.VirtualService
-	add := func(v *config.VirtualService) {
-		if len(v.Spec.Tcp)+len(v.Spec.Tls) > 0 && g.imports(c, h.Scope, v) {
-			out = append(out, v)
+	add := func(list []incr.Item[string, row[*config.VirtualService]]) {
+		for _, i := range list {
+			v := i.Value.value
+			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return config.Overlaps(w, h.Host) })
+			if overlaps && routesConnections(v) && !slices.Contains(out, v) && g.imports(c, h.Scope, v, h.Via) {
+				out = append(out, v)
+			}
 		}
 	}
-	for _, i := range g.serviceByHost.Of(c, h.Host) {
-		add(i.Value.value)
+	add(g.serviceByHost.Of(c, h.Host))
+	add(g.wildServices.Of(c, only))
+	if config.IsWildcard(h.Host) {
+		add(g.connectionsUnder.Of(c, h.Host))
 	}
-	for _, i := range g.wildServices.Of(c, only) {
-		v := i.Value.value
-		if slices.Contains(v.Spec.Hosts, h.Host) {
-			continue
-		}
-		if slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return config.IsWildcard(w) && config.Overlaps(w, h.Host) }) {
-			add(v)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *config.VirtualService) int { return a.Before(b.Meta) })
-	return out
+	return g.inOrder(c, h.Scope.Namespace, out)
 }
 
 // connectionRoutes makes chains of routes for one port of a service.
 type connectionRoutes struct {
-	plain     listener.Chain
+	plain listener.Chain
+	// port is where connections come; 0 for a Unix socket, at which destinations can't be told apart.
 	port      uint32
+	portName  string
 	namespace string
 	selected  func(labels map[string]string) bool
 }
@@ -71,7 +67,7 @@ func (r *connectionRoutes) admits(port uint32, gateways []string, labels map[str
 func (r *connectionRoutes) chain(v *config.VirtualService, index int) listener.Chain {
 	out := r.plain
 	out.Cluster = ""
-	out.Route = listener.Route{Service: v.Key, Index: index, Port: r.port}
+	out.Route = listener.Route{Service: v.Key, Index: index, Port: r.port, PortName: r.portName}
 	return out
 }
 
@@ -113,7 +109,7 @@ func (r *connectionRoutes) destinations(t *networking.TCPRoute) (subnets []strin
 		if !r.admits(m.Port, m.Gateways, m.SourceLabels, m.SourceNamespace) {
 			continue
 		}
-		if len(m.DestinationSubnets) == 0 {
+		if len(m.DestinationSubnets) == 0 || r.port == 0 {
 			return nil, true
 		}
 		subnets = append(subnets, prefixes(m.DestinationSubnets)...)
@@ -122,7 +118,7 @@ func (r *connectionRoutes) destinations(t *networking.TCPRoute) (subnets []strin
 	return slices.Compact(subnets), false
 }
 
-// prefixes reads addresses and ranges; those of everything say nothing.
+// prefixes reads addresses and ranges.
 func prefixes(list []string) []string {
 	var out []string
 	for _, s := range list {
@@ -130,16 +126,18 @@ func prefixes(list []string) []string {
 		if a, wrong := netip.ParseAddr(s); wrong == nil {
 			p, err = netip.PrefixFrom(a, a.BitLen()), nil
 		}
-		if err == nil && !p.Addr().IsUnspecified() {
-			out = append(out, p.Masked().String())
+		if err == nil {
+			out = append(out, p.String())
 		}
 	}
 	return out
 }
 
 // byName are the chains of TLS routes, by the names in hellos; the first route for a name counts. The service's own is there if there is none.
+// Destinations that one match names count for the following ones that name none, too.
 func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.Chain {
 	var out []listener.Chain
+	destinations := r.plain.Prefixes
 	for _, v := range services {
 		for i, t := range v.Spec.Tls {
 			for _, m := range t.Match {
@@ -149,9 +147,10 @@ func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.
 				chain := r.chain(v, i)
 				chain.Route.TLS = true
 				chain.ServerName = strings.Join(m.SniHosts, ",")
-				if len(m.DestinationSubnets) > 0 {
-					chain.Prefixes = strings.Join(prefixes(m.DestinationSubnets), ",")
+				if len(m.DestinationSubnets) > 0 && r.port != 0 {
+					destinations = strings.Join(prefixes(m.DestinationSubnets), ",")
 				}
+				chain.Prefixes = destinations
 				out = append(out, chain)
 			}
 		}
@@ -179,6 +178,8 @@ func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (liste
 	if r.Service == "" {
 		if n, ok := cluster.ParseName(chain.Cluster); ok {
 			out.Forward.Rule = g.ruleTowards(c, s, n.Host)
+			out.Forward.Stat = g.outboundStat(c, s, n, "", chain.Cluster)
+			out.Forward.Lookup = g.lookup(c, s, chain, n)
 		}
 		return out, true
 	}
@@ -190,11 +191,43 @@ func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (liste
 	if len(route) == 0 {
 		return out, false
 	}
-	out.Forward = g.forward(c, s, v.value, route, r.Port)
+	out.Forward = g.forward(c, s, v.value, route, r.Port, r.PortName)
+	if len(out.Forward.Shares) == 1 {
+		if n, ok := cluster.ParseName(out.Forward.Shares[0].Cluster); ok {
+			out.Forward.Lookup = g.lookup(c, s, chain, n)
+		}
+	}
 	if !r.Narrow {
 		out.Config = v.value.Path("virtual-service")
 	}
 	return out, true
+}
+
+// lookup is how TLS that passes through towards a cluster finds its destination.
+func (g *graph) lookup(c *incr.Ctx, s Scope, chain listener.Chain, to cluster.Name) listener.Lookup {
+	if chain.Protocol != config.TLS {
+		return listener.Lookup{}
+	}
+	if found, ok := g.visible.Get(c, host{s, to.Host}); ok && cluster.IsDynamic(found) {
+		return listener.Lookup{Host: to.Host, Port: to.Port}
+	}
+	return listener.Lookup{}
+}
+
+// outboundStat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise as given. portName is that of
+// the port at which they came.
+func (g *graph) outboundStat(c *incr.Ctx, s Scope, n cluster.Name, portName, otherwise string) string {
+	pattern := g.clusterSettings.Of(c, only).OutboundStat
+	if pattern == "" {
+		return otherwise
+	}
+	to, ok := g.visible.Get(c, host{s, n.Host})
+	if !ok {
+		return otherwise
+	}
+	of := cluster.TowardsService(to, n.Port, n.Subset)
+	of.PortName = portName
+	return cmp.Or(cluster.StatName(pattern, of), otherwise)
 }
 
 // routeAt are the destinations of a route; nil where it is gone.

@@ -30,7 +30,7 @@ func sameVirtualService(a, b *config.VirtualService) bool {
 // delegate is a virtual service that another may delegate to: one without hosts, which the other's namespace sees.
 func (g *graph) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
 	d, ok := g.virtualServices.Get(c, key)
-	if !ok || len(d.value.Spec.Hosts) > 0 || !d.value.VisibleIn(root.Namespace, g.exports.Of(c, only).virtualServices) {
+	if !ok || len(d.value.Spec.Hosts) > 0 || !d.value.MayDelegate(root.Namespace, g.exports.Of(c, only).virtualServices) {
 		return nil
 	}
 	return d.value

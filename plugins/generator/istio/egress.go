@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,8 +15,11 @@ import (
 
 // egressListener is an egress listener of a scope's Sidecar: which hosts it imports, and where they are dialled.
 type egressListener struct {
+	// at is its place in the list.
+	at int
 	// port is 0 for the listener of all other ports. Others are given; protocol is theirs.
 	port     uint32
+	name     string
 	protocol config.Protocol
 	// proxy: requests name their destination themselves, so that the port says nothing of services.
 	proxy bool
@@ -26,12 +30,29 @@ type egressListener struct {
 	hosts   []egressHost
 }
 
-// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST.
-type egressHost struct{ namespace, host string }
+// egressHost is an entry of a Sidecar's egress: NAMESPACE/HOST, or ~NAMESPACE/HOST for what isn't imported whatever other entries say.
+type egressHost struct {
+	namespace, host string
+	not             bool
+}
+
+// covers reports whether the entry is about a host of a namespace.
+func (e egressHost) covers(namespace, host string) bool {
+	return (e.namespace == everywhere || e.namespace == namespace) && config.Covers(e.host, host)
+}
+
+// excludes reports whether some entry leaves out a host of a namespace.
+func (l *egressListener) excludes(namespace, host string) bool {
+	return slices.ContainsFunc(l.hosts, func(e egressHost) bool { return e.not && e.covers(namespace, host) })
+}
+
+// httpProxy is the protocol of requests that name their destination in full, as towards a proxy.
+const httpProxy = "HTTP_PROXY"
 
 const (
 	ownNamespace = "."
-	noNamespace  = "~"
+	// notNamespace stands before the namespace of what isn't imported; alone it means any.
+	notNamespace = "~"
 )
 
 // addEgress adds the egress listeners of scopes; those without have none, and import everything.
@@ -43,8 +64,9 @@ func (g *graph) addEgress() {
 				return nil, nil
 			}
 			var out []egressListener
-			for _, l := range r.value.Spec.Egress {
+			for i, l := range r.value.Spec.Egress {
 				out = append(out, readEgress(l, s.Namespace))
+				out[i].at = i
 			}
 			return out, nil
 		})
@@ -60,28 +82,55 @@ func (g *graph) egressOf(c *incr.Ctx, s Scope) []egressListener {
 func readEgress(l *networking.IstioEgressListener, namespace string) egressListener {
 	return egressListener{
 		port:     l.GetPort().GetNumber(),
+		name:     l.GetPort().GetName(),
 		protocol: config.ParseProtocol(l.GetPort().GetProtocol()),
-		proxy:    strings.EqualFold(l.GetPort().GetProtocol(), "HTTP_PROXY"),
+		proxy:    strings.EqualFold(l.GetPort().GetProtocol(), httpProxy),
 		bind:     l.Bind,
 		capture:  l.CaptureMode,
 		hosts:    egressHosts(l.Hosts, namespace),
 	}
 }
 
-// egressHosts reads hosts; one of namespace `~` means that nothing is imported.
+// egressHosts reads hosts.
 func egressHosts(list []string, namespace string) []egressHost {
 	var out []egressHost
 	for _, h := range list {
 		in, name, _ := strings.Cut(h, "/")
+		in, not := strings.CutPrefix(in, notNamespace)
 		switch in {
-		case noNamespace:
-			return nil
+		case "":
+			in = everywhere
 		case ownNamespace:
 			in = namespace
 		}
-		out = append(out, egressHost{in, name})
+		out = append(out, egressHost{in, name, not})
 	}
 	return out
+}
+
+// nameOf is the name of the port at which a service's port is dialled.
+func (l *egressListener) nameOf(p *pb.Port) string {
+	if l == nil || l.isCatchAll() {
+		return p.Name
+	}
+	return l.name
+}
+
+// place is a listener's in its list; 0 without one (nil).
+func (l *egressListener) place() int {
+	if l == nil {
+		return 0
+	}
+	return l.at
+}
+
+// via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have none, -1 where none of them does.
+func (g *graph) via(c *incr.Ctx, s Scope, port uint32) int {
+	list := g.egressOf(c, s)
+	if l := ruling(list, port); l != nil || len(list) == 0 {
+		return l.place()
+	}
+	return -1
 }
 
 // isCatchAll reports whether the listener is for all ports that others don't name.
@@ -93,9 +142,7 @@ const unixPrefix = "unix:"
 
 // imports returns what of a service comes in through the listener: all of it, the port that the listener names, or nothing.
 func (l *egressListener) imports(s *config.Service) *config.Service {
-	if !slices.ContainsFunc(l.hosts, func(e egressHost) bool {
-		return (e.namespace == everywhere || e.namespace == s.Namespace) && config.Covers(e.host, s.Host)
-	}) {
+	if !slices.ContainsFunc(l.hosts, func(e egressHost) bool { return !e.not && e.covers(s.Namespace, s.Host) }) || l.excludes(s.Namespace, s.Host) {
 		return nil
 	}
 	return l.narrow(s)
@@ -119,8 +166,8 @@ func (l *egressListener) narrow(s *config.Service) *config.Service {
 // importsRoutes reports whether a virtual service of a namespace counts for what goes out by the listener.
 func (l *egressListener) importsRoutes(v *config.VirtualService) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool {
-		return (e.namespace == everywhere || e.namespace == v.Namespace) &&
-			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return config.Overlaps(e.host, h) })
+		return !e.not && (e.namespace == everywhere || e.namespace == v.Namespace) &&
+			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return config.Overlaps(e.host, h) && !l.excludes(v.Namespace, h) })
 	})
 }
 
@@ -130,22 +177,16 @@ type imported struct {
 	service  *config.Service
 }
 
-// importsOf are the listeners through which a visible service is dialled.
+// importsOf are the listeners through which a visible service is dialled: none where only virtual services lead to it.
 func (g *graph) importsOf(c *incr.Ctx, h host, s *config.Service) []imported {
 	list := g.egressOf(c, h.Scope)
 	if len(list) == 0 {
 		return []imported{{nil, s}}
 	}
 	var out []imported
-	routed := g.routedTo(c, h.Scope, s.Host)
 	for i := range list {
-		l := &list[i]
-		narrow := l.imports(s)
-		if narrow == nil && routed {
-			narrow = l.narrow(s)
-		}
-		if narrow != nil {
-			out = append(out, imported{l, narrow})
+		if narrow := list[i].imports(s); narrow != nil {
+			out = append(out, imported{&list[i], narrow})
 		}
 	}
 	return out
@@ -162,8 +203,8 @@ func ruling(list []egressListener, port uint32) *egressListener {
 	return nil
 }
 
-// merge is what a host means in a scope with egress listeners: the first service that one imports, with the ports that other listeners
-// import of it. Services that only virtual services lead to come last.
+// merge is what a host means in a scope with egress listeners: the first service that one imports, or that a virtual service leads to by it,
+// with the ports that come with others.
 func (g *graph) merge(c *incr.Ctx, h host, candidates []*config.Service) *config.Service {
 	var out *config.Service
 	add := func(narrow *config.Service) {
@@ -183,11 +224,38 @@ func (g *graph) merge(c *incr.Ctx, h host, candidates []*config.Service) *config
 				break
 			}
 		}
-	}
-	if out == nil && len(candidates) > 0 {
-		for i := range list {
-			add(list[i].narrow(candidates[0]))
+		for _, ports := range g.routedPortsOf(c, h, i) {
+			add(list[i].leadingTo(destinationOf(h.Scope.Namespace, candidates), ports))
 		}
 	}
 	return out
+}
+
+// destinationOf is the service that virtual services mean of those that declare a host: that of the own namespace, or else of the first by
+// name.
+func destinationOf(own string, candidates []*config.Service) *config.Service {
+	return slices.MinFunc(candidates, func(a, b *config.Service) int {
+		return cmp.Or(-compareBool(a.Namespace == own, b.Namespace == own), strings.Compare(a.Namespace, b.Namespace))
+	})
+}
+
+// leadingTo is what a virtual service that leads to ports (none: to any) brings along of a service: those ports, or the one that the
+// listener names. nil where the service has none of them.
+func (l *egressListener) leadingTo(s *config.Service, ports []uint32) *config.Service {
+	if l.port != 0 && !l.proxy || len(ports) == 0 {
+		return l.narrow(s)
+	}
+	var found []*pb.Port
+	for _, p := range s.Ports {
+		if slices.Contains(ports, p.Number) {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil
+	case len(s.Ports):
+		return s
+	}
+	return s.With(found)
 }

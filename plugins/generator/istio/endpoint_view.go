@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"bytes"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -20,8 +22,11 @@ type assignment struct {
 	v    *view
 	name string
 	root *incr.Root[specKey, endpoint.Spec]
-	// spec is the one that is served; guarded by assignments.
+	// asked: it was asked for and has not been reported since; of those who run Want alone.
+	asked bool
+	// spec is the one that is served, told what was reported last; guarded by assignments.
 	spec endpoint.Spec
+	told []byte
 }
 
 func (c *endpointContent) want(names []string) {
@@ -29,33 +34,51 @@ func (c *endpointContent) want(names []string) {
 		c.e.use(c.key.Scope)
 	}
 	for _, n := range names {
-		if c.wants[n] == nil {
-			a := &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.g.specs, specKey{c.key, n})}
+		a := c.wants[n]
+		if a == nil {
+			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.g.specs, specKey{c.key, n})}
 			c.wants[n] = a
-			c.e.watched[a.root] = a
+			c.e.watch(a.root, a)
+		}
+		a.asked = true
+	}
+}
+
+// answer reports those names that the wave has not.
+func (c *endpointContent) answer(names []string, out sdk.Output) {
+	for _, n := range names {
+		if a := c.wants[n]; a.asked {
+			a.report(out)
 		}
 	}
 }
 
-func (c *endpointContent) answer(names []string, out sdk.Output) {
-	for _, n := range names {
-		c.wants[n].report(out)
-	}
-}
-
-// report implements watcher: the spec is new.
+// report implements watcher: the spec is new, or it was asked for.
 func (a *assignment) report(out sdk.Output) {
 	spec, ok := a.root.Value()
 	if !ok {
 		spec = endpoint.Spec{Cluster: a.name}
 	}
-	a.e.assignments.serve(a, spec, out)
+	a.e.assignments.serve(a, spec, a.asked, out)
+	a.asked = false
 }
+
+// tell reports a body, unless it is what was reported before and nobody asked.
+func (a *assignment) tell(b *body, asked bool, out sdk.Output) {
+	if !asked && bytes.Equal(a.told, b.bytes) || b.bytes == nil && a.told != nil {
+		return // as it was, or one that Envoy would refuse
+	}
+	a.told = b.bytes
+	out.Change(a.v.typeURL, a.v.id, nil, []sdk.Resource{{Name: a.name, Body: b.bytes}}, nil)
+}
+
+// follow implements content: an assignment is held by itself.
+func (c *endpointContent) follow(content) {}
 
 func (c *endpointContent) drop(names []string) {
 	for _, n := range names {
 		if a := c.wants[n]; a != nil {
-			delete(c.e.watched, a.root)
+			c.e.unwatch(a.root)
 			a.root.Close()
 			c.e.assignments.forget(a)
 			delete(c.wants, n)

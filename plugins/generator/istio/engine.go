@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,7 +21,11 @@ type engine struct {
 	views       *views
 	assignments *assignments
 	// watched are what a wave may change, by root.
-	watched map[incr.Observed]watcher
+	watched map[incr.Observed]watched
+	watches uint64
+	holds   *holds
+	// reported are the faults that were reported last.
+	reported []fault
 	// scopes in use, and by how many views.
 	scopes map[Scope]int
 }
@@ -29,6 +34,19 @@ type engine struct {
 type watcher interface {
 	report(out sdk.Output)
 }
+
+// watched is a watcher of a root, and its number: reports are in the order in which the roots were wanted.
+type watched struct {
+	watcher
+	number uint64
+}
+
+func (e *engine) watch(r incr.Observed, w watcher) {
+	e.watches++
+	e.watched[r] = watched{w, e.watches}
+}
+
+func (e *engine) unwatch(r incr.Observed) { delete(e.watched, r) }
 
 // connection is an attached proxy.
 type connection struct {
@@ -40,12 +58,14 @@ type connection struct {
 }
 
 func newEngine(c Config) *engine {
+	g := newGraph(c)
 	e := &engine{
-		g:           newGraph(c),
+		g:           g,
 		connections: map[uint64]*connection{},
-		assignments: newAssignments(),
-		watched:     map[incr.Observed]watcher{},
+		assignments: newAssignments(g.reader),
+		watched:     map[incr.Observed]watched{},
 		scopes:      map[Scope]int{},
+		holds:       newHolds(),
 	}
 	e.views = newViews(e)
 	return e
@@ -53,6 +73,7 @@ func newEngine(c Config) *engine {
 
 var (
 	_ sdk.Engine = (*engine)(nil)
+	_ sdk.Rester = (*engine)(nil)
 )
 
 // Commit implements sdk.Engine.
@@ -88,42 +109,26 @@ func (e *engine) load(change *state.Change, out sdk.Output) {
 
 // wave brings everything that is wanted up to date and reports what changed.
 func (e *engine) wave(out sdk.Output) {
-	w := e.g.Wave()
-	changed := w.Changed
-	slices.SortFunc(changed, func(a, b incr.Observed) int { return compareText(a.Name(), b.Name()) })
-	for _, r := range changed {
-		if s := e.watched[r]; s != nil {
-			s.report(out)
+	var changed []watched
+	for _, r := range e.g.Wave().Changed {
+		if w, ok := e.watched[r]; ok {
+			changed = append(changed, w)
 		}
 	}
+	slices.SortFunc(changed, func(a, b watched) int { return cmp.Compare(a.number, b.number) })
+	e.holds.notice(e.g)
+	for _, w := range changed {
+		w.report(out)
+	}
+	e.holds.review(out)
 }
 
-func compareText(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// Rest implements sdk.Rester: it lets go of what the graph keeps for views that come back soon.
+func (e *engine) Rest(_ context.Context, out sdk.Output) bool {
+	for range 3 {
+		e.wave(out)
 	}
-	return 0
-}
-
-// faults reports functions that kept their last good results.
-func (e *engine) faults(out sdk.Output) {
-	for _, f := range e.g.Failures() {
-		out.Fault(fmt.Sprintf("%s %v", f.Function, f.Key), f.Err, names(e.g, f.Read)...)
-	}
-}
-
-// names are the rows among what was read that are rows of tables.
-func names(g *graph, rows []incr.Row) []state.Name {
-	var out []state.Name
-	for _, r := range rows {
-		if key, ok := r.Key.(string); ok && g.load[r.Table] != nil {
-			out = append(out, state.Name{Table: r.Table, Key: key})
-		}
-	}
-	return out
+	return e.g.Trim()
 }
 
 // Overtake implements sdk.Engine.
@@ -147,7 +152,7 @@ func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	e.g.proxies.Set(c.id, n)
 	if c.root == nil {
 		c.root = incr.Observe(e.g.placement, c.id)
-		e.watched[c.root] = placing{e, c}
+		e.watch(c.root, placing{e, c})
 	}
 	e.wave(out)
 	if _, ok := c.root.Value(); !ok {
@@ -163,7 +168,7 @@ func (e *engine) Detach(connection uint64) {
 	if c == nil {
 		return
 	}
-	delete(e.watched, c.root)
+	e.unwatch(c.root)
 	c.root.Close()
 	e.g.proxies.Delete(connection)
 	delete(e.connections, connection)
@@ -178,6 +183,7 @@ func (e *engine) Want(_ context.Context, typeURL string, view uint64, names []st
 	v.want(names)
 	e.wave(out)
 	v.answer(names, out)
+	e.newFaults(out)
 	return nil
 }
 
@@ -208,7 +214,8 @@ func (p placing) report(out sdk.Output) {
 	}
 	for _, t := range p.c.types {
 		id := p.e.views.find(t, at, out)
-		if p.c.views[t] != id {
+		if was := p.c.views[t]; was != id {
+			p.e.views.follow(was, id)
 			p.c.views[t] = id
 			out.Place(p.c.id, t, id)
 		}

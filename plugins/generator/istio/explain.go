@@ -60,10 +60,6 @@ func (p *partView) explain(name string) (incr.Explanation, bool) {
 	return incr.Explanation{}, false
 }
 
-func (r *routeContent) explain(name string) (incr.Explanation, bool) {
-	return incr.Explain(r.e.g.route, routeKey{r.key, name}, explainLimit)
-}
-
 func (c *endpointContent) explain(name string) (incr.Explanation, bool) {
 	return incr.Explain(c.e.g.specs, specKey{c.key, name}, explainLimit)
 }

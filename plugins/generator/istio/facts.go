@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 )
 
@@ -21,11 +22,25 @@ func (s Scope) facts(out map[string]string) {
 }
 
 func (k clientKey) facts(out map[string]string) {
-	out["agent"] = strconv.FormatBool(!k.NoAgent)
+	certificateFacts(k.Certificates, out)
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
 	out["families"] = k.Families.String()
-	if k.Locality != "" {
-		out["locality"] = k.Locality
+	k.Place.facts(out)
+	if k.Zones {
+		out["zones"] = "true"
+	}
+	k.Network.facts(out)
+}
+
+func (p clientPlace) facts(out map[string]string) {
+	if p.Locality != "" {
+		out["locality"] = p.Locality
+	}
+	if p.Zones {
+		out["zones"] = "true"
+	}
+	if p.Labels != "" {
+		out["labels"] = p.Labels
 	}
 }
 
@@ -33,6 +48,20 @@ func (k gatewayKey) facts(out map[string]string) {
 	out["gateways"] = k.Gateways
 	if k.Ports != "" {
 		out["ports"] = k.Ports
+	}
+}
+
+// certificateFacts say where proxies have their certificates.
+func certificateFacts(c encode.Certificates, out map[string]string) {
+	out["agent"] = strconv.FormatBool(c.From.Served())
+	if c.From != encode.Agent {
+		out["secrets"] = string(c.From)
+	}
+	if c.Chain != "" {
+		out["certificate"] = c.Chain
+	}
+	if c.Socket {
+		out["secret socket"] = "true"
 	}
 }
 
@@ -63,6 +92,7 @@ func (k ingressKey) facts(out map[string]string) {
 func (k clusterView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
 	k.Ingress.facts(facts)
+	patchFacts(k.Set.Patches, facts)
 	k.Set.Scope.facts(facts)
 	k.Set.Client.facts(facts)
 	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
@@ -71,12 +101,8 @@ func (k clusterView) describe() (string, map[string]string) {
 func (k endpointView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	k.Scope.facts(facts)
-	if k.Place.Locality != "" {
-		facts["locality"] = k.Place.Locality
-	}
-	if k.Place.Labels != "" {
-		facts["labels"] = k.Place.Labels
-	}
+	k.Place.facts(facts)
+	k.Network.facts(facts)
 	return label(k.Router, k.Scope, k.Place.Locality), facts
 }
 
@@ -93,9 +119,16 @@ func (k listenerView) describe() (string, map[string]string) {
 	}
 	k.Set.Scope.facts(facts)
 	proxyFacts(k.Set.Proxy, facts)
+	patchFacts(k.Set.Patches, facts)
 	policyFacts(k.Policies, facts)
 	policyFacts(k.Set.Proxy.Policies, facts)
 	return label(k.Router, k.Set.Scope, k.Set.Proxy.Tracing.Service, k.Targets, k.Servers.Gateways), facts
+}
+
+func patchFacts(patches string, out map[string]string) {
+	if patches != "" {
+		out["patches"] = patches
+	}
 }
 
 func policyFacts(p listener.Policies, out map[string]string) {
@@ -107,8 +140,11 @@ func policyFacts(p listener.Policies, out map[string]string) {
 }
 
 func proxyFacts(p listener.Proxy, out map[string]string) {
-	out["agent"] = strconv.FormatBool(!p.NoAgent)
+	certificateFacts(p.Certificates, out)
 	out["intercepted"] = strconv.FormatBool(!p.Dialed)
+	if p.Extensions != "" {
+		out["extensions"] = p.Extensions
+	}
 	if p.Transparent {
 		out["transparent"] = "true"
 	}
@@ -131,8 +167,11 @@ func (k routeView) describe() (string, map[string]string) {
 		facts["domain"] = k.Domain
 		dialingFacts(k.Dialing, facts)
 	}
-	k.Scope.facts(facts)
-	return label(k.Gateways != "", k.Scope, k.Selections), facts
+	patchFacts(k.Patches, facts)
+	own := k.Scope
+	own.Namespace = k.Namespace
+	own.facts(facts)
+	return label(k.Gateways != "", own, k.Selections), facts
 }
 
 func (k nameView) describe() (string, map[string]string) {
@@ -146,4 +185,16 @@ func dialingFacts(d config.Dialing, out map[string]string) {
 	out["families"] = d.Families.String()
 	out["chosen addresses"] = strconv.FormatBool(d.Chosen)
 	out["cluster"] = d.Cluster
+}
+
+func (k extensionView) describe() (string, map[string]string) {
+	facts := map[string]string{}
+	if k.Extensions != "" {
+		facts["extensions"] = k.Extensions
+	}
+	if k.Direct {
+		facts["agent"] = "false"
+	}
+	patchFacts(k.Patches, facts)
+	return strings.TrimSpace("extensions " + k.Extensions), facts
 }

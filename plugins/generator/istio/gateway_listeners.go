@@ -3,6 +3,7 @@ package istio
 import (
 	"bytes"
 	"cmp"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // gatewayListenerKey names a listener of a gateway.
@@ -29,15 +32,41 @@ type gatewayListenerKey struct {
 // privileged ports can't be opened by a process without privileges.
 const privileged = 1024
 
+// internalRanges are the addresses of the mesh's networks, in order.
+func (g *graph) internalRanges(c *incr.Ctx) []netip.Prefix {
+	r, _ := g.networksRow.Get(c, state.Networks)
+	var out []netip.Prefix
+	for _, n := range r.value.GetNetworks() {
+		for _, e := range n.GetEndpoints() {
+			if p, ok := rangeOf(e.GetFromCidr()); ok {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	return out
+}
+
+// rangeOf reads a range of addresses, or one address.
+func rangeOf(s string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(s)
+	return p, err == nil
+}
+
 func (g *graph) addGatewayListeners() {
 	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
 		in := listener.Gateway{
 			Bind: k.Bind, Proxy: g.reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: g.tlsDefaults.Of(c, only),
-			Guards: g.guardsOf(c, k.Set.Proxy.Policies, true),
+			Guards: g.guardsOf(c, k.Set.Proxy.Policies, true), Internal: g.internalRanges(c),
 		}
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
 		for _, group := range g.groups.Of(c, k.Set.Servers) {
-			if gatewayBind(group.Place) == k.Bind {
+			if gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
 				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
 			}
 		}
@@ -54,6 +83,7 @@ func (g *graph) addGatewayListeners() {
 // gatewayList are the listeners of Gateways on a proxy. One to which no route leads is left out.
 func (g *graph) gatewayList(c *incr.Ctx, k gatewaySet) []sdk.Resource {
 	var out []sdk.Resource
+	k.Patches = ""
 	for _, b := range g.gatewayBinds(c, k) {
 		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{Bind: b, Set: k}); ok {
 			out = append(out, sdk.Resource{Name: b.Name(), Body: body})
@@ -77,7 +107,7 @@ func quicOnly(group gateway.Group, asked bool) gateway.Group {
 func (g *graph) gatewayBinds(c *incr.Ctx, k gatewaySet) []listener.Bind {
 	var out []listener.Bind
 	for _, group := range g.groups.Of(c, k.Servers) {
-		if b := gatewayBind(group.Place); !(k.Unprivileged && b.Port < privileged) && !slices.Contains(out, b) {
+		if b := gatewayBind(group.Place, k.Proxy.Dialing.Families); !(k.Unprivileged && b.Port < privileged) && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
 	}
@@ -127,7 +157,7 @@ func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
 		}
 		for _, t := range v.Spec.Tcp {
 			if len(t.Route) > 0 && leadsHere(t, s) {
-				return []listener.GatewayChain{{Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s)}}
+				return []listener.GatewayChain{{Names: s.Names(), TLS: s.Spec.Tls, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number}}
 			}
 		}
 	}
@@ -155,7 +185,9 @@ func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 		for _, t := range v.Spec.Tls {
 			for _, m := range t.Match {
 				if len(t.Route) > 0 && meant(m.Port, m.Gateways, s) && b.claim(m.SniHosts, s.Spec.Bind) {
-					out = append(out, listener.GatewayChain{Names: m.SniHosts, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s)})
+					out = append(out, listener.GatewayChain{
+						Names: m.SniHosts, Protocol: s.Protocol(), Forward: b.forward(v, t.Route, s), Port: s.Spec.Port.Number,
+					})
 				}
 			}
 		}
@@ -177,11 +209,11 @@ func (b *chainBuilder) claim(names []string, bind string) bool {
 
 // forward is where a route of a server leads.
 func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.RouteDestination, s gateway.Server) listener.Forward {
-	return b.graph.forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number)
+	return b.graph.forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
 }
 
-// forward is where a route leads whose connections come at a port.
-func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32) listener.Forward {
+// forward is where a route leads whose connections come at a port (portNamed is its name).
+func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
 	out := listener.ToRoute(v, route, func(d *networking.Destination) cluster.Name {
 		n := cluster.Name{Host: d.GetHost(), Subset: d.GetSubset(), Port: d.GetPort().GetNumber()}
 		if n.Port == 0 {
@@ -189,7 +221,12 @@ func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []
 		}
 		return n
 	})
-	out.Rule = g.ruleTowards(c, s, route[0].GetDestination().GetHost())
+	first := route[0].GetDestination()
+	out.Rule = g.ruleTowards(c, s, first.GetHost())
+	if len(route) == 1 {
+		n := cluster.Name{Host: first.GetHost(), Subset: first.GetSubset(), Port: port}
+		out.Stat = g.outboundStat(c, s, n, portNamed, out.Stat)
+	}
 	return out
 }
 
@@ -205,24 +242,26 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		rule := policyOf(b.ruleFor(b.c, b.set.Scope, i.Value))
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
-				out = append(out, automaticChains(cluster.Name{Port: p.Number, Host: i.Key.Host}, protocol, rule)...)
+				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)
 			}
 		}
 	}
 	return out
 }
 
-func automaticChains(n cluster.Name, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
+func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol config.Protocol, rule *networking.DestinationRule) []listener.GatewayChain {
 	subsets := []string{""}
-	for _, s := range rule.GetSubsets() {
-		subsets = append(subsets, s.Name)
+	for _, sub := range rule.GetSubsets() {
+		subsets = append(subsets, sub.Name)
 	}
+	n := cluster.Name{Port: p.Number, Host: s.Host}
 	var out []listener.GatewayChain
 	for _, n.Subset = range subsets {
 		forward := listener.ToCluster(n.SNI())
 		forward.Rule, forward.Subset = rule, n.Subset
+		forward.Stat = b.outboundStat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
-			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward,
+			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,
 		})
 	}
 	return out

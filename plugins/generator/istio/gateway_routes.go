@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
@@ -18,26 +19,35 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([]byte, error) {
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
 	}
-	advertised := map[string][]*routev3.Route{}
+	made := map[servedAt][]*routev3.Route{}
 	var servers []route.Server
 	for _, s := range found {
 		servers = append(servers, g.routeServer(c, k.View.Scope, s))
 	}
 	var hosts [][]byte
 	for _, h := range route.GatewayHosts(servers, func(v *config.VirtualService, s route.Server) []*routev3.Route {
-		list := g.routesOf(c, k.View.at(s.Gateway), v, s.Port)
-		if !g.quic || !slices.ContainsFunc(found, func(f gateway.Server) bool { return f.HTTP3() }) {
-			return list
+		at := servedAt{s.Gateway, v.Key}
+		if len(made[at]) > 0 {
+			return made[at]
 		}
-		if advertised[v.Key] == nil {
-			advertised[v.Key] = route.WithHTTP3(list, s.Port)
+		view := g.sender(c, k.View.at(s.Gateway), v.Key)
+		list := g.hostRoutes.Of(c, hostRoutesKey{View: view, Service: v.Key, Port: s.Port, TLS: s.TLS})
+		if g.quic && slices.ContainsFunc(found, func(f gateway.Server) bool { return f.HTTP3() }) {
+			list = route.WithHTTP3(list, s.Port)
 		}
-		return advertised[v.Key]
+		made[at] = list
+		return list
 	}) {
+		if k.View.Headers.NoAttempts {
+			h.IncludeRequestAttemptCount = false
+		}
 		hosts = append(hosts, encode.Bytes(h))
 	}
 	return route.Configuration(k.Name, hosts), nil
 }
+
+// servedAt is a virtual service at a Gateway: its routes are made once for all servers of one, for the first that it is for.
+type servedAt struct{ Gateway, Service string }
 
 func (g *graph) routeServer(c *incr.Ctx, s Scope, from gateway.Server) route.Server {
 	return route.Server{
@@ -46,7 +56,9 @@ func (g *graph) routeServer(c *incr.Ctx, s Scope, from gateway.Server) route.Ser
 		Hosts:         from.Hosts,
 		HostsFor:      from.HostsFor,
 		HTTPSRedirect: from.Spec.GetTls().GetHttpsRedirect(),
+		TLS:           from.Spec.Tls != nil,
 		Services:      g.servicesAt(c, s.Namespace, from.Gateway.Key),
+		Filters:       func(hosts []string) map[string]*anypb.Any { return g.sessionsOf(c, s, hosts) },
 	}
 }
 

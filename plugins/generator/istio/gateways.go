@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // gateways: the Gateways that select a proxy make its listeners together, port by port.
@@ -53,17 +54,13 @@ func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 	return strings.Join(keys, ",")
 }
 
-// servicesAt are the virtual services of a Gateway that count in a namespace, the oldest first.
+// servicesAt are the virtual services of a Gateway that count in a namespace, in the order in which they do.
 func (g *graph) servicesAt(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
-	defaults := g.exports.Of(c, only).virtualServices
 	var out []*config.VirtualService
 	for _, i := range g.atGateway.Of(c, gateway) {
-		if v := i.Value.value; v.VisibleIn(namespace, defaults) {
-			out = append(out, v)
-		}
+		out = append(out, i.Value.value)
 	}
-	slices.SortStableFunc(out, func(a, b *config.VirtualService) int { return a.Before(b.Meta) })
-	return out
+	return g.inOrder(c, namespace, out)
 }
 
 // gatewayPort is where a proxy listens for a port of the service in front of it.
@@ -126,8 +123,9 @@ func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) por
 			if !found && !own {
 				p.Target, found = t.Target, true
 			}
-			port := s.value.Port(n)
-			p.UDP = p.UDP || g.quic && port != nil && config.ParseProtocol(port.Protocol) == config.UDP
+			p.UDP = p.UDP || g.quic && slices.ContainsFunc(s.value.Ports, func(port *pb.Port) bool { // the same number may be there for TCP too
+				return port.Number == n && config.ParseProtocol(port.Protocol) == config.UDP
+			})
 		}
 		if p.Target != n || p.UDP {
 			out = append(out, p)
@@ -150,9 +148,9 @@ func (g *graph) portsOf(c *incr.Ctx, gateways string) []uint32 {
 	return slices.Compact(out)
 }
 
-// gatewayBind is where the servers of a group listen.
-func gatewayBind(p gateway.Place) listener.Bind {
-	return listener.Bind{Address: cmp.Or(p.Bind, "0.0.0.0"), Port: p.Port}
+// gatewayBind is where the servers of a group listen: at the address that they name, or at all of the proxy's.
+func gatewayBind(p gateway.Place, f config.Families) listener.Bind {
+	return listener.Bind{Address: cmp.Or(p.Bind, f.Any()[0]), Port: p.Port}
 }
 
 // gatewayServers is what the servers of a proxy depend on.

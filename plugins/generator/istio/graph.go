@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
@@ -22,8 +23,16 @@ type graph struct {
 	domain string
 	// dualStack: proxies with addresses of both families use both.
 	dualStack bool
+	// ingressTLS: ports that Sidecars name may open TLS of their own.
+	ingressTLS bool
 	// quic: gateways offer HTTP/3.
 	quic bool
+	// persistentSessions stay with an endpoint.
+	persistentSessions bool
+	// fetch says who fetches key sets.
+	fetch authn.Fetch
+	// entryNetworks: declared endpoints are looked for in the mesh's networks.
+	entryNetworks bool
 
 	tables
 	mesh
@@ -32,34 +41,43 @@ type graph struct {
 	policies
 	reports
 	balancing
+	networks
 	identities *incr.Func[string, []string]
 	targets    *incr.Func[targetsKey, []target]
 	clusters
 	specs    *incr.Func[specKey, endpoint.Spec]
 	outbound outboundListeners
 	inbound  *incr.Func[inboundKey, []byte]
+	// ownListener is that of a port that clients dial themselves.
+	ownListener *incr.Func[ownKey, []byte]
 	gateways
 	routes
 	lists
 	nameTables
+	patches
+	userExtensions
 	placement *incr.Func[uint64, placed]
 }
 
 func newGraph(c Config, options ...incr.Option) *graph {
-	g := &graph{Graph: incr.New(options...), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners}
+	g := &graph{Graph: incr.New(options...), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, fetch: authn.Fetch(c.JWKSFetch), entryNetworks: c.EntryNetworks, persistentSessions: c.PersistentSessions}
 	g.addTables()
 	g.addMesh()
 	g.addScopes()
 	g.addRules()
 	g.addBalancing()
+	g.addNetworks()
 	g.addPolicies()
 	g.addReports()
+	g.addPatches()
+	g.addExtensions()
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()
 	g.connectionSelectors = g.addSelectors("source selectors of connections", connectionSelectors)
 	g.addOutbound()
 	g.addInbound()
+	g.addOwnListeners()
 	g.addGateways()
 	g.addRoutes()
 	g.addLists()
@@ -91,11 +109,16 @@ type tables struct {
 	requestAuthentications *incr.Input[string, row[*config.RequestAuthentication]]
 	authorizationPolicies  *incr.Input[string, row[*config.AuthorizationPolicy]]
 	telemetries            *incr.Input[string, row[*config.Telemetry]]
+	envoyFilters           *incr.Input[string, row[*config.EnvoyFilter]]
+	trafficExtensions      *incr.Input[string, row[*config.Extension]]
+	wasmPlugins            *incr.Input[string, row[*config.Extension]]
 	// keySets are those that are not inline, by authn.KeySet.
 	keySets *incr.Input[string, row[string]]
 	meshRow *incr.Input[string, row[*meshConfig]]
 	proxies *incr.Input[uint64, *node.Node]
 	load    map[string]loader
+	// reader of endpoints, for who has them outside of the graph, too.
+	reader *endpoint.Reader
 }
 
 // loader sets a row of a table, or takes it away if it is nil.
@@ -104,7 +127,8 @@ type loader func(key string, r *pb.Row) error
 func (g *graph) addTables() {
 	g.load = map[string]loader{}
 	g.services = table(g, state.Services, config.ParseService)
-	g.endpoints = table(g, state.Endpoints, endpoint.Parse)
+	g.reader = endpoint.NewReader()
+	g.endpoints = table(g, state.Endpoints, g.reader.Parse)
 	g.virtualServices = table(g, config.VirtualServices, func(r *pb.Row) (*config.VirtualService, error) {
 		return config.ParseVirtualService(r, g.domain)
 	})
@@ -120,6 +144,9 @@ func (g *graph) addTables() {
 			return sameRow(a, b) && maps.Equal(a.value.Annotations, b.value.Annotations)
 		})
 	g.telemetries = table(g, config.Telemetries, config.ParseTelemetry)
+	g.envoyFilters = table(g, config.EnvoyFilters, config.ParseEnvoyFilter)
+	g.trafficExtensions = table(g, config.TrafficExtensions, config.ParseTrafficExtension)
+	g.wasmPlugins = table(g, config.WasmPlugins, config.ParseWasmPlugin)
 	g.keySets = table(g, config.KeySets, func(r *pb.Row) (string, error) { return string(r.Payload), nil })
 	g.meshRow = table(g, state.Mesh, parseMesh)
 	g.proxies = incr.NewInput[uint64, *node.Node](g.Graph, "proxies", nil)

@@ -2,7 +2,11 @@ package istio
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -20,26 +24,57 @@ type inboundKey struct {
 func (g *graph) addInbound() {
 	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
 		in := g.inboundOf(c, k)
+		in.Unnamed = g.unnamed(c, k)
 		if k.Ingress.named() {
-			in.Ports = g.ingressPorts(c, k.Ingress, k.Proxy.Dialed, false)
+			in.Ports = g.ingressPorts(c, k.Ingress, &k.Proxy, false)
 			return encode.Bytes(listener.BuildInbound(in)), nil
 		}
 		for _, group := range byPort(decodeTargets(k.Targets)) {
 			t := group[0]
 			s, ok := g.services.Get(c, t.Service)
-			if !ok || s.value.Port(t.Number) == nil {
+			families := k.Proxy.Dialing.Families
+			if !ok || s.value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
 				continue
 			}
-			in.Ports = append(in.Ports, listener.Port{
-				Target: t.Target, Number: t.Number, Host: s.value.Host,
-				Protocol: config.ParseProtocol(s.value.Port(t.Number).Protocol),
-			})
+			in.Ports = append(in.Ports, portOf(s.value, t))
 		}
 		return encode.Bytes(listener.BuildInbound(in)), nil
 	})
 }
 
+// unnamed are the ports for which the workload's PeerAuthentication says what they take, but that neither its Sidecar nor, without one that
+// names ports, a service names.
+func (g *graph) unnamed(c *incr.Ctx, k inboundKey) []uint32 {
+	modes := authn.ParseModes(k.Proxy.Policies.Peers)
+	if len(modes.Ports) == 0 {
+		return nil
+	}
+	named := map[uint32]bool{}
+	if k.Ingress.named() {
+		for _, l := range g.sidecarSpec(c, k.Ingress.Sidecar).GetIngress() {
+			named[l.GetPort().GetNumber()] = true
+		}
+	} else {
+		for _, t := range decodeTargets(k.Targets) {
+			named[t.Target] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(modes.Ports)), func(port uint32) bool { return named[port] })
+}
+
+// portOf is a workload's port that a service names.
+func portOf(s *config.Service, t target) listener.Port {
+	p := s.Port(t.Number)
+	return listener.Port{
+		Target: t.Target, Number: t.Number, Host: s.Host, Name: p.Name, Service: s.Name,
+		Short: cluster.ShortHost(s.Registry, s.Host, s.Name, s.Namespace), Protocol: config.ParseProtocol(p.Protocol),
+	}
+}
+
 // inboundOf is what the listeners of a workload's ports have in common.
 func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
-	return listener.Inbound{Proxy: g.reporting(c, k.Proxy, telemetry.Inbound), TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false)}
+	return listener.Inbound{
+		Proxy: g.reporting(c, k.Proxy, telemetry.Inbound), TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false),
+		Stat: g.clusterSettings.Of(c, only).InboundStat, Defaults: g.tlsDefaults.Of(c, only),
+	}
 }

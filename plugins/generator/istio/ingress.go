@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"bytes"
 	"cmp"
 	"net"
 	"net/netip"
@@ -64,7 +65,7 @@ func unicast(addresses []string) string {
 func (k ingressKey) named() bool { return k.Address != "" }
 
 // ingressPorts are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
-func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, dialed, own bool) []listener.Port {
+func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, p *listener.Proxy, own bool) []listener.Port {
 	r, ok := g.sidecars.Get(c, k.Sidecar)
 	if !ok {
 		return nil
@@ -72,16 +73,30 @@ func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, dialed, own bool) []list
 	var out []listener.Port
 	for _, l := range r.value.Spec.Ingress {
 		number := l.GetPort().GetNumber()
-		if standsAlone(l.CaptureMode, dialed) != own {
+		if standsAlone(l.CaptureMode, p.Dialed) != own || !freeFor(l, p, own) {
 			continue
 		}
-		out = append(out, listener.Port{
-			Target: number, Number: number, Host: r.value.Name + "." + r.value.Namespace, Bind: cmp.Or(l.Bind, k.Address),
+		name := r.value.Name + "." + r.value.Namespace
+		port := listener.Port{
+			Target: number, Number: number, Host: name, Short: name, Service: r.value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
 			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: r.value.Path("sidecar"),
-		})
+		}
+		if g.ingressTLS && l.Tls != nil {
+			port.TLS, port.Protocol = l.Tls, port.Protocol.Opened()
+		}
+		out = append(out, port)
 	}
 	slices.SortStableFunc(out, func(a, b listener.Port) int { return cmp.Compare(a.Target, b.Target) })
 	return out
+}
+
+// freeFor reports whether a port that a Sidecar names isn't one that the proxy has for itself.
+func freeFor(l *networking.IstioIngressListener, p *listener.Proxy, own bool) bool {
+	b, f := listener.Bind{Address: l.Bind, Port: l.GetPort().GetNumber()}, p.Dialing.Families
+	if b.Address == "" && config.ParseProtocol(l.GetPort().GetProtocol()).IsHTTP() {
+		b.Address = f.Any()[0]
+	}
+	return p.Ports.FreeInbound(b, f, own)
 }
 
 // standsAlone reports whether clients dial a listener itself, because nothing intercepts their connections.
@@ -95,11 +110,28 @@ func (g *graph) ownListeners(c *incr.Ctx, k inboundKey) []sdk.Resource {
 		return nil
 	}
 	var out []sdk.Resource
-	for _, p := range g.ingressPorts(c, k.Ingress, k.Proxy.Dialed, true) {
-		l := listener.BuildInboundPort(g.inboundOf(c, k), p)
-		out = append(out, sdk.Resource{Name: l.Name, Body: encode.Bytes(l)})
+	for _, p := range g.ingressPorts(c, k.Ingress, &k.Proxy, true) {
+		name := listener.InboundPortBind(k.Proxy, p).Name()
+		out = append(out, sdk.Resource{Name: name, Body: g.ownListener.Of(c, ownKey{k, name})})
 	}
 	return out
+}
+
+// ownKey names the listener of a port that clients dial themselves.
+type ownKey struct {
+	Inbound inboundKey
+	Name    string
+}
+
+func (g *graph) addOwnListeners() {
+	g.ownListener = incr.NewFunc(g.Graph, "own listener", bytes.Equal, func(c *incr.Ctx, k ownKey) ([]byte, error) {
+		for _, p := range g.ingressPorts(c, k.Inbound.Ingress, &k.Inbound.Proxy, true) {
+			if listener.InboundPortBind(k.Inbound.Proxy, p).Name() == k.Name {
+				return encode.Bytes(listener.BuildInboundPort(g.inboundOf(c, k.Inbound), p)), nil
+			}
+		}
+		return nil, incr.Absent
+	})
 }
 
 // ingressClusters are those behind the ports that a Sidecar names.
@@ -108,17 +140,34 @@ func (g *graph) ingressClusters(c *incr.Ctx, k inboundClusterKey) []sdk.Resource
 	for _, l := range g.sidecarSpec(c, k.Ingress.Sidecar).GetIngress() {
 		number := l.GetPort().GetNumber()
 		in := cluster.Inbound{
-			Port:           number,
-			Protocol:       config.ParseProtocol(l.GetPort().GetProtocol()),
-			Endpoint:       defaultEndpoint(l.DefaultEndpoint, k),
-			Services:       g.servicesBehind(c, k.Targets, number),
-			Source:         k.Families.Source(),
-			ConnectTimeout: g.clusterSettings.Of(c, only).ConnectTimeout,
+			Port:     number,
+			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()),
+			Endpoint: defaultEndpoint(l.DefaultEndpoint, k),
+			Services: g.servicesBehind(c, k.Targets, number),
 		}
-		g.limit(c, &in, k.Ingress, slices.DeleteFunc(decodeTargets(k.Targets), func(t target) bool { return t.Target != number }))
-		out = append(out, sdk.Resource{Name: cluster.InboundName(number), Body: encode.Bytes(cluster.BuildInbound(in))})
+		g.limit(c, &in, k, slices.DeleteFunc(decodeTargets(k.Targets), func(t target) bool { return t.Target != number }))
+		in.Stat = g.ingressStat(c, k, l)
+		out = append(out, sdk.Resource{Name: cluster.InboundName(number), Body: g.buildBehind(c, in, k)})
 	}
 	return out
+}
+
+// ingressStat names the cluster behind a port that a Sidecar names in statistics: by the service that names the port too, or else by the
+// Sidecar. Empty: Istio's name.
+func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.IstioIngressListener) string {
+	pattern := g.clusterSettings.Of(c, only).InboundStat
+	if pattern == "" {
+		return ""
+	}
+	r, _ := g.sidecars.Get(c, k.Ingress.Sidecar)
+	number := l.GetPort().GetNumber()
+	of := cluster.StatOf{Host: r.value.Name + "." + r.value.Namespace, Name: r.value.Name}
+	of.Short = of.Host
+	for _, s := range g.servicesBehind(c, k.Targets, number) {
+		of.Host, of.Short, of.Name = s.Host, s.Host, s.Name
+	}
+	of.Port, of.PortName, of.Target = number, l.GetPort().GetName(), number
+	return cluster.StatName(pattern, of)
 }
 
 // servicesBehind are the services that name a port of the workload; the first alone counts.
@@ -132,19 +181,27 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 }
 
 // limit sets what is said of connections to a port of the workload: by the Sidecar, and otherwise by the rule for the first of the
-// services that name it (targets), so that a server takes what its clients may send.
-func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k ingressKey, targets []target) {
+// services that name it (targets), so that a server takes what its clients may send. A rule counts for who imports its host.
+func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []target) {
 	if len(targets) > 0 {
-		if s, ok := g.services.Get(c, targets[0].Service); ok {
+		if s, ok := g.services.Get(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.value.Host) {
 			if rule := g.ruleFor(c, Scope{Namespace: s.value.Namespace}, s.value); rule != nil && rule.Spec.TrafficPolicy != nil {
 				in.RulePath = rule.Path("destination-rule")
-				in.Pool = cluster.PolicyFor(rule.Spec, "", targets[0].Number).GetConnectionPool()
+				policy := cluster.PolicyFor(rule.Spec, "", targets[0].Number)
+				in.Pool, in.Budget = policy.GetConnectionPool(), policy.GetRetryBudget()
 			}
 		}
 	}
-	if pool := g.inboundPool(c, k, in.Port); pool != nil {
-		in.Pool = pool
+	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.clusterSettings.Of(c, only).Baseline.GetConnectionPool())
+}
+
+// ruled reports whether rules for a host count for who receives what is sent there; scope is empty where no Sidecar narrows what it sees.
+func (g *graph) ruled(c *incr.Ctx, scope Scope, h string) bool {
+	if scope == (Scope{}) {
+		return true
 	}
+	_, imported := g.visible.Get(c, host{scope, h})
+	return imported
 }
 
 // inboundPool is what the Sidecar says of connections to a port of the workload: for the port, and otherwise for all.

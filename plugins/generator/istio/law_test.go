@@ -1,234 +1,136 @@
 package istio
 
 import (
-	"bytes"
 	"context"
+	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/proto"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/casetest"
-	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// The law: whatever happened before, what an engine has reported is what a fresh one makes of the same rows.
+// The law: whatever happened before, what an engine has reported is what a fresh one makes of the same rows, whether or not namespaces
+// share what they see; and it reports nothing that is as it was.
 
-// pool is what histories are made of: the rows and proxies of many cases. Rows of several cases that share a key take turns.
-type pool struct {
-	tables  []string
-	rows    map[string]map[string][]*pb.Row
-	proxies []*sdk.Proxy
-	// names that some proxy of some case wants.
-	clusters, routes []string
-}
+var (
+	lawSeed      = flag.Uint64("law.seed", 1, "seed of the first history")
+	lawHistories = flag.Int("law.histories", 20, "how many histories")
+)
 
-func newPool(t *testing.T) *pool {
-	p := &pool{rows: map[string]map[string][]*pb.Row{}}
-	paths, err := filepath.Glob(filepath.Join(casetest.Dir(t), "0*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range paths {
-		p.take(t, casetest.Load(t, path))
-	}
-	p.tables = slices.Sorted(maps.Keys(p.rows))
-	slices.Sort(p.clusters)
-	slices.Sort(p.routes)
-	p.clusters, p.routes = slices.Compact(p.clusters), slices.Compact(p.routes)
-	return p
-}
-
-func (p *pool) take(t *testing.T, c *casetest.Case) {
-	for _, r := range c.Rows {
-		if p.rows[r.Table] == nil {
-			p.rows[r.Table] = map[string][]*pb.Row{}
-		}
-		for _, row := range r.Upserts {
-			p.rows[r.Table][row.Key] = append(p.rows[r.Table][row.Key], row)
-		}
-	}
-	for _, x := range c.Proxies {
-		node, err := proto.Marshal(x.Node)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.proxies = append(p.proxies, &sdk.Proxy{Node: node})
-		p.clusters = slices.AppendSeq(p.clusters, maps.Keys(x.Expected["eds"]))
-		p.routes = slices.AppendSeq(p.routes, maps.Keys(x.Expected["rds"]))
-	}
-}
-
-// history is one run of random events against an engine.
-type history struct {
-	*world
-	pool *pool
-	rand *rand.Rand
-	// rows that there are, and proxies that are attached, by connection.
-	rows     map[string]map[string]*pb.Row
-	attached map[uint64]*sdk.Proxy
-	wanted   map[uint64]map[string][]string
-	asked    map[string]bool
-	next     uint64
-}
+const stepsOfHistory = 100
 
 func TestIncrementalIsAsFromScratch(t *testing.T) {
 	p := newPool(t)
-	histories, steps := 6, 25
+	histories := *lawHistories
 	if testing.Short() {
-		histories = 2
+		histories = min(histories, 2)
 	}
-	for seed := range uint64(histories) {
+	for i := range uint64(histories) {
+		seed := *lawSeed + i
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			h := &history{
-				world: newWorld(t), pool: p, rand: rand.New(rand.NewPCG(seed, 7)),
-				rows: map[string]map[string]*pb.Row{}, attached: map[uint64]*sdk.Proxy{}, wanted: map[uint64]map[string][]string{},
-				asked: map[string]bool{},
+			t.Parallel()
+			events, err := history(p, seed)
+			if err == nil {
+				return
 			}
-			h.commit()
-			for step := range steps {
-				for range 1 + h.rand.IntN(3) {
-					h.event()
-				}
-				h.check(step)
+			t.Errorf("after %d events of the history with -law.seed %d -law.histories 1: %v", len(events), seed, err)
+			events, err = shortest(events, time.Now().Add(time.Minute))
+			t.Errorf("as few as these will do: %v", err)
+			for _, ev := range events {
+				t.Logf("  %s", ev)
 			}
 		})
 	}
 }
 
-func (h *history) event() {
-	switch h.rand.IntN(6) {
-	case 0:
-		h.connect()
-	case 1:
-		h.disconnect()
-	case 2:
-		h.edit(state.Endpoints)
-	default:
-		h.edit(h.pool.tables...)
-	}
-}
-
-// edit commits some rows of the pool, and takes others away.
-func (h *history) edit(tables ...string) {
-	var changes []*pb.TableRows
-	for range 1 + h.rand.IntN(8) {
-		table := pick1(h.rand, tables)
-		key := pick1(h.rand, sortedNames(h.pool.rows[table]))
-		c := &pb.TableRows{Table: table}
-		if h.rows[table] == nil {
-			h.rows[table] = map[string]*pb.Row{}
+// history lets random events happen, up to the first after which the law is broken.
+func history(p *pool, seed uint64) ([]event, error) {
+	a, w := newAuthor(p, rand.New(rand.NewPCG(seed, 7))), newPlay()
+	events := []event{a.adopt()}
+	for len(events) <= stepsOfHistory {
+		if err := w.step(events[len(events)-1]); err != nil {
+			return events, err
 		}
-		if h.rows[table][key] != nil && h.rand.IntN(3) == 0 {
-			c.Deletes = []string{key}
-			delete(h.rows[table], key)
-		} else {
-			row := pick1(h.rand, h.pool.rows[table][key])
-			c.Upserts = []*pb.Row{row}
-			h.rows[table][key] = row
+		events = append(events, a.event())
+	}
+	return events, nil
+}
+
+func (p *play) step(ev event) error {
+	if err := p.happen(ev); err != nil {
+		return err
+	}
+	return p.compare()
+}
+
+// broken replays events, up to the one after which the law is broken; nil if it holds.
+func broken(events []event) ([]event, error) {
+	w := newPlay()
+	for i, ev := range events {
+		if ev.proxy == nil && ev.changes == nil && w.attached[ev.connection] == nil {
+			continue // it never came
 		}
-		changes = append(changes, c)
-	}
-	h.commit(changes...)
-}
-
-func pick1[V any](r *rand.Rand, list []V) V { return list[r.IntN(len(list))] }
-
-func (h *history) connect() {
-	h.next++
-	p := *pick1(h.rand, h.pool.proxies)
-	h.attach(h.next, &p)
-	h.attached[h.next] = &p
-	h.wanted[h.next] = map[string][]string{}
-	for range 4 {
-		h.wanted[h.next][encode.EndpointType] = append(h.wanted[h.next][encode.EndpointType], pick1(h.rand, h.pool.clusters))
-		h.wanted[h.next][encode.RouteType] = append(h.wanted[h.next][encode.RouteType], pick1(h.rand, h.pool.routes))
-	}
-}
-
-func (h *history) disconnect() {
-	if len(h.attached) < 2 {
-		return
-	}
-	c := pick1(h.rand, slices.Sorted(maps.Keys(h.attached)))
-	at := h.out.placed[c]
-	h.e.Detach(c)
-	delete(h.attached, c)
-	delete(h.out.placed, c)
-	for typeURL, view := range at {
-		if !h.used(typeURL, view) {
-			h.e.Drop(typeURL, view, nil, true)
+		if err := w.step(ev); err != nil {
+			return events[:i+1], err
 		}
 	}
+	return nil, nil
 }
 
-func (h *history) used(typeURL string, view uint64) bool {
-	for c := range h.attached {
-		if h.out.placed[c][typeURL] == view {
-			return true
-		}
-	}
-	return false
-}
-
-// check compares everything that attached proxies have with what a fresh engine gives them.
-func (h *history) check(step int) {
-	h.t.Helper()
-	fresh := newWorld(h.t)
-	var all []*pb.TableRows
-	for _, table := range sortedNames(h.rows) {
-		all = append(all, &pb.TableRows{Table: table, Upserts: slices.Collect(maps.Values(h.rows[table]))})
-	}
-	fresh.commit(all...)
-	for _, c := range slices.Sorted(maps.Keys(h.attached)) {
-		p := *h.attached[c]
-		fresh.attach(c, &p)
-		for _, typeURL := range p.Types {
-			names := h.wanted[c][typeURL]
-			got, want := h.reported(c, typeURL, names), fresh.get(c, typeURL, names...)
-			for _, name := range names {
-				h.same(step, c, name, got[name], want[name])
+// shortest leaves out events, and rows of events, as long as the rest breaks the law, until the deadline.
+func shortest(events []event, deadline time.Time) ([]event, error) {
+	events, err := broken(events)
+	for size := max(1, len(events)/2); size >= 1 && time.Now().Before(deadline); {
+		smaller := false
+		for at := 0; at+size <= len(events) && time.Now().Before(deadline); {
+			without := append(append([]event{}, events[:at]...), events[at+size:]...)
+			if rest, why := broken(without); why != nil {
+				events, err, smaller = rest, why, true
+			} else {
+				at += size
 			}
-			if names != nil {
-				continue
-			}
-			if g, w := keysOf(got), keysOf(want); !slices.Equal(g, w) {
-				h.t.Fatalf("step %d: connection %d: %s: resources\n  %s, from scratch\n  %s", step, c, typeURL, strings.Join(g, "\n  "), strings.Join(w, "\n  "))
-			}
-			for name := range want {
-				h.same(step, c, name, got[name], want[name])
+		}
+		if !smaller || size > 1 {
+			size /= 2
+		}
+	}
+	return fewerRows(events, err, deadline)
+}
+
+// fewerRows leaves out rows one by one.
+func fewerRows(events []event, err error, deadline time.Time) ([]event, error) {
+	for i := 0; i < len(events); i++ {
+		parts := rowsOfEvent(events[i])
+		for at := 0; at < len(parts) && time.Now().Before(deadline); {
+			rest := append(append([]*pb.TableRows{}, parts[:at]...), parts[at+1:]...)
+			changed := append([]event{}, events...)
+			changed[i].changes = rest
+			if again, why := broken(changed); why != nil && len(again) > i {
+				events, err, parts = again, why, rest
+			} else {
+				at++
 			}
 		}
 	}
-	if !slices.Equal(h.out.faults, fresh.out.faults) {
-		h.t.Fatalf("step %d: faults %v, from scratch %v", step, h.out.faults, fresh.out.faults)
-	}
+	return events, err
 }
 
-// reported is what a connection has: asked for once in each view that it comes to, and from then on what the engine reports by itself.
-func (h *history) reported(connection uint64, typeURL string, names []string) map[string][]byte {
-	view := h.out.placed[connection][typeURL]
-	key := fmt.Sprint(view, names)
-	if h.asked[key] {
-		return h.out.resources(view)
+// rowsOfEvent are its changes, each with one row.
+func rowsOfEvent(ev event) []*pb.TableRows {
+	var out []*pb.TableRows
+	for _, c := range ev.changes {
+		for _, r := range c.Upserts {
+			out = append(out, &pb.TableRows{Table: c.Table, Upserts: []*pb.Row{r}})
+		}
+		for _, key := range c.Deletes {
+			out = append(out, &pb.TableRows{Table: c.Table, Deletes: []string{key}})
+		}
 	}
-	h.asked[key] = true
-	return h.get(connection, typeURL, names...)
-}
-
-func (h *history) same(step int, connection uint64, name string, got, want []byte) {
-	h.t.Helper()
-	if !bytes.Equal(got, want) {
-		h.t.Fatalf("step %d: connection %d: %s: %d bytes differ from the %d from scratch", step, connection, name, len(got), len(want))
-	}
+	return out
 }
 
 // TestOvertakingEndsWhereCommitsDo runs both at once; the race detector watches.

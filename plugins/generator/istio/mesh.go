@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,8 @@ const (
 	dnsRefresh     = 60 * time.Second
 	rootNamespace  = "istio-system"
 	trustDomain    = "cluster.local"
+	outboundPort   = 15001
+	inboundPort    = 15006
 )
 
 func parseMesh(r *pb.Row) (*meshConfig, error) {
@@ -59,6 +62,9 @@ type mesh struct {
 	retries          *incr.Func[string, *networking.HTTPRetry]
 	exports          *incr.Func[string, exports]
 	root             *incr.Func[string, string]
+	entryVisibility  *incr.Func[string, visibility]
+	// localHosts are hosts of which clients reach endpoints of their own cluster alone.
+	localHosts *incr.Func[string, []string]
 	// localInbound: workloads listen on loopback, where their proxies dial them.
 	localInbound *incr.Func[string, bool]
 	tlsDefaults  *incr.Func[string, listener.TLSDefaults]
@@ -68,9 +74,13 @@ type listenerSettings struct {
 	trustDomain string
 	// allowAny: what goes outside is let through.
 	allowAny bool
-	paths    listener.Normalization
+	// dynamic: hosts of such requests are looked up.
+	dynamic bool
+	paths   listener.Normalization
 	// detection is how long clients may take until their protocol is known.
 	detection time.Duration
+	// ports of proxies' own listeners.
+	ports listener.Ports
 }
 
 // exports are the namespaces that see resources which don't say.
@@ -85,7 +95,12 @@ func (g *graph) addMesh() {
 			UpgradeHTTP2:   m.H2UpgradePolicy == meshv1.MeshConfig_UPGRADE,
 			DNSRefresh:     m.DnsRefreshRate,
 			Locality:       m.LocalityLbSetting,
+			Zones:          m.ZoneAwareLbSetting,
 			TLS:            m.TlsDefaults,
+			DynamicTLS:     m.GetOutboundTrafficPolicy().GetTls(),
+			Baseline:       m.DefaultTrafficPolicy,
+			OutboundStat:   m.OutboundClusterStatName,
+			InboundStat:    m.InboundClusterStatName,
 		}
 	}, cluster.Mesh.Equal)
 	g.listenerSettings = project(g, "mesh for listeners", func(m *meshConfig) listenerSettings {
@@ -93,7 +108,13 @@ func (g *graph) addMesh() {
 			detection:   m.GetProtocolDetectionTimeout().AsDuration(),
 			trustDomain: m.TrustDomain,
 			paths:       m.GetPathNormalization().GetNormalization(),
-			allowAny:    m.GetOutboundTrafficPolicy().GetMode() != meshv1.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
+			ports: listener.Ports{
+				Outbound: uint32(cmp.Or(m.ProxyListenPort, outboundPort)),
+				Inbound:  uint32(cmp.Or(m.ProxyInboundListenPort, inboundPort)),
+				Proxy:    uint32(max(0, m.ProxyHttpPort)),
+			},
+			dynamic:  m.GetOutboundTrafficPolicy().GetMode() == meshv1.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS,
+			allowAny: m.GetOutboundTrafficPolicy().GetMode() != meshv1.MeshConfig_OutboundTrafficPolicy_REGISTRY_ONLY,
 		}
 	}, incr.Same[listenerSettings])
 	g.retries = project(g, "mesh for retries", (*meshConfig).GetDefaultHttpRetryPolicy,
@@ -104,7 +125,9 @@ func (g *graph) addMesh() {
 		return slices.Equal(a.services, b.services) && slices.Equal(a.virtualServices, b.virtualServices) &&
 			slices.Equal(a.destinationRules, b.destinationRules)
 	})
-	g.tlsDefaults = project(g, "mesh for TLS", tlsDefaults, incr.Same[listener.TLSDefaults])
+	g.addVisibility()
+	g.localHosts = project(g, "hosts of one cluster", func(m *meshConfig) []string { return localHosts(m, g.domain) }, slices.Equal)
+	g.addTLSDefaults()
 	g.localInbound = project(g, "mesh for inbound clusters", func(m *meshConfig) bool {
 		return m.GetInboundTrafficPolicy().GetMode() == meshv1.MeshConfig_InboundTrafficPolicy_LOCALHOST
 	}, incr.Same[bool])

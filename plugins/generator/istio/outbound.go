@@ -3,6 +3,8 @@ package istio
 import (
 	"bytes"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
@@ -43,10 +45,12 @@ type listenerSet struct {
 	Self string
 	// Selections are the source selectors of routes for connections that the proxy answers.
 	Selections string
+	// Patches change them (patchKeys).
+	Patches string
 }
 
 func (s listenerSet) dialer() dialer {
-	return dialer{s.Scope, listener.Dialer{Dialing: s.Proxy.Dialing, Dialed: s.Proxy.Dialed}, s.Self, s.Selections}
+	return dialer{s.Scope, listener.Dialer{Dialing: s.Proxy.Dialing, Dialed: s.Proxy.Dialed, Ports: s.Proxy.Ports}, s.Self, s.Selections}
 }
 
 type setListener struct {
@@ -70,7 +74,14 @@ func (g *graph) addOutbound() {
 			return g.buildListener(c, k.Right, s, k.Left.Proxy), nil
 		})
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
-		func(_ *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
+		func(c *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
+			if k.Left.Patches != "" {
+				patched, ok := g.sets.Of(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
+				if !ok {
+					return nil, nil
+				}
+				b = patched
+			}
 			return []incr.Item[setListener, []byte]{{Key: setListener{k.Left, k.Right.Bind}, Value: b}}, nil
 		})
 	g.outbound.inSet = incr.NewIndex(named, "listeners of set", func(k setListener, _ []byte) []listenerSet { return []listenerSet{k.Set} })
@@ -85,6 +96,7 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Sniffed:  s.Sniffed,
 		Protocol: s.Protocol,
 		Route:    s.Route,
+		Lookups:  s.Lookups,
 		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
 		Outside:  g.outside(c, at.Dialer.Scope),
 		Proxy:    g.reporting(c, p, telemetry.Outbound),

@@ -8,14 +8,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// outside is the cluster for destinations that a scope doesn't know: as its Sidecar says, and otherwise as the mesh does.
+// outside is the cluster for requests (see cluster.ForConnections) to destinations that a scope doesn't know: as its Sidecar says, and otherwise as the mesh does.
 func (g *graph) outside(c *incr.Ctx, s Scope) string {
 	if r, ok := g.sidecars.Get(c, s.Sidecar); ok && s.Sidecar != "" {
 		if p := r.value.Spec.OutboundTrafficPolicy; p != nil {
 			return g.sidecarOutside(c, s, r.value, p)
 		}
 	}
-	if g.listenerSettings.Of(c, only).allowAny {
+	switch s := g.listenerSettings.Of(c, only); {
+	case s.dynamic:
+		return cluster.AllowAnyDynamic
+	case s.allowAny:
 		return cluster.Passthrough
 	}
 	return cluster.BlackHole

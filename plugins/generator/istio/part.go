@@ -19,8 +19,9 @@ type part struct {
 	views   map[*partView]bool
 	root    source
 	told    bool
-	// bodies are the resources as they were told.
+	// bodies are the resources as they were told, held those that are there only because what would be in their place is refused.
 	bodies map[string][]byte
+	held   map[string]bool
 }
 
 // source is a root, read as resources.
@@ -42,17 +43,20 @@ type partKey interface {
 }
 
 type (
-	staticPart   clientKey
+	staticPart   staticSet
 	outboundPart clusterSet
 	inboundPart  inboundClusterKey
 	fixedPart    fixedKey
 	listenerPart listenerSet
 	gatewayPart  gatewaySet
 	namePart     nameView
+	// What patches add.
+	newClusterPart  additions
+	newListenerPart additions
 )
 
 func (k staticPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.staticClusters, clientKey(k))
+	return encode.ClusterType, listOf(e.g.staticClusters, staticSet(k))
 }
 
 func (k inboundPart) open(e *engine) (string, source) {
@@ -82,10 +86,20 @@ func (k namePart) open(e *engine) (string, source) {
 	return encode.NameTableType, listOf(e.g.nameTables.table, nameView(k))
 }
 
-func (staticPart) closed(*engine)  {}
-func (inboundPart) closed(*engine) {}
-func (fixedPart) closed(*engine)   {}
-func (gatewayPart) closed(*engine) {}
+func (k newClusterPart) open(e *engine) (string, source) {
+	return encode.ClusterType, listOf(e.g.newClusters, additions(k))
+}
+
+func (k newListenerPart) open(e *engine) (string, source) {
+	return encode.ListenerType, listOf(e.g.newListeners, additions(k))
+}
+
+func (newClusterPart) closed(*engine)  {}
+func (newListenerPart) closed(*engine) {}
+func (staticPart) closed(*engine)      {}
+func (inboundPart) closed(*engine)     {}
+func (fixedPart) closed(*engine)       {}
+func (gatewayPart) closed(*engine)     {}
 
 func (k outboundPart) closed(e *engine) { e.g.clusterSets.Delete(clusterSet(k)) }
 func (k namePart) closed(e *engine)     { e.g.nameTables.views.Delete(nameView(k)) }
@@ -96,9 +110,9 @@ func (s *views) part(k partKey, v *partView) *part {
 	p := s.parts[k]
 	if p == nil {
 		s.next++
-		p = &part{e: s.e, id: s.next, key: k, views: map[*partView]bool{}, bodies: map[string][]byte{}}
+		p = &part{e: s.e, id: s.next, key: k, views: map[*partView]bool{}, bodies: map[string][]byte{}, held: map[string]bool{}}
 		p.typeURL, p.root = k.open(s.e)
-		s.e.watched[p.root.observed()] = p
+		s.e.watch(p.root.observed(), p)
 		s.parts[k] = p
 	}
 	p.views[v] = true
@@ -111,7 +125,8 @@ func (s *views) release(p *part, v *partView) {
 		return
 	}
 	delete(s.parts, p.key)
-	delete(s.e.watched, p.root.observed())
+	s.e.holds.hold(p, false)
+	s.e.unwatch(p.root.observed())
 	p.root.Close()
 	p.key.closed(s.e)
 }
@@ -137,10 +152,28 @@ func (p *part) report(out sdk.Output) {
 	upserts, removes := p.root.delta(p.bodies)
 	for _, r := range upserts {
 		p.bodies[r.Name] = r.Body
+		delete(p.held, r.Name)
 	}
 	for _, n := range removes {
-		delete(p.bodies, n)
+		p.held[n] = true
 	}
+	p.settle(upserts, out)
+}
+
+// review implements holder.
+func (p *part) review(out sdk.Output) { p.settle(nil, out) }
+
+// settle tells what is new, and takes away what is gone and not held.
+func (p *part) settle(upserts []sdk.Resource, out sdk.Output) {
+	var removes []string
+	for _, n := range sortedNames(p.held) {
+		if !p.e.holds.refused[resourceName{p.typeURL, n}] {
+			removes = append(removes, n)
+			delete(p.bodies, n)
+			delete(p.held, n)
+		}
+	}
+	p.e.holds.hold(p, len(p.held) > 0)
 	if len(upserts)+len(removes) > 0 {
 		out.Part(p.typeURL, p.id, upserts, removes)
 	}

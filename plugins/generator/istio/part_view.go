@@ -14,12 +14,17 @@ type partView struct {
 	// parts are there while anything is wanted.
 	parts   []*part
 	told    bool
+	closed  bool
 	names   map[string]bool
 	missing map[string]bool
+	// before is the view that connections came from, until the first answer; kept are its resources that stay because what would be in their
+	// place is refused.
+	before *partView
+	kept   map[string][]byte
 }
 
 func newPartView(e *engine, v *view, s Scope, keys []partKey) *partView {
-	return &partView{e: e, v: v, scope: s, keys: keys, names: map[string]bool{}, missing: map[string]bool{}}
+	return &partView{e: e, v: v, scope: s, keys: keys, names: map[string]bool{}, missing: map[string]bool{}, kept: map[string][]byte{}}
 }
 
 func (p *partView) want(names []string) {
@@ -43,15 +48,41 @@ func (p *partView) answer(_ []string, out sdk.Output) {
 			ids[i] = part.id
 			part.tell(out)
 		}
-		out.Change(p.v.typeURL, p.v.id, ids, nil, nil)
+		out.Change(p.v.typeURL, p.v.id, ids, p.keep(), nil)
 	}
 	p.settle(out)
 }
 
-// settle says of each name asked for whether it is absent.
+// follow implements content.
+func (p *partView) follow(before content) {
+	if b, ok := before.(*partView); ok && !p.told {
+		p.before = b
+	}
+}
+
+// keep takes over what the view before had, and this one has not because it is refused.
+func (p *partView) keep() []sdk.Resource {
+	var out []sdk.Resource
+	if p.before != nil {
+		for _, n := range p.e.holds.names(p.v.typeURL) {
+			if b := p.before.body(n); b != nil && p.body(n) == nil {
+				p.kept[n] = b
+				out = append(out, sdk.Resource{Name: n, Body: b})
+			}
+		}
+	}
+	p.before = nil
+	p.e.holds.hold(p, len(p.kept) > 0)
+	return out
+}
+
+// review implements holder.
+func (p *partView) review(out sdk.Output) { p.settle(out) }
+
+// settle says of each name asked for whether it is absent, and lets go what needn't be kept any more.
 func (p *partView) settle(out sdk.Output) {
 	var absent []sdk.Resource
-	var found []string
+	found := p.letGo()
 	for _, n := range sortedNames(p.names) {
 		there := p.has(n)
 		switch {
@@ -68,13 +99,35 @@ func (p *partView) settle(out sdk.Output) {
 	}
 }
 
-func (p *partView) has(name string) bool {
-	for _, part := range p.parts {
-		if _, ok := part.bodies[name]; ok {
-			return true
+func (p *partView) letGo() []string {
+	var gone []string
+	for _, n := range sortedNames(p.kept) {
+		if p.inParts(n) != nil || !p.e.holds.refused[resourceName{p.v.typeURL, n}] {
+			delete(p.kept, n)
+			gone = append(gone, n)
 		}
 	}
-	return false
+	p.e.holds.hold(p, len(p.kept) > 0)
+	return gone
+}
+
+func (p *partView) has(name string) bool { return p.body(name) != nil }
+
+// body is a resource as it was told; nil for one that isn't there.
+func (p *partView) body(name string) []byte {
+	if b := p.inParts(name); b != nil {
+		return b
+	}
+	return p.kept[name]
+}
+
+func (p *partView) inParts(name string) []byte {
+	for _, part := range p.parts {
+		if b, ok := part.bodies[name]; ok {
+			return b
+		}
+	}
+	return nil
 }
 
 // drop forgets names. The parts stay until the view is gone: the core drops a view that nobody uses.
@@ -86,12 +139,13 @@ func (p *partView) drop(names []string) {
 }
 
 func (p *partView) close() {
-	if p.parts == nil {
+	if p.parts == nil || p.closed {
 		return
 	}
+	p.closed = true
 	for _, part := range p.parts {
 		p.e.views.release(part, p)
 	}
-	p.parts = nil
+	p.e.holds.hold(p, false)
 	p.e.release(p.scope)
 }

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"maps"
 	"net/netip"
 	"strings"
 
@@ -19,6 +20,8 @@ type placed struct {
 	Listeners listenerView
 	Routes    routeView
 	Names     nameView
+	// Extensions are configurations of filters.
+	Extensions extensionView
 }
 
 // clusterView: the outbound clusters of a set, and those behind the workload's own ports.
@@ -59,63 +62,83 @@ func (g *graph) addPlacement() {
 
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
-	scope := Scope{n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels)}
+	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels))
 	ingress := g.ingressOf(c, scope, n)
-	place, byName := g.placeOf(c, n, labels)
+	place, named := g.placeOf(c, n, labels)
+	patches := g.patchesOf(c, n, labels)
 	targets := ""
 	if n.Metadata.Interception != node.None {
 		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, byName)}, Targets: targets, Ingress: ingress},
-		Endpoints: endpointView{Scope: scope, Place: place},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, Targets: targets, Ingress: ingress},
+		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networkOf(c, n)},
 		Listeners: listenerView{
-			Set:      listenerSet{scope, g.listenerProxy(c, n, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels)},
+			Set: listenerSet{
+				scope, g.listenerProxy(c, n, scope, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels), patches.Listeners,
+			},
 			Targets:  targets,
 			Ingress:  ingress,
 			Outside:  g.outside(c, scope),
 			Policies: g.policiesOf(c, n, labels),
 		},
-		Routes: routeView{Scope: scope, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels)},
-		Names:  nameView{scope, g.nameClient(n)},
+		Routes: routeView{
+			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
+			Headers: g.headersOf(c, n),
+		},
+		Names: nameView{scope, g.nameClient(n)},
+
+		Extensions: g.extensionView(c, n, labels, patches.Extensions),
 	}
 }
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
-	scope := Scope{Namespace: n.Namespace, Selected: g.selectedBy(c, n.Namespace, labels)}
+	scope := g.scopeOf(c, n.Namespace, "", g.selectedBy(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
-	view := routeView{Scope: scope, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports}
+	patches := g.patchesOf(c, n, labels)
+	view := routeView{
+		Scope: scope, Namespace: n.Namespace, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
+		Headers: g.headersOf(c, n),
+	}
 	if view.Gateways == "" {
 		view.Gateways = noGateway
 	}
 	groups := g.groups.Of(c, servers)
 	_, byName := gateway.Names(groups)
-	place, near := g.placeOf(c, n, labels)
+	place, named := g.placeOf(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, near)}, ByName: byName},
-		Endpoints: endpointView{Scope: scope, Router: true, Place: place},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: byName},
+		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networkOf(c, n)},
 		Listeners: listenerView{
-			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, labels)}, Router: true, Servers: servers,
+			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
 			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
 		},
 		Routes: view,
 		Names:  nameView{scope, g.nameClient(n)},
+
+		Extensions: g.extensionView(c, n, labels, patches.Extensions),
 	}
 }
 
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func (g *graph) clientOf(c *incr.Ctx, n *node.Node, locality string) clientKey {
-	return clientKey{
+func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey {
+	out := clientKey{
 		SameCase:         g.proxyConfig(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
-		NoAgent:          n.Metadata.NoAgent,
+		Certificates:     n.Metadata.Client,
 		Router:           n.Type == node.Router,
 		Families:         g.dialing(n).Families,
-		Locality:         locality,
+		Place:            place,
+		Zones:            g.asked.Of(c, only).Zones && n.Metadata.SelfDiscovery,
+		Buffer:           listener.Limit(g.connectionsOf(c, n).GetClusterPerConnectionBufferLimitBytes()).GetValue(),
 	}
+	if g.asked.Of(c, only).Named {
+		out.Network = g.networkOf(c, n)
+	}
+	return out
 }
 
 // selfOf is the proxy's own address where a service without addresses of its own has it as an endpoint; connections to oneself need no
@@ -131,33 +154,55 @@ func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
 	return ""
 }
 
-func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, labels map[string]string) listener.Proxy {
+func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map[string]string) listener.Proxy {
 	out := listener.Proxy{
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		ALPN:             n.Supports("istio.alpn"),
-		NoAgent:          n.Metadata.NoAgent,
+		Certificates:     n.Metadata.Server,
 		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == node.None,
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
 		Dialing:          g.dialing(n),
+		Ports:            g.portsFor(c, n),
 		Paths:            g.listenerSettings.Of(c, only).paths,
 		Router:           n.Type == node.Router,
+		Sessions:         g.persistentSessions,
 		Stats:            n.Supports("istio.stats"),
 		Telemetry:        g.telemetryOf(c, n.Namespace, labels),
+		Extensions:       g.extensionsOf(c, n, labels),
 		Settings:         g.settingsOf(c, n),
 	}
-	out.Tracing = g.tracingOf(c, n, labels, out.Telemetry)
+	out.Tracing = g.tracingOf(c, n, scope, labels, out.Telemetry)
 	if n.Type == node.Router {
 		out.Policies = g.policiesOf(c, n, labels)
 	}
 	return out
 }
 
-// labelsOf are the labels that a registry has for the proxy's address, otherwise those that it says it has.
-func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
-	if e := g.registered(c, n); e != nil {
-		return e.Labels
+// portsFor are the ports that a proxy has for itself.
+func (g *graph) portsFor(c *incr.Ctx, n *node.Node) listener.Ports {
+	if n.Type == node.Router {
+		return listener.Ports{}
 	}
-	return n.Labels
+	out := g.listenerSettings.Of(c, only).ports
+	out.Status, out.Metrics, out.Unprivileged = n.Metadata.StatusPort, n.Metadata.PrometheusPort, n.Metadata.Unprivileged
+	if p := n.Metadata.HTTPProxyPort; p != nil {
+		out.Proxy = *p
+	}
+	return out
+}
+
+// labelsOf are the labels that a registry has for the proxy's address, with those that were set for the proxy, otherwise those that it says
+// it has. Beside them stand those that follow from where it runs.
+func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
+	labels := n.Labels
+	if e := g.registered(c, n); e != nil {
+		labels = e.Labels
+		if own := n.Metadata.StaticLabels; len(own) > 0 {
+			labels = maps.Clone(own)
+			maps.Copy(labels, e.Labels)
+		}
+	}
+	return endpoint.Topology(labels, g.localityOf(c, n, labels), n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
 }
 
 // registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there.

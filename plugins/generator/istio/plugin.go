@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -26,12 +27,25 @@ type Config struct {
 	// QUICListeners offers HTTP/3 at HTTPS servers of gateways whose service has their port for UDP too (istiod:
 	// PILOT_ENABLE_QUIC_LISTENERS).
 	QUICListeners bool `json:"quicListeners"`
+	// TLSOnSidecarIngress lets ports that a Sidecar names open TLS of their own, where mutual TLS is off (istiod:
+	// ENABLE_TLS_ON_SIDECAR_INGRESS).
+	TLSOnSidecarIngress bool `json:"tlsOnSidecarIngress"`
+	// PersistentSessions lets services say by a label that sessions stay with an endpoint (istiod: PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
+	PersistentSessions bool `json:"persistentSessions"`
+	// JWKSFetch says who fetches key sets that rules name by URI: coxswain (if absent), proxy or hybrid (istiod: PILOT_JWT_ENABLE_REMOTE_JWKS).
+	JWKSFetch string `json:"jwksFetch"`
+	// EntryNetworks looks for endpoints of ServiceEntries that don't name their network in MeshNetworks, as istiod does beside Kubernetes.
+	EntryNetworks bool `json:"entryNetworks"`
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
 	`"description":"DNS domain of the mesh's services","default":"cluster.local"},"dualStack":{"type":"boolean",` +
 	`"description":"proxies with addresses of both families use both","default":false},"quicListeners":{"type":"boolean",` +
-	`"description":"gateways offer HTTP/3 where their service passes UDP","default":false}}}`
+	`"description":"gateways offer HTTP/3 where their service passes UDP","default":false},"tlsOnSidecarIngress":{"type":"boolean",` +
+	`"description":"ports that Sidecars name may open TLS of their own","default":false},"persistentSessions":{"type":"boolean",` +
+	`"description":"services may say by a label that sessions stay with an endpoint","default":false},"jwksFetch":{"type":"string",` +
+	`"enum":["coxswain","hybrid","proxy"],"description":"who fetches key sets that rules name by URI","default":"coxswain"},` +
+	`"entryNetworks":{"type":"boolean","description":"endpoints of ServiceEntries are looked for in MeshNetworks","default":false}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
@@ -39,22 +53,23 @@ func Plugin() sdk.Plugin {
 		Name:    "istio",
 		Version: "1",
 		Reads: []string{
-			state.Services, state.Endpoints, state.Mesh,
+			state.Services, state.Endpoints, state.Mesh, state.Networks,
 			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars, config.Telemetries,
 			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
+			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins,
 		},
 		Types: []sdk.Type{
-			{Url: encode.ClusterType}, {Url: encode.EndpointType}, {Url: encode.ListenerType}, {Url: encode.RouteType},
-			{Url: encode.NameTableType},
+			{Url: encode.ClusterType, Checked: true}, {Url: encode.EndpointType, Checked: true}, {Url: encode.ListenerType, Checked: true},
+			{Url: encode.RouteType, Checked: true}, {Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
 		},
 		ConfigSchema: []byte(schema),
-		Engine: func(raw []byte) (sdk.Engine, error) {
+		Kind: sdk.EngineKind(func(raw []byte) (sdk.Engine, error) {
 			c, err := parseConfig(raw)
 			if err != nil {
 				return nil, err
 			}
 			return newEngine(c), nil
-		},
+		}),
 	}
 }
 
@@ -69,6 +84,11 @@ func parseConfig(raw []byte) (Config, error) {
 	}
 	if c.Domain == "" || strings.HasPrefix(c.Domain, ".") || strings.ContainsAny(c.Domain, "/ ") {
 		return c, &sdk.FieldError{Field: "domain", Err: fmt.Errorf("%q is no DNS domain, such as cluster.local", c.Domain)}
+	}
+	switch f := authn.Fetch(c.JWKSFetch); f {
+	case "", authn.FetchHere, authn.FetchHybrid, authn.FetchProxy:
+	default:
+		return c, &sdk.FieldError{Field: "jwksFetch", Err: fmt.Errorf("unknown value %q: want coxswain, hybrid or proxy", f)}
 	}
 	return c, nil
 }

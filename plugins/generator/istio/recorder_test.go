@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -26,8 +27,12 @@ type recorder struct {
 	parts  map[uint64]map[string][]byte
 	placed map[uint64]map[string]uint64
 	faults []string
+	// blamed are the rows of each fault.
+	blamed []string
 	// reports counts resources that were reported.
 	reports int
+	// repeated are resources that were reported as they were.
+	repeated []string
 }
 
 type recordedView struct {
@@ -80,6 +85,9 @@ func (r *recorder) Change(_ string, view uint64, parts []uint64, upserts []sdk.R
 
 func (r *recorder) apply(to map[string][]byte, upserts []sdk.Resource, removes []string) {
 	for _, u := range upserts {
+		if had, ok := to[u.Name]; ok && bytes.Equal(had, u.Body) {
+			r.repeated = append(r.repeated, u.Name)
+		}
 		to[u.Name] = u.Body
 		r.reports++
 	}
@@ -90,10 +98,23 @@ func (r *recorder) apply(to map[string][]byte, upserts []sdk.Resource, removes [
 
 func (r *recorder) Progress() {}
 
-func (r *recorder) Fault(what string, err error, _ ...state.Name) {
+func (r *recorder) Fault(what string, err error, read ...state.Name) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = append(r.faults, what+": "+err.Error())
+	r.blamed = append(r.blamed, fmt.Sprint(read))
+}
+
+// since returns the faults, with their rows, that were reported since it was asked last.
+func (r *recorder) since() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out string
+	for i, f := range r.faults {
+		out += f + " " + r.blamed[i] + "\n"
+	}
+	r.faults, r.blamed = nil, nil
+	return out
 }
 
 func (r *recorder) Log(sdk.Level, string, ...any) {}
@@ -151,7 +172,7 @@ func (w *world) overtake(upserts []*pb.Row, deletes ...string) {
 func (w *world) attach(connection uint64, p *sdk.Proxy) {
 	w.t.Helper()
 	p.Connection = connection
-	p.Types = []string{encode.ClusterType, encode.EndpointType, encode.ListenerType, encode.RouteType}
+	p.Types = []string{encode.ClusterType, encode.EndpointType, encode.ListenerType, encode.RouteType, encode.ExtensionType}
 	if err := w.e.Attach(context.Background(), p, w.out); err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	meshv1 "istio.io/api/mesh/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
@@ -91,12 +92,18 @@ func (g *graph) telemetryIn(c *incr.Ctx, namespace string) []*config.Telemetry {
 
 // reporting is a proxy for building listeners of a side.
 func (g *graph) reporting(c *incr.Ctx, p listener.Proxy, side telemetry.Side) listener.Reporting {
-	return listener.Reporting{Proxy: p, Reports: g.report.Of(c, reportKey{p.Telemetry, side})}
+	out := listener.Reporting{Proxy: p, Reports: g.report.Of(c, reportKey{p.Telemetry, side})}
+	if p.Extensions != "" {
+		out.Extensions = g.extensionLists.Of(c, extensionListKey{p.Extensions, side == telemetry.Inbound})
+	}
+	return out
 }
 
-// tracingOf is what spans say about a proxy, if it makes any.
-func (g *graph) tracingOf(c *incr.Ctx, n *node.Node, labels map[string]string, key string) listener.Tracing {
+// tracingOf is what spans say about a proxy, if it makes any. A proxy that isn't known to be an Envoy is told of collectors that it can't reach
+// too, as istiod tells all of them.
+func (g *graph) tracingOf(c *incr.Ctx, n *node.Node, scope Scope, labels map[string]string, key string) listener.Tracing {
 	var out listener.Tracing
+	var unreachable []string
 	for _, side := range sidesOf(n) {
 		t := g.report.Of(c, reportKey{key, side}).Tracing
 		if t == nil {
@@ -105,11 +112,36 @@ func (g *graph) tracingOf(c *incr.Ctx, n *node.Node, labels map[string]string, k
 		out.Enabled = true
 		out.Cluster, out.Mesh, out.Namespace = n.Metadata.ClusterID, n.Metadata.MeshID, n.Namespace
 		out.Service, out.Revision = labels["service.istio.io/canonical-name"], labels["service.istio.io/canonical-revision"]
-		if t.NamesService() {
+		switch {
+		case t.ByConvention():
+			out.Conventional = conventionalName(n, labels)
+		case t.NamesService():
 			out.Name = n.Cluster
 		}
+		if needed := t.NeededCluster(); needed != "" && n.IsEnvoy() && !g.hasCluster(c, scope, needed) {
+			unreachable = append(unreachable, needed)
+		}
 	}
+	out.Unreachable = strings.Join(unreachable, ",")
 	return out
+}
+
+// conventionalName is the name of the workload's service by OpenTelemetry's conventions for Kubernetes, as istiod reads them.
+func conventionalName(n *node.Node, labels map[string]string) string {
+	return cmp.Or(n.Metadata.Annotations["resource.opentelemetry.io/service.name"], labels["app.kubernetes.io/instance"], labels["app.kubernetes.io/name"],
+		n.Metadata.Workload, n.Name, "unknown_service")
+}
+
+// hasCluster reports whether proxies of a scope have an outbound cluster.
+func (g *graph) hasCluster(c *incr.Ctx, scope Scope, name string) bool {
+	n, ok := cluster.ParseName(name)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(g.ofHost.Of(c, n.Host), func(i incr.Item[string, row[*config.Service]]) bool {
+		s := i.Value.value
+		return g.isExported(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
+	})
 }
 
 func sidesOf(n *node.Node) []telemetry.Side {
@@ -121,14 +153,40 @@ func sidesOf(n *node.Node) []telemetry.Side {
 
 // settingsOf are a proxy's own settings, or the mesh's for those that have none.
 func (g *graph) settingsOf(c *incr.Ctx, n *node.Node) listener.Settings {
-	return listener.Settings{
-		Config:           listener.EncodeConfig(g.proxyConfig(c, n)),
+	out := listener.Settings{
+		Config:           g.encodedConfig(c, n),
 		HTTP10:           n.Metadata.HTTP10,
-		IdleTimeout:      n.Metadata.IdleTimeout,
 		BalancedInbound:  n.Metadata.BalancedInbound,
 		BalancedOutbound: n.Metadata.BalancedOutbound,
 		Detection:        g.listenerSettings.Of(c, only).detection,
 	}
+	if t := n.Metadata.IdleTimeout; t != nil {
+		out.IdleTimeout, out.Timed = *t, true
+	}
+	return out
+}
+
+// encodedConfig is what listeners heed of a proxy's settings.
+func (g *graph) encodedConfig(c *incr.Ctx, n *node.Node) string {
+	out := proto.CloneOf(g.proxyConfig(c, n))
+	if s := g.connectionsOf(c, n); s != nil {
+		if out == nil {
+			out = &meshv1.ProxyConfig{}
+		}
+		out.ConnectionSettings = s
+	}
+	return listener.EncodeConfig(out)
+}
+
+// connectionsOf are limits and timeouts of a proxy's connections.
+func (g *graph) connectionsOf(c *incr.Ctx, n *node.Node) *listener.ConnectionSettings {
+	return listener.Connections(n.Metadata.ProxyConfig, g.proxyDefaults.Of(c, only), n.Type == node.Router)
+}
+
+// headersOf are the settings of a proxy that its routes heed.
+func (g *graph) headersOf(c *incr.Ctx, n *node.Node) routeHeaders {
+	h := g.proxyConfig(c, n).GetProxyHeaders()
+	return routeHeaders{NoAttempts: h.GetAttemptCount().GetDisabled().GetValue(), ForwardedHost: h.GetXForwardedHost().GetEnabled().GetValue()}
 }
 
 // proxyConfig is the proxy's own where it says one, which then counts alone; otherwise the mesh's.

@@ -6,15 +6,12 @@ import (
 )
 
 // requestPorts are the ports at which requests for a host are routed: those of a service that may speak HTTP, if the egress listener
-// that rules the port imports it. Where a Sidecar gives the port's protocol, that counts.
+// that rules the port imports it.
 func (g *graph) requestPorts(c *incr.Ctx, h host, s *config.Service) []incr.Item[hostPort, *config.Service] {
 	var out []incr.Item[hostPort, *config.Service]
 	list := g.egressOf(c, h.Scope)
 	for _, p := range s.Ports {
 		protocol, l := config.ParseProtocol(p.Protocol), ruling(list, p.Number)
-		if l != nil && !l.isCatchAll() {
-			protocol = l.protocol
-		}
 		if protocol.IsTCP() || protocol == config.UDP || l == nil && len(list) > 0 || l != nil && !g.importedBy(c, h, s, l, p.Number) {
 			continue
 		}

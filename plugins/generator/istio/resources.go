@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"slices"
 
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -11,16 +15,26 @@ import (
 
 // lists are the small sets of resources that aren't collections: those that every proxy has, and a workload's own.
 type lists struct {
-	staticClusters   *incr.Func[clientKey, []sdk.Resource]
+	staticClusters   *incr.Func[staticSet, []sdk.Resource]
 	inboundClusters  *incr.Func[inboundClusterKey, []sdk.Resource]
 	fixedListeners   *incr.Func[fixedKey, []sdk.Resource]
 	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
+	newClusters      *incr.Func[additions, []sdk.Resource]
+	newListeners     *incr.Func[additions, []sdk.Resource]
 }
 
 // fixedKey is what virtualInbound and virtualOutbound depend on: Outside is the cluster for what no service is.
 type fixedKey struct {
 	Inbound inboundKey
 	Outside string
+	// Patches change them (patchKeys).
+	Patches string
+}
+
+// staticSet is the clusters that every proxy has, and the patches that change them.
+type staticSet struct {
+	Client  clientKey
+	Patches string
 }
 
 // gatewaySet is the listeners of Gateways on a proxy.
@@ -31,6 +45,8 @@ type gatewaySet struct {
 	Proxy listener.Proxy
 	// Unprivileged: the proxy can't open low ports, and is asked to.
 	Unprivileged bool
+	// Patches change them (patchKeys).
+	Patches string
 }
 
 func sameResources(a, b []sdk.Resource) bool {
@@ -38,36 +54,75 @@ func sameResources(a, b []sdk.Resource) bool {
 }
 
 func (g *graph) addLists() {
-	g.staticClusters = incr.NewFunc(g.Graph, "static clusters", sameResources, func(c *incr.Ctx, k clientKey) ([]sdk.Resource, error) {
-		var out []sdk.Resource
-		for _, name := range staticNames(k) {
-			out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k})})
-		}
-		return out, nil
-	})
-	g.inboundClusters = incr.NewFunc(g.Graph, "inbound clusters", sameResources, func(c *incr.Ctx, k inboundClusterKey) ([]sdk.Resource, error) {
-		if k.Ingress.named() {
-			return g.ingressClusters(c, k), nil
-		}
-		var out []sdk.Resource
-		for _, group := range byPort(decodeTargets(k.Targets)) {
-			if b, ok := g.behind.Get(c, inboundClusterKey{encodeTargets(group), k.Ingress, k.Families, k.SameCase}); ok {
-				out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
+	g.staticClusters = listing[staticSet]{
+		name: "static clusters",
+		plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
+			for _, name := range staticNames(k.Client, g.listenerSettings.Of(c, only).dynamic) {
+				out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k.Client})})
 			}
+			return out
+		},
+		patches: func(k *staticSet) *string { return &k.Patches },
+		patch: func(_ *incr.Ctx, set *envoyfilter.Set, k staticSet, r sdk.Resource) ([]byte, bool) {
+			if r.Name == encode.SocketCluster { // no patch is for what secrets come from
+				return r.Body, true
+			}
+			return set.Cluster(sideOf(k.Client.Router, r.Name), r.Name, nil, r.Body)
+		},
+	}.add(g)
+	g.inboundClusters = listing[inboundClusterKey]{
+		name:    "inbound clusters",
+		plain:   g.inboundList,
+		patches: func(k *inboundClusterKey) *string { return &k.Patches },
+		patch: func(c *incr.Ctx, set *envoyfilter.Set, k inboundClusterKey, r sdk.Resource) ([]byte, bool) {
+			return set.Cluster(networking.EnvoyFilter_SIDECAR_INBOUND, r.Name, g.hostsBehind(c, k, r.Name), r.Body)
+		},
+	}.add(g)
+	g.fixedListeners = listing[fixedKey]{
+		name:    "fixed listeners",
+		plain:   g.fixedList,
+		patches: func(k *fixedKey) *string { return &k.Patches },
+		patch: func(_ *incr.Ctx, set *envoyfilter.Set, k fixedKey, r sdk.Resource) ([]byte, bool) {
+			if r.Name == listener.VirtualOutbound || r.Name == proxyBind(k.Inbound.Proxy.Sending()).Name() {
+				return set.Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, r.Body)
+			}
+			return set.Listener(networking.EnvoyFilter_SIDECAR_INBOUND, r.Body)
+		},
+	}.add(g)
+	g.gatewayListeners = listing[gatewaySet]{
+		name:    "gateway listeners",
+		plain:   g.gatewayList,
+		patches: func(k *gatewaySet) *string { return &k.Patches },
+		patch: func(_ *incr.Ctx, set *envoyfilter.Set, _ gatewaySet, r sdk.Resource) ([]byte, bool) {
+			return set.Listener(networking.EnvoyFilter_GATEWAY, r.Body)
+		},
+	}.add(g)
+	g.addAdditions()
+}
+
+// fixedList are the listeners of a sidecar's own side.
+func (g *graph) fixedList(c *incr.Ctx, k fixedKey) []sdk.Resource {
+	out := append(g.ownListeners(c, k.Inbound), g.proxyListener(c, k.Inbound.Proxy.Sending(), k.Outside)...)
+	if k.Inbound.Proxy.Dialed {
+		return out
+	}
+	return append(out,
+		sdk.Resource{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
+		sdk.Resource{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy.Sending(), k.Outside})})
+}
+
+// inboundList are the clusters behind a workload's ports.
+func (g *graph) inboundList(c *incr.Ctx, k inboundClusterKey) []sdk.Resource {
+	if k.Ingress.named() {
+		return g.ingressClusters(c, k)
+	}
+	var out []sdk.Resource
+	for _, group := range byPort(decodeTargets(k.Targets)) {
+		key := k
+		key.Targets, key.Patches = encodeTargets(group), ""
+		if b, ok := g.behind.Get(c, key); ok {
+			out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
 		}
-		return out, nil
-	})
-	g.fixedListeners = incr.NewFunc(g.Graph, "fixed listeners", sameResources, func(c *incr.Ctx, k fixedKey) ([]sdk.Resource, error) {
-		own := g.ownListeners(c, k.Inbound)
-		if k.Inbound.Proxy.Dialed {
-			return own, nil
-		}
-		return append([]sdk.Resource{
-			{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
-			{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy.Sending(), k.Outside})},
-		}, own...), nil
-	})
-	g.gatewayListeners = incr.NewFunc(g.Graph, "gateway listeners", sameResources, func(c *incr.Ctx, k gatewaySet) ([]sdk.Resource, error) {
-		return g.gatewayList(c, k), nil
-	})
+	}
+	return out
 }

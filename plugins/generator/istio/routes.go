@@ -23,20 +23,25 @@ type routes struct {
 	connectionSelectors incr.Collection[string, struct{}]
 	serviceByHost       *incr.Index[string, string, row[*config.VirtualService]]
 	wildServices        *incr.Index[string, string, row[*config.VirtualService]]
+	connectionsUnder    *incr.Index[string, string, row[*config.VirtualService]]
 	atGateway           *incr.Index[string, string, row[*config.VirtualService]]
 	onPort              *incr.Index[scopePort, hostPort, *config.Service]
-	serviceFor          *incr.Func[host, *config.VirtualService]
+	servicesFor         *incr.Func[sought, []*config.VirtualService]
 	routedPorts         *incr.Func[routedKey, []uint32]
 	whole               *incr.Func[string, *config.VirtualService]
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
+	asks                *incr.Func[string, asks]
+	namedHosts          *incr.Func[namesKey, []namedHost]
 	virtualHost         *incr.Func[virtualHostKey, []byte]
-	rest                *incr.Func[string, []byte]
+	rest                *incr.Func[restKey, []byte]
 	route               *incr.Func[routeKey, []byte]
 }
 
 // routeView is what routes depend on of the proxies that use them.
 type routeView struct {
 	Scope Scope
+	// Namespace is the proxies' own, for which matches may ask.
+	Namespace string
 	// Domain completes short host names.
 	Domain string
 	// Dialing says which addresses of services count.
@@ -45,6 +50,22 @@ type routeView struct {
 	Selections string
 	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gatewayKey); empty for sidecars.
 	Gateways, Ports string
+	// Patches change them (patchKeys).
+	Patches string
+	// Headers say what proxies add to requests.
+	Headers routeHeaders
+}
+
+// routeHeaders are the settings of proxies (ProxyConfig.proxyHeaders) that routes heed.
+type routeHeaders struct {
+	// NoAttempts: the number of attempts stays unsaid. ForwardedHost: where the host is rewritten, the one that was asked for is said.
+	NoAttempts, ForwardedHost bool
+}
+
+// restKey is what the virtual host for unknown hosts depends on: the cluster for what no service is, and the headers.
+type restKey struct {
+	Outside string
+	Headers routeHeaders
 }
 
 type routeKey struct {
@@ -63,14 +84,16 @@ type hostPort struct {
 	Port  uint32
 }
 
-// hostRoutesKey names the routes of a virtual service at a port.
+// hostRoutesKey names the routes of a virtual service at a port, for senders (see sender).
 type hostRoutesKey struct {
 	View    routeView
 	Service string
 	Port    uint32
+	// TLS: requests come in TLS that a gateway opens.
+	TLS bool
 }
 
-// virtualHostKey names a virtual host of a sidecar.
+// virtualHostKey names a virtual host of a sidecar. View has no more than its routes depend on, so that views share it.
 type virtualHostKey struct {
 	View routeView
 	Host string
@@ -79,9 +102,19 @@ type virtualHostKey struct {
 	Domains string
 	// Service is the virtual service whose routes it has (key); empty: the default route.
 	Service string
+	// Whole: requests came where the port says nothing of the service's.
+	Whole bool
 }
 
 func joinDomains(list []string) string { return strings.Join(list, " ") }
+
+// without are joined domains but for those that are taken.
+func without(domains string, taken map[string]bool) string {
+	if len(taken) == 0 {
+		return domains
+	}
+	return joinDomains(slices.DeleteFunc(strings.Split(domains, " "), func(d string) bool { return taken[d] }))
+}
 
 func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 
@@ -95,14 +128,21 @@ func (g *graph) addRoutes() {
 		})
 	g.onPort = incr.NewIndex(ports, "hosts on port", func(k hostPort, _ *config.Service) []scopePort { return []scopePort{{k.Scope, k.Port}} })
 	g.hostRoutes = incr.NewFunc(g.Graph, "routes of virtual service", nil, g.buildHostRoutes)
+	g.asks = incr.NewFunc(g.Graph, "asked of senders", incr.Same[asks], g.findAsks)
+	g.addNamedHosts()
 	g.virtualHost = incr.NewFunc(g.Graph, "virtual host", bytes.Equal, g.buildVirtualHost)
-	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, outside string) ([]byte, error) {
-		if outside == cluster.BlackHole {
-			return encode.Bytes(route.BlockAll()), nil
+	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, k restKey) ([]byte, error) {
+		h := route.BlockAll()
+		if k.Outside != cluster.BlackHole {
+			h = route.AllowAny(k.Outside)
 		}
-		return encode.Bytes(route.AllowAny(outside)), nil
+		h.IncludeRequestAttemptCount = !k.Headers.NoAttempts
+		return encode.Bytes(h), nil
 	})
 	g.route = incr.NewFunc(g.Graph, "route configuration", bytes.Equal, func(c *incr.Ctx, k routeKey) ([]byte, error) {
+		if k.View.Patches != "" {
+			return g.patchedRoute(c, k), nil
+		}
 		if k.View.Gateways != "" {
 			return g.gatewayRoute(c, k)
 		}
@@ -110,13 +150,17 @@ func (g *graph) addRoutes() {
 	})
 }
 
-// sidecarRoute makes the route configuration that a sidecar's listener asks for: PORT, or HOST:PORT. Other names mean nothing.
+// sidecarRoute makes the route configuration that a sidecar's listener asks for: PORT, HOST:PORT, that of a Unix socket, or http_proxy. Other names mean nothing.
 func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) []byte {
-	if port, err := strconv.ParseUint(k.Name, 10, 16); err == nil {
+	port, err := strconv.ParseUint(k.Name, 10, 16)
+	if l, ok := g.wholeEgress(c, k.View.Scope, k.Name, uint32(port)); ok {
+		return g.wholeRoute(c, k, l)
+	}
+	if err == nil {
 		return g.portRoute(c, k, uint32(port))
 	}
 	name, number, _ := cutLast(k.Name, ":")
-	port, err := strconv.ParseUint(number, 10, 16)
+	port, err = strconv.ParseUint(number, 10, 16)
 	if err != nil {
 		return route.Empty(k.Name)
 	}
@@ -124,7 +168,7 @@ func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) []byte {
 	if !ok || s.Port(uint32(port)) == nil {
 		return route.Empty(k.Name)
 	}
-	hosts := [][]byte{g.hostOf(c, k.View, s, uint32(port), []string{"*"})}
+	hosts := [][]byte{g.hostOf(c, k.View, s, uint32(port), "*")}
 	return route.Configuration(k.Name, hosts)
 }
 
@@ -135,21 +179,17 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// portRoute joins the virtual hosts of all services at a port. A domain belongs to the oldest that claims it: Envoy refuses
-// to have it twice.
+// portRoute joins the virtual hosts of all services at a port.
 func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
-	members := slices.Clone(g.onPort.Of(c, scopePort{k.View.Scope, port}))
-	slices.SortStableFunc(members, func(a, b incr.Item[hostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
-	taken := map[string]bool{"*": true}
-	var hosts [][]byte
-	for _, m := range members {
-		domains := claim(taken, route.Domains(m.Key.Host, k.View.Domain, m.Value.AddressesFor(k.View.Dialing)[0]))
-		if len(domains) > 0 {
-			hosts = append(hosts, g.hostOf(c, k.View, m.Value, port, domains))
+	named := g.namedHosts.Of(c, namesKey{k.View.Scope, port, k.View.Domain, k.View.Dialing})
+	hosts, taken := g.outsideHosts(c, k.View, port)
+	hosts = slices.Grow(hosts, len(named)+1)
+	for _, h := range named {
+		if domains := without(h.domains.Value(), taken); domains != "" {
+			hosts = append(hosts, g.hostOf(c, k.View, h.service, port, domains))
 		}
 	}
-	hosts = append(hosts, g.outsideHosts(c, k.View, port, taken)...)
-	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, g.outside(c, k.View.Scope))))
+	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, restKey{g.outside(c, k.View.Scope), k.View.Headers})))
 }
 
 // claim returns the domains that nobody had, and takes them. A host whose own name is taken gets none.
@@ -168,27 +208,81 @@ func claim(taken map[string]bool, domains []string) []string {
 }
 
 // hostOf is the virtual host of a service.
-func (g *graph) hostOf(c *incr.Ctx, view routeView, s *config.Service, port uint32, domains []string) []byte {
-	k := virtualHostKey{View: view, Host: s.Host, Port: port, Domains: joinDomains(domains)}
-	if v, ok := g.serviceFor.Get(c, host{view.Scope, s.Host}); ok && len(g.routesOf(c, view, v, port)) > 0 {
-		k.Service = v.Key
+func (g *graph) hostOf(c *incr.Ctx, view routeView, s *config.Service, port uint32, domains string) []byte {
+	k := virtualHostKey{View: routeView{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains}
+	if v := g.routing(c, view, sought{host{view.Scope, s.Host}, g.via(c, view.Scope, port)}, port); v != nil {
+		k.View, k.Service = g.sender(c, view, v.Key), v.Key
 	}
-	return g.virtualHost.Of(c, k)
+	body, ok := g.virtualHost.Get(c, k)
+	if !ok && k.Service != "" {
+		// With this virtual service it never was what Envoy takes: what was there before is the host without it.
+		plain := virtualHostKey{View: routeView{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains}
+		return g.virtualHost.Of(c, plain)
+	}
+	return body
+}
+
+// routing is the virtual service that routes a view's requests for a host at a port: the first that has routes for them. nil: none does.
+func (g *graph) routing(c *incr.Ctx, view routeView, h sought, port uint32) *config.VirtualService {
+	for _, v := range g.servicesFor.Of(c, h) {
+		if len(g.routesOf(c, view, v, port)) > 0 {
+			return v
+		}
+	}
+	return nil
 }
 
 func (g *graph) routesOf(c *incr.Ctx, view routeView, v *config.VirtualService, port uint32) []*routev3.Route {
-	return g.hostRoutes.Of(c, hostRoutesKey{view, v.Key, port})
+	return g.hostRoutes.Of(c, hostRoutesKey{View: g.sender(c, view, v.Key), Service: v.Key, Port: port})
+}
+
+// sender is what the routes of a virtual service depend on of a view.
+func (g *graph) sender(c *incr.Ctx, view routeView, service string) routeView {
+	out := routeView{Scope: view.Scope, Gateways: view.Gateways, Headers: view.Headers}
+	asks := g.asks.Of(c, service)
+	if asks.namespace {
+		out.Namespace = view.Namespace
+	}
+	if asks.labels {
+		out.Selections = view.Selections
+	}
+	return out
+}
+
+// asks is what matches of a virtual service ask of who sends requests.
+type asks struct{ namespace, labels bool }
+
+func (g *graph) findAsks(c *incr.Ctx, service string) (asks, error) {
+	var out asks
+	v, ok := g.whole.Get(c, service)
+	if !ok {
+		return out, incr.Absent
+	}
+	for _, h := range v.Spec.Http {
+		for _, m := range h.Match {
+			out.namespace = out.namespace || m.SourceNamespace != ""
+			out.labels = out.labels || len(m.SourceLabels) > 0
+		}
+	}
+	return out, nil
 }
 
 func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) {
 	var list []*routev3.Route
 	if k.Service != "" {
-		list = g.hostRoutes.Of(c, hostRoutesKey{k.View, k.Service, k.Port})
+		from := hostRoutesKey{View: k.View, Service: k.Service, Port: k.Port}
+		if k.Whole {
+			from.Port = 0
+		}
+		list = g.hostRoutes.Of(c, from)
 	} else {
 		to := cluster.Name{Port: k.Port, Host: k.Host}
-		list = []*routev3.Route{route.Default(to, g.policyTowards(c, k.View.Scope, to), g.retries.Of(c, only))}
+		list = []*routev3.Route{route.Default(to, g.ruleTowards(c, k.View.Scope, k.Host), g.retries.Of(c, only))}
 	}
-	return encode.Bytes(route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)), nil
+	h := route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)
+	h.IncludeRequestAttemptCount = !k.View.Headers.NoAttempts
+	h.TypedPerFilterConfig = g.sessionsTo(c, host{k.View.Scope, k.Host})
+	return encode.Bytes(h), nil
 }
 
 func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route, error) {
@@ -196,7 +290,12 @@ func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route,
 	if !ok {
 		return nil, incr.Absent
 	}
-	return route.Build(v, g.source(c, k.View, k.Port)), nil
+	from := g.source(c, k.View, k.Port)
+	from.TLS = k.TLS
+	if k.View.Gateways != "" {
+		from.PortOf = func(h string) uint32 { return g.portFrom(c, k.View.Scope, v.Namespace, h, k.Port) }
+	}
+	return route.Build(v, from), nil
 }
 
 // source is what the routes of a view ask.
@@ -206,16 +305,34 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 		Gateways: []string{config.MeshGateway},
 		Port:     port,
 		Selected: func(labels map[string]string, namespace string) bool {
-			return (namespace == "" || namespace == view.Scope.Namespace) && selected(labels)
+			return (namespace == "" || namespace == view.Namespace) && selected(labels)
 		},
-		PortOf:  func(h string) uint32 { return g.onlyPort(c, host{view.Scope, h}, port) },
-		Policy:  func(n cluster.Name) *networking.TrafficPolicy { return g.policyTowards(c, view.Scope, n) },
+		PortOf:  func(string) uint32 { return port }, // a sidecar sees of services only the port at which a request came
+		Rule:    func(h string) *networking.DestinationRule { return g.ruleTowards(c, view.Scope, h) },
 		Retries: g.retries.Of(c, only),
+
+		ForwardedHost: view.Headers.ForwardedHost,
 	}
 	if view.Gateways != "" {
 		out.Gateways = strings.Split(view.Gateways, ",")
 	}
+	if port == 0 {
+		out.PortOf = func(h string) uint32 { return g.onlyPort(c, host{view.Scope, h}, port) }
+	}
 	return out
+}
+
+// portFrom is onlyPort for requests at a gateway: the service of the virtual service's own namespace is meant rather than another of the
+// host, if the gateway sees it.
+func (g *graph) portFrom(c *incr.Ctx, s Scope, namespace, name string, fallback uint32) uint32 {
+	own, ok := g.services.Get(c, namespace+"/"+name)
+	switch {
+	case !ok || !g.isExported(c, own.value, s.Namespace):
+		return g.onlyPort(c, host{s, name}, fallback)
+	case len(own.value.Ports) == 1:
+		return own.value.Ports[0].Number
+	}
+	return fallback
 }
 
 // onlyPort is the port of a service that has one, otherwise the one at which the request came.
@@ -224,13 +341,4 @@ func (g *graph) onlyPort(c *incr.Ctx, h host, fallback uint32) uint32 {
 		return s.Ports[0].Number
 	}
 	return fallback
-}
-
-// policyTowards is a client's traffic policy towards a cluster, nil without one.
-func (g *graph) policyTowards(c *incr.Ctx, s Scope, n cluster.Name) *networking.TrafficPolicy {
-	service, ok := g.visible.Get(c, host{s, n.Host})
-	if !ok {
-		return nil
-	}
-	return cluster.PolicyFor(policyOf(g.ruleFor(c, s, service)), n.Subset, n.Port)
 }

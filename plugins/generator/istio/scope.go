@@ -8,11 +8,20 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Scope says what a proxy can see: the namespace it is in, and the Sidecar resource that narrows it (key, empty without).
+// Scope says what a proxy can see: the namespace it is in (or commonNamespace), and the Sidecar resource that narrows it (key, empty
+// without).
 type Scope struct {
 	Namespace, Sidecar string
 	// Selected are the workload selectors of the namespace's DestinationRules that the proxy answers, joined.
 	Selected string
+}
+
+// narrowed is the scope if a Sidecar narrows it, for what asks only then.
+func (s Scope) narrowed() Scope {
+	if s.Sidecar == "" {
+		return Scope{}
+	}
+	return s
 }
 
 // host is a host as one scope sees it.
@@ -26,6 +35,7 @@ type scopes struct {
 	live *incr.Input[Scope, struct{}]
 	// visible is the service that a host means in a scope.
 	visible incr.Collection[host, *config.Service]
+	special
 	// hosts lists them by scope.
 	hosts *incr.Index[Scope, host, *config.Service]
 	// sidecarFor is the Sidecar resource that counts for a workload.
@@ -46,8 +56,9 @@ func (g *graph) addScopes() {
 	g.addEgress()
 	g.addDestinations()
 	exported := incr.Map(g.services, "exported services", sameExport, func(c *incr.Ctx, _ string, r row[*config.Service]) (export, error) {
-		return export{r.value, namespaces(r.value, g.exports.Of(c, only).services)}, nil
+		return export{r.value, g.exportedNamespaces(c, r.value)}, nil
 	})
+	g.addSpecial(exported)
 	pairs := incr.Join(g.live, exported, "services in scope",
 		func(s Scope, _ struct{}) []string { return []string{everywhere, s.Namespace} },
 		func(_ string, e export) []string { return e.namespaces },
@@ -76,30 +87,8 @@ func sameExport(a, b export) bool {
 
 func samePointer[V any](a, b *V) bool { return a == b }
 
-// namespaces are the join keys of a service: everywhere, or those that see it.
-func namespaces(s *config.Service, defaults []string) []string {
-	list := s.ExportTo
-	if len(list) == 0 {
-		list = defaults
-	}
-	if len(list) == 0 || slices.Contains(list, everywhere) {
-		return []string{everywhere}
-	}
-	var out []string
-	for _, n := range list {
-		switch n {
-		case "~":
-		case ".":
-			out = append(out, s.Namespace)
-		default:
-			out = append(out, n)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, then the oldest.
+// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, then what was given to it by
+// name, then the oldest.
 func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
 	list := make([]*config.Service, len(members))
 	for i, m := range members {
@@ -108,6 +97,7 @@ func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, s
 	slices.SortFunc(list, func(a, b *config.Service) int {
 		return cmp.Or(
 			-compareBool(a.Namespace == h.Scope.Namespace, b.Namespace == h.Scope.Namespace),
+			cmp.Compare(g.reach(c, a, h.Scope.Namespace), g.reach(c, b, h.Scope.Namespace)),
 			config.Older(a, b))
 	})
 	if len(g.egressOf(c, h.Scope)) == 0 {
@@ -161,11 +151,10 @@ func choose(list []incr.Item[string, row[*config.Sidecar]], labels map[string]st
 	selects := false
 	for _, i := range list {
 		s := i.Value.value
-		selector := s.Spec.GetWorkloadSelector().GetLabels()
-		if len(selector) > 0 && (labels == nil || !config.Selects(selector, labels)) {
+		mine := s.Spec.WorkloadSelector != nil
+		if mine && (labels == nil || !config.Selects(s.Spec.WorkloadSelector.Labels, labels)) {
 			continue
 		}
-		mine := len(selector) > 0
 		if best == nil || mine && !selects || mine == selects && s.Before(best.Meta) < 0 {
 			best, selects = s, mine
 		}

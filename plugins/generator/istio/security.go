@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
@@ -85,11 +87,11 @@ type policy interface {
 	For(namespace string, labels map[string]string) bool
 }
 
-// attached are the keys of the policies that are for a workload, joined: of the mesh's and of its namespace's.
+// attached are the keys of the policies that are for a workload, joined: of its namespace's, then of the mesh's, each with the oldest first.
 func attached[V policy](c *incr.Ctx, g *graph, in *incr.Index[string, string, row[V]], namespace string, labels map[string]string) string {
 	list := inAge(in.Of(c, namespace))
 	if root := g.root.Of(c, only); root != namespace {
-		list = append(inAge(in.Of(c, root)), list...)
+		list = append(list, inAge(in.Of(c, root))...)
 	}
 	var keys []string
 	for _, p := range list {
@@ -136,11 +138,23 @@ func (g *graph) buildGuards(c *incr.Ctx, k guardsKey) (*listener.Guards, error) 
 			}
 		}
 	}
-	tokens := authn.Tokens(g.tokenRules(c, k.Tokens), func(set string) (string, bool) {
-		r, ok := g.keySets.Get(c, set)
-		return r.value, ok
-	}, k.Router)
+	tokens := authn.Tokens(g.tokenRules(c, k.Tokens), g.keys(c), k.Router)
 	return listener.NewGuards(authz.BuildHTTP(list, mesh), authz.BuildTCP(list, mesh), tokens), nil
+}
+
+// keys say where keys of rules come from that have none inline.
+func (g *graph) keys(c *incr.Ctx) authn.Keys {
+	return authn.Keys{
+		By: g.fetch,
+		Find: func(set string) (string, bool) {
+			r, ok := g.keySets.Get(c, set)
+			return r.value, ok
+		},
+		Cluster: func(host string, port uint32) (string, bool) {
+			found, ok := g.serviceNamed(c, host)
+			return cluster.Name{Port: port, Host: cmp.Or(found, host)}.String(), ok
+		},
+	}
 }
 
 func (g *graph) tokenRules(c *incr.Ctx, keys string) []*security.JWTRule {

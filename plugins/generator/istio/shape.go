@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
@@ -20,6 +21,8 @@ type shape struct {
 	Protocol      config.Protocol
 	Route         string
 	Chains        []listener.Chain
+	// Lookups are wildcards under which hosts of requests are looked up.
+	Lookups []string
 	// kept is what later ports have to fit to.
 	kept kept
 }
@@ -37,16 +40,17 @@ const (
 
 func sameShape(a, b shape) bool {
 	return a.More == b.More && a.Dialed == b.Dialed && a.HTTP == b.HTTP && a.Sniffed == b.Sniffed && a.Protocol == b.Protocol &&
-		a.Route == b.Route && slices.Equal(a.Chains, b.Chains)
+		a.Route == b.Route && slices.Equal(a.Chains, b.Chains) && slices.Equal(a.Lookups, b.Lookups)
 }
 
 // shapeOf is the listener that services make together. Listeners that a Sidecar names by their port are made from its services alone.
-// Otherwise the oldest service says what the listener is, and those that don't fit are left out: their connections could not be told
-// apart.
+// Otherwise the oldest service says what the listener is (of those that are the namespace's own, if there are some, or else were given to it
+// by name), and those that don't fit are left out: their connections could not be told apart.
 func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape, error) {
 	members = slices.Clone(members)
 	slices.SortStableFunc(members, func(a, b incr.Item[arrival, caller]) int {
-		return cmp.Or(compareBool(b.Value.given, a.Value.given), config.Older(a.Value.service, b.Value.service), cmp.Compare(a.Key.Port, b.Key.Port))
+		return cmp.Or(compareBool(b.Value.given, a.Value.given), cmp.Compare(a.Value.reach, b.Value.reach),
+			config.Older(a.Value.service, b.Value.service), cmp.Compare(a.Key.Port, b.Key.Port))
 	})
 	var out shape
 	for _, m := range members {
@@ -54,6 +58,13 @@ func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape
 			out.add(at.Bind, m.Key, m.Value)
 		}
 	}
+	for _, m := range members {
+		if out.HTTP && m.Value.protocol.IsHTTP() && cluster.IsDynamic(m.Value.service) {
+			out.Lookups = append(out.Lookups, m.Key.Host)
+		}
+	}
+	slices.Sort(out.Lookups)
+	out.Lookups = slices.Compact(out.Lookups)
 	return out, nil
 }
 
@@ -62,6 +73,9 @@ func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape
 func (s *shape) add(b listener.Bind, a arrival, c caller) {
 	http, tcp := c.protocol.IsHTTP(), c.protocol.IsTCP()
 	switch {
+	case c.forwards:
+		*s = shape{More: c.more, Dialed: c.dialed, kept: requests}
+		s.take(b, a, c, false)
 	case s.kept == nothing:
 		s.More, s.Dialed = c.more, c.dialed
 		s.begin(b, a, c)
@@ -132,7 +146,7 @@ func (s *shape) join(c listener.Chain) {
 
 // fitsServers reports whether a protocol can join: where servers speak first nothing can be told by looking at what clients send.
 func fitsServers(s *shape, incoming config.Protocol) bool {
-	first := func(p config.Protocol) bool { return p == config.Mongo }
+	first := func(p config.Protocol) bool { return p == config.Mongo || p == config.MySQL }
 	if !first(incoming) && !slices.ContainsFunc(s.Chains, func(c listener.Chain) bool { return first(c.Protocol) }) {
 		return true
 	}

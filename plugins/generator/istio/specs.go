@@ -13,6 +13,8 @@ type endpointView struct {
 	Router bool
 	// Place is where the proxies are, as far as somebody asks.
 	Place clientPlace
+	// Network is theirs, as far as it counts.
+	Network clientNetwork
 }
 
 type specKey struct {
@@ -35,21 +37,27 @@ func (g *graph) addSpecs() {
 		}
 		rule := policyOf(g.ruleFor(c, k.View.Scope, s))
 		subset := cluster.FindSubset(rule, name.Subset)
-		policy := cluster.PolicyFor(rule, name.Subset, name.Port)
+		policy := g.clusterSettings.Of(c, only).Underlay(cluster.PolicyFor(rule, name.Subset, name.Port))
 		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {
 			return out, nil
 		}
 		out.Service, out.Port, out.PortName = s.Key, name.Port, s.Port(name.Port).Name
 		out.Subset = endpoint.Selector(subset.GetLabels())
-		out.Unready = s.PublishNotReady
+		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 		out.Mutual = name.ByName
-		setting, failover := cluster.Locality(policy, s, g.clusterSettings.Of(c, only).Locality)
-		out.Balance = endpoint.BalanceFor(setting, k.View.Place.place(), failover)
-		tls := policy.GetTls()
-		out.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
-		if tls == nil {
-			out.Refusals = g.refusals.Of(c, s.Namespace)
-		}
+		out.Balance = cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
+		_, out.Sessions = s.Session()
+		out.Dual = g.dualStack
+		out.Horizon = g.horizon(c, k.View.Network, s, false)
+		g.speak(c, &out, cluster.TLSTowards(rule, name.Subset, name.Port), s.Namespace)
 		return out, nil
 	})
+}
+
+// speak says how clients speak to endpoints: as a rule's settings say, otherwise as the endpoints and their policies do.
+func (g *graph) speak(c *incr.Ctx, s *endpoint.Spec, tls *networking.ClientTLSSettings, namespace string) {
+	s.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
+	if tls == nil {
+		s.Refusals = g.refusals.Of(c, namespace)
+	}
 }

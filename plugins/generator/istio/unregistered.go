@@ -11,9 +11,10 @@ import (
 // outsidePort is where virtual services count that name no service which a registry knows.
 const outsidePort = 80
 
-// routedKey is a virtual service (key) as one scope sees it.
+// routedKey is a virtual service (key) as one scope sees it, for what goes out by one egress listener (see via).
 type routedKey struct {
 	Scope   Scope
+	Via     int
 	Service string
 }
 
@@ -23,16 +24,16 @@ func (g *graph) addUnregistered() {
 		if !ok {
 			return nil, incr.Absent
 		}
-		return g.findRoutedPorts(c, k.Scope, v.value), nil
+		return g.findRoutedPorts(c, k, v.value), nil
 	})
 }
 
 // findRoutedPorts are the ports at which a virtual service counts for hosts that no registry knows there: those of the services that it
 // names too, so that one set of routes has the same hosts at each, and the one for names without a service.
-func (g *graph) findRoutedPorts(c *incr.Ctx, s Scope, v *config.VirtualService) []uint32 {
+func (g *graph) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualService) []uint32 {
 	var out []uint32
 	for _, h := range v.Spec.Hosts {
-		for _, service := range g.servicesOf(c, s, v, h) {
+		for _, service := range g.servicesOf(c, k, h) {
 			for _, p := range service.Ports {
 				if protocol := config.ParseProtocol(p.Protocol); protocol.IsHTTP() || protocol == config.Sniffed {
 					out = append(out, p.Number)
@@ -46,45 +47,49 @@ func (g *graph) findRoutedPorts(c *incr.Ctx, s Scope, v *config.VirtualService) 
 }
 
 // servicesOf are the services that a host of a virtual service means: of those that a wildcard covers, such as have no closer one.
-func (g *graph) servicesOf(c *incr.Ctx, s Scope, v *config.VirtualService, h string) []*config.Service {
+func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service {
 	if !config.IsWildcard(h) {
-		if service, ok := g.visible.Get(c, host{s, h}); ok {
+		if service, ok := g.visible.Get(c, host{k.Scope, h}); ok {
 			return []*config.Service{service}
 		}
 		return nil
 	}
 	var out []*config.Service
-	for _, i := range g.hosts.Of(c, s) {
+	for _, i := range g.hosts.Of(c, k.Scope) {
 		if !config.Covers(h, i.Key.Host) {
 			continue
 		}
-		if best, ok := g.serviceFor.Get(c, i.Key); ok && best.Key == v.Key {
+		if list := g.servicesFor.Of(c, sought{i.Key, k.Via}); len(list) > 0 && list[0].Key == k.Service {
 			out = append(out, i.Value)
 		}
 	}
 	return out
 }
 
-// outsideHosts are virtual hosts at a port for names that virtual services route and no registry knows.
-func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32, taken map[string]bool) [][]byte {
-	list := slices.Clone(g.atGateway.Of(c, config.MeshGateway))
-	slices.SortStableFunc(list, func(a, b incr.Item[string, row[*config.VirtualService]]) int {
-		return a.Value.value.Before(b.Value.value.Meta)
-	})
-	var out [][]byte
-	for _, i := range list {
+// outsideHosts are virtual hosts at a port for names that virtual services route and no registry knows, and their domains. They come before
+// what services are called besides their full names.
+func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32) (hosts [][]byte, taken map[string]bool) {
+	via := g.via(c, view.Scope, port)
+	var list []*config.VirtualService
+	for _, i := range g.atGateway.Of(c, config.MeshGateway) {
 		v := i.Value.value
-		if !g.imports(c, view.Scope, v) || !slices.Contains(g.routedPorts.Of(c, routedKey{view.Scope, v.Key}), port) {
-			continue
+		if g.imports(c, view.Scope, v, via) && slices.Contains(g.routedPorts.Of(c, routedKey{view.Scope, via, v.Key}), port) {
+			list = append(list, v)
 		}
+	}
+	for _, v := range g.inOrder(c, view.Scope.Namespace, list) {
 		for _, h := range v.Spec.Hosts {
 			if g.known(c, view.Scope, h, port) || len(g.routesOf(c, view, v, port)) == 0 {
 				continue
 			}
+			if taken == nil {
+				taken = map[string]bool{"*": true}
+			}
 			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
-				out = append(out, g.virtualHost.Of(c, virtualHostKey{View: view, Host: h, Port: port, Domains: joinDomains(domains), Service: v.Key}))
+				k := virtualHostKey{View: g.sender(c, view, v.Key), Host: h, Port: port, Domains: joinDomains(domains), Service: v.Key}
+				hosts = append(hosts, g.virtualHost.Of(c, k))
 			}
 		}
 	}
-	return out
+	return hosts, taken
 }

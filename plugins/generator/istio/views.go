@@ -30,6 +30,8 @@ type content interface {
 	// answer reports it, after the wave.
 	answer(names []string, out sdk.Output)
 	drop(names []string)
+	// follow says which content a proxy had before.
+	follow(before content)
 	close()
 	// explain says what a resource was made from.
 	explain(name string) (incr.Explanation, bool)
@@ -53,6 +55,8 @@ func (s *views) find(typeURL string, at placed, out sdk.Output) uint64 {
 		key = at.Routes
 	case encode.NameTableType:
 		key = at.Names
+	case encode.ExtensionType:
+		key = at.Extensions
 	default:
 		return 0
 	}
@@ -73,35 +77,60 @@ func (s *views) add(typeURL string, key viewKey) *view {
 	return v
 }
 
+// follow notes that a connection goes from one view to another that nobody was told of yet.
+func (s *views) follow(from, to uint64) {
+	if old, v := s.byID[from], s.byID[to]; old != nil && v != nil {
+		v.follow(old.content)
+	}
+}
+
 func (s *views) forget(v *view) {
 	delete(s.byID, v.id)
 	delete(s.byKey, v.key)
 }
 
-// viewKey is one of clusterView, endpointView, listenerView, routeView and nameView.
+// viewKey is one of clusterView, endpointView, listenerView, routeView, nameView and extensionView.
 type viewKey interface {
 	describe() (label string, facts map[string]string)
 	content(e *engine, v *view) content
 }
 
 func (k clusterView) content(e *engine, v *view) content {
-	list := []partKey{staticPart(k.Set.Client.anywhere()), outboundPart(k.Set)}
+	patches := k.Set.Patches
+	list := []partKey{staticPart{k.Set.Client.anywhere(), patches}, outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.named() {
-		list = append(list, inboundPart{k.Targets, k.Ingress, k.Set.Client.Families, k.Set.Client.SameCase})
+		list = append(list, inboundPart{
+			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.narrowed(), Families: k.Set.Client.Families,
+			SameCase: k.Set.Client.SameCase, Buffer: k.Set.Client.Buffer, Patches: patches,
+		})
 	}
 	if k.ByName {
 		list = append(list, outboundPart(k.Set.byName()))
+	}
+	if patches != "" {
+		list = append(list, newClusterPart{patches, k.Set.Client.Router})
 	}
 	return newPartView(e, v, k.Set.Scope, list)
 }
 
 func (k listenerView) content(e *engine, v *view) content {
+	return newPartView(e, v, k.Set.Scope, k.parts())
+}
+
+func (k listenerView) parts() []partKey {
+	patches := k.Set.Patches
+	var list []partKey
 	if k.Router {
-		return newPartView(e, v, k.Set.Scope, []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged}})
+		list = []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged, patches}}
+	} else {
+		receiving := k.Set.Proxy
+		receiving.Policies = k.Policies
+		list = []partKey{fixedPart{inboundKey{k.Targets, k.Ingress, receiving}, k.Outside, patches}, listenerPart(k.Set)}
 	}
-	receiving := k.Set.Proxy
-	receiving.Policies = k.Policies
-	return newPartView(e, v, k.Set.Scope, []partKey{fixedPart{inboundKey{k.Targets, k.Ingress, receiving}, k.Outside}, listenerPart(k.Set)})
+	if patches != "" {
+		list = append(list, newListenerPart{patches, k.Router})
+	}
+	return list
 }
 
 func (k endpointView) content(e *engine, v *view) content {
@@ -113,5 +142,9 @@ func (k nameView) content(e *engine, v *view) content {
 }
 
 func (k routeView) content(e *engine, v *view) content {
-	return &routeContent{e: e, v: v, key: k, wants: map[string]*routeWant{}}
+	return newNamed(e, v, &k.Scope, e.g.route, func(name string) routeKey { return routeKey{k, name} })
+}
+
+func (k extensionView) content(e *engine, v *view) content {
+	return newNamed(e, v, nil, e.g.discovered, func(name string) discoveryKey { return discoveryKey{k, name} })
 }

@@ -1,11 +1,19 @@
 package istio
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
+
+// sought is a host whose virtual services are asked for, for what goes out by one egress listener (see via).
+type sought struct {
+	host
+	Via int
+}
 
 func (g *graph) indexServices() {
 	g.serviceByHost = incr.NewIndex(g.virtualServices, "virtual services by host", func(_ string, r row[*config.VirtualService]) []string {
@@ -20,62 +28,107 @@ func (g *graph) indexServices() {
 		}
 		return nil
 	})
+	g.connectionsUnder = incr.NewIndex(g.virtualServices, "routes for connections by wildcard", func(_ string, r row[*config.VirtualService]) []string {
+		if !r.value.Serves(config.MeshGateway) || !routesConnections(r.value) {
+			return nil
+		}
+		return wildcardsOver(r.value.Spec.Hosts)
+	})
 	g.atGateway = incr.NewIndex(g.virtualServices, "virtual services by gateway", func(_ string, r row[*config.VirtualService]) []string {
 		return r.value.Spec.Gateways
 	})
-	g.serviceFor = incr.NewFunc(g.Graph, "virtual service for host", samePointer[config.VirtualService], g.findService)
+	g.servicesFor = incr.NewFunc(g.Graph, "virtual services for host", slices.Equal, g.findServices)
 	g.addUnregistered()
 }
 
-// findService is the virtual service that routes a sidecar's requests for a host: the oldest that names it, otherwise the one with the
-// most specific wildcard.
-func (g *graph) findService(c *incr.Ctx, h host) (*config.VirtualService, error) {
-	var best *config.VirtualService
-	for _, i := range g.serviceByHost.Of(c, h.Host) {
-		if v := i.Value.value; g.imports(c, h.Scope, v) && (best == nil || v.Before(best.Meta) < 0) {
-			best = v
-		}
-	}
-	if best != nil {
-		return best, nil
-	}
-	var by string
-	for _, i := range g.wildServices.Of(c, only) {
-		v := i.Value.value
-		if !g.imports(c, h.Scope, v) {
+// routesConnections reports whether a virtual service has routes for more than requests.
+func routesConnections(v *config.VirtualService) bool { return len(v.Spec.Tcp)+len(v.Spec.Tls) > 0 }
+
+// wildcardsOver are the wildcards that cover a host: *.b.c and *.c for a.b.c.
+func wildcardsOver(hosts []string) []string {
+	var out []string
+	for _, h := range hosts {
+		if config.IsWildcard(h) {
 			continue
 		}
+		for _, rest, ok := strings.Cut(h, "."); ok; _, rest, ok = strings.Cut(rest, ".") {
+			out = append(out, "*."+rest)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// findServices are the virtual services that may route a sidecar's requests for a host, in the order in which they count: those that name it,
+// otherwise the one with the most specific wildcard.
+func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, error) {
+	var named []*config.VirtualService
+	for _, i := range g.serviceByHost.Of(c, h.Host) {
+		if v := i.Value.value; g.imports(c, h.Scope, v, h.Via) {
+			named = append(named, v)
+		}
+	}
+	if len(named) > 0 {
+		return g.inOrder(c, h.Scope.Namespace, named), nil
+	}
+	var wild []*config.VirtualService
+	for _, i := range g.wildServices.Of(c, only) {
+		if v := i.Value.value; g.imports(c, h.Scope, v, h.Via) {
+			wild = append(wild, v)
+		}
+	}
+	var best *config.VirtualService
+	var by string
+	for _, v := range g.inOrder(c, h.Scope.Namespace, wild) {
 		for _, w := range v.Spec.Hosts {
-			if !config.IsWildcard(w) || !config.Covers(w, h.Host) {
-				continue
-			}
-			if best == nil || config.MoreSpecific(w, by) < 0 || w == by && v.Before(best.Meta) < 0 {
+			if config.IsWildcard(w) && config.Covers(w, h.Host) && (best == nil || config.MoreSpecific(w, by) < 0) {
 				best, by = v, w
 			}
 		}
 	}
 	if best == nil {
-		return nil, incr.Absent
+		return nil, nil
 	}
-	return best, nil
+	return []*config.VirtualService{best}, nil
 }
 
-// imports reports whether a virtual service counts in a scope.
-func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService) bool {
-	if !v.VisibleIn(s.Namespace, g.exports.Of(c, only).virtualServices) {
+// inOrder are those virtual services of a list that a namespace sees, in the order in which they count.
+func (g *graph) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualService) []*config.VirtualService {
+	defaults := g.exports.Of(c, only).virtualServices
+	reach := func(v *config.VirtualService) config.Reach { return v.Reach(namespace, defaults) }
+	list = slices.DeleteFunc(list, func(v *config.VirtualService) bool { return reach(v) == config.Nobody })
+	slices.SortStableFunc(list, func(a, b *config.VirtualService) int {
+		return cmp.Or(cmp.Compare(reach(a), reach(b)), a.Before(b.Meta))
+	})
+	return list
+}
+
+// imports reports whether a virtual service counts in a scope for what goes out by an egress listener (see via).
+func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int) bool {
+	if v.Reach(s.Namespace, g.exports.Of(c, only).virtualServices) == config.Nobody {
 		return false
 	}
 	list := g.egressOf(c, s)
-	return len(list) == 0 || slices.ContainsFunc(list, func(l egressListener) bool { return l.importsRoutes(v) })
+	return len(list) == 0 || via >= 0 && list[via].importsRoutes(v)
 }
 
-// known reports whether a host, or one that a wildcard covers, is a service at a port in the scope.
+// known reports whether a host, or one that a wildcard has to do with, is a service at a port in the scope.
 func (g *graph) known(c *incr.Ctx, s Scope, h string, port uint32) bool {
 	if !config.IsWildcard(h) {
-		service, ok := g.visible.Get(c, host{s, h})
-		return ok && service.Port(port) != nil
+		return g.isAt(c, host{s, h}, port)
 	}
 	return slices.ContainsFunc(g.onPort.Of(c, scopePort{s, port}), func(i incr.Item[hostPort, *config.Service]) bool {
-		return config.Covers(h, i.Key.Host)
+		return config.Overlaps(h, i.Key.Host)
 	})
+}
+
+// isAt reports whether a host is a service that is dialled at a port.
+func (g *graph) isAt(c *incr.Ctx, h host, port uint32) bool {
+	s, ok := g.visible.Get(c, h)
+	if !ok || s.Port(port) == nil {
+		return false
+	}
+	list := g.egressOf(c, h.Scope)
+	l := ruling(list, port)
+	return len(list) == 0 || l != nil && g.importedBy(c, h, s, l, port)
 }

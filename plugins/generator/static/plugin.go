@@ -35,16 +35,25 @@ func Plugin() sdk.Plugin {
 		Version:      "1",
 		Reads:        []string{table},
 		Publishes:    []string{table},
-		Types:        []sdk.Type{{Url: typeCDS}, {Url: typeEDS}, {Url: typeLDS}, {Url: typeRDS}, {Url: typeSDS}, {Url: typeECDS}},
+		Types:        checked(typeCDS, typeEDS, typeLDS, typeRDS, typeSDS, typeECDS),
 		ConfigSchema: []byte(schema),
-		Generator: func(config []byte) (sdk.Generator, error) {
+		Kind: sdk.GeneratorKind(func(config []byte) (sdk.Generator, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
 			}
 			return newGenerator(c), nil
-		},
+		}),
 	}
+}
+
+// checked are types whose resources are checked by the rules of Envoy's fields where files are read, so that the place can be named.
+func checked(urls ...string) []sdk.Type {
+	types := make([]sdk.Type, len(urls))
+	for i, url := range urls {
+		types[i] = sdk.Type{Url: url, Checked: true}
+	}
+	return types
 }
 
 // offered are the types of Plugin and those that files hold.
@@ -58,7 +67,7 @@ func offered(found []string) (all map[string]bool, more []sdk.Type) {
 			continue
 		}
 		all[url] = true
-		t := sdk.Type{Url: url}
+		t := sdk.Type{Url: url, Checked: true}
 		switch url {
 		case typeSRDS:
 			t.Traits = &sdk.Traits{FullState: true, Wildcard: true, Rank: 41}

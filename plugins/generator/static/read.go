@@ -12,6 +12,7 @@ import (
 	_ "github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes" // what `@type` may name
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 // resource is one resource of a file.
@@ -158,7 +159,7 @@ func (r *reader) static(n *yaml.Node, field string) {
 	}
 }
 
-// add checks a message by Envoy's own rules and keeps it.
+// add checks a message, and those wrapped in it, by Envoy's own rules and keeps it.
 func (r *reader) add(n *yaml.Node, field string, m proto.Message) {
 	name := nameOf(m)
 	typeURL := "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())
@@ -166,11 +167,9 @@ func (r *reader) add(n *yaml.Node, field string, m proto.Message) {
 		r.fault(n, field, "%s has no name (`name`, `cluster_name`)", typeURL)
 		return
 	}
-	if v, ok := m.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			r.fault(n, field, "%q: Envoy would refuse it: %v", name, err)
-			return
-		}
+	if err := envoyrules.CheckAll(m); err != nil {
+		r.fault(n, field, "%q: Envoy would refuse it: %v", name, err)
+		return
 	}
 	if first := r.names[[2]string{typeURL, name}]; first != nil {
 		r.fault(n, field, "%q is there already, at line %d", name, first.line)

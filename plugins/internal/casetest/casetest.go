@@ -1,20 +1,20 @@
 // Package casetest reads parity cases for tests: folders with a configuration, the proxies that connect, and the answers that
-// istiod gave. They lie outside of the tree, at COXSWAIN_SHARED (default ../shared beside the repository); without them
-// tests skip.
+// istiod gave.
 package casetest
 
 import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -24,7 +24,7 @@ import (
 // Case is a folder, read.
 type Case struct {
 	Name string
-	// Rows are those of its resources, and what registries make of them.
+	// Rows are those of its resources, what registries make of them, and the mesh's settings.
 	Rows    []plugintest.Rows
 	Proxies []Proxy
 }
@@ -39,16 +39,7 @@ type Proxy struct {
 // Dir returns the folder of all cases; the test is skipped where it is absent.
 func Dir(t testing.TB) string {
 	t.Helper()
-	shared := os.Getenv("COXSWAIN_SHARED")
-	if shared == "" {
-		_, file, _, _ := runtime.Caller(0)
-		shared = filepath.Join(filepath.Dir(file), "..", "..", "..", "..", "shared")
-	}
-	dir := filepath.Join(shared, "parity", "cases")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("parity cases are skipped: %s is absent (set COXSWAIN_SHARED)", dir)
-	}
-	return dir
+	return shared.Dir(t, "parity/cases")
 }
 
 // Load reads a case.
@@ -70,7 +61,22 @@ func (c *Case) readConfig(t testing.TB, dir string) {
 	for _, f := range files {
 		parse(t, f, read(t, f), tables)
 	}
-	c.Rows = rowsOf(t, tables)
+	c.Rows = append(rowsOf(t, tables), settings(t, dir)...)
+}
+
+// settings are MeshConfig and MeshNetworks.
+func settings(t testing.TB, dir string) []plugintest.Rows {
+	t.Helper()
+	config := map[string]string{}
+	for field, name := range map[string]string{"meshConfig": "mesh.yaml", "networksConfig": "networks.yaml"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			config[field] = path
+		}
+	}
+	h := plugintest.Start(t, mesh.Plugin(), config)
+	h.WaitSynced()
+	return drain(t, h, state.Mesh, state.Networks)
 }
 
 // Rows are what a file's resources are as rows, and what registries make of them.
@@ -108,8 +114,14 @@ func register(t testing.TB, tables map[string][]*sdk.Row) []plugintest.Rows {
 		plugintest.Rows{Table: kinds.ServiceEntry, Upserts: tables[kinds.ServiceEntry]},
 		plugintest.Rows{Table: kinds.WorkloadEntry, Upserts: tables[kinds.WorkloadEntry]},
 	)
+	return drain(t, h, state.Services, state.Endpoints, state.Workloads)
+}
+
+// drain returns what a plugin has published, and ends it.
+func drain(t testing.TB, h *plugintest.Harness, tables ...string) []plugintest.Rows {
+	t.Helper()
 	var out []plugintest.Rows
-	for _, table := range []string{state.Services, state.Endpoints, state.Workloads} {
+	for _, table := range tables {
 		r := plugintest.Rows{Table: table}
 		for _, row := range h.Rows(table) {
 			r.Upserts = append(r.Upserts, row)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sort"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -44,6 +45,7 @@ func normal(parent, field string, v any) any {
 		if x["runtime_key"] == "(" {
 			delete(x, "runtime_key")
 		}
+		delete(x, pluginVersion)
 		for k, e := range x {
 			x[k] = normal(field, k, e)
 		}
@@ -56,9 +58,17 @@ func normal(parent, field string, v any) any {
 			sort.SliceStable(x, func(i, j int) bool { return text(x[i]) < text(x[j]) })
 		}
 		return x
+	case string:
+		return strings.TrimSuffix(x, PluginMark)
 	}
 	return v
 }
+
+// PluginMark ends names of extensions that were made of WasmPlugins; recorded answers lack it.
+const PluginMark = "~istio-translated-wasmplugin"
+
+// pluginVersion tells agents that a WasmPlugin has changed.
+const pluginVersion = "ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION"
 
 func text(v any) string {
 	b, err := json.Marshal(v)

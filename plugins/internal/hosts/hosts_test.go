@@ -70,6 +70,10 @@ func TestAllLabels(t *testing.T) {
 	if len(e.Labels) != 1 {
 		t.Error("the endpoint's own labels changed")
 	}
+	e = &pb.Endpoint{Labels: map[string]string{NetworkLabel: "own", SubzoneLabel: "own"}, Locality: "r/z/s/more", Network: "n"}
+	if got := AllLabels(e); got[NetworkLabel] != "own" || got[SubzoneLabel] != "s" {
+		t.Error("a network's label wins over the network, a locality over its labels: ", got)
+	}
 }
 
 func TestCanonical(t *testing.T) {

@@ -68,12 +68,16 @@ func AllLabels(e *pb.Endpoint) map[string]string {
 	return Augmented(e.Labels, e.Locality, e.Cluster, e.Network, e.Node)
 }
 
-// Augmented adds to labels those that a locality, cluster, network and node imply. It returns a new map.
+// Augmented adds to labels those that a locality, cluster, network and node imply; a label that says a network already stays. It returns a new map.
 func Augmented(labels map[string]string, locality, cluster, network, node string) map[string]string {
 	out := make(map[string]string, len(labels)+6)
 	maps.Copy(out, labels)
+	if out[NetworkLabel] != "" {
+		network = out[NetworkLabel]
+	}
 	region, rest, _ := strings.Cut(locality, "/")
-	zone, subzone, _ := strings.Cut(rest, "/")
+	zone, rest, _ := strings.Cut(rest, "/")
+	subzone, _, _ := strings.Cut(rest, "/")
 	for _, l := range [...][2]string{
 		{RegionLabel, region}, {ZoneLabel, zone}, {SubzoneLabel, subzone},
 		{ClusterLabel, cluster}, {NetworkLabel, network}, {HostnameLabel, node},

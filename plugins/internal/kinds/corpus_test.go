@@ -11,28 +11,16 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
 	goyaml "go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 )
 
-// shared returns a folder of files that are kept beside the repository.
-func shared(t *testing.T, path string) string {
-	root := os.Getenv("COXSWAIN_SHARED")
-	if root == "" {
-		root = "../../../../shared"
-	}
-	folder := filepath.Join(root, path)
-	if _, err := os.Stat(folder); err != nil {
-		t.Skipf("skipping the comparison with Istio's JSON methods over real configurations: no %s", folder)
-	}
-	return folder
-}
-
 // What the JSON methods of Istio's own types make of a document, we make too.
 func TestCorpusIsReadAsIstioReadsIt(t *testing.T) {
 	count := 0
-	eachYAML(t, shared(t, "parity/cases"), func(path string, content []byte) {
+	eachYAML(t, shared.Dir(t, "parity/cases"), func(path string, content []byte) {
 		if !strings.Contains(path, "/config/") {
 			return
 		}
@@ -52,7 +40,7 @@ func TestCorpusIsReadAsIstioReadsIt(t *testing.T) {
 
 // Kubernetes' validation refuses some of these for their meaning; they are read all the same.
 func TestValidationCorpusIsReadAsIstioReadsIt(t *testing.T) {
-	eachYAML(t, shared(t, "fixtures/crd-validation"), func(path string, content []byte) {
+	eachYAML(t, shared.Dir(t, "fixtures/crd-validation"), func(path string, content []byte) {
 		for _, chunk := range protoyaml.Split(content) {
 			if bytes.Contains(chunk.Text, []byte("_err:")) {
 				chunk.Text = withoutError(chunk.Text)
@@ -74,7 +62,7 @@ func withoutError(text []byte) []byte {
 
 // compare reads one document in both ways and returns how many objects it had.
 func compare(t *testing.T, path string, chunk protoyaml.Chunk) int {
-	docs := ReadChunk(path, chunk)
+	docs := Reader{}.ReadChunk(path, chunk)
 	if len(docs) != 1 || docs[0].Foreign != "" {
 		return 0
 	}

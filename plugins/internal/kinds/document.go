@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"go.yaml.in/yaml/v3"
 )
 
-// Document is one object of a file. It has a row, or faults, or belongs to another API.
+// Document is one object of a file. It has a row, or faults that are errors, or belongs to another API.
 type Document struct {
 	// Line and Column are where the object begins.
 	Line, Column int
 	// Table, Namespace and Name as far as they could be read.
 	Table, Namespace, Name string
-	// Row is nil where there are faults.
+	// Row is nil where there are errors. Faults may be warnings alone.
 	Row    *pb.Row
 	Faults []Fault
 	// Foreign is APIVERSION/KIND of an object of another API.
@@ -34,16 +35,25 @@ func (d *Document) Key() string {
 const DefaultNamespace = "default"
 
 // Read returns the objects of a file's content, in order. The file's name is shown in sources and faults.
-func Read(file string, content []byte) []Document {
+func Read(file string, content []byte) []Document { return Reader{}.Read(file, content) }
+
+// Reader reads files.
+type Reader struct {
+	// Check is asked about each resource that was read without mistakes; nil: nothing more is checked.
+	Check func(finding.Resource) []finding.Finding
+}
+
+// Read returns the objects of a file's content, in order.
+func (r Reader) Read(file string, content []byte) []Document {
 	var docs []Document
 	for _, chunk := range protoyaml.Split(content) {
-		docs = append(docs, ReadChunk(file, chunk)...)
+		docs = append(docs, r.ReadChunk(file, chunk)...)
 	}
 	return docs
 }
 
 // ReadChunk returns the objects of one document of a file: several if it is a List.
-func ReadChunk(file string, chunk protoyaml.Chunk) []Document {
+func (r Reader) ReadChunk(file string, chunk protoyaml.Chunk) []Document {
 	root, fault := chunk.Parse()
 	if fault != nil {
 		return []Document{unparsed(file, chunk, *fault)}
@@ -51,29 +61,30 @@ func ReadChunk(file string, chunk protoyaml.Chunk) []Document {
 	if root == nil || protoyaml.IsNull(root) {
 		return nil
 	}
-	return readObjects(file, root)
+	return r.objects(file, root)
 }
 
-// readObjects reads an object, or each item of a List as kubectl prints it.
-func readObjects(file string, n *yaml.Node) []Document {
-	r := newReader(file, n)
-	if r.kind != "List" || r.version != "v1" {
-		return []Document{r.document()}
+// objects reads an object, or each item of a List as kubectl prints it.
+func (r Reader) objects(file string, n *yaml.Node) []Document {
+	o := newObject(file, n, r.Check)
+	if o.kind != "List" || o.version != "v1" {
+		return []Document{o.document()}
 	}
-	items := r.value("items")
+	items := o.value("items")
 	if items == nil || items.Kind != yaml.SequenceNode {
 		return nil
 	}
 	var docs []Document
 	for _, item := range items.Content {
-		docs = append(docs, newReader(file, protoyaml.Resolve(item)).document())
+		docs = append(docs, newObject(file, protoyaml.Resolve(item), r.Check).document())
 	}
 	return docs
 }
 
-// reader reads one object.
-type reader struct {
+// object is one object that is being read.
+type object struct {
 	doc           Document
+	check         func(finding.Resource) []finding.Finding
 	file          string
 	root          *yaml.Node
 	pairs         []protoyaml.Pair
@@ -81,21 +92,21 @@ type reader struct {
 	meta          metadata
 }
 
-func newReader(file string, root *yaml.Node) *reader {
-	r := &reader{file: file, root: root, doc: Document{Line: root.Line, Column: root.Column}}
+func newObject(file string, root *yaml.Node, check func(finding.Resource) []finding.Finding) *object {
+	o := &object{file: file, root: root, check: check, doc: Document{Line: root.Line, Column: root.Column}}
 	if root.Kind != yaml.MappingNode {
-		return r
+		return o
 	}
 	var faults []protoyaml.Fault
-	r.pairs, faults = protoyaml.Pairs(root)
-	r.faults(faults...)
-	r.version, r.kind = scalar(r.value("apiVersion")), scalar(r.value("kind"))
-	return r
+	o.pairs, faults = protoyaml.Pairs(root)
+	o.faults(faults...)
+	o.version, o.kind = scalar(o.value("apiVersion")), scalar(o.value("kind"))
+	return o
 }
 
 // value returns what stands under a key of the object, nil for nothing.
-func (r *reader) value(key string) *yaml.Node {
-	for _, p := range r.pairs {
+func (o *object) value(key string) *yaml.Node {
+	for _, p := range o.pairs {
 		if p.Key.Value == key {
 			return protoyaml.Resolve(p.Value)
 		}
@@ -111,77 +122,77 @@ func scalar(n *yaml.Node) string {
 	return n.Value
 }
 
-func (r *reader) faults(list ...protoyaml.Fault) {
+func (o *object) faults(list ...protoyaml.Fault) {
 	for _, f := range list {
-		r.doc.Faults = append(r.doc.Faults, NewFault(r.file, f))
+		o.doc.Faults = append(o.doc.Faults, NewFault(o.file, f))
 	}
 }
 
-func (r *reader) fault(at *yaml.Node, field, format string, args ...any) {
-	r.faults(protoyaml.Fault{Line: at.Line, Column: at.Column, Field: field, Reason: fmt.Sprintf(format, args...)})
+func (o *object) fault(at *yaml.Node, code, field, format string, args ...any) {
+	o.faults(protoyaml.Fault{Line: at.Line, Column: at.Column, Code: code, Field: field, Reason: fmt.Sprintf(format, args...)})
 }
 
 // document reads the whole object.
-func (r *reader) document() Document {
-	kind, ok := r.readKind()
+func (o *object) document() Document {
+	kind, ok := o.readKind()
 	if !ok {
-		r.nameFaults()
-		return r.doc
+		o.nameFaults()
+		return o.doc
 	}
-	r.doc.Table = kind.Table
-	r.readMetadata()
-	r.doc.Namespace, r.doc.Name = r.meta.namespace, r.meta.name
-	row := r.readRow(kind)
-	r.checkKeys()
-	if len(r.doc.Faults) == 0 {
-		r.doc.Row = row
+	o.doc.Table = kind.Table
+	o.readMetadata()
+	o.doc.Namespace, o.doc.Name = o.meta.namespace, o.meta.name
+	o.checkKeys()
+	row := o.readRow(kind)
+	if !Refuses(o.doc.Faults) {
+		o.doc.Row = row
 	}
-	r.nameFaults()
-	return r.doc
+	o.nameFaults()
+	return o.doc
 }
 
 // nameFaults tells the faults which resource they belong to.
-func (r *reader) nameFaults() {
-	for i := range r.doc.Faults {
-		f := &r.doc.Faults[i]
-		f.Kind, f.Namespace, f.Name = r.kind, r.doc.Namespace, r.doc.Name
+func (o *object) nameFaults() {
+	for i := range o.doc.Faults {
+		f := &o.doc.Faults[i]
+		f.Kind, f.Namespace, f.Name = o.kind, o.doc.Namespace, o.doc.Name
 	}
 }
 
 // readKind finds the object's kind; there is none where it belongs to another API or where something is wrong.
-func (r *reader) readKind() (Kind, bool) {
+func (o *object) readKind() (Kind, bool) {
 	switch {
-	case r.root.Kind != yaml.MappingNode:
-		r.fault(r.root, "", "expected an object with apiVersion, kind, metadata and spec")
-	case r.version == "":
-		r.fault(r.root, "apiVersion", "is missing; write such as %s/v1", networkingGroup)
-	case r.kind == "":
-		r.fault(r.root, "kind", "is missing; write such as VirtualService")
+	case o.root.Kind != yaml.MappingNode:
+		o.fault(o.root, CodeObject, "", "expected an object with apiVersion, kind, metadata and spec")
+	case o.version == "":
+		o.fault(o.root, CodeObject, "apiVersion", "is missing; write such as %s/v1", networkingGroup)
+	case o.kind == "":
+		o.fault(o.root, CodeObject, "kind", "is missing; write such as VirtualService")
 	default:
-		return r.lookup()
+		return o.lookup()
 	}
 	return Kind{}, false
 }
 
-func (r *reader) lookup() (Kind, bool) {
-	group, version, _ := strings.Cut(r.version, "/")
-	kind, ok := Lookup(group + "/" + r.kind)
+func (o *object) lookup() (Kind, bool) {
+	group, version, _ := strings.Cut(o.version, "/")
+	kind, ok := Lookup(group + "/" + o.kind)
 	switch {
 	case ok && !kind.serves(version):
-		r.fault(r.value("apiVersion"), "apiVersion", "%s has no version %q; it has %s", r.kind, version, strings.Join(kind.Versions, ", "))
+		o.fault(o.value("apiVersion"), CodeKind, "apiVersion", "%s has no version %q; it has %s", o.kind, version, strings.Join(kind.Versions, ", "))
 		// The object is known all the same, so that its last good version can be kept.
-		r.doc.Table = kind.Table
-		r.readMetadata()
-		r.doc.Namespace, r.doc.Name = r.meta.namespace, r.meta.name
+		o.doc.Table = kind.Table
+		o.readMetadata()
+		o.doc.Namespace, o.doc.Name = o.meta.namespace, o.meta.name
 		return Kind{}, false
 	case ok:
 		return kind, true
 	case !isIstio(group):
-		r.doc.Foreign = r.version + "/" + r.kind
-		r.doc.Faults = nil
+		o.doc.Foreign = o.version + "/" + o.kind
+		o.doc.Faults = nil
 		return Kind{}, false
 	}
-	r.fault(r.value("kind"), "kind", "%s has no kind %q%s", group, r.kind, protoyaml.Suggest(r.kind, namesOf(group)))
+	o.fault(o.value("kind"), CodeKind, "kind", "%s has no kind %q%s", group, o.kind, protoyaml.Suggest(o.kind, namesOf(group)))
 	return Kind{}, false
 }
 
@@ -199,35 +210,34 @@ func namesOf(group string) []string {
 }
 
 // readRow decodes the spec, whatever else is wrong, so that all faults are told at once.
-func (r *reader) readRow(kind Kind) *pb.Row {
+func (o *object) readRow(kind Kind) *pb.Row {
 	spec := kind.New()
-	if n := r.value("spec"); n != nil {
-		r.faults(protoyaml.Decode(n, "spec", spec)...)
+	if n := o.value("spec"); n != nil {
+		o.faults(protoyaml.Decode(n, "spec", spec)...)
 	}
 	payload, err := Encode(spec)
 	if err != nil {
-		r.fault(r.root, "spec", "%v", err)
+		o.fault(o.root, protoyaml.CodeValue, "spec", "%v", err)
 	}
 	row := &pb.Row{
-		Key:         r.doc.Key(),
-		Created:     r.meta.created,
-		Source:      Source(r.file, r.doc.Line, r.doc.Column),
-		Labels:      r.meta.labels,
-		Annotations: r.meta.annotations,
+		Key:         o.doc.Key(),
+		Created:     o.meta.created,
+		Source:      Source(o.file, o.doc.Line, o.doc.Column),
+		Labels:      o.meta.labels,
+		Annotations: o.meta.annotations,
 		Payload:     payload,
 	}
-	if kind.Table == ServiceEntry {
-		r.readAllocated(row)
-	}
+	o.readStatus(kind.Table, row)
+	o.judge(spec)
 	return row
 }
 
 // checkKeys finds keys that no object has.
-func (r *reader) checkKeys() {
+func (o *object) checkKeys() {
 	known := []string{"apiVersion", "kind", "metadata", "spec", "status"}
-	for _, p := range r.pairs {
+	for _, p := range o.pairs {
 		if !contains(known, p.Key.Value) {
-			r.fault(p.Key, p.Key.Value, "unknown field%s", protoyaml.Suggest(p.Key.Value, known))
+			o.faults(protoyaml.Unknown(p.Key, p.Key.Value, known))
 		}
 	}
 }

@@ -63,7 +63,7 @@ func TestReadNamesPlaces(t *testing.T) {
 		{"two spellings", head + "spec: {exportTo: [a], export_to: [b]}\n", `given twice, as exportTo and as export_to`},
 		{"null in list", head + "spec: {hosts: [null]}\n", `spec.hosts[0]: null is no value here`},
 		{"enum", strings.Replace(head, "VirtualService", "ServiceEntry", 1) + "spec: {resolution: STATICC}\n",
-			`expected one of NONE, STATIC, DNS, DNS_ROUND_ROBIN, DYNAMIC_DNS, got the string "STATICC"; did you mean STATIC?`},
+			`Unsupported value: "STATICC": expected one of NONE, STATIC, DNS, DNS_ROUND_ROBIN, DYNAMIC_DNS; did you mean STATIC?`},
 		{"kind", "apiVersion: networking.istio.io/v1\nkind: VirtualServices\nmetadata: {name: a}\n", `f.yaml:2:7: VirtualServices: kind: networking.istio.io has no kind "VirtualServices"; did you mean "VirtualService"?`},
 		{"version", strings.Replace(head, "/v1", "/v2", 1), `f.yaml:1:13: VirtualService default/a: apiVersion: VirtualService has no version "v2"; it has v1, v1beta1, v1alpha3`},
 		{"top key", head + "spce: {}\n", `f.yaml:4:1: VirtualService default/a: spce: unknown field; did you mean "spec"?`},

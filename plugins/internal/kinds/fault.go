@@ -1,12 +1,19 @@
 package kinds
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // FaultTable is the table in which config sources say what is wrong with what they read: keys are FILE:LINE:COLUMN (with
 // `#` and a number where there are several), payloads are Faults as JSON.
-const FaultTable = "faults"
+const FaultTable = state.Faults
 
 // Fault is one mistake in a file. An empty Kind means that the document's kind could not be read.
 type Fault struct {
@@ -16,23 +23,49 @@ type Fault struct {
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+	// Code is such as COX1003, which plugins/validation explains.
+	Code     string           `json:"code,omitempty"`
+	Severity finding.Severity `json:"severity"`
 	// Field is a path from the document's root, such as spec.http[0].route.
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
+	// Hint says what to do, where the message doesn't.
+	Hint string `json:"hint,omitempty"`
+	// Since is when it was shown first.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Level is that of the line that the fault makes in a log.
+func (f Fault) Level() sdk.Level {
+	if f.Severity == finding.Info {
+		return sdk.Info
+	}
+	return sdk.Warn
 }
 
 // Place is FILE:LINE:COLUMN.
 func (f Fault) Place() string { return Source(f.File, f.Line, f.Column) }
 
+// Error returns all of it in one line, with the severity where it is no error.
 func (f Fault) Error() string {
 	text := f.Place() + ": "
+	if f.Severity != finding.Error {
+		text += f.Severity.String() + ": "
+	}
 	if resource := f.resource(); resource != "" {
 		text += resource + ": "
 	}
 	if f.Field != "" {
 		text += f.Field + ": "
 	}
-	return text + f.Message
+	text += f.Message
+	if f.Hint != "" {
+		text += "; " + f.Hint
+	}
+	if f.Code != "" {
+		text += " (" + f.Code + ")"
+	}
+	return text
 }
 
 // resource is KIND NAMESPACE/NAME, as far as it is known.
@@ -46,7 +79,17 @@ func (f Fault) resource() string {
 	return f.Kind + " " + f.Namespace + "/" + f.Name
 }
 
-// NewFault says which file a mistake is in.
+// NewFault says which file a mistake is in. A field whose name is like none that is known is a warning: it may be of another
+// version of Istio's API, and is left out, as istiod and a Kubernetes API server do.
 func NewFault(file string, f protoyaml.Fault) Fault {
-	return Fault{File: file, Line: f.Line, Column: f.Column, Field: f.Field, Message: f.Reason}
+	fault := Fault{File: file, Line: f.Line, Column: f.Column, Code: cmp.Or(f.Code, protoyaml.CodeValue), Field: f.Field, Message: f.Reason}
+	if f.Foreign {
+		fault.Severity, fault.Hint = finding.Warning, "it is left out"
+	}
+	return fault
+}
+
+// Refuses reports whether any fault is an error.
+func Refuses(list []Fault) bool {
+	return slices.ContainsFunc(list, func(f Fault) bool { return f.Severity == finding.Error })
 }

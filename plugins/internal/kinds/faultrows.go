@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -21,7 +23,11 @@ func SortFaults(list []Fault) {
 // Board is the faults that a config source has published.
 type Board struct {
 	shown map[string]Fault
+	now   func() time.Time
 }
+
+// NewBoard returns an empty board; now says since when a fault is there.
+func NewBoard(now func() time.Time) Board { return Board{now: now} }
 
 // BoardChange is what to do to show other faults than before.
 type BoardChange struct {
@@ -30,7 +36,7 @@ type BoardChange struct {
 	Deletes []string
 	// New are faults that were not shown before, to be logged; sorted by place.
 	New []Fault
-	// Healed says that there were faults, and that there are none now.
+	// Healed says that there were errors, and that there are none now.
 	Healed bool
 }
 
@@ -38,11 +44,17 @@ type BoardChange struct {
 func (b *Board) Show(faults []Fault) BoardChange {
 	var c BoardChange
 	SortFaults(faults)
-	now, told := keyed(faults), make(map[string]bool, len(b.shown))
+	since, told := make(map[Fault]time.Time, len(b.shown)), make(map[string]bool, len(b.shown))
 	for _, f := range b.shown {
-		told[f.Error()] = true
+		since[f.identity()], told[f.Error()] = f.Since, true
 	}
+	now := keyed(faults)
 	for key, f := range now {
+		f.Since = since[f.identity()]
+		if f.Since.IsZero() {
+			f.Since = b.now()
+		}
+		now[key] = f
 		if was, ok := b.shown[key]; ok && was == f {
 			continue
 		}
@@ -59,9 +71,24 @@ func (b *Board) Show(faults []Fault) BoardChange {
 	SortFaults(c.New)
 	slices.Sort(c.Deletes)
 	slices.SortFunc(c.Upserts, func(x, y *pb.Row) int { return strings.Compare(x.Key, y.Key) })
-	c.Healed = len(b.shown) > 0 && len(now) == 0
+	c.Healed = anyError(b.shown) && !anyError(now)
 	b.shown = now
 	return c
+}
+
+// identity is what makes a fault the same one when lines move.
+func (f Fault) identity() Fault {
+	f.Line, f.Column, f.Since = 0, 0, time.Time{}
+	return f
+}
+
+func anyError(faults map[string]Fault) bool {
+	for _, f := range faults {
+		if f.Severity == finding.Error {
+			return true
+		}
+	}
+	return false
 }
 
 // keyed gives each fault its key: FILE:LINE:COLUMN, numbered where a place has several.

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"go.yaml.in/yaml/v3"
+	meta "istio.io/api/meta/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -39,63 +40,65 @@ const (
 func contains(names []string, name string) bool { return slices.Contains(names, name) }
 
 // readMetadata reads the object's metadata and notes what is wrong with it.
-func (r *reader) readMetadata() {
-	r.meta.namespace = DefaultNamespace
-	n := r.value("metadata")
+func (o *object) readMetadata() {
+	o.meta.namespace = DefaultNamespace
+	n := o.value("metadata")
 	if n == nil || n.Kind != yaml.MappingNode {
-		r.fault(r.root, "metadata.name", "is missing")
+		o.fault(o.root, CodeMetadata, "metadata.name", "is missing")
 		return
 	}
 	pairs, faults := protoyaml.Pairs(n)
 	for _, f := range faults {
 		f.Field = "metadata"
-		r.faults(f)
+		o.faults(f)
 	}
 	for _, p := range pairs {
-		r.metadataField(p.Key, protoyaml.Resolve(p.Value))
+		o.metadataField(p.Key, protoyaml.Resolve(p.Value))
 	}
-	if r.meta.name == "" && !slices.ContainsFunc(pairs, func(p protoyaml.Pair) bool { return p.Key.Value == "name" }) {
-		r.fault(n, "metadata.name", "is missing")
+	if o.meta.name == "" && !slices.ContainsFunc(pairs, func(p protoyaml.Pair) bool { return p.Key.Value == "name" }) {
+		o.fault(n, CodeMetadata, "metadata.name", "is missing")
 	}
 }
 
-func (r *reader) metadataField(key, value *yaml.Node) {
+func (o *object) metadataField(key, value *yaml.Node) {
 	field := "metadata." + key.Value
 	switch key.Value {
 	case "name":
-		r.meta.name = r.nameOf(field, value, subdomain, maxSubdomain)
+		o.meta.name = o.nameOf(field, value, subdomain, maxSubdomain)
 	case "namespace":
-		if name := r.nameOf(field, value, label, maxLabel); name != "" {
-			r.meta.namespace = name
+		if name := o.nameOf(field, value, label, maxLabel); name != "" {
+			o.meta.namespace = name
 		}
 	case "labels":
-		r.meta.labels = r.textMap(field, value)
+		o.meta.labels = o.textMap(field, value)
 	case "annotations":
-		r.meta.annotations = r.textMap(field, value)
-		delete(r.meta.annotations, AutoAddresses)
+		o.meta.annotations = o.textMap(field, value)
+		for _, a := range Kept() {
+			delete(o.meta.annotations, a)
+		}
 	case "creationTimestamp":
-		r.meta.created = r.time(field, value)
+		o.meta.created = o.time(field, value)
 	default:
 		if !contains(metadataFields, key.Value) {
-			r.fault(key, field, "unknown field%s", protoyaml.Suggest(key.Value, metadataFields))
+			o.faults(protoyaml.Unknown(key, field, metadataFields))
 		}
 	}
 }
 
 // nameOf reads a name; an empty namespace means none, but an object needs a name.
-func (r *reader) nameOf(field string, n *yaml.Node, form *regexp.Regexp, longest int) string {
+func (o *object) nameOf(field string, n *yaml.Node, form *regexp.Regexp, longest int) string {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!null" {
-		r.fault(n, field, "expected a string; a number needs quotes")
+		o.fault(n, CodeMetadata, field, "expected a string; a number needs quotes")
 		return ""
 	}
 	if n.Value == "" || protoyaml.IsNull(n) {
 		if field == "metadata.name" {
-			r.fault(n, field, "is empty")
+			o.fault(n, CodeMetadata, field, "is empty")
 		}
 		return ""
 	}
 	if len(n.Value) > longest || !form.MatchString(n.Value) {
-		r.fault(n, field, "%q is no name: use at most %d of a-z, 0-9, '-'%s, with a letter or digit at both ends",
+		o.fault(n, CodeMetadata, field, "%q is no name: use at most %d of a-z, 0-9, '-'%s, with a letter or digit at both ends",
 			n.Value, longest, dotFor(longest))
 		return ""
 	}
@@ -110,24 +113,24 @@ func dotFor(longest int) string {
 }
 
 // textMap reads labels or annotations.
-func (r *reader) textMap(field string, n *yaml.Node) map[string]string {
+func (o *object) textMap(field string, n *yaml.Node) map[string]string {
 	if protoyaml.IsNull(n) {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		r.fault(n, field, "expected a mapping of strings")
+		o.fault(n, CodeMetadata, field, "expected a mapping of strings")
 		return nil
 	}
 	pairs, faults := protoyaml.Pairs(n)
 	for _, f := range faults {
 		f.Field = field
-		r.faults(f)
+		o.faults(f)
 	}
 	texts := make(map[string]string, len(pairs))
 	for _, p := range pairs {
 		value := protoyaml.Resolve(p.Value)
 		if value.Kind != yaml.ScalarNode || value.Tag != "!!str" {
-			r.fault(value, field+"["+p.Key.Value+"]", "expected a string, got %q; put it in quotes", value.Value)
+			o.fault(value, CodeMetadata, field+"["+p.Key.Value+"]", "expected a string, got %q; put it in quotes", value.Value)
 			continue
 		}
 		texts[p.Key.Value] = value.Value
@@ -135,40 +138,65 @@ func (r *reader) textMap(field string, n *yaml.Node) map[string]string {
 	return texts
 }
 
-func (r *reader) time(field string, n *yaml.Node) int64 {
+func (o *object) time(field string, n *yaml.Node) int64 {
 	if protoyaml.IsNull(n) {
 		return 0
 	}
 	t, err := time.Parse(time.RFC3339Nano, n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		r.fault(n, field, "expected a time such as 2006-01-02T15:04:05Z, got %q", n.Value)
+		o.fault(n, CodeMetadata, field, "expected a time such as 2006-01-02T15:04:05Z, got %q", n.Value)
 		return 0
 	}
 	return t.UnixNano()
 }
 
-// readAllocated keeps the addresses that a controller gave to a ServiceEntry. Of a status nothing else counts, and
-// nothing in it makes an object faulty.
-func (r *reader) readAllocated(row *pb.Row) {
-	n := r.value("status")
-	if n == nil {
-		return
+// readStatus keeps what counts of an object's status: the addresses that a controller gave to a ServiceEntry, and the condition of a
+// WorkloadEntry's health. Nothing in a status makes an object faulty.
+func (o *object) readStatus(table string, row *pb.Row) {
+	n := o.value("status")
+	switch {
+	case n == nil:
+	case table == ServiceEntry:
+		var status networking.ServiceEntryStatus
+		protoyaml.Decode(n, "status", &status)
+		keep(row, AutoAddresses, allocated(&status))
+	case table == WorkloadEntry:
+		var status meta.IstioStatus
+		protoyaml.Decode(n, "status", &status)
+		keep(row, HealthCondition, health(&status))
 	}
-	var status networking.ServiceEntryStatus
-	protoyaml.Decode(n, "status", &status)
-	var list []Address
-	for _, a := range status.Addresses {
-		list = append(list, Address{Host: a.Host, Value: a.Value})
-	}
-	if len(list) == 0 {
-		return
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
+}
+
+func keep(row *pb.Row, annotation, value string) {
+	if value == "" {
 		return
 	}
 	if row.Annotations == nil {
 		row.Annotations = make(map[string]string, 1)
 	}
-	row.Annotations[AutoAddresses] = string(text)
+	row.Annotations[annotation] = value
+}
+
+func allocated(status *networking.ServiceEntryStatus) string {
+	var list []Address
+	for _, a := range status.Addresses {
+		list = append(list, Address{Host: a.Host, Value: a.Value})
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+func health(status *meta.IstioStatus) string {
+	for _, c := range status.Conditions {
+		if c.Type == "Healthy" {
+			return c.Status
+		}
+	}
+	return ""
 }

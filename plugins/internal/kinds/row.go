@@ -13,6 +13,16 @@ import (
 // were given to hosts without any. Its value is a JSON list of Address.
 const AutoAddresses = "coxswain.io/auto-addresses"
 
+// HealthCondition is an annotation that rows of WorkloadEntries have whose object came with a condition of its health: the condition's
+// status.
+const HealthCondition = "coxswain.io/healthy"
+
+// Healthy says whether the object of a WorkloadEntry's row was found healthy.
+func Healthy(row *pb.Row) bool { return row.Annotations[HealthCondition] == "True" }
+
+// Kept are the annotations of rows that their objects' authors haven't written.
+func Kept() []string { return []string{AutoAddresses, HealthCondition} }
+
 // Address is an address that was given to a host; with an empty host, to any host of the entry.
 type Address struct {
 	Host  string `json:"host,omitempty"`

@@ -39,9 +39,11 @@ type decoder struct {
 }
 
 // fault notes a mistake at a node.
-func (d *decoder) fault(at *yaml.Node, format string, args ...any) {
+func (d *decoder) fault(at *yaml.Node, code, format string, args ...any) {
 	if len(d.faults) < maxFaults {
-		d.faults = append(d.faults, Fault{at.Line, at.Column, d.path.String(), fmt.Sprintf(format, args...)})
+		d.faults = append(d.faults, Fault{
+			Line: at.Line, Column: at.Column, Code: code, Field: d.path.String(), Reason: fmt.Sprintf(format, args...),
+		})
 	}
 }
 
@@ -49,7 +51,7 @@ func (d *decoder) fault(at *yaml.Node, format string, args ...any) {
 // succeeds needs its leave.
 func (d *decoder) enter(n *yaml.Node) (*yaml.Node, bool) {
 	if len(d.path.steps) > maxDepth {
-		d.fault(n, "nested deeper than %d levels", maxDepth)
+		d.fault(n, CodeTooLarge, "nested deeper than %d levels", maxDepth)
 		return n, false
 	}
 	if n.Kind == yaml.AliasNode {
@@ -60,7 +62,7 @@ func (d *decoder) enter(n *yaml.Node) (*yaml.Node, bool) {
 	}
 	if d.aliased > maxAliased {
 		if !d.overgrown {
-			d.fault(n, "aliases grow to more than %d nodes", maxAliased)
+			d.fault(n, CodeTooLarge, "aliases grow to more than %d nodes", maxAliased)
 		}
 		d.overgrown = true
 		d.leave(n)
@@ -114,7 +116,7 @@ func (d *decoder) fields(n *yaml.Node, m protoreflect.Message, skip string) {
 // free reports whether a field may be set: neither it, in its other spelling, nor another of its oneof was given.
 func (d *decoder) free(key *yaml.Node, fd protoreflect.FieldDescriptor, m protoreflect.Message, given map[protoreflect.FieldNumber]bool) bool {
 	if given[fd.Number()] {
-		d.fault(key, "given twice, as %s and as %s", fd.JSONName(), fd.Name())
+		d.fault(key, CodeTwice, "given twice, as %s and as %s", fd.JSONName(), fd.Name())
 		return false
 	}
 	given[fd.Number()] = true
@@ -124,7 +126,7 @@ func (d *decoder) free(key *yaml.Node, fd protoreflect.FieldDescriptor, m protor
 	}
 	for i := range group.Fields().Len() {
 		if other := group.Fields().Get(i); other != fd && given[other.Number()] {
-			d.fault(key, "%s and %s exclude each other; keep one", other.JSONName(), fd.JSONName())
+			d.fault(key, CodeOneof, "%s and %s exclude each other; keep one", other.JSONName(), fd.JSONName())
 			return false
 		}
 	}
@@ -135,13 +137,13 @@ func (d *decoder) free(key *yaml.Node, fd protoreflect.FieldDescriptor, m protor
 func (d *decoder) pairs(n *yaml.Node) iter.Seq[Pair] {
 	return func(yield func(Pair) bool) {
 		if n.Kind != yaml.MappingNode {
-			d.fault(n, "expected a mapping, got %s", describe(n))
+			d.fault(n, CodeValue, "expected a mapping, got %s", describe(n))
 			return
 		}
 		m := merge(n)
 		d.aliased += m.merged
 		for _, f := range m.faults {
-			d.fault(&yaml.Node{Line: f.Line, Column: f.Column}, "%s", f.Reason)
+			d.fault(&yaml.Node{Line: f.Line, Column: f.Column}, f.Code, "%s", f.Reason)
 		}
 		for _, pair := range m.pairs {
 			if !d.yield(pair, yield) {
@@ -159,19 +161,39 @@ func (d *decoder) yield(pair Pair, yield func(Pair) bool) bool {
 	return yield(pair)
 }
 
-// find returns the field of a key, by its JSON or its proto name.
-func (d *decoder) find(key *yaml.Node, of protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
-	fields := of.Fields()
-	if fd := fields.ByJSONName(key.Value); fd != nil {
+// Field returns a message's field by its JSON or its proto name, nil for none.
+func Field(of protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
+	if fd := of.Fields().ByJSONName(name); fd != nil {
 		return fd
 	}
-	if fd := fields.ByName(protoreflect.Name(key.Value)); fd != nil {
+	return of.Fields().ByName(protoreflect.Name(name))
+}
+
+// find returns the field of a key, after it noted that there is none.
+func (d *decoder) find(key *yaml.Node, of protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
+	if fd := Field(of, key.Value); fd != nil {
 		return fd
 	}
 	d.path.push(step{name: clip(key.Value)})
-	d.fault(key, "unknown field%s", Suggest(key.Value, fieldNames(fields)))
+	d.unknown(key, fieldNames(of.Fields()))
 	d.path.pop()
 	return nil
+}
+
+// unknown notes that a key is none of the known fields.
+func (d *decoder) unknown(key *yaml.Node, known []string) {
+	if len(d.faults) < maxFaults {
+		f := Unknown(key, d.path.String(), known)
+		d.faults = append(d.faults, f)
+	}
+}
+
+// Unknown returns the fault of a key that is none of the known ones.
+func Unknown(key *yaml.Node, field string, known []string) Fault {
+	return Fault{
+		Line: key.Line, Column: key.Column, Code: CodeUnknown, Field: field,
+		Foreign: Nearest(key.Value, known) == "", Reason: "unknown field" + Suggest(key.Value, known),
+	}
 }
 
 func fieldNames(fields protoreflect.FieldDescriptors) []string {
@@ -232,7 +254,7 @@ func (d *decoder) list(n *yaml.Node, fd protoreflect.FieldDescriptor, into proto
 	}
 	defer d.leave(n)
 	if target.Kind != yaml.SequenceNode {
-		d.fault(target, "expected a list, got %s", describe(target))
+		d.fault(target, CodeValue, "expected a list, got %s", describe(target))
 		return
 	}
 	for i, each := range target.Content {
@@ -264,7 +286,7 @@ func (d *decoder) mapField(n *yaml.Node, fd protoreflect.FieldDescriptor, into p
 // element reads one value of a list or map, which is never null.
 func (d *decoder) element(n *yaml.Node, fd protoreflect.FieldDescriptor, empty func() protoreflect.Value) (protoreflect.Value, bool) {
 	if skipsNull(n, fd) {
-		d.fault(n, "null is no value here; leave the entry out")
+		d.fault(n, CodeNull, "null is no value here; leave the entry out")
 		return protoreflect.Value{}, false
 	}
 	return d.single(n, fd, empty())

@@ -135,6 +135,23 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
+// A document of more entries than can be read in bounded memory is not read; the fault names the line where it grows too large.
+func TestTooManyEntries(t *testing.T) {
+	for name, text := range map[string]string{
+		"flow": "a: 1\nb: [" + strings.Repeat("x,", maxMarks) + "x]", "block": "a: 1\nb:" + strings.Repeat("\n- x", maxMarks/2), "keys": strings.Repeat("? ", maxMarks+1),
+	} {
+		node, fault := Chunk{Before: 7, Text: []byte(text)}.Parse()
+		if node != nil || fault == nil || fault.Code != CodeTooLarge {
+			t.Errorf("%s: %v", name, fault)
+		} else if name == "flow" && fault.Line != 9 {
+			t.Errorf("%s: in line %d", name, fault.Line)
+		}
+	}
+	if _, fault := (Chunk{Text: []byte("[" + strings.Repeat("x,", maxMarks-2) + "x]")}).Parse(); fault != nil {
+		t.Error(fault)
+	}
+}
+
 func TestFieldsAreReplacedNotMerged(t *testing.T) {
 	m := &mesh.MeshConfig{IngressClass: "kept", LocalityLbSetting: nil, TrustDomainAliases: []string{"a"}}
 	if faults := Decode(root(t, "trustDomainAliases: [b]\ningressService: null\n"), "", m); faults != nil {

@@ -43,7 +43,7 @@ func (m *merger) add(mapping *yaml.Node, depth int) {
 		key, value := Resolve(mapping.Content[i]), mapping.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			m.fault(key, "a key must be a string, not "+describe(key))
+			m.fault(key, CodeValue, "a key must be a string, not "+describe(key))
 		case key.Tag == "!!merge":
 			merges = append(merges, value)
 		default:
@@ -63,7 +63,7 @@ func (m *merger) put(key, value *yaml.Node, depth int) {
 		return
 	}
 	if depth == 0 {
-		m.fault(key, fmt.Sprintf("%q is given twice, first in line %d", key.Value, first.Line))
+		m.fault(key, CodeTwice, fmt.Sprintf("%q is given twice, first in line %d", key.Value, first.Line))
 	}
 }
 
@@ -74,7 +74,7 @@ func (m *merger) merge(source *yaml.Node, depth int, inList bool) {
 		return
 	}
 	if m.merged += 1 + len(target.Content)/2; m.merged > maxMerged {
-		m.fault(source, fmt.Sprintf("more than %d entries merged into one mapping", maxMerged))
+		m.fault(source, CodeTooLarge, fmt.Sprintf("more than %d entries merged into one mapping", maxMerged))
 		return
 	}
 	switch {
@@ -85,12 +85,12 @@ func (m *merger) merge(source *yaml.Node, depth int, inList bool) {
 			m.merge(each, depth, true)
 		}
 	default:
-		m.fault(source, "a merge key needs a mapping, not "+describe(target))
+		m.fault(source, CodeValue, "a merge key needs a mapping, not "+describe(target))
 	}
 }
 
-func (m *merger) fault(at *yaml.Node, reason string) {
-	m.faults = append(m.faults, Fault{Line: at.Line, Column: at.Column, Reason: reason})
+func (m *merger) fault(at *yaml.Node, code, reason string) {
+	m.faults = append(m.faults, Fault{Line: at.Line, Column: at.Column, Code: code, Reason: reason})
 }
 
 // Resolve returns the node that an alias names, and any other node as it is.

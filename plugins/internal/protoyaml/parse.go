@@ -16,9 +16,12 @@ import (
 func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	defer func() {
 		if r := recover(); r != nil {
-			root, fault = nil, &Fault{Line: c.Before + 1, Column: 1, Reason: fmt.Sprintf("not YAML: %v", r)}
+			root, fault = nil, &Fault{Line: c.Before + 1, Column: 1, Code: CodeSyntax, Reason: fmt.Sprintf("not YAML: %v", r)}
 		}
 	}()
+	if at := c.beyond(maxMarks); at > 0 {
+		return nil, &Fault{Line: at, Column: 1, Code: CodeTooLarge, Reason: fmt.Sprintf("the document has more than %d entries; write several documents", maxMarks)}
+	}
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(c.Text)).Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
@@ -30,6 +33,28 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	root = document.Content[0]
 	shift(root, c.Before)
 	return root, nil
+}
+
+// maxMarks is how many characters a document may have that can begin an entry: each entry takes some 500 bytes to read, whatever it says. What
+// a row may hold has fewer.
+const maxMarks = 1 << 19
+
+// beyond returns the line in which a document has more than so many characters that can begin an entry; 0: it has not.
+func (c Chunk) beyond(most int) int {
+	line := c.Before + 1
+	for _, b := range c.Text {
+		switch b {
+		case '\n':
+			line++
+			most--
+		case ',', ':', '-', '?', '[', '{':
+			most--
+		}
+		if most < 0 {
+			return line
+		}
+	}
+	return 0
 }
 
 // shift moves a tree down by some lines. Aliases are left alone: what they name stands in the tree itself.
@@ -59,7 +84,7 @@ func (c Chunk) syntax(err error) *Fault {
 		// The parser counts these from 0.
 		line++
 	}
-	return &Fault{Line: c.Before + line, Column: 1, Reason: "not YAML: " + reason + hint(reason)}
+	return &Fault{Line: c.Before + line, Column: 1, Code: CodeSyntax, Reason: "not YAML: " + reason + hint(reason)}
 }
 
 // inBlock reports whether an error is one for which the parser names the block's first line, not the faulty one.

@@ -14,7 +14,7 @@ import (
 // scalar reads a number, string, boolean, enum or bytes.
 func (d *decoder) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
 	if n.Kind != yaml.ScalarNode {
-		d.fault(n, "expected %s, got %s", wanted(fd), describe(n))
+		d.fault(n, CodeValue, "expected %s, got %s", wanted(fd), describe(n))
 		return protoreflect.Value{}, false
 	}
 	switch fd.Kind() {
@@ -61,7 +61,7 @@ func (d *decoder) text(n *yaml.Node) (protoreflect.Value, bool) {
 		if n.Tag == "!!int" || n.Tag == "!!float" || n.Tag == "!!bool" {
 			hint = "; put it in quotes"
 		}
-		d.fault(n, "expected a string, got %s%s", describe(n), hint)
+		d.fault(n, CodeValue, "expected a string, got %s%s", describe(n), hint)
 		return protoreflect.Value{}, false
 	}
 	return protoreflect.ValueOfString(n.Value), true
@@ -70,7 +70,7 @@ func (d *decoder) text(n *yaml.Node) (protoreflect.Value, bool) {
 func (d *decoder) boolean(n *yaml.Node) (protoreflect.Value, bool) {
 	b, ok := truth(n)
 	if !ok {
-		d.fault(n, "expected true or false, got %s", describe(n))
+		d.fault(n, CodeValue, "expected true or false, got %s", describe(n))
 	}
 	return protoreflect.ValueOfBool(b), ok
 }
@@ -106,7 +106,7 @@ func (d *decoder) enum(n *yaml.Node, of protoreflect.EnumDescriptor) (protorefle
 	if best := Nearest(n.Value, names); best != "" {
 		hint = fmt.Sprintf("; did you mean %s?", best)
 	}
-	d.fault(n, "expected one of %s, got %s%s", strings.Join(names, ", "), describe(n), hint)
+	d.fault(n, CodeValue, "Unsupported value: %q: expected one of %s%s", clip(n.Value), strings.Join(names, ", "), hint)
 	return protoreflect.Value{}, false
 }
 
@@ -123,7 +123,7 @@ func (d *decoder) bytes(n *yaml.Node) (protoreflect.Value, bool) {
 	text := strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(n.Value, "="))
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	if err != nil || !isText(n) && n.Tag != "!!binary" {
-		d.fault(n, "expected a base64 string, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a base64 string, got %s", describe(n))
 		return protoreflect.Value{}, false
 	}
 	return protoreflect.ValueOfBytes(b), true
@@ -132,7 +132,7 @@ func (d *decoder) bytes(n *yaml.Node) (protoreflect.Value, bool) {
 func (d *decoder) float(n *yaml.Node, kind protoreflect.Kind) (protoreflect.Value, bool) {
 	f, ok := number(n)
 	if !ok || kind == protoreflect.FloatKind && !math.IsInf(f, 0) && math.Abs(f) > math.MaxFloat32 {
-		d.fault(n, "expected a number, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a number, got %s", describe(n))
 		return protoreflect.Value{}, false
 	}
 	if kind == protoreflect.FloatKind {
@@ -182,7 +182,7 @@ func (d *decoder) integer(n *yaml.Node, kind protoreflect.Kind) (protoreflect.Va
 	} else if i, ok := whole(n); ok && i >= low && (i < 0 || uint64(i) <= high) {
 		return signedValue(i, kind), true
 	}
-	d.fault(n, "expected a whole number from %d to %d, got %s", low, high, describe(n))
+	d.fault(n, CodeValue, "expected a whole number from %d to %d, got %s", low, high, describe(n))
 	return protoreflect.Value{}, false
 }
 

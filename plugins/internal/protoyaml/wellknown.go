@@ -48,14 +48,14 @@ func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
 	}
 	// What is beyond Go's 292 years.
 	if !isText(n) || protojson.Unmarshal([]byte(strconv.Quote(n.Value)), m.Interface()) != nil {
-		d.fault(n, "expected a duration such as 1.5s or 1m30s, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a duration such as 1.5s or 1m30s, got %s", describe(n))
 	}
 }
 
 func (d *decoder) timestamp(n *yaml.Node, m protoreflect.Message) {
 	value, err := time.Parse(time.RFC3339Nano, n.Value)
 	if !isText(n) || err != nil {
-		d.fault(n, "expected a time such as 2006-01-02T15:04:05Z, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a time such as 2006-01-02T15:04:05Z, got %s", describe(n))
 		return
 	}
 	setSeconds(m, value.Unix(), int32(value.Nanosecond()))
@@ -70,7 +70,7 @@ func setSeconds(m protoreflect.Message, seconds int64, nanos int32) {
 
 func (d *decoder) fieldMask(n *yaml.Node, m protoreflect.Message) {
 	if !isText(n) || protojson.Unmarshal([]byte(strconv.Quote(n.Value)), m.Interface()) != nil {
-		d.fault(n, "expected field names parted by commas, got %s", describe(n))
+		d.fault(n, CodeValue, "expected field names parted by commas, got %s", describe(n))
 	}
 }
 
@@ -102,7 +102,7 @@ func (d *decoder) structFields(n *yaml.Node) map[string]*structpb.Value {
 
 func (d *decoder) listValue(n *yaml.Node, m protoreflect.Message) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, "expected a list, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a list, got %s", describe(n))
 		return
 	}
 	if into, ok := m.Interface().(*structpb.ListValue); ok {
@@ -152,7 +152,7 @@ func (d *decoder) valueOf(n *yaml.Node) *structpb.Value {
 		return structpb.NewNumberValue(f)
 	}
 	if !isText(n) {
-		d.fault(n, "expected a string, number, boolean, list or mapping, got %s", describe(n))
+		d.fault(n, CodeValue, "expected a string, number, boolean, list or mapping, got %s", describe(n))
 	}
 	return structpb.NewStringValue(n.Value)
 }
@@ -177,7 +177,7 @@ func (d *decoder) any(n *yaml.Node, m protoreflect.Message) {
 	}
 	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(inner.Interface())
 	if err != nil {
-		d.fault(n, "%v", err)
+		d.fault(n, CodeValue, "%v", err)
 	}
 	into.TypeUrl, into.Value = url, body
 }
@@ -196,9 +196,9 @@ func (d *decoder) typed(n *yaml.Node) (url string, m protoreflect.Message) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByURL(url)
 	switch {
 	case url == "":
-		d.fault(at, `expected a mapping with "@type"`)
+		d.fault(at, CodeValue, `expected a mapping with "@type"`)
 	case err != nil:
-		d.fault(at, "unknown type %q", clip(url))
+		d.fault(at, CodeUnknownType, "unknown type %q", clip(url))
 	default:
 		return url, kind.New()
 	}
@@ -214,7 +214,7 @@ func (d *decoder) wrapped(n *yaml.Node, m protoreflect.Message) {
 		case "value":
 			d.message(pair.Value, m)
 		default:
-			d.fault(pair.Key, "unknown field; known are @type, value")
+			d.fault(pair.Key, CodeUnknown, "unknown field; known are @type, value")
 		}
 		d.path.pop()
 	}

@@ -15,13 +15,13 @@ func Plugin() sdk.Plugin {
 		Version:      "1",
 		Publishes:    []string{state.Services, state.Endpoints},
 		ConfigSchema: []byte(schema),
-		Registry: func(config []byte) (sdk.Registry, error) {
+		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
 			}
 			return registry{c}, nil
-		},
+		}),
 	}
 }
 

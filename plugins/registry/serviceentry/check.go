@@ -103,7 +103,7 @@ func checkEndpoint(se *networking.ServiceEntry, e *networking.WorkloadEntry) err
 func checkAddress(e *networking.WorkloadEntry) error {
 	path, unix := hosts.Path(e.Address)
 	switch {
-	case e.Address == "" && hosts.Network(e.Network, e.Labels) == "":
+	case e.Address == "" && e.Network == "":
 		return errors.New("address: needed where no network is given")
 	case unix && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "@"):
 		return fmt.Errorf("address: %q needs an absolute path", e.Address)

@@ -13,13 +13,18 @@ import (
 
 // groupEndpoints are the endpoints of all entries of a host, and the rows that they come from. Those that entries hold themselves
 // are numbered through; selected workloads share the number of their entry's first place, and stand in order of their names, so
-// that one more doesn't change the others.
+// that one more doesn't change the others. Where clients have but one endpoint for a port, the first counts.
 func groupEndpoints(host, cluster string, members []member) (out []*pb.Endpoint, origins []*sdk.Row) {
 	index := 0
+	served := map[uint32]bool{}
 	for _, m := range members {
 		behind := m.behind(host, cluster)
 		for i, w := range behind {
 			for _, p := range m.ports {
+				if m.single() && served[p.Number] {
+					continue
+				}
+				served[p.Number] = true
 				e := w.endpoint(m.entry, host, p)
 				e.Index = uint32(index)
 				if m.selector == nil {
@@ -53,6 +58,7 @@ func (m member) behind(host, cluster string) []*workload {
 	for i, spec := range m.spec.Endpoints {
 		w := newWorkload(spec, spec.Labels, cluster)
 		w.name, w.namespace = m.name+"-"+strconv.Itoa(i), m.namespace
+		w.known = w.name
 		out = append(out, w)
 	}
 	return out
@@ -61,20 +67,17 @@ func (m member) behind(host, cluster string) []*workload {
 // resolved is the endpoint of a host that DNS resolves.
 func (m member) resolved(host, cluster string) *workload {
 	w := newWorkload(&networking.WorkloadEntry{Address: host}, nil, cluster)
-	w.name, w.namespace = m.name, m.namespace
+	w.name, w.known, w.namespace = m.name, m.name, m.namespace
 	return w
 }
 
-// reachable says whether a service of such a resolution can have the workload as an endpoint.
+// reachable says whether a service of such a resolution can select the workload: names are for those that look them up, and Unix sockets for
+// entries that list them.
 func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
-	_, unix := hosts.Path(w.spec.Address)
-	switch {
-	case r == networking.ServiceEntry_STATIC:
-		return unix || w.spec.Address == "" || hosts.IsIP(w.spec.Address)
-	case resolvesByDNS(r):
-		return !unix
+	if _, unix := hosts.Path(w.spec.Address); unix {
+		return false
 	}
-	return true
+	return resolvesByDNS(r) || w.spec.Address == "" || hosts.IsIP(w.spec.Address)
 }
 
 func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {
@@ -82,7 +85,7 @@ func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {
 		Host: host, Namespace: e.namespace, PortName: p.Name, ServicePort: p.Number,
 		Address: w.address(), Port: w.port(p), Labels: w.labels,
 		Network: w.network, Locality: w.locality, Weight: w.spec.Weight, ServiceAccount: w.spec.ServiceAccount,
-		TlsMode: w.tlsMode, Cluster: w.cluster, Workload: w.name,
+		TlsMode: w.tlsMode, Cluster: w.cluster, Workload: w.known,
 	}
 }
 

@@ -41,13 +41,15 @@ func readEntry(row *sdk.Row) (*entry, error) {
 		e.addresses = append(e.addresses, address)
 	}
 	for _, p := range spec.Ports {
-		e.ports = append(e.ports, &pb.Port{Number: p.Number, Name: p.Name, Protocol: hosts.Protocol(p.Protocol), Target: target(p)})
+		e.ports = append(e.ports, &pb.Port{Number: p.Number, Name: p.Name, Protocol: hosts.Protocol(p.Protocol), Target: target(spec, p)})
 	}
 	return e, nil
 }
 
-func target(p *networking.ServicePort) uint32 {
-	if p.TargetPort == p.Number {
+// target is a port's target port where it says more than its number: if only the client knows the address, any given port is dialed in the
+// place of its own.
+func target(spec *networking.ServiceEntry, p *networking.ServicePort) uint32 {
+	if p.TargetPort == p.Number && spec.Resolution != networking.ServiceEntry_NONE {
 		return 0
 	}
 	return p.TargetPort
@@ -71,8 +73,17 @@ func (e *entry) selects(w *workload) bool {
 	return w != nil && w.namespace == e.namespace && hosts.Selects(e.selector, w.selectable)
 }
 
-// copies is how often each endpoint counts: istiod makes a service for each address, and each of them has the endpoints.
-func (e *entry) copies() int { return max(1, len(unique(e.addresses))) }
+// copies is how often each endpoint counts: istiod makes a service for each address, and each of them has the endpoints. Of an entry that
+// has one endpoint at a time, one counts.
+func (e *entry) copies() int {
+	if e.single() {
+		return 1
+	}
+	return max(1, len(unique(e.addresses)))
+}
+
+// single says whether clients have but one endpoint for a port.
+func (e *entry) single() bool { return e.spec.Resolution == networking.ServiceEntry_DNS_ROUND_ROBIN }
 
 // older orders entries by age and then by name: where entries clash, the first one wins.
 func older(a, b *entry) int {

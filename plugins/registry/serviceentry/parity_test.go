@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -54,13 +55,9 @@ type assignment struct {
 
 // TestEndpointsAsIstiodHasThem compares rows with the endpoints that istiod served for whole configurations.
 func TestEndpointsAsIstiodHasThem(t *testing.T) {
-	shared := os.Getenv("COXSWAIN_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "..", "shared")
-	}
-	cases, _ := filepath.Glob(filepath.Join(shared, "parity/cases/*"))
-	if len(cases) == 0 {
-		t.Skip("skipped: recorded configurations are not there (COXSWAIN_SHARED)")
+	cases, err := filepath.Glob(filepath.Join(shared.Dir(t, "parity/cases"), "*"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	compared := 0
 	for _, dir := range cases {

@@ -29,13 +29,13 @@ func Plugin() sdk.Plugin {
 		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry},
 		Publishes:    []string{state.Services, state.Endpoints, state.Workloads},
 		ConfigSchema: []byte(schema),
-		Deriver: func(config []byte) (sdk.Deriver, error) {
+		Kind: sdk.DeriverKind(func(config []byte) (sdk.Deriver, error) {
 			c, err := parseConfig(config)
 			if err != nil {
 				return nil, err
 			}
 			return newDeriver(c), nil
-		},
+		}),
 	}
 }
 

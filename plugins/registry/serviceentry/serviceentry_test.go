@@ -111,7 +111,7 @@ func TestServiceAndEndpoints(t *testing.T) {
 		host + "/http/10.10.1.1:8080": common + `"address":"10.10.1.1","port":8080,"labels":{"app":"reviews"},"locality":"us/east",` +
 			`"weight":3,"service_account":"reviews","tls_mode":"istio","cluster":"Kubernetes","workload":"reviews-0"}`,
 		host + "/http/10.10.1.2:18080": common + `"address":"10.10.1.2","port":18080,"labels":{"istio-locality":"us.west.a",` +
-			`"security.istio.io/tlsMode":"istio","topology.istio.io/network":"n2"},"network":"n2","locality":"us/west/a",` +
+			`"security.istio.io/tlsMode":"istio","topology.istio.io/network":"n2"},"locality":"us/west/a",` +
 			`"tls_mode":"istio","cluster":"Kubernetes","workload":"reviews-1","index":1}`,
 		host + "/http/[unix:/run/app.sock]:0": common + `"address":"unix:/run/app.sock","network":"n3","tls_mode":"disabled",` +
 			`"cluster":"Kubernetes","workload":"reviews-2","index":2}`,
@@ -133,6 +133,16 @@ func we(namespace, name, spec string) string {
 	return "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: " + name + ", namespace: " + namespace + "}\nspec: " + spec + "\n"
 }
 
+// checked is a WorkloadEntry whose annotation says whether its health is checked, with a condition that says it.
+func checked(name, annotation, condition string) string {
+	out := strings.Replace(we("default", name, "{address: "+name+".x, labels: {app: a}}"), "namespace", "annotations: {proxy.istio.io/health-checks-enabled: '"+
+		annotation+"'}, namespace", 1)
+	if condition != "" {
+		out += "status: {conditions: [{type: Other, status: 'True'}, {type: Healthy, status: '" + condition + "', lastTransitionTime: 2026-01-02T03:04:05Z}]}\n"
+	}
+	return out
+}
+
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		name, text          string
@@ -145,8 +155,14 @@ func TestKeys(t *testing.T) {
 		},
 		{
 			name:     "each endpoint counts once for each address",
-			text:     se("a", `{hosts: [a.x], addresses: [10.0.0.1, 10.0.0.2], ports: [{name: t, number: 1, protocol: TCP}], resolution: DNS_ROUND_ROBIN}`),
+			text:     se("a", `{hosts: [a.x], addresses: [10.0.0.1, 10.0.0.2], ports: [{name: t, number: 1, protocol: TCP}], resolution: DNS}`),
 			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/t/a.x:1", "default/a.x/t/a.x:1#1"},
+		},
+		{
+			name: "one endpoint for a port that has one at a time: the oldest entry's first",
+			text: se("a", `{hosts: [a.x], addresses: [10.0.0.1, 10.0.0.2], ports: [{name: t, number: 1}], resolution: DNS_ROUND_ROBIN, endpoints: [{address: b.x}, {address: a.x}]}`) +
+				se("b", `{hosts: [a.x], ports: [{name: t, number: 1}, {name: u, number: 2}], resolution: DNS_ROUND_ROBIN}`),
+			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/t/b.x:1", "default/a.x/u/a.x:2"},
 		},
 		{
 			name:     "no endpoints where connections go where they were going",
@@ -163,8 +179,14 @@ func TestKeys(t *testing.T) {
 			text: se("a", `{hosts: [a.x], ports: [{name: h, number: 80, protocol: HTTP}], resolution: STATIC, workloadSelector: {labels: {app: a}}}`) +
 				we("default", "w2", "{address: 10.1.0.2, labels: {app: a, v: b}, ports: {h: 81}}") + we("default", "w1", "{address: 10.1.0.1, labels: {app: a}}") +
 				we("default", "w3", "{address: 10.1.0.3, labels: {app: b}}") + we("other", "w4", "{address: 10.1.0.4, labels: {app: a}}") +
-				we("default", "named", "{address: vm.example, labels: {app: a}}"),
+				we("default", "named", "{address: vm.example, labels: {app: a}}") + we("default", "socket", "{address: 'unix:///a', labels: {app: a}}"),
 			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/h/10.1.0.1:80", "default/a.x/h/10.1.0.2:81"},
+		},
+		{
+			name: "of workloads whose health is checked those that are healthy",
+			text: se("a", `{hosts: [a.x], ports: [{name: h, number: 80}], resolution: DNS, workloadSelector: {labels: {app: a}}}`) +
+				checked("w1", "true", "True") + checked("w2", "true", "False") + checked("w3", "1", "") + checked("w4", "false", "False"),
+			services: []string{"default/a.x"}, endpoints: []string{"default/a.x/h/w1.x:80", "default/a.x/h/w4.x:80"},
 		},
 		{
 			name: "a selector sees what the place implies",
@@ -217,6 +239,38 @@ func TestAllocatedAddresses(t *testing.T) {
 	s, err := sdk.ServiceOf(h.Rows(state.Services)["default/b.x"])
 	if err != nil || !slices.Equal(s.AutoAddresses, []string{"240.240.0.2"}) || len(s.Addresses) > 0 {
 		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// What telemetry calls a workload is its group, its label or its own name, and the port that a client dials is what the entry says, even if it
+// is the number.
+func TestNamesAndTargets(t *testing.T) {
+	h := start(t, se("a", `{hosts: [a.x], ports: [{name: h, number: 80, targetPort: 80}], resolution: NONE, workloadSelector: {labels: {app: a}}}`)+`
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: w1, namespace: default, annotations: {istio.io/autoRegistrationGroup: group}, labels: {service.istio.io/workload-name: label}}
+spec: {address: 10.1.0.1, labels: {app: a}}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: w2, namespace: default, labels: {service.istio.io/workload-name: label}}
+spec: {address: 10.1.0.2, labels: {app: a}}
+---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: w3, namespace: default}
+spec: {address: 10.1.0.3, labels: {app: a, service.istio.io/workload-name: of-spec}}
+`)
+	for at, want := range map[string]string{"1": "group", "2": "label", "3": "w3"} {
+		e, err := sdk.EndpointOf(h.Rows(state.Endpoints)["default/a.x/h/10.1.0."+at+":80"])
+		if err != nil || e.Workload != want {
+			t.Errorf("%v, %v; want %s", e, err, want)
+		}
+	}
+	s, err := sdk.ServiceOf(h.Rows(state.Services)["default/a.x"])
+	if err != nil || s.Ports[0].Target != 80 {
+		t.Error(s, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package serviceentry
 
 import (
 	"maps"
+	"strconv"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -14,15 +15,17 @@ import (
 // workload is a WorkloadEntry, or an endpoint that a ServiceEntry holds itself, with all defaults. It never changes.
 type workload struct {
 	key, namespace, name string
-	row                  *sdk.Row
-	spec                 *networking.WorkloadEntry
-	labels               map[string]string
+	// known is the name that telemetry knows it by.
+	known  string
+	row    *sdk.Row
+	spec   *networking.WorkloadEntry
+	labels map[string]string
 	// selectable are the labels that selectors see: those that its place implies too.
 	selectable                          map[string]string
 	network, locality, tlsMode, cluster string
 }
 
-// readWorkload makes a workload of a WorkloadEntry's row. Labels of the resource win over those of its spec.
+// readWorkload makes a workload of a WorkloadEntry's row; nil where it isn't healthy. Labels of the resource win over those of its spec.
 func readWorkload(row *sdk.Row, cluster string) (*workload, error) {
 	spec, err := kinds.Decode[*networking.WorkloadEntry](row)
 	if err != nil {
@@ -32,17 +35,45 @@ func readWorkload(row *sdk.Row, cluster string) (*workload, error) {
 	if err := checkAddress(&networking.WorkloadEntry{Address: spec.Address, Network: spec.Network, Labels: labels}); err != nil {
 		return nil, err
 	}
+	if !healthy(row) {
+		return nil, nil
+	}
 	w := newWorkload(spec, labels, cluster)
 	w.key, w.row = row.Key, row
 	w.namespace, w.name = kinds.SplitKey(row.Key)
+	w.known = knownAs(row, w.name)
 	w.selectable = hosts.Augmented(labels, w.locality, cluster, w.network, "")
 	return w, nil
+}
+
+// Annotations and labels of WorkloadEntries that agents write which register their machines.
+const (
+	healthChecks = "proxy.istio.io/health-checks-enabled"
+	groupName    = "istio.io/autoRegistrationGroup"
+	workloadName = "service.istio.io/workload-name"
+)
+
+// healthy says whether a workload can serve: one whose health is checked can once somebody found it so.
+func healthy(row *sdk.Row) bool {
+	checked, err := strconv.ParseBool(row.Annotations[healthChecks])
+	return err != nil || !checked || kinds.Healthy(row)
+}
+
+// knownAs is the name that telemetry knows a workload by: its group's, the one that its label says, or its own.
+func knownAs(row *sdk.Row, name string) string {
+	if group, ok := row.Annotations[groupName]; ok {
+		return group
+	}
+	if label, ok := row.Labels[workloadName]; ok {
+		return label
+	}
+	return name
 }
 
 func newWorkload(spec *networking.WorkloadEntry, labels map[string]string, cluster string) *workload {
 	return &workload{
 		spec: spec, labels: labels, cluster: cluster,
-		network:  hosts.Network(spec.Network, labels),
+		network:  spec.Network,
 		locality: hosts.Locality(spec.Locality, labels),
 		tlsMode:  hosts.TLSMode(labels, spec.ServiceAccount),
 	}

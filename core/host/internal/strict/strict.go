@@ -68,6 +68,8 @@ func Decode(file string, data []byte, into any) error {
 }
 
 const (
+	// maxSize is the size in bytes beyond which a file is not read.
+	maxSize = 1 << 20
 	// maxNodes bounds what a file can expand to by aliases.
 	maxNodes = 100_000
 	// maxDepth bounds nesting, and an alias that contains itself.
@@ -97,6 +99,10 @@ var (
 
 // document parses the text and checks that it holds one mapping.
 func (d *decoder) document(data []byte) (*yaml.Node, bool) {
+	if len(data) > maxSize {
+		d.fail(&yaml.Node{Line: 1, Column: 1}, "the file is larger than %d MiB", maxSize>>20)
+		return nil, false
+	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, more yaml.Node
 	if err := decoder.Decode(&doc); err != nil {

@@ -37,10 +37,10 @@ const claims = "@request.auth.claims"
 // HeaderClaim is the path of the claim that a header in a match means: @request.auth.claims.NAME, or with [NAME] for each step, whose names
 // may have dots. It is nil for headers.
 func HeaderClaim(header string) []string {
-	rest, ok := strings.CutPrefix(header, claims)
-	if !ok {
+	if len(header) < len(claims) || !strings.EqualFold(header[:len(claims)], claims) {
 		return nil
 	}
+	rest := header[len(claims):]
 	if path, ok := strings.CutPrefix(rest, "."); ok && path != "" {
 		return strings.Split(path, ".")
 	}

@@ -54,7 +54,7 @@ type Workload struct {
 	Modes
 }
 
-// Modes are what a workload takes: its mode, and those of ports that differ.
+// Modes are what a workload takes: its mode, and those of the ports for which its policy says one.
 type Modes struct {
 	Mode  Mode            `json:"mode"`
 	Ports map[uint32]Mode `json:"ports,omitempty"`
@@ -71,12 +71,10 @@ func In(root, own []*config.PeerAuthentication) Policies {
 		}
 		w := Workload{Labels: labels, Modes: Modes{Mode: modeOf(p.Spec.Mtls).or(out.Mode)}}
 		for port, m := range p.Spec.PortLevelMtls {
-			if mode := modeOf(m).or(w.Mode); mode != w.Mode {
-				if w.Ports == nil {
-					w.Ports = map[uint32]Mode{}
-				}
-				w.Ports[port] = mode
+			if w.Ports == nil {
+				w.Ports = map[uint32]Mode{}
 			}
+			w.Ports[port] = modeOf(m).or(w.Mode)
 		}
 		out.Workloads = append(out.Workloads, w)
 	}

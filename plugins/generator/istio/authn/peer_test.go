@@ -88,6 +88,7 @@ func TestHeaderClaim(t *testing.T) {
 		"@request.auth.claims[https://x.y/]": {"https://x.y/"},
 		"@request.auth.claims[a][b.c]":       {"a", "b.c"},
 		"@request.auth.claimsa":              nil,
+		"@Request.Auth.Claims.A":             {"A"},
 	} {
 		if got := authn.HeaderClaim(header); !equal(got, want) {
 			t.Errorf("%s: %q, want %q", header, got, want)

@@ -20,8 +20,8 @@ const noKeys = `{"keys":[]}`
 func KeySet(r *security.JWTRule) string { return cmp.Or(r.JwksUri, r.Issuer) }
 
 // Tokens makes the filter that checks tokens, nil without rules. A request without a token passes; one with a token that no rule
-// takes doesn't. keys finds a key set that is not inline. routed: routes may ask for claims, and are chosen again when they are known.
-func Tokens(rules []*security.JWTRule, keys func(set string) (string, bool), routed bool) *jwt.JwtAuthentication {
+// takes doesn't. routed: routes may ask for claims, and are chosen again when they are known.
+func Tokens(rules []*security.JWTRule, keys Keys, routed bool) *jwt.JwtAuthentication {
 	if len(rules) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func Tokens(rules []*security.JWTRule, keys func(set string) (string, bool), rou
 	return out
 }
 
-func provider(r *security.JWTRule, keys func(set string) (string, bool)) *jwt.JwtProvider {
+func provider(r *security.JWTRule, keys Keys) *jwt.JwtProvider {
 	out := &jwt.JwtProvider{
 		Issuer:               r.Issuer,
 		Audiences:            r.Audiences,
@@ -52,10 +52,14 @@ func provider(r *security.JWTRule, keys func(set string) (string, bool)) *jwt.Jw
 		PayloadInMetadata:    payload,
 		FromParams:           r.FromParams,
 		FromCookies:          r.FromCookies,
-		JwksSourceSpecifier:  &jwt.JwtProvider_LocalJwks{LocalJwks: keySet(r, keys)},
 		NormalizePayloadInMetadata: &jwt.JwtProvider_NormalizePayload{
 			SpaceDelimitedClaims: spaceDelimited(r.SpaceDelimitedClaims),
 		},
+	}
+	if remote := keys.remote(r); remote != nil {
+		out.JwksSourceSpecifier = &jwt.JwtProvider_RemoteJwks{RemoteJwks: remote}
+	} else {
+		out.JwksSourceSpecifier = &jwt.JwtProvider_LocalJwks{LocalJwks: keySet(r, keys)}
 	}
 	for _, h := range r.FromHeaders {
 		out.FromHeaders = append(out.FromHeaders, &jwt.JwtHeader{Name: h.Name, ValuePrefix: h.Prefix})
@@ -66,11 +70,11 @@ func provider(r *security.JWTRule, keys func(set string) (string, bool)) *jwt.Jw
 	return out
 }
 
-func keySet(r *security.JWTRule, keys func(set string) (string, bool)) *core.DataSource {
+func keySet(r *security.JWTRule, keys Keys) *core.DataSource {
 	text := r.Jwks
 	if text == "" {
 		var ok bool
-		if text, ok = keys(KeySet(r)); !ok {
+		if text, ok = keys.Find(KeySet(r)); !ok {
 			text = noKeys
 		}
 	}

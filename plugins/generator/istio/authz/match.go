@@ -80,6 +80,27 @@ func header(name, value string, ignoreCase bool) headerMatcher {
 	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: m}}
 }
 
+func sensitive(name, value string) headerMatcher { return header(name, value, false) }
+
+// listed asks whether a value is in the list of values, joined by commas, that a header has.
+func listed(name, value string) headerMatcher {
+	if value == "*" {
+		return sensitive(name, value)
+	}
+	v := regexp.QuoteMeta(value)
+	switch {
+	case strings.HasPrefix(value, "*"):
+		v = ".*" + regexp.QuoteMeta(value[1:])
+	case strings.HasSuffix(value, "*"):
+		v = regexp.QuoteMeta(strings.TrimSuffix(value, "*")) + ".*"
+	}
+	regex := "^" + v + "$|^" + v + ",.*|.*," + v + ",.*|.*," + v + "$"
+	//nolint:staticcheck // the field that Istio writes
+	return &routev3.HeaderMatcher{Name: name, HeaderMatchSpecifier: &routev3.HeaderMatcher_SafeRegexMatch{
+		SafeRegexMatch: &matcher.RegexMatcher{Regex: regex},
+	}}
+}
+
 // addressRange reads an address or a CIDR range.
 func addressRange(value string) (*core.CidrRange, error) {
 	if !strings.Contains(value, "/") {

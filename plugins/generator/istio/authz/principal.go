@@ -32,6 +32,9 @@ func source(s *security.Source) []clause[*rbac.Principal] {
 	}
 }
 
+// inlineHeaders starts the keys of headers whose value is a list joined by commas.
+const inlineHeaders = "request.experimental.inline.headers"
+
 // sourceCondition is how a condition's key is asked for; nil if it asks for nothing that sources or requests have.
 func sourceCondition(key string) askPrincipal {
 	switch {
@@ -45,6 +48,8 @@ func sourceCondition(key string) askPrincipal {
 		return eachPrincipal(serviceAccount)
 	case key == "source.principal":
 		return identities
+	case key == "source.trustDomain":
+		return trustDomains
 	case key == "request.auth.principal":
 		return requestPrincipals
 	case key == "request.auth.audiences":
@@ -54,7 +59,9 @@ func sourceCondition(key string) askPrincipal {
 	case strings.HasPrefix(key, "request.auth.claims"):
 		return claim(authn.Brackets(strings.TrimPrefix(key, "request.auth.claims"))...)
 	case strings.HasPrefix(key, "request.headers"):
-		return eachPrincipal(headerNamed(strings.TrimPrefix(key, "request.headers")))
+		return eachPrincipal(headerNamed(strings.TrimPrefix(key, "request.headers"), sensitive))
+	case strings.HasPrefix(key, inlineHeaders):
+		return eachPrincipal(headerNamed(strings.TrimPrefix(key, inlineHeaders), listed))
 	}
 	return nil
 }
@@ -108,7 +115,7 @@ func remoteAddress(_ *context, value string) (*rbac.Principal, error) {
 	return &rbac.Principal{Identifier: &rbac.Principal_RemoteIp{RemoteIp: r}}, err
 }
 
-func headerNamed(brackets string) func(in *context, value string) (*rbac.Principal, error) {
+func headerNamed(brackets string, match func(name, value string) headerMatcher) func(in *context, value string) (*rbac.Principal, error) {
 	return func(in *context, value string) (*rbac.Principal, error) {
 		name := authn.Brackets(brackets)
 		switch {
@@ -117,7 +124,7 @@ func headerNamed(brackets string) func(in *context, value string) (*rbac.Princip
 		case len(name) != 1:
 			return nil, fmt.Errorf("header %q: want a name in brackets", brackets)
 		}
-		return &rbac.Principal{Identifier: &rbac.Principal_Header{Header: header(name[0], value, false)}}, nil
+		return &rbac.Principal{Identifier: &rbac.Principal_Header{Header: match(name[0], value)}}, nil
 	}
 }
 

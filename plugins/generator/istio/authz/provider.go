@@ -2,6 +2,7 @@ package authz
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,6 +93,9 @@ func overHTTP(p *httpProvider, find Host) (Provider, error) {
 	if p.PathPrefix != "" && !strings.HasPrefix(p.PathPrefix, "/") {
 		return Provider{}, fmt.Errorf("pathPrefix %q: want one that starts with /", p.PathPrefix)
 	}
+	if err := namesHeaders(p); err != nil {
+		return Provider{}, err
+	}
 	service := &authhttp.HttpService{
 		PathPrefix: p.PathPrefix,
 		ServerUri: &core.HttpUri{
@@ -121,6 +125,19 @@ func overHTTP(p *httpProvider, find Host) (Provider, error) {
 		out.AllowedHeaders = headers(p.IncludeHeadersInCheck)
 	}
 	return Provider{HTTP: out}, nil
+}
+
+// namesHeaders refuses a star alone: headers are named, or a part of the name is.
+func namesHeaders(p *httpProvider) error {
+	//nolint:staticcheck // older configurations still name headers in includeHeadersInCheck
+	for _, list := range [][]string{
+		p.IncludeRequestHeadersInCheck, p.IncludeHeadersInCheck, p.HeadersToUpstreamOnAllow, p.HeadersToDownstreamOnAllow, p.HeadersToDownstreamOnDeny,
+	} {
+		if slices.Contains(list, "*") {
+			return errors.New(`header "*": want a name, or a part of one with a star before or behind it`)
+		}
+	}
+	return nil
 }
 
 type grpcProvider = meshv1.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider
@@ -174,7 +191,7 @@ func headers(names []string) *matcher.ListStringMatcher {
 	out := &matcher.ListStringMatcher{}
 	for _, n := range names {
 		m := text(n)
-		m.IgnoreCase = m.GetSafeRegex() == nil
+		m.IgnoreCase = true
 		out.Patterns = append(out.Patterns, m)
 	}
 	return out

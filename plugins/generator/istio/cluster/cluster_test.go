@@ -21,6 +21,40 @@ func TestName(t *testing.T) {
 	}
 }
 
+// Endpoints are spoken to as the nearest settings of TLS say, be they a subset's, a port's or the rule's.
+func TestTLSTowards(t *testing.T) {
+	const simple, mutual, off = networking.ClientTLSSettings_SIMPLE, networking.ClientTLSSettings_MUTUAL, networking.ClientTLSSettings_DISABLE
+	tls := func(m networking.ClientTLSSettings_TLSmode) *networking.ClientTLSSettings {
+		return &networking.ClientTLSSettings{Mode: m}
+	}
+	at := func(port uint32, s *networking.ClientTLSSettings) *networking.TrafficPolicy_PortTrafficPolicy {
+		return &networking.TrafficPolicy_PortTrafficPolicy{Port: &networking.PortSelector{Number: port}, Tls: s}
+	}
+	ports := func(list ...*networking.TrafficPolicy_PortTrafficPolicy) []*networking.TrafficPolicy_PortTrafficPolicy {
+		return list
+	}
+	rule := &networking.DestinationRule{
+		TrafficPolicy: &networking.TrafficPolicy{Tls: tls(simple), PortLevelSettings: ports(at(80, nil), at(90, tls(mutual)))},
+		Subsets: []*networking.Subset{
+			{Name: "none"}, {Name: "own", TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: ports(at(90, tls(off)))}},
+		},
+	}
+	for _, c := range []struct {
+		subset string
+		port   uint32
+		want   networking.ClientTLSSettings_TLSmode
+	}{
+		{"", 80, simple}, {"", 90, mutual}, {"none", 90, mutual}, {"own", 90, off}, {"own", 80, simple},
+	} {
+		if got := TLSTowards(rule, c.subset, c.port).GetMode(); got != c.want {
+			t.Errorf("%q at %d: %v, want %v", c.subset, c.port, got, c.want)
+		}
+	}
+	if TLSTowards(nil, "", 80) != nil {
+		t.Error("no rule, no settings")
+	}
+}
+
 func TestPolicyFor(t *testing.T) {
 	simple := func(s networking.LoadBalancerSettings_SimpleLB) *networking.LoadBalancerSettings {
 		return &networking.LoadBalancerSettings{LbPolicy: &networking.LoadBalancerSettings_Simple{Simple: s}}

@@ -24,9 +24,16 @@ type httpOptions struct {
 	common   *core.HttpProtocolOptions
 	http2    *core.Http2ProtocolOptions
 	upstream *core.UpstreamHttpProtocolOptions
+	// errors are the answers that count as errors of an endpoint; nil: those that Envoy takes for some.
+	errors *http.HttpProtocolOptions_OutlierDetection
 	// upgrade: speak HTTP/2 although the port says HTTP/1.1; client: speak as the client does.
 	upgrade, client bool
+	// sniffs: what is spoken to endpoints of a port that says nothing is what the client spoke.
+	sniffs bool
 }
+
+// isHTTP2 reports whether HTTP/2 is all that is spoken.
+func (h *httpOptions) isHTTP2(p config.Protocol) bool { return !h.client && (h.upgrade || p.IsHTTP2()) }
 
 func (in *Outbound) connectionPool(c *clusterv3.Cluster) httpOptions {
 	pool := in.Policy.GetConnectionPool()
@@ -41,9 +48,11 @@ func (in *Outbound) connectionPool(c *clusterv3.Cluster) httpOptions {
 	}
 	return httpOptions{
 		common:  commonOptions(pool),
+		errors:  errorsOf(in.Policy.GetOutlierDetection()),
 		http2:   http2Options(h),
 		upgrade: in.upgrades(h),
 		client:  h.GetUseClientProtocol(),
+		sniffs:  !in.Client.Router,
 	}
 }
 
@@ -52,30 +61,38 @@ func (in *Outbound) tcpSettings(c *clusterv3.Cluster, t *networking.ConnectionPo
 		c.ConnectTimeout = t.ConnectTimeout
 	}
 	atLeastOne(&limits.MaxConnections, t.GetMaxConnections())
-	alive := or(t.GetTcpKeepalive(), in.Mesh.TCPKeepalive)
-	if alive == nil {
-		return
+	if alive := keepAlive(in.Mesh.TCPKeepalive, t.GetTcpKeepalive()); alive != nil {
+		c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: alive}
 	}
-	out := &core.TcpKeepalive{}
-	if alive.Probes > 0 {
-		out.KeepaliveProbes = wrapperspb.UInt32(alive.Probes)
-	}
-	out.KeepaliveTime = seconds(alive.Time)
-	out.KeepaliveInterval = seconds(alive.Interval)
-	c.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: out}
 }
 
-func (in *Outbound) upgrades(h *networking.ConnectionPoolSettings_HTTPSettings) bool {
-	if in.Protocol.IsHTTP2() || !in.Protocol.IsHTTP() {
-		return false
+// keepAlive are the probes that the first of the settings asks for, with what later ones say instead; nil where none says anything.
+func keepAlive(settings ...*networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive) *core.TcpKeepalive {
+	var out *core.TcpKeepalive
+	for _, s := range settings {
+		if s == nil {
+			continue
+		}
+		if out == nil {
+			out = &core.TcpKeepalive{}
+		}
+		atLeastOne(&out.KeepaliveProbes, int32(s.Probes))
+		out.KeepaliveTime = or(seconds(s.Time), out.KeepaliveTime)
+		out.KeepaliveInterval = or(seconds(s.Interval), out.KeepaliveInterval)
 	}
+	return out
+}
+
+// upgrades reports whether HTTP/2 is spoken although the port doesn't say so: a rule is believed for any port, the mesh for those
+// that say HTTP.
+func (in *Outbound) upgrades(h *networking.ConnectionPoolSettings_HTTPSettings) bool {
 	switch h.GetH2UpgradePolicy() {
 	case networking.ConnectionPoolSettings_HTTPSettings_UPGRADE:
 		return true
 	case networking.ConnectionPoolSettings_HTTPSettings_DO_NOT_UPGRADE:
 		return false
 	}
-	return in.Mesh.UpgradeHTTP2
+	return in.Mesh.UpgradeHTTP2 && in.Protocol.IsHTTP()
 }
 
 func commonOptions(pool *networking.ConnectionPoolSettings) *core.HttpProtocolOptions {
@@ -86,7 +103,7 @@ func commonOptions(pool *networking.ConnectionPoolSettings) *core.HttpProtocolOp
 	if n := pool.GetHttp().GetMaxRequestsPerConnection(); n > 0 {
 		out.MaxRequestsPerConnection = wrapperspb.UInt32(uint32(n))
 	}
-	if proto.Size(out) == 0 {
+	if proto.Size(out) == 0 && pool.GetHttp().GetMaxConcurrentStreams() <= 0 && pool.GetHttp().GetHttp2KeepAlive() == nil {
 		return nil
 	}
 	return out
@@ -105,13 +122,16 @@ func http2Options(h *networking.ConnectionPoolSettings_HTTPSettings) *core.Http2
 
 // finish is the whole, nil where nothing was said.
 func (h *httpOptions) finish(p config.Protocol) *http.HttpProtocolOptions {
+	if p == config.Sniffed && !h.sniffs {
+		p = config.TCP
+	}
 	out := upstreamHTTP(p)
 	switch {
 	case h.client:
 		out = &http.HttpProtocolOptions{UpstreamProtocolOptions: downstreamProtocol()}
 	case h.upgrade:
 		out = &http.HttpProtocolOptions{UpstreamProtocolOptions: onlyHTTP2()}
-	case out == nil && (h.common != nil || h.upstream != nil):
+	case out == nil && (h.common != nil || h.upstream != nil || h.errors != nil):
 		out = &http.HttpProtocolOptions{UpstreamProtocolOptions: onlyHTTP1()}
 	}
 	if out == nil {
@@ -119,6 +139,7 @@ func (h *httpOptions) finish(p config.Protocol) *http.HttpProtocolOptions {
 	}
 	out.CommonHttpProtocolOptions = h.common
 	out.UpstreamHttpProtocolOptions = h.upstream
+	out.OutlierDetection = h.errors
 	if e, ok := out.GetExplicitHttpConfig().GetProtocolConfig().(*http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions); ok {
 		e.Http2ProtocolOptions = h.http2
 	}
@@ -131,10 +152,20 @@ func onlyHTTP1() *http.HttpProtocolOptions_ExplicitHttpConfig_ {
 	}}
 }
 
+// Budgets of retries that say nothing have istiod's share and number.
+const (
+	defaultBudget  = 20 // percent
+	defaultRetries = 3
+)
+
 func retryBudget(b *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBreakers_Thresholds_RetryBudget {
-	out := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{}
+	out := &clusterv3.CircuitBreakers_Thresholds_RetryBudget{
+		BudgetPercent:       &typev3.Percent{Value: defaultBudget},
+		MinRetryConcurrency: wrapperspb.UInt32(defaultRetries),
+		BudgetInterval:      b.BudgetInterval,
+	}
 	if b.Percent != nil {
-		out.BudgetPercent = &typev3.Percent{Value: b.Percent.Value}
+		out.BudgetPercent.Value = b.Percent.Value
 	}
 	if b.MinRetryConcurrency > 0 {
 		out.MinRetryConcurrency = wrapperspb.UInt32(b.MinRetryConcurrency)

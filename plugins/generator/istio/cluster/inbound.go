@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 	"time"
@@ -24,15 +25,18 @@ type Inbound struct {
 	Protocol config.Protocol
 	// Endpoint is where the workload serves it: ADDRESS:PORT or unix:PATH. Empty: where the client wanted to go.
 	Endpoint string
-	// Pool limits connections to it; nil without limits.
-	Pool *networking.ConnectionPoolSettings
+	// Pool limits connections to it, Budget retries; nil without limits.
+	Pool   *networking.ConnectionPoolSettings
+	Budget *networking.TrafficPolicy_RetryBudget
 	// RulePath is the path in Istio's API of the rule for the services.
 	RulePath string
 	// Services that name the port, the oldest first.
 	Services []Service
+	// Stat names it in statistics; empty: its own name.
+	Stat string
 	// Source are the addresses from which the workload is dialled.
-	Source         []string
-	ConnectTimeout *durationpb.Duration
+	Source []string
+	Mesh   Mesh
 }
 
 // BuildInbound makes the cluster behind a workload's port. Where no endpoint is given it dials where the client wanted to go, which is
@@ -41,19 +45,18 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 	name := InboundName(in.Port)
 	c := &clusterv3.Cluster{
 		Name:               name,
-		AltStatName:        stat(name),
+		AltStatName:        stat(cmp.Or(in.Stat, name)),
 		CommonLbConfig:     &clusterv3.Cluster_CommonLbConfig{},
-		ConnectTimeout:     in.ConnectTimeout,
+		ConnectTimeout:     in.Mesh.ConnectTimeout,
 		CircuitBreakers:    unlimited(),
 		UpstreamBindConfig: bindTo(in.Source),
 		Metadata:           metadata(in.RulePath, "", in.Services...),
 	}
 	in.discover(c)
-	if in.Pool == nil {
-		setHTTP(c, upstreamHTTP(in.Protocol))
-		return c
+	limited := Outbound{
+		Protocol: in.Protocol, Policy: &networking.TrafficPolicy{ConnectionPool: in.Pool, RetryBudget: in.Budget},
+		Mesh: Mesh{TCPKeepalive: in.Mesh.TCPKeepalive},
 	}
-	limited := Outbound{Protocol: in.Protocol, Policy: &networking.TrafficPolicy{ConnectionPool: in.Pool}}
 	options := limited.connectionPool(c)
 	options.upgrade = false // the workload speaks what its port says
 	setHTTP(c, options.finish(in.Protocol))

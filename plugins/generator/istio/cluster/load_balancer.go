@@ -11,7 +11,7 @@ import (
 )
 
 func (in *Outbound) loadBalancer(c *clusterv3.Cluster) {
-	if c.GetType() == clusterv3.Cluster_ORIGINAL_DST {
+	if c.GetType() == clusterv3.Cluster_ORIGINAL_DST || c.GetClusterType() != nil {
 		return // where to go is given
 	}
 	settings := in.Policy.GetLoadBalancer()
@@ -48,38 +48,51 @@ func slowStart(s *networking.LoadBalancerSettings) *clusterv3.Cluster_SlowStartC
 		}
 		return &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: s.WarmupDurationSecs}
 	}
-	out := &clusterv3.Cluster_SlowStartConfig{SlowStartWindow: w.Duration}
-	if w.Aggression != nil {
-		out.Aggression = &core.RuntimeDouble{DefaultValue: w.Aggression.Value, RuntimeKey: unusedRuntimeKey}
+	return &clusterv3.Cluster_SlowStartConfig{
+		SlowStartWindow:  w.Duration,
+		Aggression:       &core.RuntimeDouble{DefaultValue: valueOr(w.Aggression, evenly), RuntimeKey: unusedRuntimeKey},
+		MinWeightPercent: &typev3.Percent{Value: valueOr(w.MinimumPercent, firstShare)},
 	}
-	if w.MinimumPercent != nil {
-		out.MinWeightPercent = &typev3.Percent{Value: w.MinimumPercent.Value}
+}
+
+// What warm-up means where it says no more than how long (Istio API, WarmupConfiguration).
+const (
+	evenly     = 1  // aggression: shares grow evenly
+	firstShare = 10 // percent of its share that an endpoint begins with
+)
+
+func valueOr(v *wrapperspb.DoubleValue, otherwise float64) float64 {
+	if v == nil {
+		return otherwise
 	}
-	return out
+	return v.Value
 }
 
 // unusedRuntimeKey stands where Envoy wants a key; nobody sets it.
 const unusedRuntimeKey = "("
 
-// defaultRing is the size of a hash ring that nothing is said of (Istio API, ConsistentHashLB.RingHash).
+// defaultRing is the size of a hash ring where the kind of hashing isn't given (Istio API, ConsistentHashLB.minimumRingSize).
 const defaultRing = 1024
 
+// consistentHash sends what hashes alike to one endpoint. A ring or table that is asked for without its size has Envoy's.
 func consistentHash(c *clusterv3.Cluster, h *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := h.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
-		out := &clusterv3.Cluster_MaglevLbConfig{}
 		if m.TableSize > 0 {
-			out.TableSize = wrapperspb.UInt64(m.TableSize)
+			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{
+				MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: wrapperspb.UInt64(m.TableSize)},
+			}
 		}
-		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: out}
 		return
 	}
-	size := h.GetMinimumRingSize() // the older field still counts
+	c.LbPolicy = clusterv3.Cluster_RING_HASH
+	size := cmp.Or(h.GetMinimumRingSize(), defaultRing) // the older field still counts
 	if r := h.GetRingHash(); r != nil {
 		size = r.MinimumRingSize
 	}
-	c.LbPolicy = clusterv3.Cluster_RING_HASH
-	c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{
-		MinimumRingSize: wrapperspb.UInt64(cmp.Or(size, defaultRing)),
-	}}
+	if size > 0 {
+		c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{
+			RingHashLbConfig: &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: wrapperspb.UInt64(size)},
+		}
+	}
 }

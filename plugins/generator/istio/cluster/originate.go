@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -11,12 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-const (
-	// systemRoots names the roots of the proxy's system.
-	systemRoots = "system"
-	// configMap names a credential that isn't secret.
-	configMap = "configmap://"
-)
+// configMap names a credential that isn't secret.
+const configMap = "configmap://"
 
 // originate is TLS towards a server that isn't of the mesh, or that is asked for it.
 func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSettings, http *httpOptions) {
@@ -28,15 +25,11 @@ func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSetti
 		http.upstream = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: !skip && len(s.SubjectAltNames) == 0}
 	}
 	common := &tls.CommonTlsContext{TlsParams: in.originParameters()}
-	if s.Mode == networking.ClientTLSSettings_MUTUAL {
-		certificate := ownCertificate(s)
-		if certificate == nil {
-			return
-		}
-		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{certificate}
+	if s.Mode == networking.ClientTLSSettings_MUTUAL && !in.show(common, s) {
+		return
 	}
 	in.trust(common, s)
-	if in.Protocol.IsHTTP2() || http.upgrade {
+	if http.isHTTP2(in.Protocol) {
 		common.AlpnProtocols = []string{"h2"}
 	}
 	c.TransportSocket = socket(&tls.UpstreamTlsContext{Sni: s.Sni, CommonTlsContext: common})
@@ -48,15 +41,22 @@ func (in *Outbound) hasCredential(name string) bool {
 	return in.Client.Router || in.Selected || strings.HasPrefix(name, configMap)
 }
 
-// ownCertificate is what the proxy shows; nil where nothing says where it is.
-func ownCertificate(s *networking.ClientTLSSettings) *tls.SdsSecretConfig {
+// credential names a secret. The mesh's service for external ones is for servers alone, as in istiod.
+func (in *Outbound) credential(name string) *tls.SdsSecretConfig {
+	return encode.External{Socket: in.Client.Certificates.Socket}.Credential(name)
+}
+
+// show adds the proxy's own certificate, and reports whether anything says where it is.
+func (in *Outbound) show(common *tls.CommonTlsContext, s *networking.ClientTLSSettings) bool {
 	switch {
 	case s.CredentialName != "":
-		return encode.Credential(s.CredentialName)
+		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{in.credential(s.CredentialName)}
 	case s.ClientCertificate == "" || s.PrivateKey == "":
-		return nil
+		return false
+	default:
+		in.Client.Certificates.From.Show(common, s.ClientCertificate, s.PrivateKey)
 	}
-	return encode.FileSecret("file-cert:" + s.ClientCertificate + "~" + s.PrivateKey)
+	return true
 }
 
 // trust says whom the proxy believes to be the server.
@@ -69,19 +69,15 @@ func (in *Outbound) trust(common *tls.CommonTlsContext, s *networking.ClientTLSS
 	switch {
 	case s.CredentialName != "" && skip:
 	case s.CredentialName != "":
-		common.ValidationContextType = validation(names, encode.Credential(s.CredentialName+encode.RootsSuffix))
+		encode.TrustSecret(common, check(names), in.credential(s.CredentialName+encode.RootsSuffix))
 	case skip:
 		common.ValidationContextType = &tls.CommonTlsContext_ValidationContext{ValidationContext: &tls.CertificateValidationContext{}}
 	default:
-		roots := s.CaCertificates
-		if roots == "" {
-			roots = systemRoots
-		}
-		v := validation(names, encode.FileSecret("file-root:"+roots))
+		also := check(names)
 		if s.CaCrl != "" {
-			v.CombinedValidationContext.DefaultValidationContext.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: s.CaCrl}}
+			also.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: s.CaCrl}}
 		}
-		common.ValidationContextType = v
+		in.Client.Certificates.From.Trust(common, also, cmp.Or(s.CaCertificates, encode.SystemRoots))
 	}
 }
 

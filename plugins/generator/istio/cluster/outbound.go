@@ -24,12 +24,16 @@ const udpQueries = 100
 // Client is what a cluster depends on of the proxies that use it.
 type Client struct {
 	Filters Filters
-	// NoAgent: nobody serves the proxies their certificates, so that nothing may wait for them.
-	NoAgent bool
+	// Certificates is where the proxies have theirs.
+	Certificates encode.Certificates
 	// Router: a gateway, which has no original destination to follow.
 	Router bool
 	// Families of the proxies' addresses.
 	Families config.Families
+	// Zones: they know how their own kind is spread over zones.
+	Zones bool
+	// Buffer is how much of a connection's bytes proxies hold, softly; Envoy's default if 0.
+	Buffer uint32
 }
 
 // Outbound is all that an outbound cluster is made from.
@@ -42,6 +46,8 @@ type Outbound struct {
 	RulePath string
 	// Selected: the rule is for the workload of the proxy alone.
 	Selected bool
+	// Original: a subset of what goes to the address that the client dialed (see OriginalSubset).
+	Original bool
 	// Identities are the SPIFFE names that the service's workloads may have, sorted.
 	Identities []string
 	// Refuses: not all of them take the mesh's mutual TLS, so that clients don't try unless told to.
@@ -60,8 +66,15 @@ type Mesh struct {
 	UpgradeHTTP2   bool
 	DNSRefresh     *durationpb.Duration
 	Locality       *networking.LocalityLoadBalancerSetting
+	Zones          *networking.ZoneAwareLoadBalancerSetting
+	// DynamicTLS is spoken to hosts that nobody knows and that proxies look up.
+	DynamicTLS *networking.ClientTLSSettings
 	// TLS is for TLS that is not the mesh's own.
 	TLS *meshv1.MeshConfig_TLSConfig
+	// Baseline is what counts where no rule says otherwise (MeshConfig.defaultTrafficPolicy).
+	Baseline *meshv1.MeshConfig_DefaultTrafficPolicy
+	// OutboundStat and InboundStat are patterns of names in statistics (see StatName); empty: Istio's.
+	OutboundStat, InboundStat string
 }
 
 // BuildOutbound makes the cluster, nil where the service can't be reached at all.
@@ -69,33 +82,66 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	name := in.Name.String()
 	c := &clusterv3.Cluster{
 		Name:            name,
-		AltStatName:     stat(name),
+		AltStatName:     in.stat(),
 		ConnectTimeout:  in.Mesh.ConnectTimeout,
 		CommonLbConfig:  &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
 		CircuitBreakers: unlimited(),
 		Filters:         in.Client.Filters.upstream(),
 		Metadata:        in.metadata(),
+
+		PerConnectionBufferLimitBytes: Buffer(in.Client.Buffer),
 	}
 	in.discover(c)
 	http := in.connectionPool(c)
 	in.loadBalancer(c)
 	in.outliers(c)
 	in.localities(c)
+	in.sessions(c)
 	if in.Name.ByName {
-		setHTTP(c, http.finish(config.TCP)) // what is in the connections is for the two ends to know
+		setHTTP(c, http.finish(in.Protocol)) // TLS goes through unopened; as in istiod, the protocol in it is said all the same
 		return c
 	}
 	in.transport(c, &http)
 	in.introduce(c)
-	setHTTP(c, http.finish(in.Protocol))
+	options := http.finish(in.Protocol)
+	if IsDynamic(in.Service) {
+		in.nameHosts(c, options)
+	}
+	setHTTP(c, options)
 	return c
+}
+
+// sessions lets requests go to endpoints that drain, if a session says so. The cluster of a subset has no sessions, as in istiod.
+func (in *Outbound) sessions(c *clusterv3.Cluster) {
+	if _, ok := in.Service.Session(); ok && in.Name.Subset == "" && !in.Name.ByName {
+		c.CommonLbConfig.OverrideHostStatus = &core.HealthStatusSet{Statuses: []core.HealthStatus{
+			core.HealthStatus_HEALTHY, core.HealthStatus_DRAINING, core.HealthStatus_UNKNOWN, core.HealthStatus_DEGRADED,
+		}}
+	}
+}
+
+// stat names the cluster in statistics.
+func (in *Outbound) stat() string {
+	if in.Mesh.OutboundStat == "" {
+		return stat(in.Name.String())
+	}
+	return stat(StatName(in.Mesh.OutboundStat, TowardsService(in.Service, in.Name.Port, in.Name.Subset)))
+}
+
+// TowardsService is what names are made of for connections to a service's port.
+func TowardsService(s *config.Service, port uint32, subset string) StatOf {
+	out := StatOf{Host: s.Host, Short: ShortHost(s.Registry, s.Host, s.Name, s.Namespace), Name: s.Name, Port: port, Subset: subset}
+	if p := s.Port(port); p != nil {
+		out.PortName = p.Name
+	}
+	return out
 }
 
 func (in *Outbound) metadata() *core.Metadata {
 	s := in.Service
 	m := metadata(in.RulePath, in.Name.Subset, Service{Host: s.Host, Name: s.Name, Namespace: s.Namespace})
 	istio := m.FilterMetadata["istio"].Fields
-	if s.External {
+	if s.External && in.Name.Subset == "" {
 		istio["external"] = boolValue(true)
 	}
 	if in.originates() {
@@ -111,34 +157,66 @@ func Resolves(s *config.Service) bool {
 
 // UsesEDS reports whether the cluster's endpoints come by EDS.
 func UsesEDS(s *config.Service, policy *networking.TrafficPolicy, router bool) bool {
-	if policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH && !router {
+	if passes(policy) {
 		return false
 	}
 	return s.Resolution == pb.ServiceResolutionStatic || s.Resolution == pb.ServiceResolutionNone && router
 }
 
-// PassesThrough reports whether requests go to whatever address the client dialed.
-func PassesThrough(s *config.Service, policy *networking.TrafficPolicy) bool {
-	return s.Resolution == pb.ServiceResolutionNone ||
-		policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
+// PassesThrough reports whether requests go to whatever address the client dialed, as far as mutual TLS is concerned: what settings of ports
+// say doesn't count, nor what a rule says of its subsets.
+func PassesThrough(s *config.Service, rule *networking.DestinationRule, subset string) bool {
+	policy := rule.GetTrafficPolicy()
+	if subset != "" {
+		policy = FindSubset(rule, subset).GetTrafficPolicy()
+	}
+	return s.Resolution == pb.ServiceResolutionNone || passes(policy)
+}
+
+// OriginalSubset reports whether a subset's cluster goes to whatever address the client dialed: if the subset says so, or if all of the
+// port's requests do, whatever the subset says.
+func OriginalSubset(rule *networking.DestinationRule, subset string, port uint32) bool {
+	return subset != "" && (passes(PolicyFor(rule, "", port)) || passes(FindSubset(rule, subset).GetTrafficPolicy()))
+}
+
+func passes(policy *networking.TrafficPolicy) bool {
+	return policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 }
 
 func (in *Outbound) discover(c *clusterv3.Cluster) {
 	switch {
+	case in.Original:
+		in.originalDestination(c)
 	case Resolves(in.Service):
 		in.discoverDNS(c)
+	case IsDynamic(in.Service):
+		dynamic(c, in.Service.Host, in.Client.Families)
 	case UsesEDS(in.Service, in.Policy, in.Client.Router):
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: overADS()}
 	default:
-		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
-		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+		in.originalDestination(c)
 	}
 }
 
-// lookup is what proxies ask DNS for.
-func (c *Client) lookup() clusterv3.Cluster_DnsLookupFamily {
-	switch c.Families {
+func (in *Outbound) originalDestination(c *clusterv3.Cluster) {
+	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
+	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
+	in.redirectPort(c)
+}
+
+// redirectPort dials another port than the client did where the service says so.
+func (in *Outbound) redirectPort(c *clusterv3.Cluster) {
+	if p := in.Service.Port(in.Name.Port); in.Service.Resolution == pb.ServiceResolutionNone && p != nil && p.Target != 0 {
+		c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{
+			OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(p.Target)},
+		}
+	}
+}
+
+// lookupOf is what proxies with addresses of these families ask DNS for.
+func lookupOf(f config.Families) clusterv3.Cluster_DnsLookupFamily {
+	switch f {
 	case config.IPv6:
 		return clusterv3.Cluster_V6_ONLY
 	case config.Dual:
@@ -153,7 +231,7 @@ func (in *Outbound) discoverDNS(c *clusterv3.Cluster) {
 		kind = clusterv3.Cluster_LOGICAL_DNS
 	}
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: kind}
-	c.DnsLookupFamily = in.Client.lookup()
+	c.DnsLookupFamily = lookupOf(in.Client.Families)
 	c.DnsRefreshRate = in.Mesh.DNSRefresh
 	c.DnsJitter = durationpb.New(dnsJitter)
 	c.RespectDnsTtl = true
@@ -177,5 +255,7 @@ func overADS() *core.ConfigSource {
 // Equal reports whether clusters made with either are the same.
 func (m Mesh) Equal(o Mesh) bool {
 	return proto.Equal(m.ConnectTimeout, o.ConnectTimeout) && proto.Equal(m.TCPKeepalive, o.TCPKeepalive) &&
-		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && proto.Equal(m.TLS, o.TLS) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2
+		proto.Equal(m.DNSRefresh, o.DNSRefresh) && proto.Equal(m.Locality, o.Locality) && proto.Equal(m.Zones, o.Zones) && proto.Equal(m.DynamicTLS, o.DynamicTLS) &&
+		proto.Equal(m.TLS, o.TLS) && m.AutoMTLS == o.AutoMTLS && m.UpgradeHTTP2 == o.UpgradeHTTP2 &&
+		proto.Equal(m.Baseline, o.Baseline) && m.OutboundStat == o.OutboundStat && m.InboundStat == o.InboundStat
 }

@@ -6,9 +6,11 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
@@ -26,10 +28,25 @@ func BuildBlackHole(connectTimeout *durationpb.Duration) *clusterv3.Cluster {
 }
 
 // BuildPassthrough makes the cluster that dials where the client wanted to go.
-func BuildPassthrough(connectTimeout *durationpb.Duration, filters Filters) *clusterv3.Cluster {
-	c := originalDestination(Passthrough, connectTimeout)
+func BuildPassthrough(m Mesh, filters Filters) *clusterv3.Cluster {
+	c := originalDestination(Passthrough, m.ConnectTimeout)
 	c.Filters = filters.upstream()
+	m.limitPassthrough(c)
 	return c
+}
+
+// limitPassthrough puts the limits of the mesh's baseline on it.
+func (m Mesh) limitPassthrough(c *clusterv3.Cluster) {
+	pool := m.Baseline.GetConnectionPool()
+	if pool == nil {
+		return
+	}
+	given := (&Outbound{Mesh: m, Policy: &networking.TrafficPolicy{ConnectionPool: pool}}).connectionPool(c)
+	if given.common != nil {
+		options := passthroughOptions()
+		proto.Merge(options.CommonHttpProtocolOptions, given.common)
+		setHTTP(c, options)
+	}
 }
 
 // BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names, from one of the
@@ -41,10 +58,6 @@ func BuildInboundPassthrough(connectTimeout *durationpb.Duration, source []strin
 }
 
 func originalDestination(name string, connectTimeout *durationpb.Duration) *clusterv3.Cluster {
-	options := &http.HttpProtocolOptions{
-		CommonHttpProtocolOptions: &core.HttpProtocolOptions{IdleTimeout: durationpb.New(passthroughIdle)},
-		UpstreamProtocolOptions:   downstreamProtocol(),
-	}
 	return &clusterv3.Cluster{
 		Name:                          name,
 		AltStatName:                   stat(Passthrough),
@@ -52,7 +65,15 @@ func originalDestination(name string, connectTimeout *durationpb.Duration) *clus
 		ConnectTimeout:                connectTimeout,
 		LbPolicy:                      clusterv3.Cluster_CLUSTER_PROVIDED,
 		CircuitBreakers:               unlimited(),
-		TypedExtensionProtocolOptions: map[string]*anypb.Any{httpOptionsKey: encode.Any(options)},
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{httpOptionsKey: encode.Any(passthroughOptions())},
+	}
+}
+
+// passthroughOptions speak to servers as the client spoke.
+func passthroughOptions() *http.HttpProtocolOptions {
+	return &http.HttpProtocolOptions{
+		CommonHttpProtocolOptions: &core.HttpProtocolOptions{IdleTimeout: durationpb.New(passthroughIdle)},
+		UpstreamProtocolOptions:   downstreamProtocol(),
 	}
 }
 

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"slices"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	raw "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/raw_buffer/v3"
@@ -27,8 +25,10 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 	switch {
 	case settings == nil:
 		in.automatic(c, http)
+	case in.Client.Certificates.Chain != "" && mutualMode(settings) && !in.Service.External:
+		in.originate(c, in.withFiles(settings.SubjectAltNames, settings.Sni), http)
 	case settings.Mode == networking.ClientTLSSettings_ISTIO_MUTUAL:
-		if !in.Client.NoAgent {
+		if in.Client.Certificates.Any() {
 			c.TransportSocket = socket(in.mutual(settings, http))
 		}
 	case in.originates():
@@ -39,7 +39,11 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 // automatic speaks mutual TLS to the endpoints that do, where nobody says what to speak: each says so itself, and where
 // only the client knows which it is, all of them do.
 func (in *Outbound) automatic(c *clusterv3.Cluster, http *httpOptions) {
-	if !in.Mesh.AutoMTLS || in.Client.NoAgent || in.Service.External || in.Refuses {
+	if !in.Mesh.AutoMTLS || !in.Client.Certificates.Any() || in.Service.External || in.Refuses || IsDynamic(in.Service) {
+		return
+	}
+	if in.Client.Certificates.Chain != "" {
+		in.originate(c, in.withFiles(in.Identities, in.Name.SNI()), http)
 		return
 	}
 	mutual := socket(in.mutual(&networking.ClientTLSSettings{}, http))
@@ -53,6 +57,20 @@ func (in *Outbound) automatic(c *clusterv3.Cluster, http *httpOptions) {
 	}
 }
 
+// mutualMode reports whether settings ask for mutual TLS of either kind.
+func mutualMode(s *networking.ClientTLSSettings) bool {
+	return s.Mode == networking.ClientTLSSettings_ISTIO_MUTUAL || s.Mode == networking.ClientTLSSettings_MUTUAL
+}
+
+// withFiles is mutual TLS with the files that the proxy's metadata name.
+func (in *Outbound) withFiles(names []string, sni string) *networking.ClientTLSSettings {
+	files := in.Client.Certificates
+	return &networking.ClientTLSSettings{
+		Mode: networking.ClientTLSSettings_MUTUAL, ClientCertificate: files.Chain, PrivateKey: files.Key, CaCertificates: files.Root,
+		SubjectAltNames: names, Sni: sni,
+	}
+}
+
 // mutual is the mesh's mutual TLS.
 func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *tls.UpstreamTlsContext {
 	names := in.Identities
@@ -60,22 +78,24 @@ func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *
 		names = s.SubjectAltNames
 	}
 	sni := s.Sni
-	if sni == "" {
+	switch {
+	case sni != "":
+	case IsDynamic(in.Service): // each host has a name of its own
+		http.upstream = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: len(s.SubjectAltNames) == 0}
+	default:
 		sni = in.Name.SNI()
 	}
 	alpn := []string{"istio-peer-exchange", "istio"}
-	if in.Protocol.IsHTTP2() || http.upgrade {
+	if http.isHTTP2(in.Protocol) {
 		alpn = append(alpn, "h2")
 	}
-	return &tls.UpstreamTlsContext{
-		Sni: sni,
-		CommonTlsContext: &tls.CommonTlsContext{
-			AlpnProtocols:                  alpn,
-			TlsParams:                      clientParameters(),
-			TlsCertificateSdsSecretConfigs: []*tls.SdsSecretConfig{encode.AgentSecret(encode.WorkloadCertificate)},
-			ValidationContextType:          validation(names, encode.AgentSecret(encode.WorkloadRoots)),
-		},
+	common := &tls.CommonTlsContext{
+		AlpnProtocols: alpn,
+		TlsParams:     clientParameters(),
 	}
+	in.Client.Certificates.Show(common)
+	in.Client.Certificates.Trust(common, check(names))
+	return &tls.UpstreamTlsContext{Sni: sni, CommonTlsContext: common}
 }
 
 func clientParameters() *tls.TlsParameters {
@@ -85,18 +105,14 @@ func clientParameters() *tls.TlsParameters {
 	}
 }
 
-// validation trusts the roots of a secret for exactly these names; for any where there are none.
-func validation(names []string, roots *tls.SdsSecretConfig) *tls.CommonTlsContext_CombinedValidationContext {
-	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
+// check is for exactly these names; for any where there are none.
+func check(names []string) *tls.CertificateValidationContext {
 	ctx := &tls.CertificateValidationContext{}
-	for _, n := range sorted {
+	for _, n := range names {
 		// the untyped list is what Istio sends, and what people's EnvoyFilters match
 		ctx.MatchSubjectAltNames = append(ctx.MatchSubjectAltNames, &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: n}})
 	}
-	return &tls.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
-		DefaultValidationContext:         ctx,
-		ValidationContextSdsSecretConfig: roots,
-	}}
+	return ctx
 }
 
 func socket(m proto.Message) *core.TransportSocket {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"testing"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -51,23 +52,35 @@ func TestMoreSpecific(t *testing.T) {
 	}
 }
 
-func TestVisible(t *testing.T) {
+func TestReach(t *testing.T) {
 	for _, c := range []struct {
 		exportTo, defaults []string
 		client             string
-		want               bool
+		want               Reach
+		names              []string
 	}{
-		{nil, nil, "other", true},
-		{[]string{"*"}, nil, "other", true},
-		{[]string{"."}, nil, "other", false},
-		{[]string{"."}, nil, "own", true},
-		{[]string{"~"}, nil, "own", false},
-		{[]string{"other"}, nil, "other", true},
-		{[]string{"other"}, nil, "own", false},
-		{nil, []string{"."}, "other", false},
-		{[]string{"*"}, []string{"."}, "other", true},
+		{nil, nil, "other", Everybody, []string{"*"}},
+		{[]string{"*"}, nil, "other", Everybody, []string{"*"}},
+		{[]string{"."}, nil, "other", Nobody, []string{"own"}},
+		{[]string{"."}, nil, "own", Own, []string{"own"}},
+		{[]string{"own"}, nil, "own", Own, []string{"own"}},
+		{[]string{"~"}, nil, "own", Nobody, nil},
+		{[]string{"~", "own", "other"}, nil, "other", Nobody, nil},
+		{[]string{"~", "*"}, nil, "other", Everybody, []string{"*"}},
+		{[]string{"other"}, nil, "other", Named, []string{"other"}},
+		{[]string{"other", "."}, nil, "other", Named, []string{"other", "own"}},
+		{[]string{"other"}, nil, "own", Nobody, []string{"other"}},
+		{nil, []string{"."}, "other", Nobody, []string{"own"}},
+		{nil, []string{"*", "."}, "other", Nobody, []string{"own"}},
+		{nil, []string{"*", "."}, "own", Own, []string{"own"}},
+		{nil, []string{"other"}, "other", Nobody, nil},
+		{nil, []string{"~"}, "own", Nobody, nil},
+		{[]string{"*"}, []string{"."}, "other", Everybody, []string{"*"}},
 	} {
-		if got := visible(c.exportTo, c.defaults, "own", c.client); got != c.want {
+		if got := ReachOf(c.exportTo, c.defaults, "own", c.client); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+		if got := Export(c.exportTo, c.defaults, "own"); !slices.Equal(got, c.names) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -76,7 +89,7 @@ func TestVisible(t *testing.T) {
 func TestNamesInVirtualServices(t *testing.T) {
 	spec := &networking.VirtualService{
 		Hosts:    []string{"reviews", "*.example.com"},
-		Gateways: []string{"mesh", "web", "other/web", "web.old.svc.cluster.local"},
+		Gateways: []string{"mesh", "web", "other/web", "web.old.svc.cluster.local", "./own"},
 		Http: []*networking.HTTPRoute{{
 			Match:   []*networking.HTTPMatchRequest{{Gateways: []string{"web"}}},
 			Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "reviews"}}},
@@ -93,7 +106,7 @@ func TestNamesInVirtualServices(t *testing.T) {
 	}
 	want := &networking.VirtualService{
 		Hosts:    []string{"reviews.shop.svc.cluster.local", "*.example.com"},
-		Gateways: []string{"mesh", "shop/web", "other/web", "old/web"},
+		Gateways: []string{"mesh", "shop/web", "other/web", "old/web", "shop/own"},
 		Http: []*networking.HTTPRoute{{
 			Match:   []*networking.HTTPMatchRequest{{Gateways: []string{"shop/web"}}},
 			Route:   []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "reviews.shop.svc.cluster.local"}}},
@@ -111,7 +124,7 @@ func TestNamesInVirtualServices(t *testing.T) {
 func TestParseProtocol(t *testing.T) {
 	for word, want := range map[string]Protocol{
 		"http": HTTP, "HTTP2": HTTP2, "grpc": GRPC, "GRPC-WEB": GRPCWeb, "tcp": TCP, "TLS": TLS, "https": HTTPS,
-		"Mongo": Mongo, "REDIS": TCP, "MYSQL": TCP, "udp": UDP, "": Sniffed, "what": Sniffed,
+		"Mongo": Mongo, "REDIS": TCP, "MYSQL": MySQL, "udp": UDP, "": Sniffed, "what": Sniffed,
 	} {
 		if got := ParseProtocol(word); got != want {
 			t.Errorf("%q: %v, want %v", word, got, want)

@@ -59,6 +59,25 @@ func (f Families) Loopback() []string { return f.pick("127.0.0.1", "::1") }
 // Source are the addresses from which a sidecar dials its own workload, so that interception leaves it alone.
 func (f Families) Source() []string { return f.pick("127.0.0.6", "::6") }
 
+// Behind is Source for the ports of the workload that are known: those of both families are dialed from one address, unless the mesh is
+// dual stack.
+func (f Families) Behind() []string {
+	if f == Both {
+		return IPv4.Source()
+	}
+	return f.Source()
+}
+
+// Reach reports whether addresses of these families can dial one; names may have any.
+func (f Families) Reach(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err != nil || f == Both || f == Dual:
+		return true
+	}
+	return ip.Unmap().Is6() == (f == IPv6)
+}
+
 func (f Families) pick(four, six string) []string {
 	switch f {
 	case IPv4:

@@ -17,11 +17,12 @@ const (
 	TLS
 	HTTPS
 	Mongo
+	MySQL
 	UDP
 )
 
-// ParseProtocol reads a port's declared protocol. MySQL and Redis are plain TCP, as Istio's defaults have it; words
-// that it doesn't know are to be sniffed.
+// ParseProtocol reads a port's declared protocol. Redis is plain TCP, as Istio's defaults have it; words that it doesn't know are to be
+// sniffed.
 func ParseProtocol(s string) Protocol {
 	switch strings.ToUpper(s) {
 	case "HTTP", "HTTP_PROXY":
@@ -32,7 +33,7 @@ func ParseProtocol(s string) Protocol {
 		return GRPC
 	case "GRPC-WEB", "GRPC_WEB":
 		return GRPCWeb
-	case "TCP", "MYSQL", "REDIS", "HBONE", "DOUBLE_HBONE":
+	case "TCP", "REDIS", "HBONE", "DOUBLE_HBONE":
 		return TCP
 	case "TLS":
 		return TLS
@@ -40,6 +41,8 @@ func ParseProtocol(s string) Protocol {
 		return HTTPS
 	case "MONGO":
 		return Mongo
+	case "MYSQL":
+		return MySQL
 	case "UDP":
 		return UDP
 	}
@@ -55,5 +58,16 @@ func (p Protocol) IsHTTP2() bool { return p == HTTP2 || p == GRPC || p == GRPCWe
 // IsTLS reports whether the application itself speaks TLS.
 func (p Protocol) IsTLS() bool { return p == TLS || p == HTTPS }
 
+// Opened is the protocol within TLS that the proxy opens.
+func (p Protocol) Opened() Protocol {
+	switch p {
+	case HTTPS:
+		return HTTP
+	case TLS:
+		return TCP
+	}
+	return p
+}
+
 // IsTCP reports whether bytes are passed on unread.
-func (p Protocol) IsTCP() bool { return p == TCP || p == Mongo || p.IsTLS() }
+func (p Protocol) IsTCP() bool { return p == TCP || p == Mongo || p == MySQL || p.IsTLS() }

@@ -83,8 +83,12 @@ func attaches(t targets, own bool, labels map[string]string) bool {
 	if len(refs) == 0 && t.GetTargetRef() != nil {
 		refs = []*typev1.PolicyTargetReference{t.GetTargetRef()}
 	}
+	return attachesTo(refs, t.GetSelector().GetMatchLabels(), own, labels)
+}
+
+func attachesTo(refs []*typev1.PolicyTargetReference, selector map[string]string, own bool, labels map[string]string) bool {
 	if len(refs) == 0 {
-		return Selects(t.GetSelector().GetMatchLabels(), labels)
+		return Selects(selector, labels)
 	}
 	name := labels[gatewayName]
 	return name != "" && own && slices.ContainsFunc(refs, func(r *typev1.PolicyTargetReference) bool {

@@ -54,24 +54,6 @@ func (s *Service) Address() string {
 	return unspecified
 }
 
-// VisibleIn reports whether clients of a namespace see the service; defaults are the mesh's exportTo.
-func (s *Service) VisibleIn(namespace string, defaults []string) bool {
-	return visible(s.ExportTo, defaults, s.Namespace, namespace)
-}
-
-// visible is the rule of exportTo: `*` everybody, `.` the own namespace, `~` nobody, otherwise names.
-func visible(exportTo, defaults []string, own, client string) bool {
-	if len(exportTo) == 0 {
-		exportTo = defaults
-	}
-	if len(exportTo) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(exportTo, func(e string) bool {
-		return e == "*" || e == client || e == "." && own == client
-	})
-}
-
 // Older orders services as Istio does where two compete: by age, then by host and namespace.
 func Older(a, b *Service) int {
 	if a.Created != b.Created {

@@ -25,8 +25,7 @@ func (t *Telemetry) Attached() bool {
 	return len(t.Spec.GetSelector().GetMatchLabels()) > 0 || len(t.Spec.GetTargetRefs()) > 0 || t.Spec.GetTargetRef() != nil
 }
 
-// Selects reports whether a selector of the resource holds for labels.
+// Selects reports whether the resource is attached to workloads of its namespace that have labels.
 func (t *Telemetry) Selects(labels map[string]string) bool {
-	selector := t.Spec.GetSelector().GetMatchLabels()
-	return len(selector) > 0 && Selects(selector, labels)
+	return t.Attached() && attaches(t.Spec, true, labels)
 }

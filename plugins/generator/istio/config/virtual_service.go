@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -36,16 +37,27 @@ func (v *VirtualService) Serves(gateway string) bool {
 	return false
 }
 
-// VisibleIn reports whether the resource counts for proxies of a namespace.
-func (v *VirtualService) VisibleIn(namespace string, defaults []string) bool {
-	return visible(v.Spec.ExportTo, defaults, v.Namespace, namespace)
+// Reach is how the resource reaches proxies of a namespace.
+func (v *VirtualService) Reach(namespace string, defaults []string) Reach {
+	return ReachOf(v.Spec.ExportTo, defaults, v.Namespace, namespace)
+}
+
+// MayDelegate reports whether a virtual service of a namespace may leave routes to this one. Of the mesh's defaults, names count too.
+func (v *VirtualService) MayDelegate(namespace string, defaults []string) bool {
+	list := v.Spec.ExportTo
+	if len(list) == 0 {
+		list = defaults
+	}
+	return len(list) == 0 || slices.ContainsFunc(list, func(e string) bool {
+		return e == toEverybody || e == namespace || e == toOwn && v.Namespace == namespace
+	})
 }
 
 type resolver struct{ namespace, domain string }
 
 func (r resolver) virtualService(s *networking.VirtualService) {
 	for i, h := range s.Hosts {
-		s.Hosts[i] = Resolve(h, r.namespace, r.domain)
+		s.Hosts[i] = strings.ToLower(Resolve(h, r.namespace, r.domain)) // Envoy doesn't heed their case, and refuses to have them twice
 	}
 	if len(s.Gateways) == 0 {
 		s.Gateways = []string{MeshGateway}
@@ -93,11 +105,14 @@ func (r resolver) destination(d *networking.Destination) {
 	}
 }
 
-// gateways makes names NAMESPACE/NAME; the old form NAME.NAMESPACE[.svc…] is understood too.
+// gateways makes names NAMESPACE/NAME, where `.` is the own namespace; the old form NAME.NAMESPACE[.svc…] is understood too.
 func (r resolver) gateways(names []string) {
 	for i, g := range names {
 		switch {
-		case g == MeshGateway || strings.Contains(g, "/"):
+		case g == MeshGateway:
+		case strings.HasPrefix(g, "./"):
+			names[i] = r.namespace + g[1:]
+		case strings.Contains(g, "/"):
 		case strings.Contains(g, "."):
 			parts := strings.SplitN(g, ".", 3)
 			names[i] = parts[1] + "/" + parts[0]

@@ -13,22 +13,58 @@ const RootsSuffix = "-cacert"
 const (
 	kubernetesSecret = "kubernetes://"
 	builtinSecret    = "builtin://"
+	invalidSecret    = "invalid://"
+	externalSecret   = "sds://"
+	// SocketCluster is that of the socket (SecretSocket) beside a proxy that serves external secrets.
+	SocketCluster = "sds-external"
+	SecretSocket  = "./var/run/secrets/credential-uds/socket"
 )
 
+// External is who serves the credentials called sds://NAME, where NAME is the credential's own and not that of an extension provider
+// (as before Istio 1.30.1). The zero value: the control plane, as secrets of Kubernetes.
+type External struct {
+	// Socket: the proxy has a socket of its own for them.
+	Socket bool
+	// Cluster of the mesh's service for them, which counts where the proxy has no socket; empty: none.
+	Cluster string
+}
+
 // Credential names a secret that the control plane serves on the proxy's own stream: by default one of Kubernetes in the proxy's
-// namespace; builtin:// means the workload's own certificate.
-func Credential(name string) *tls.SdsSecretConfig {
+// namespace; builtin:// means the workload's own certificate, and sds:// one that others serve, if somebody does.
+func (e External) Credential(name string) *tls.SdsSecretConfig {
 	switch name {
 	case builtinSecret:
 		return AgentSecret(WorkloadCertificate)
 	case builtinSecret + RootsSuffix:
 		return AgentSecret(WorkloadRoots)
 	}
-	if !strings.Contains(name, "://") {
-		name = kubernetesSecret + name
+	if bare, ok := strings.CutPrefix(name, externalSecret); ok {
+		switch {
+		case e.Socket:
+			return secretFrom(SocketCluster, name)
+		case e.Cluster != "":
+			return secretFrom(e.Cluster, bare)
+		}
+		name = bare
 	}
-	return &tls.SdsSecretConfig{Name: name, SdsConfig: &core.ConfigSource{
+	return &tls.SdsSecretConfig{Name: resource(name), SdsConfig: &core.ConfigSource{
 		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},
 		ResourceApiVersion:    core.ApiVersion_V3,
 	}}
+}
+
+// resource is the name by which a proxy asks for a credential.
+func resource(name string) string {
+	switch {
+	case strings.HasPrefix(name, builtinSecret):
+		return WorkloadCertificate
+	case strings.HasPrefix(name, invalidSecret):
+		return invalidSecret
+	}
+	for _, known := range []string{kubernetesSecret, "kubernetes-gateway://", "configmap://"} {
+		if strings.HasPrefix(name, known) {
+			return name
+		}
+	}
+	return kubernetesSecret + name
 }

@@ -8,23 +8,50 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 )
 
 const typePrefix = "type.googleapis.com/"
 
-// Bytes encodes a message. It panics on text that is not UTF-8, which no decoded configuration holds; the function that asked
-// then keeps its last good result.
-func Bytes(m proto.Message) []byte {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+// Bytes encodes a message that keeps Envoy's own rules for its fields, and those of the messages in it. It panics with a *RefusedError on
+// one that breaks them; the function that asked then keeps its last good result. What is wrapped in the message was checked when Any wrapped it.
+func Bytes(m proto.Message) []byte { return must(Try(m)) }
+
+// Patched is Bytes for a message in which there may be wrapped ones that Any has not seen: they are read and checked, too.
+func Patched(m proto.Message) []byte { return must(try(m, envoyrules.CheckAll)) }
+
+// Try is Bytes for those who keep what was good themselves: the error is a *RefusedError.
+func Try(m proto.Message) ([]byte, error) { return try(m, envoyrules.Check) }
+
+func try(m proto.Message, check func(proto.Message) error) ([]byte, error) {
+	err := check(m)
+	if err == nil {
+		var b []byte
+		if b, err = (proto.MarshalOptions{Deterministic: true}).Marshal(m); err == nil {
+			return b, nil
+		}
+	}
+	return nil, &RefusedError{m.ProtoReflect().Descriptor().FullName(), nameOf(m), err}
+}
+
+func must(b []byte, err error) []byte {
 	if err != nil {
-		panic(fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().FullName(), err))
+		panic(err)
 	}
 	return b
 }
 
-// Any wraps a message.
-func Any(m proto.Message) *anypb.Any {
-	return &anypb.Any{TypeUrl: typePrefix + string(m.ProtoReflect().Descriptor().FullName()), Value: Bytes(m)}
+// Any wraps a message, and panics as Bytes does.
+func Any(m proto.Message) *anypb.Any { return wrap(m, Bytes(m)) }
+
+// Wrap is Any without the check, for messages that end up in one that Patched encodes.
+func Wrap(m proto.Message) *anypb.Any {
+	return wrap(m, must(try(m, func(proto.Message) error { return nil })))
+}
+
+func wrap(m proto.Message, body []byte) *anypb.Any {
+	return &anypb.Any{TypeUrl: URL(m.ProtoReflect().Descriptor().FullName()), Value: body}
 }
 
 // TypedStruct wraps the JSON form of a message whose Go type no library ships: typeName is its full name.

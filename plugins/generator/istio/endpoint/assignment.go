@@ -35,7 +35,8 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 		if refuses(e.Labels, e.Port) {
 			e = e.plain()
 		}
-		if usable(e.Address) && spec.selects(e, subset) && (spec.Unready || serves(e)) {
+		e = spec.Horizon.located(e)
+		if (e.Address == "" || usable(e.Address)) && spec.Horizon.sees(e) && spec.selects(e, subset) && spec.serves(e) {
 			places[e.Locality] = append(places[e.Locality], e)
 		}
 	}
@@ -45,6 +46,9 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 		l := locality(spec, place, places[place])
 		for i, e := range places[place] {
 			of[l.LbEndpoints[i]] = e
+		}
+		if spec.Horizon.splits() {
+			spec.Horizon.split(&spec, l, of)
 		}
 		out.Endpoints = append(out.Endpoints, l)
 	}
@@ -63,9 +67,15 @@ func isAddress(a string) bool {
 	return err == nil
 }
 
-// serves reports whether an endpoint is to be sent to. One that drains is not sent new work, and Envoy is told so.
-func serves(e *Endpoint) bool {
-	return e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthDraining
+// serves reports whether an endpoint is to be sent to. One that drains gets no new work; it is needed only where sessions stay with it.
+func (s *Spec) serves(e *Endpoint) bool {
+	switch {
+	case e.drains():
+		return s.Sessions
+	case e.Health == pb.EndpointHealthHealthy:
+		return true
+	}
+	return e.Health == pb.EndpointHealthUnhealthy && (s.Unready || s.Unhealthy)
 }
 
 func locality(spec Spec, place string, endpoints []*Endpoint) *endpointv3.LocalityLbEndpoints {
@@ -80,20 +90,36 @@ func locality(spec Spec, place string, endpoints []*Endpoint) *endpointv3.Locali
 	return out
 }
 
-// Locality reads region/zone/subzone.
+// Locality reads region/zone/subzone; what comes behind doesn't count.
 func Locality(place string) *core.Locality {
-	parts := append(strings.SplitN(place, "/", 3), "", "")
+	parts := append(strings.Split(place, "/"), "", "")
 	return &core.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
 func lbEndpoint(spec Spec, e *Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	out := &endpointv3.LbEndpoint{
-		HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address(e)}},
+		HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: address(e), AdditionalAddresses: spec.more(e)}},
 		LoadBalancingWeight: wrapperspb.UInt32(weight),
 		Metadata:            metadata(spec, e),
 	}
-	if e.Health == pb.EndpointHealthDraining {
+	switch {
+	case e.drains():
 		out.HealthStatus = core.HealthStatus_DRAINING
+	case e.Health == pb.EndpointHealthUnhealthy && !spec.Unready:
+		out.HealthStatus = core.HealthStatus_UNHEALTHY
+	}
+	return out
+}
+
+// more are an endpoint's further addresses: proxies race them (RFC 8305).
+func (s *Spec) more(e *Endpoint) []*endpointv3.Endpoint_AdditionalAddress {
+	if !s.Dual {
+		return nil
+	}
+	var out []*endpointv3.Endpoint_AdditionalAddress
+	for _, a := range e.MoreAddresses {
+		other := &Endpoint{Endpoint: pb.Endpoint{Address: a, Port: e.Port}}
+		out = append(out, &endpointv3.Endpoint_AdditionalAddress{Address: address(other)})
 	}
 	return out
 }
@@ -113,8 +139,8 @@ func metadata(spec Spec, e *Endpoint) *core.Metadata {
 	service, revision := e.canonical()
 	workload := strings.Join([]string{e.Workload, e.namespace(), service, revision, e.Cluster}, ";")
 	out := map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"workload": workload})}
-	if e.TlsMode == Mutual && !spec.Plaintext {
-		out["envoy.transport_socket_match"] = encode.Struct(map[string]any{"tlsMode": "istio"})
+	if spec.mutual(e) {
+		out[socketMatch] = encode.Struct(map[string]any{"tlsMode": "istio"})
 	}
 	return &core.Metadata{FilterMetadata: out}
 }

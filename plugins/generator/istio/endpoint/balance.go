@@ -17,8 +17,10 @@ type Balance struct {
 	// Priorities are labels (of endpoints) and the values that the client wants them to have, as joinLabels writes them.
 	Priorities string
 	// Near: endpoints near From, the client's own locality, come first. Where Redirected, To is the region to go to from there.
-	Near       bool
-	From       string
+	Near bool
+	From string
+	// Regions: of localities the regions alone count for that; what is nearer is left to the client.
+	Regions    bool
 	Redirected bool
 	To         string
 }
@@ -52,10 +54,20 @@ func BalanceFor(s *networking.LocalityLoadBalancerSetting, from Place, failover 
 	return out
 }
 
-// ByName is the balance of endpoints that have no labels, because the client looks them up.
-func (b Balance) ByName() Balance {
-	b.Priorities = ""
-	return b
+// HeedsZones reports whether a setting leaves it to clients to heed zones.
+func HeedsZones(s *networking.ZoneAwareLoadBalancerSetting) bool {
+	return s != nil && (s.Enabled == nil || s.Enabled.Value)
+}
+
+// BalanceByZone is what a setting means for a client that heeds zones itself: it does so within a priority, so that the client's region
+// has one.
+func BalanceByZone(s *networking.ZoneAwareLoadBalancerSetting, from Place) Balance {
+	out := Balance{Priorities: joinLabels(wanted(s.FailoverPriority, from.Labels)), Near: true, Regions: true, From: from.Locality}
+	region, _, _ := strings.Cut(from.Locality, "/")
+	if i := slices.IndexFunc(s.Failover, func(f *networking.ZoneAwareLoadBalancerSetting_Failover) bool { return f.From == region }); i >= 0 {
+		out.Redirected, out.To = true, s.Failover[i].To
+	}
+	return out
 }
 
 func sharesFrom(list []*networking.LocalityLoadBalancerSetting_Distribute, locality string) map[string]uint32 {

@@ -2,7 +2,6 @@ package endpoint
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -14,17 +13,16 @@ type Endpoint struct {
 	Key string
 }
 
-// Parse reads a row.
-func Parse(row *pb.Row) (*Endpoint, error) {
-	e := &Endpoint{Key: row.Key}
-	if err := e.Unmarshal(row.Payload); err != nil {
-		return nil, fmt.Errorf("endpoint %s: %w", row.Key, err)
-	}
-	return e, nil
-}
-
 // Mutual is the TLS mode of endpoints that speak the mesh's mutual TLS.
 const Mutual = "istio"
+
+// drainingLabel marks endpoints that end, whatever their registry knows of their health.
+const drainingLabel = "istio.io/draining"
+
+// drains reports whether the endpoint gets no new work.
+func (e *Endpoint) drains() bool {
+	return e.Health == pb.EndpointHealthDraining || e.Labels[drainingLabel] != ""
+}
 
 // plain is the endpoint without its TLS.
 func (e *Endpoint) plain() *Endpoint {

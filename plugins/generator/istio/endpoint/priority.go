@@ -70,10 +70,10 @@ func byLabels(list []*endpointv3.LocalityLbEndpoints, labels []labelValue, of ma
 	for _, l := range list {
 		levels := map[int][]*endpointv3.LbEndpoint{}
 		for _, e := range l.LbEndpoints {
-			p := misses(of[e], labels)
+			p := rank(of[e], labels)
 			levels[p] = append(levels[p], e)
 		}
-		for p := range len(labels) + 1 {
+		for p := range 2*len(labels) + 1 {
 			if members := levels[p]; len(members) > 0 {
 				out = append(out, &endpointv3.LocalityLbEndpoints{
 					Locality: l.Locality, LbEndpoints: members, Priority: uint32(p),
@@ -85,10 +85,23 @@ func byLabels(list []*endpointv3.LocalityLbEndpoints, labels []labelValue, of ma
 	return out
 }
 
+// rank is how far an endpoint is from having all labels as wanted, 0 where it has. The network, where it comes first, is preferred and not
+// required: endpoints of others come behind all of its own, in the order that the other labels give.
+func rank(e *Endpoint, labels []labelValue) int {
+	if len(labels) < 2 || labels[0].label != networkLabel {
+		return misses(e, labels)
+	}
+	out := misses(e, labels[1:])
+	if v, _ := e.label(networkLabel); v != labels[0].value {
+		out += len(labels)
+	}
+	return out
+}
+
 // misses is how many labels are left when an endpoint first lacks one; 0 where it has all.
 func misses(e *Endpoint, labels []labelValue) int {
 	for i, l := range labels {
-		if e.topology(l.label) != l.value {
+		if v, _ := e.label(l.label); v != l.value {
 			return len(labels) - i
 		}
 	}
@@ -103,6 +116,9 @@ func (b *Balance) nearFirst(list []*endpointv3.LocalityLbEndpoints) {
 	from := Locality(b.From)
 	for _, l := range list {
 		p := distance(from, l.Locality)
+		if b.Regions && p < steps-2 {
+			p = 0
+		}
 		if p == steps-2 && b.Redirected && l.GetLocality().GetRegion() != b.To {
 			p = steps - 1
 		}

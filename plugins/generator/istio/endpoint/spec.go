@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
 // Spec is all that a load assignment depends on besides the endpoints themselves. It is comparable: equal specs
@@ -23,14 +21,20 @@ type Spec struct {
 	Subset string
 	// Plaintext: endpoints are not marked as speaking the mesh's mutual TLS, whatever they say.
 	Plaintext bool
-	// Unready: endpoints that are not ready count too.
-	Unready bool
+	// Unready: endpoints that are not ready count as if they were. Unhealthy: clients know of them, and send there only as a last resort.
+	Unready, Unhealthy bool
 	// Mutual: only endpoints that speak the mesh's mutual TLS count.
 	Mutual bool
 	// Refusals say which workloads refuse the mesh's mutual TLS, as authn writes them.
 	Refusals string
 	// Balance says how requests are shared among localities.
 	Balance Balance
+	// Sessions stay with endpoints that drain.
+	Sessions bool
+	// Dual: all addresses of an endpoint count, not the first alone.
+	Dual bool
+	// Horizon says how endpoints of other networks are reached.
+	Horizon Horizon
 }
 
 // Selector writes labels as text that is the same for equal labels.
@@ -68,6 +72,15 @@ func unquote(s string) (value, rest string, ok bool) {
 	return v, s[len(q):], err == nil
 }
 
+// selects reports whether an endpoint belongs to the port and the subset.
 func (s *Spec) selects(e *Endpoint, subset map[string]string) bool {
-	return e.PortName == s.PortName && e.ServicePort == s.Port && config.Selects(subset, e.Labels)
+	if e.PortName != s.PortName || e.ServicePort != s.Port {
+		return false
+	}
+	for label, value := range subset {
+		if have, ok := e.label(label); !ok || have != value {
+			return false
+		}
+	}
+	return true
 }

@@ -118,10 +118,11 @@ func (s *Server) Names() []string {
 	return slices.Compact(out)
 }
 
-// HostsFor are the hosts that virtual services of a namespace may have.
+// HostsFor are the hosts that virtual services of a namespace may have, in lower case as theirs are.
 func (s *Server) HostsFor(namespace string) []string {
 	var out []string
 	for _, h := range s.Hosts {
+		h = strings.ToLower(h)
 		prefix, name, ok := strings.Cut(h, "/")
 		switch {
 		case !ok:

@@ -7,6 +7,7 @@ import (
 	grpcstats "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_stats/v3"
 	grpcweb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	statefulv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/stateful_session/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 )
 
 // httpFilters are the filters of a chain, in Istio's order.
@@ -35,6 +37,9 @@ func httpFilters(p Reporting, inbound bool, protocol config.Protocol) []*hcm.Htt
 	}
 	out = append(out, httpFilter("envoy.filters.http.fault", &faultv3.HTTPFault{}), httpFilter("envoy.filters.http.cors", &corsv3.Cors{}))
 	out = append(out, p.requestStats()...)
+	if p.Sessions && !inbound {
+		out = append(out, httpFilter(route.SessionFilter, &statefulv3.StatefulSession{}))
+	}
 	return append(out, httpFilter("envoy.filters.http.router", &routerv3.Router{
 		SuppressEnvoyHeaders: p.Settings.headers().GetEnvoyDebugHeaders().GetDisabled().GetValue(),
 	}))

@@ -1,6 +1,8 @@
 package listener
 
 import (
+	"slices"
+
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -20,6 +22,8 @@ type Forward struct {
 	Rule *networking.DestinationRule
 	// Subset of the rule; empty where connections are shared out.
 	Subset string
+	// Lookup finds the destination by the name in the TLS hello.
+	Lookup Lookup
 }
 
 // Share is what part of the connections a cluster gets.
@@ -52,7 +56,8 @@ func ToRoute(v *config.VirtualService, route []*networking.RouteDestination, nam
 
 // filters pass the bytes on, and read along where the protocol is one that statistics are kept of.
 func (f *Forward) filters(p Reporting, protocol config.Protocol) []*listenerv3.Filter {
-	return p.forwarding(f.proxy(), protocol)
+	out := p.forwarding(f.proxy(), protocol)
+	return slices.Insert(out, len(out)-1, f.Lookup.byName(p.Dialing.Families)...)
 }
 
 func (f *Forward) proxy() *tcp.TcpProxy {

@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"net/netip"
 	"slices"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -20,6 +21,8 @@ type Gateway struct {
 	Guards *Guards
 	Proxy  Reporting
 	TLS    TLSDefaults
+	// Internal are the ranges of addresses whose clients are believed in what they say of requests; Envoy's if none.
+	Internal []netip.Prefix
 }
 
 // GatewayChain is what happens to some of the connections.
@@ -31,8 +34,12 @@ type GatewayChain struct {
 	Protocol config.Protocol
 	// Route is the name of the route configuration, where requests are read, and Stat names them in statistics (empty: as the listener).
 	Route, Stat string
-	// Forward is where bytes go, where they aren't.
+	// Forward is where bytes go, where they aren't, and Port what extensions for connections know as their port: the one that the server
+	// names, or the service's where the bytes go by its name.
 	Forward Forward
+	Port    uint32
+	// Unguarded: policies don't count, because what passes is TLS of the mesh, which its receiver judges.
+	Unguarded bool
 }
 
 // Requests reports whether requests are read.
@@ -43,7 +50,10 @@ func BuildGateway(in Gateway) *listenerv3.Listener {
 	out := &listenerv3.Listener{
 		Name:                                 in.Name(),
 		Address:                              socketAddress(in.Address, in.Port),
+		AdditionalAddresses:                  in.elsewhere(),
 		TrafficDirection:                     core.TrafficDirection_OUTBOUND,
+		PerConnectionBufferLimitBytes:        in.Proxy.Settings.buffer(),
+		ConnectionBalanceConfig:              balance(in.Proxy.Settings.BalancedOutbound),
 		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
 		AccessLog:                            in.Proxy.refused(),
 		ListenerFilters:                      in.Proxy.Settings.front(),
@@ -51,7 +61,7 @@ func BuildGateway(in Gateway) *listenerv3.Listener {
 	for _, c := range in.Chains {
 		chain := in.chain(c)
 		if c.TLS != nil {
-			chain.TransportSocket = serverSocket(c.TLS, in.TLS, !c.Requests())
+			chain.TransportSocket = serverSocket(c.TLS, in.TLS, in.Proxy.Certificates, !c.Requests())
 		}
 		out.FilterChains = append(out.FilterChains, chain)
 	}
@@ -61,27 +71,51 @@ func BuildGateway(in Gateway) *listenerv3.Listener {
 	return out
 }
 
+// elsewhere is where it stands besides, with dual stack, if it stands everywhere.
+func (in *Gateway) elsewhere() []*listenerv3.AdditionalAddress {
+	if !in.Any() {
+		return nil
+	}
+	return in.Proxy.everywhereElse(in.Port)
+}
+
 func (in *Gateway) chain(c GatewayChain) *listenerv3.FilterChain {
 	out := &listenerv3.FilterChain{
 		FilterChainMatch:              c.match(),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 	}
 	if c.Requests() {
-		out.Filters = append(out.Filters, managerFilter(in.manager(c)))
+		out.Filters = append(in.Proxy.before(in.Port), in.Proxy.Settings.finished(in.manager(c)))
 		return out
 	}
 	if c.TLS.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL {
 		out.Filters = append(out.Filters, networkMetadata(in.Proxy.Proxy)...)
 	}
-	out.Filters = append(out.Filters, in.Guards.connections()...)
+	guards := in.Guards
+	if c.Unguarded {
+		guards = nil
+	}
+	out.Filters = append(out.Filters, guards.connections(in.Proxy, c.Port)...)
 	out.Filters = append(out.Filters, c.Forward.filters(in.Proxy, c.Protocol)...)
+	return out
+}
+
+// internal are the addresses of the mesh's networks.
+func internal(ranges []netip.Prefix) *hcm.HttpConnectionManager_InternalAddressConfig {
+	out := &hcm.HttpConnectionManager_InternalAddressConfig{}
+	for _, p := range ranges {
+		out.CidrRanges = append(out.CidrRanges, &core.CidrRange{AddressPrefix: p.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(p.Bits()))})
+	}
+	if len(out.CidrRanges) == 0 {
+		return nil
+	}
 	return out
 }
 
 func (c *GatewayChain) match() *listenerv3.FilterChainMatch {
 	m := &listenerv3.FilterChainMatch{ApplicationProtocols: c.Protocols}
 	if !slices.Contains(c.Names, "*") {
-		m.ServerNames = c.Names
+		m.ServerNames = slices.Sorted(slices.Values(c.Names))
 	}
 	if len(m.ServerNames) == 0 && len(m.ApplicationProtocols) == 0 {
 		return nil
@@ -90,7 +124,7 @@ func (c *GatewayChain) match() *listenerv3.FilterChainMatch {
 }
 
 func (in *Gateway) manager(c GatewayChain) *hcm.HttpConnectionManager {
-	m := connectionManager(in.Proxy, "outbound_"+in.Name(), in.Guards.requests(in.Proxy.Proxy, httpFilters(in.Proxy, false, c.Protocol)))
+	m := connectionManager(in.Proxy, "outbound_"+in.Name(), in.Guards.requests(in.Proxy, in.Port, httpFilters(in.Proxy, false, c.Protocol)))
 	if c.Stat != "" {
 		m.StatPrefix = c.Stat
 	}
@@ -101,5 +135,6 @@ func (in *Gateway) manager(c GatewayChain) *hcm.HttpConnectionManager {
 		m.HttpProtocolOptions = &core.Http1ProtocolOptions{}
 	}
 	in.Proxy.Settings.edge(m)
+	m.InternalAddressConfig = internal(in.Internal)
 	return m
 }

@@ -9,48 +9,63 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extension"
 )
 
 // Policies are the security policies that count for a workload, as results: which ones, not why.
 type Policies struct {
 	// Peers is what its ports take (authn.Modes, as text).
 	Peers string
-	// Authorization and Tokens are keys of AuthorizationPolicies and RequestAuthentications, joined by commas, the oldest first.
+	// Authorization and Tokens are keys of AuthorizationPolicies and RequestAuthentications, joined by commas.
 	Authorization, Tokens string
 }
 
-// Guards are the filters that policies put before a workload's own traffic, in Istio's order. The nil value has none.
+// Guards are the filters that policies put before a workload's own traffic. The nil value has none.
 type Guards struct {
-	http []*hcm.HttpFilter
-	tcp  []*listenerv3.Filter
+	http authz.HTTP
+	tcp  authz.TCP
+	// tokens checks them; none where nothing does.
+	tokens []*hcm.HttpFilter
 }
 
 // NewGuards makes them; tokens may be nil.
 func NewGuards(http authz.HTTP, tcp authz.TCP, tokens *jwt.JwtAuthentication) *Guards {
-	out := &Guards{http: slices.Clone(http.Custom), tcp: slices.Concat(tcp.Custom, tcp.Rest)}
+	out := &Guards{http: http, tcp: tcp}
 	if tokens != nil {
-		out.http = append(out.http, httpFilter(authn.TokenFilter, tokens))
+		out.tokens = []*hcm.HttpFilter{httpFilter(authn.TokenFilter, tokens)}
 	}
-	out.http = append(out.http, http.Rest...)
 	return out
 }
 
-// requests puts guards into the filters for requests: after who talks is known, before everything else.
-func (g *Guards) requests(p Proxy, filters []*hcm.HttpFilter) []*hcm.HttpFilter {
+// requests puts guards, and extensions between them in Istio's order, into the filters for requests to a port: after who talks is known,
+// before everything else.
+func (g *Guards) requests(p Reporting, port uint32, filters []*hcm.HttpFilter) []*hcm.HttpFilter {
 	if g == nil {
-		return filters
+		g = &Guards{}
 	}
 	place := 0
 	if p.MetadataExchange {
 		place = 1
 	}
-	return slices.Insert(filters, place, g.http...)
+	x := p.Extensions
+	return slices.Insert(filters, place, slices.Concat(
+		g.http.Custom, x.Requests(port, extension.AuthN), g.tokens, x.Requests(port, extension.AuthZ),
+		g.http.Rest, x.Requests(port, extension.Stats, extension.Last),
+	)...)
 }
 
-// connections are the filters for connections.
-func (g *Guards) connections() []*listenerv3.Filter {
+// connections are the filters for connections to a port, extensions among them.
+func (g *Guards) connections(p Reporting, port uint32) []*listenerv3.Filter {
 	if g == nil {
-		return nil
+		g = &Guards{}
 	}
-	return g.tcp
+	x := p.Extensions
+	return slices.Concat(
+		g.tcp.Custom, x.Connections(port, extension.AuthN, extension.AuthZ), g.tcp.Rest, x.Connections(port, extension.Stats, extension.Last),
+	)
+}
+
+// before are extensions for connections of which requests are read.
+func (p *Reporting) before(port uint32) []*listenerv3.Filter {
+	return p.Extensions.Connections(port, extension.AuthN, extension.AuthZ, extension.Stats, extension.Last)
 }

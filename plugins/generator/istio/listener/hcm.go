@@ -62,6 +62,12 @@ func receiving(m *hcm.HttpConnectionManager, mode hcm.HttpConnectionManager_Forw
 	}
 }
 
+// finished is a connection manager as a filter, with the limits that the proxy's settings have.
+func (s *Settings) finished(m *hcm.HttpConnectionManager) *listenerv3.Filter {
+	s.limit(m)
+	return managerFilter(m)
+}
+
 func managerFilter(m *hcm.HttpConnectionManager) *listenerv3.Filter {
 	return networkFilter("envoy.filters.network.http_connection_manager", m)
 }

@@ -6,9 +6,11 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
@@ -21,7 +23,11 @@ type Port struct {
 	// Target is where the workload listens, Number the service's port, Host the service's name.
 	Target, Number uint32
 	Host           string
-	Protocol       config.Protocol
+	// Name is the port's, Short the service's short host name, Service its name.
+	Name, Short, Service string
+	Protocol             config.Protocol
+	// TLS is how the port opens TLS of its own; nil where it doesn't.
+	TLS *networking.ServerTLSSettings
 	// Bind is the address that a Sidecar names for the port; empty: any.
 	Bind string
 	// Config is the path of the Sidecar in Istio's API.
@@ -38,25 +44,34 @@ func (p Port) name(pr Proxy) string {
 type Inbound struct {
 	// Ports of the workload, one for each target, by target.
 	Ports []Port
+	// Unnamed are ports that nothing names, but for which a policy says what they take.
+	Unnamed []uint32
 	// TLS is how clients of the mesh come.
 	TLS    MeshTLS
 	Guards *Guards
 	Proxy  Reporting
+	// Stat is the pattern of names in statistics; empty: Istio's.
+	Stat string
+	// Defaults are the mesh's for TLS that isn't its own.
+	Defaults TLSDefaults
 }
 
 // BuildInbound makes virtualInbound: a set of filter chains for each port of the workload, for ports that no service names, and
 // one that breaks loops of the proxy to itself.
 func BuildInbound(in Inbound) *listenerv3.Listener {
 	chains := []*listenerv3.FilterChain{blackHole(in.Proxy)}
-	chains = append(chains, in.passthrough()...)
+	for _, port := range append([]uint32{anyPort}, in.Unnamed...) {
+		chains = append(chains, in.passthrough(port)...)
+	}
 	for _, p := range in.Ports {
 		chains = append(chains, in.port(p)...)
 	}
 	return &listenerv3.Listener{
 		Name:                                 VirtualInbound,
-		Address:                              in.Proxy.everywhere(inboundPort),
-		AdditionalAddresses:                  in.Proxy.everywhereElse(inboundPort),
+		Address:                              in.Proxy.everywhere(in.Proxy.Ports.Inbound),
+		AdditionalAddresses:                  in.Proxy.everywhereElse(in.Proxy.Ports.Inbound),
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
+		PerConnectionBufferLimitBytes:        in.Proxy.Settings.buffer(),
 		Transparent:                          transparent(in.Proxy.Proxy),
 		FilterChains:                         chains,
 		ListenerFilters:                      in.inspectors(chains),
@@ -89,12 +104,13 @@ func (p Port) match() uint32 {
 func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
 	p.own = true
 	in.Ports = []Port{p}
-	at := Bind{cmp.Or(p.Bind, in.Proxy.Dialing.Families.Any()[0]), p.Target}
+	at := InboundPortBind(in.Proxy.Proxy, p)
 	chains := in.port(p)
 	return &listenerv3.Listener{
 		Name:                                 at.Name(),
 		Address:                              at.address(),
 		TrafficDirection:                     core.TrafficDirection_INBOUND,
+		PerConnectionBufferLimitBytes:        in.Proxy.Settings.buffer(),
 		FilterChains:                         chains,
 		ListenerFilters:                      inspect(chains),
 		ListenerFiltersTimeout:               durationpb.New(in.Proxy.Settings.Detection),
@@ -105,18 +121,24 @@ func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
 	}
 }
 
+// InboundPortBind is where clients dial a workload's port.
+func InboundPortBind(proxy Proxy, p Port) Bind {
+	return Bind{cmp.Or(p.Bind, proxy.Dialing.Families.Any()[0]), p.Target}
+}
+
 func blackHole(p Reporting) *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "virtualInbound-blackhole",
-		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(inboundPort)},
+		FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(p.Ports.Inbound)},
 		Filters:          append(networkMetadata(p.Proxy), p.dropping()...),
 	}
 }
 
-// passthrough takes connections to ports that no service names.
-func (in *Inbound) passthrough() []*listenerv3.FilterChain {
+// passthrough takes connections to a port that no service names, or to any such.
+func (in *Inbound) passthrough(port uint32) []*listenerv3.FilterChain {
 	c := chains{
 		Inbound:  in,
+		port:     Port{Name: VirtualInbound, Target: port},
 		cluster:  cluster.InboundPassthrough,
 		stat:     cluster.InboundPassthrough,
 		httpName: "virtualInbound-catchall-http",
@@ -148,6 +170,9 @@ type chains struct {
 // build makes them: those that the port takes of the two.
 func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
 	mode := authn.ParseModes(c.Proxy.Policies.Peers).Port(c.port.Target)
+	if c.port.TLS != nil && mode == authn.Disable {
+		return []*listenerv3.FilterChain{c.own(protocol)}
+	}
 	var out []*listenerv3.FilterChain
 	if mode != authn.Disable {
 		out = append(out, c.secured(protocol, mode == authn.Strict)...)
@@ -195,13 +220,23 @@ func (c *chains) open(protocol config.Protocol, tls bool) []*listenerv3.FilterCh
 
 // secure is the chain for mutual TLS; nil where nobody serves the proxy certificates.
 func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
-	if c.Proxy.NoAgent {
+	if !c.Proxy.Certificates.Any() {
 		return nil
 	}
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes, ApplicationProtocols: alpn}
 	atPort(out.FilterChainMatch, c.port.match())
-	out.TransportSocket = mutualTLS(http, c.TLS)
+	out.TransportSocket = mutualTLS(http, c.TLS, c.Proxy.Certificates)
+	return out
+}
+
+// own is the chain for TLS that the port itself asks for.
+func (c *chains) own(protocol config.Protocol) *listenerv3.FilterChain {
+	http := protocol.IsHTTP()
+	out := c.chain(http)
+	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes}
+	atPort(out.FilterChainMatch, c.port.match())
+	out.TransportSocket = serverSocket(c.port.TLS, c.Defaults, c.Proxy.Certificates, false)
 	return out
 }
 
@@ -215,14 +250,26 @@ func (c *chains) plain(http bool, transport string) *listenerv3.FilterChain {
 func (c *chains) chain(http bool) *listenerv3.FilterChain {
 	filters := networkMetadata(c.Proxy.Proxy)
 	if http {
+		filters = append(filters, c.Proxy.before(c.port.Target)...)
 		return &listenerv3.FilterChain{Name: c.httpName, Metadata: configMetadata(c.port.Config), Filters: append(filters, c.manager())}
 	}
-	filters = append(filters, c.Guards.connections()...)
+	filters = append(filters, c.Guards.connections(c.Proxy, c.port.Number)...)
 	return &listenerv3.FilterChain{
 		Name:     c.tcpName,
 		Metadata: configMetadata(c.port.Config),
-		Filters:  append(filters, c.Proxy.passing(c.cluster, c.port.Protocol)...),
+		Filters:  append(filters, c.Proxy.forwarding(c.toWorkload(), c.port.Protocol)...),
 	}
+}
+
+// toWorkload passes bytes on to the workload.
+func (c *chains) toWorkload() *tcp.TcpProxy {
+	out := toCluster(c.cluster)
+	if c.Stat != "" {
+		out.StatPrefix = cmp.Or(cluster.StatName(c.Stat, cluster.StatOf{
+			Host: c.port.Host, Short: c.port.Short, Name: c.port.Service, Port: c.port.Number, PortName: c.port.Name, Target: c.port.Target,
+		}), out.StatPrefix) // chains without a service may have no word of the pattern
+	}
+	return out
 }
 
 // configMetadata says which resource something was made from; nil where none is given.

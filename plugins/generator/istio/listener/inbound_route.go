@@ -9,20 +9,22 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
 // inboundAttempts is how often a request is sent again that the workload closed the connection under.
 const inboundAttempts = 2
 
 func (c *chains) manager() *listenerv3.Filter {
-	m := connectionManager(c.Proxy, c.stat, c.Guards.requests(c.Proxy.Proxy, httpFilters(c.Proxy, true, c.port.Protocol)))
+	m := connectionManager(c.Proxy, c.stat, c.Guards.requests(c.Proxy, c.port.Target, httpFilters(c.Proxy, true, c.port.Protocol)))
 	receiving(m, hcm.HttpConnectionManager_APPEND_FORWARD, false)
 	c.Proxy.Settings.certificates(m)
 	m.RouteSpecifier = inline(c.routes())
 	if c.port.Protocol.IsHTTP2() {
 		m.Http2ProtocolOptions = &core.Http2ProtocolOptions{}
 	}
-	return managerFilter(m)
+	return c.Proxy.Settings.finished(m)
 }
 
 // routes send every request to the workload.
@@ -37,8 +39,8 @@ func (c *chains) routes() *routev3.RouteConfiguration {
 			GrpcTimeoutHeaderMax: forever,
 		},
 	}
-	if !c.port.Protocol.IsHTTP2() {
-		// The workload may close an idle connection just when a request is sent on it; HTTP/2 says so beforehand.
+	if p := c.port.Protocol; p != config.GRPC && p != config.GRPCWeb {
+		// The workload may close an idle connection just when a request is sent on it. Streams of gRPC can't be sent again.
 		action.RetryPolicy = &routev3.RetryPolicy{RetryOn: "reset-before-request", NumRetries: wrapperspb.UInt32(inboundAttempts)}
 	}
 	return &routev3.RouteConfiguration{

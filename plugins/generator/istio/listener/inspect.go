@@ -12,7 +12,8 @@ const anyPort = 0
 // asked are the ports at which chains ask something of a connection's first bytes, and those where they don't.
 type asked map[uint32]bool
 
-// inspect makes the inspectors that chains need, off at ports where none of their chains asks: there a server might speak first.
+// inspect makes the inspectors that chains need, off at ports where none of their chains asks: there a server might speak first. As in istiod,
+// ports that no chain names stay inspected for HTTP once some port asks.
 func inspect(chains []*listenerv3.FilterChain) []*listenerv3.ListenerFilter {
 	tls, http := asked{}, asked{}
 	for _, c := range chains {
@@ -26,7 +27,18 @@ func inspect(chains []*listenerv3.FilterChain) []*listenerv3.ListenerFilter {
 		out = append(out, where(tlsInspector(), tls))
 	}
 	if http.any() {
-		out = append(out, where(httpInspector(), http))
+		out = append(out, httpInspector(http.not()...))
+	}
+	return out
+}
+
+// not are the ports at which nothing is asked; anyPort stands among them.
+func (a asked) not() []uint32 {
+	var out []uint32
+	for port, yes := range a {
+		if !yes {
+			out = append(out, port)
+		}
 	}
 	return out
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
-// TestInspectorsLookWhereChainsAsk: off where no chain of a port asks, and only on where one does if ports in general don't.
+// TestInspectorsLookWhereChainsAsk: off where no chain of a port asks. That for TLS is only on where one does if ports in general don't.
 func TestInspectorsLookWhereChainsAsk(t *testing.T) {
 	modes := func(mode authn.Mode, ports map[uint32]authn.Mode) string {
 		return authn.Modes{Mode: mode, Ports: ports}.Text()
@@ -25,7 +25,7 @@ func TestInspectorsLookWhereChainsAsk(t *testing.T) {
 		{"strict", modes(authn.Strict, nil), config.HTTP, map[uint32]bool{80: true, 9999: true}, nil},
 		{"disabled", modes(authn.Disable, nil), config.Sniffed, nil, map[uint32]bool{80: true, 9999: true}},
 		{"strict but for a port", modes(authn.Strict, map[uint32]authn.Mode{80: authn.Disable}), config.Sniffed,
-			map[uint32]bool{80: false, 9999: true}, map[uint32]bool{80: true, 9999: false}},
+			map[uint32]bool{80: false, 9999: true}, map[uint32]bool{80: true, 9999: true}},
 		{"disabled but for a port", modes(authn.Disable, map[uint32]authn.Mode{80: authn.Strict}), config.TCP,
 			map[uint32]bool{80: true, 9999: false}, map[uint32]bool{80: false, 9999: true}},
 	} {

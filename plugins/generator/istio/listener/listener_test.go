@@ -12,8 +12,8 @@ func TestArrivals(t *testing.T) {
 	to := func(protocol config.Protocol) Chain { return Chain{Cluster: "outbound|80||a", Protocol: protocol} }
 	named := to(config.TLS)
 	named.ServerName = "a"
-	ranges := to(config.TCP)
-	ranges.Prefixes = "10.1.0.0/16,10.2.0.0/16"
+	one, two := to(config.TCP), to(config.TCP)
+	one.Prefixes, two.Prefixes = "10.1.2.3/16", "10.2.0.0/16"
 	six := func(f config.Families) Dialer { return Dialer{Dialing: config.Dialing{Families: f}} }
 	for _, c := range []struct {
 		name     string
@@ -27,7 +27,7 @@ func TestArrivals(t *testing.T) {
 		{"connections by address", pb.Service{Addresses: []string{"10.0.0.1", "10.0.0.2"}}, config.TCP, Dialer{},
 			[]Arrival{{Bind{"10.0.0.1", 80}, "", to(config.TCP)}, {Bind{"10.0.0.2", 80}, "", to(config.TCP)}}},
 		{"ranges", pb.Service{Addresses: []string{"10.1.2.3/16", "10.2.0.0/16"}}, config.TCP, Dialer{},
-			[]Arrival{{Bind{"0.0.0.0", 80}, "", ranges}}},
+			[]Arrival{{Bind{"0.0.0.0", 80}, "", one}, {Bind{"0.0.0.0", 80}, "", two}}},
 		{"no address: by the name in the hello", pb.Service{}, config.TLS, Dialer{}, []Arrival{{Bind{"0.0.0.0", 80}, "", named}}},
 		{"no address at all", pb.Service{}, config.TCP, Dialer{}, []Arrival{{Bind{"0.0.0.0", 80}, "", to(config.TCP)}}},
 		{"dialled", pb.Service{Addresses: []string{"10.0.0.1"}}, config.TCP, Dialer{Dialed: true},

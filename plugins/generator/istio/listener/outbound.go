@@ -33,34 +33,36 @@ type Dialer struct {
 	config.Dialing
 	// Dialed: the workload dials the listener itself.
 	Dialed bool
+	// Ports are those that the proxy has for itself.
+	Ports Ports
 }
 
-// Arrivals are the listeners that take connections to a service's port, with the chain that the service has in each. Requests are told
-// apart by their host, so that HTTP services of one port share a listener; connections by where they go, or by the name in a TLS hello
-// where the service has no address of its own.
+// Arrivals are the listeners that take connections to a service's port, with the chains that the service has in each: one for each range
+// of addresses that is its own. Requests are told apart by their host, so that HTTP services of one port share a listener; connections by
+// where they go, or by the name in a TLS hello where the service has no address of its own.
 func Arrivals(s *config.Service, port uint32, protocol config.Protocol, d Dialer) []Arrival {
 	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
 	if d.Dialed {
-		return []Arrival{at(d.Families.Loopback(), port, to)}
+		home := d.Families.Loopback()
+		return []Arrival{at(home, port, to.named(home[0], s.AddressesFor(d.Dialing)[0], s.Host))}
 	}
 	everywhere := d.Families.Any()
 	if protocol.IsHTTP() {
 		return []Arrival{at(everywhere, port, to)}
 	}
 	var out []Arrival
-	var prefixes []string
 	for _, a := range destinations(s, d.Dialing) {
 		if prefix, err := netip.ParsePrefix(a[0]); err == nil {
-			prefixes = append(prefixes, prefix.Masked().String())
+			chain := to.named(everywhere[0], a[0], s.Host)
+			chain.Prefixes = prefix.String()
+			out = append(out, at(everywhere, port, chain))
 			continue
 		}
-		out = append(out, at(a, port, to.named(a[0], s.Host)))
-	}
-	if len(prefixes) > 0 {
-		chain := to.named(everywhere[0], s.Host)
-		slices.Sort(prefixes)
-		chain.Prefixes = strings.Join(slices.Compact(prefixes), separator)
-		out = append(out, at(everywhere, port, chain))
+		chain := to.named(a[0], a[0], s.Host)
+		if cluster.IsDynamic(s) {
+			chain.ServerName = s.Host // the name in the hello says where to go
+		}
+		out = append(out, at(a, port, chain))
 	}
 	return out
 }
@@ -83,10 +85,14 @@ func destinations(s *config.Service, d config.Dialing) [][]string {
 	return out
 }
 
-// ArrivalAt is the listener at a place that a Sidecar names: an address, or a Unix socket, whose port is 0.
-func ArrivalAt(s *config.Service, port uint32, protocol config.Protocol, b Bind) Arrival {
+// ArrivalAt is the listener at a place that a Sidecar names: an address, or a Unix socket, whose port is 0. address is the service's own. What
+// comes by a Unix socket goes to the one port of a service; of several nobody knows which is meant.
+func ArrivalAt(s *config.Service, port uint32, protocol config.Protocol, b Bind, address string) Arrival {
+	if b.Port == 0 && len(s.Ports) > 1 {
+		port = 0
+	}
 	to := Chain{Cluster: cluster.Name{Port: port, Host: s.Host}.String(), Protocol: protocol}
-	return Arrival{Bind: b, Chain: to.named(b.Address, s.Host)}
+	return Arrival{Bind: b, Chain: to.named(b.Address, address, s.Host)}
 }
 
 func at(addresses []string, port uint32, c Chain) Arrival {
@@ -105,7 +111,8 @@ type Arrival struct {
 type Chain struct {
 	Cluster  string
 	Protocol config.Protocol
-	// ServerName and Prefixes (each several, joined by commas) say which connections; all where both are empty.
+	// ServerName and Prefixes (each several, joined by commas) say which connections; all where both are empty. A range of every IPv4
+	// address says nothing.
 	ServerName, Prefixes string
 	// Route of a virtual service that says where connections go; none: to Cluster.
 	Route Route
@@ -119,6 +126,8 @@ type Route struct {
 	TLS   bool
 	Index int
 	Port  uint32
+	// PortName is the port's name.
+	PortName string
 	// Narrow: only some destinations take it.
 	Narrow bool
 }
@@ -133,9 +142,11 @@ type OutboundChain struct {
 
 const separator = ","
 
-// named asks for the host's name in TLS hellos where the address is not the host's own.
-func (c Chain) named(address, host string) Chain {
-	if c.Protocol.IsTLS() && (Bind{Address: address}).Any() {
+// named asks for the host's name in TLS hellos where the place of a listener doesn't say that the host is meant: where its own address is a
+// range, or any and the listener takes all.
+func (c Chain) named(place, address, host string) Chain {
+	everywhere := Bind{Address: address}.Any() && Bind{Address: place}.Any()
+	if c.Protocol.IsTLS() && (everywhere || strings.Contains(address, "/")) {
 		c.ServerName = host
 	}
 	return c
@@ -144,9 +155,28 @@ func (c Chain) named(address, host string) Chain {
 // All reports whether the chain takes every connection.
 func (c Chain) All() bool { return c.ServerName == "" && c.Prefixes == "" }
 
-// Overlaps reports whether two chains ask for the same, which Envoy refuses.
+// Overlaps reports whether two chains ask for the same, which Envoy refuses. One that takes every connection is the default, and stands apart.
 func (c Chain) Overlaps(o Chain) bool {
-	return share(c.ServerName, o.ServerName) && share(c.Prefixes, o.Prefixes)
+	return c.All() == o.All() && share(c.ServerName, o.ServerName) && share(c.ranges(), o.ranges())
+}
+
+// ranges are the prefixes that say something, in the form that equal ones have in common.
+func (c Chain) ranges() string {
+	var out []string
+	for _, p := range c.prefixes() {
+		out = append(out, p.Masked().String())
+	}
+	return strings.Join(out, separator)
+}
+
+func (c Chain) prefixes() []netip.Prefix {
+	var out []netip.Prefix
+	for _, s := range strings.Split(c.Prefixes, separator) {
+		if p, err := netip.ParsePrefix(s); err == nil && p.Addr() != netip.IPv4Unspecified() {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // share reports whether two lists have a word in common, or are both empty.
@@ -179,9 +209,13 @@ type Outbound struct {
 	Protocol      config.Protocol
 	// Route is the name of the route configuration for requests.
 	Route string
+	// Forwards: requests name their destination in full, as towards a proxy.
+	Forwards bool
 	// Chains for connections that aren't HTTP; none where that can't be.
 	Chains []OutboundChain
-	// Outside is the cluster for what is neither, PassthroughCluster or BlackHoleCluster.
+	// Lookups are wildcards under which hosts of requests are looked up.
+	Lookups []string
+	// Outside is the cluster for requests to hosts that nobody knows (see cluster.ForConnections).
 	Outside string
 	Proxy   Reporting
 }
@@ -191,6 +225,7 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 	l := &listenerv3.Listener{
 		Name:                             in.Name(),
 		Address:                          in.address(),
+		PerConnectionBufferLimitBytes:    in.Proxy.Settings.buffer(),
 		AdditionalAddresses:              in.more(),
 		BindToPort:                       wrapperspb.Bool(false),
 		TrafficDirection:                 core.TrafficDirection_OUTBOUND,
@@ -270,10 +305,19 @@ func (in *Outbound) addChains(l *listenerv3.Listener) {
 
 // requests is the chain for what looks like HTTP.
 func (in *Outbound) requests() *listenerv3.FilterChain {
-	m := connectionManager(in.Proxy, "outbound_"+in.Name(), httpFilters(in.Proxy, false, in.Protocol))
+	var none *Guards
+	wildcards := in.Lookups
+	if in.Outside == cluster.AllowAnyDynamic {
+		wildcards = append(slices.Clone(wildcards), in.Outside)
+	}
+	filters := lookups(none.requests(in.Proxy, in.Port, httpFilters(in.Proxy, false, in.Protocol)), wildcards, in.Proxy.Dialing.Families)
+	m := connectionManager(in.Proxy, "outbound_"+in.Name(), filters)
 	m.RouteSpecifier = throughRDS(in.Route)
+	if in.Forwards {
+		allowAbsolute(m)
+	}
 	out := &listenerv3.FilterChain{
-		Filters:                       []*listenerv3.Filter{managerFilter(m)},
+		Filters:                       append(in.Proxy.before(in.Port), in.Proxy.Settings.finished(m)),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 	}
 	if in.Sniffed {
@@ -283,9 +327,10 @@ func (in *Outbound) requests() *listenerv3.FilterChain {
 }
 
 func (in *Outbound) connections(c OutboundChain) *listenerv3.FilterChain {
+	var none *Guards
 	return &listenerv3.FilterChain{
 		FilterChainMatch:              c.match(),
-		Filters:                       c.Forward.filters(in.Proxy, c.Protocol),
+		Filters:                       append(none.connections(in.Proxy, in.Port), c.Forward.filters(in.Proxy, c.Protocol)...),
 		TransportSocketConnectTimeout: durationpb.New(handshake),
 		Metadata:                      origin(c.Config),
 	}
@@ -307,13 +352,11 @@ func (c Chain) match() *listenerv3.FilterChainMatch {
 	if c.ServerName != "" {
 		m.ServerNames = strings.Split(c.ServerName, separator)
 	}
-	for _, s := range strings.Split(c.Prefixes, separator) {
-		if p, err := netip.ParsePrefix(s); err == nil {
-			m.PrefixRanges = append(m.PrefixRanges, &core.CidrRange{
-				AddressPrefix: p.Addr().String(),
-				PrefixLen:     wrapperspb.UInt32(uint32(p.Bits())),
-			})
-		}
+	for _, p := range c.prefixes() {
+		m.PrefixRanges = append(m.PrefixRanges, &core.CidrRange{
+			AddressPrefix: p.Addr().String(),
+			PrefixLen:     wrapperspb.UInt32(uint32(p.Bits())),
+		})
 	}
 	return m
 }
@@ -323,7 +366,7 @@ func (in *Outbound) outside() *listenerv3.FilterChain {
 	return &listenerv3.FilterChain{
 		Name:             "PassthroughFilterChain",
 		FilterChainMatch: &listenerv3.FilterChainMatch{},
-		Filters:          in.Proxy.passing(in.Outside, config.TCP),
+		Filters:          in.Proxy.passing(cluster.ForConnections(in.Outside), config.TCP),
 	}
 }
 
@@ -353,37 +396,4 @@ func socketAddress(address string, port uint32) *core.Address {
 		Address:       address,
 		PortSpecifier: &core.SocketAddress_PortValue{PortValue: port},
 	}}}
-}
-
-// BuildVirtualOutbound makes the listener that all intercepted connections arrive at: it hands them to the listener of their
-// destination, and takes what has none.
-func BuildVirtualOutbound(outside string, p Reporting) *listenerv3.Listener {
-	return &listenerv3.Listener{
-		Name:                VirtualOutbound,
-		Address:             p.everywhere(outboundPort),
-		AdditionalAddresses: p.everywhereElse(outboundPort),
-		TrafficDirection:    core.TrafficDirection_OUTBOUND,
-		UseOriginalDst:      wrapperspb.Bool(true),
-		Transparent:         transparent(p.Proxy),
-		AccessLog:           p.refused(),
-		FilterChains: []*listenerv3.FilterChain{
-			{
-				Name:             "virtualOutbound-blackhole",
-				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(outboundPort)},
-				Filters:          p.dropping(),
-			},
-			{
-				Name:    "virtualOutbound-catchall-tcp",
-				Filters: p.passing(outside, config.TCP),
-			},
-		},
-		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
-	}
-}
-
-func transparent(p Proxy) *wrapperspb.BoolValue {
-	if !p.Transparent {
-		return nil
-	}
-	return wrapperspb.Bool(true)
 }

@@ -19,14 +19,20 @@ func BuildQUIC(in Gateway) *listenerv3.Listener {
 	address := socketAddress(in.Address, in.Port)
 	address.GetSocketAddress().Protocol = core.SocketAddress_UDP
 	out := &listenerv3.Listener{
-		Name:             in.QUICName(),
-		Address:          address,
-		TrafficDirection: core.TrafficDirection_OUTBOUND,
-		EnableReusePort:  wrapperspb.Bool(true),
+		Name:                                 in.QUICName(),
+		Address:                              address,
+		AdditionalAddresses:                  in.elsewhere(),
+		TrafficDirection:                     core.TrafficDirection_OUTBOUND,
+		PerConnectionBufferLimitBytes:        in.Proxy.Settings.buffer(),
+		MaxConnectionsToAcceptPerSocketEvent: wrapperspb.UInt32(1),
+		AccessLog:                            in.Proxy.refused(),
 		UdpListenerConfig: &listenerv3.UdpListenerConfig{
 			QuicOptions:            &listenerv3.QuicProtocolOptions{},
 			DownstreamSocketConfig: &core.UdpSocketConfig{},
 		},
+	}
+	for _, a := range out.AdditionalAddresses {
+		a.GetAddress().GetSocketAddress().Protocol = core.SocketAddress_UDP
 	}
 	for _, c := range in.Chains {
 		if c.Stat == "" {
@@ -41,11 +47,11 @@ func (in *Gateway) quicChain(c GatewayChain) *listenerv3.FilterChain {
 	m := in.manager(c)
 	m.CodecType = hcm.HttpConnectionManager_HTTP3
 	m.Http3ProtocolOptions = &core.Http3ProtocolOptions{}
-	ctx := serverContext(c.TLS, in.TLS, false)
+	ctx := serverContext(c.TLS, in.TLS, in.Proxy.Certificates, false)
 	ctx.CommonTlsContext.AlpnProtocols = []string{"h3"}
 	ctx.RequireClientCertificate = wrapperspb.Bool(false)
 	out := in.chain(c)
-	out.Filters = []*listenerv3.Filter{managerFilter(m)}
+	out.Filters = []*listenerv3.Filter{in.Proxy.Settings.finished(m)}
 	out.TransportSocket = &core.TransportSocket{
 		Name:       "envoy.transport_sockets.quic",
 		ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: encode.Any(&quic.QuicDownstreamTransport{DownstreamTlsContext: ctx})},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extension"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 )
 
@@ -22,6 +23,8 @@ type Reporting struct {
 	Proxy
 	// Reports may be nil: nothing.
 	Reports *telemetry.Reports
+	// Extensions that users bring along.
+	Extensions extension.List
 }
 
 // requestStats are filters that keep metrics of requests.
@@ -79,7 +82,7 @@ func (p *Reporting) forwarding(to *tcp.TcpProxy, protocol config.Protocol) []*li
 	if p.Reports != nil {
 		to.AccessLog = p.Reports.Connections
 	}
-	if to.IdleTimeout == nil && p.Settings.IdleTimeout > 0 {
+	if to.IdleTimeout == nil && p.Settings.Timed {
 		to.IdleTimeout = durationpb.New(p.Settings.IdleTimeout)
 	}
 	return append(out, networkFilter("envoy.filters.network.tcp_proxy", to))

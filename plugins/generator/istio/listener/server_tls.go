@@ -18,17 +18,19 @@ import (
 type TLSDefaults struct {
 	Ciphers, Curves string
 	Minimum         tls.TlsParameters_TlsProtocol
+	// Secrets is the cluster of the mesh's service for credentials called sds://NAME; empty without one.
+	Secrets string
 }
 
 // serverSocket opens TLS as a server. exchange: bytes are passed on, so that peers of the mesh may tell who they are first.
-func serverSocket(s *networking.ServerTLSSettings, defaults TLSDefaults, exchange bool) *core.TransportSocket {
+func serverSocket(s *networking.ServerTLSSettings, defaults TLSDefaults, own encode.Certificates, exchange bool) *core.TransportSocket {
 	return &core.TransportSocket{
 		Name:       "envoy.transport_sockets.tls",
-		ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: encode.Any(serverContext(s, defaults, exchange))},
+		ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: encode.Any(serverContext(s, defaults, own, exchange))},
 	}
 }
 
-func serverContext(s *networking.ServerTLSSettings, defaults TLSDefaults, exchange bool) *tls.DownstreamTlsContext {
+func serverContext(s *networking.ServerTLSSettings, defaults TLSDefaults, own encode.Certificates, exchange bool) *tls.DownstreamTlsContext {
 	common := &tls.CommonTlsContext{AlpnProtocols: []string{"h2", "http/1.1"}}
 	mesh := s.Mode == networking.ServerTLSSettings_ISTIO_MUTUAL
 	if mesh && exchange {
@@ -36,12 +38,12 @@ func serverContext(s *networking.ServerTLSSettings, defaults TLSDefaults, exchan
 	}
 	switch {
 	case mesh:
-		common.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{encode.AgentSecret(encode.WorkloadCertificate)}
-		trust(common, clientNames(s), encode.AgentSecret(encode.WorkloadRoots))
+		own.Show(common)
+		own.Trust(common, clientNames(s))
 	case s.CredentialName != "" || len(s.CredentialNames) > 0:
-		credentials(common, s)
+		credentials(common, s, encode.External{Socket: own.Socket, Cluster: defaults.Secrets})
 	default:
-		files(common, s)
+		files(common, s, own.From)
 	}
 	if !mesh {
 		common.TlsParams = parameters(s, defaults)
@@ -58,14 +60,14 @@ func asks(s *networking.ServerTLSSettings) bool {
 	return requires(s) || s.Mode == networking.ServerTLSSettings_OPTIONAL_MUTUAL
 }
 
-// credentials are secrets that the control plane serves.
-func credentials(out *tls.CommonTlsContext, s *networking.ServerTLSSettings) {
+// credentials are secrets that the control plane serves, or others do.
+func credentials(out *tls.CommonTlsContext, s *networking.ServerTLSSettings, others encode.External) {
 	names := s.CredentialNames
 	if len(names) == 0 {
 		names = []string{s.CredentialName}
 	}
 	for _, n := range names {
-		out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, encode.Credential(n))
+		out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, others.Credential(n))
 	}
 	check := clientNames(s)
 	if !asks(s) {
@@ -80,33 +82,32 @@ func credentials(out *tls.CommonTlsContext, s *networking.ServerTLSSettings) {
 	if roots == "" {
 		roots = names[0] + encode.RootsSuffix
 	}
-	trust(out, check, encode.Credential(roots))
+	encode.TrustSecret(out, check, others.Credential(roots))
 }
 
-// files are read by the agent.
-func files(out *tls.CommonTlsContext, s *networking.ServerTLSSettings) {
+// files are what the server names, and where it names none the workload's own.
+func files(out *tls.CommonTlsContext, s *networking.ServerTLSSettings, secrets encode.Secrets) {
 	for _, c := range s.TlsCertificates {
-		out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, certificateFiles(c.ServerCertificate, c.PrivateKey))
+		certificateFiles(out, c.ServerCertificate, c.PrivateKey, secrets)
 	}
 	if len(s.TlsCertificates) == 0 {
-		out.TlsCertificateSdsSecretConfigs = []*tls.SdsSecretConfig{certificateFiles(s.ServerCertificate, s.PrivateKey)}
+		certificateFiles(out, s.ServerCertificate, s.PrivateKey, secrets)
 	}
-	if !asks(s) {
-		return
+	switch {
+	case !asks(s):
+	case s.CaCertificates != "":
+		secrets.Trust(out, clientNames(s), s.CaCertificates)
+	default:
+		encode.TrustSecret(out, clientNames(s), secrets.Workload(encode.WorkloadRoots))
 	}
-	roots := encode.AgentSecret(encode.WorkloadRoots)
-	if s.CaCertificates != "" {
-		roots = encode.FileSecret("file-root:" + s.CaCertificates)
-	}
-	trust(out, clientNames(s), roots)
 }
 
-// certificateFiles is the workload's own certificate where no files are named.
-func certificateFiles(certificate, key string) *tls.SdsSecretConfig {
+func certificateFiles(out *tls.CommonTlsContext, certificate, key string, secrets encode.Secrets) {
 	if certificate == "" || key == "" {
-		return encode.AgentSecret(encode.WorkloadCertificate)
+		out.TlsCertificateSdsSecretConfigs = append(out.TlsCertificateSdsSecretConfigs, secrets.Workload(encode.WorkloadCertificate))
+		return
 	}
-	return encode.FileSecret("file-cert:" + certificate + "~" + key)
+	secrets.Show(out, certificate, key)
 }
 
 // clientNames are the names of which a client's certificate must have one; any if there are none.
@@ -120,15 +121,6 @@ func clientNames(s *networking.ServerTLSSettings) *tls.CertificateValidationCont
 		out.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: s.CaCrl}}
 	}
 	return out
-}
-
-func trust(out *tls.CommonTlsContext, check *tls.CertificateValidationContext, roots *tls.SdsSecretConfig) {
-	out.ValidationContextType = &tls.CommonTlsContext_CombinedValidationContext{
-		CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
-			DefaultValidationContext:         check,
-			ValidationContextSdsSecretConfig: roots,
-		},
-	}
 }
 
 // parameters are the server's own, else the mesh's; nil where nothing is said.
@@ -158,16 +150,21 @@ func words(joined string) []string {
 	return strings.Split(joined, ",")
 }
 
-// knownCiphers leaves out what Envoy would refuse the whole listener for, and repetitions.
+// knownCiphers leaves out what Envoy would refuse the whole listener for, and repetitions. Expressions stay, as far as their first letter
+// tells: -NAME, [NAME|NAME], ALL.
 func knownCiphers(list []string) []string {
 	known := serverCiphers()
 	var out []string
 	for _, c := range list {
-		if slices.Contains(known, c) && !slices.Contains(out, c) {
+		if !slices.Contains(out, c) && (c == "" || c == "ALL" || !alphanumeric(c[0]) || slices.Contains(known, c)) {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+func alphanumeric(b byte) bool {
+	return '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 }
 
 // serverCiphers are those that the field ServerTLSSettings.cipherSuites may name.

@@ -25,8 +25,9 @@ type Settings struct {
 	Config string
 	// HTTP10: requests of HTTP/1.0 are taken.
 	HTTP10 bool
-	// IdleTimeout of connections; Envoy's if 0.
+	// IdleTimeout of connections, if the proxy says one (Timed).
 	IdleTimeout time.Duration
+	Timed       bool
 	// Balanced: connections are shared out evenly among the proxy's threads.
 	BalancedInbound, BalancedOutbound bool
 	// Detection is how long to wait for a client's first bytes where they decide something; for ever if 0.
@@ -35,7 +36,9 @@ type Settings struct {
 
 // EncodeConfig keeps of a ProxyConfig what listeners depend on, so that it can be compared.
 func EncodeConfig(c *meshv1.ProxyConfig) string {
-	out := &meshv1.ProxyConfig{ProxyHeaders: c.GetProxyHeaders(), GatewayTopology: c.GetGatewayTopology()}
+	out := &meshv1.ProxyConfig{
+		ProxyHeaders: c.GetProxyHeaders(), GatewayTopology: c.GetGatewayTopology(), ConnectionSettings: c.GetConnectionSettings(),
+	}
 	if t := c.GetTracing(); t != nil {
 		out.Tracing = &meshv1.Tracing{
 			CustomTags: t.CustomTags, MaxPathTagLength: t.MaxPathTagLength, Sampling: t.Sampling, EnableIstioTags: t.EnableIstioTags,
@@ -66,7 +69,7 @@ func (s *Settings) manage(m *hcm.HttpConnectionManager) {
 		m.GenerateRequestId = wrapperspb.Bool(false)
 	}
 	m.AppendXForwardedPort = h.GetXForwardedPort().GetEnabled().GetValue()
-	if s.IdleTimeout > 0 {
+	if s.Timed {
 		m.CommonHttpProtocolOptions = &core.HttpProtocolOptions{IdleTimeout: durationpb.New(s.IdleTimeout)}
 	}
 	preserve := h.GetPreserveHttp1HeaderCase().GetValue()
@@ -76,6 +79,16 @@ func (s *Settings) manage(m *hcm.HttpConnectionManager) {
 	m.HttpProtocolOptions = &core.Http1ProtocolOptions{AcceptHttp_10: s.HTTP10}
 	if preserve {
 		m.HttpProtocolOptions.HeaderKeyFormat = sameCase()
+	}
+}
+
+// allowAbsolute takes requests whose line has a whole URL.
+func allowAbsolute(m *hcm.HttpConnectionManager) {
+	if m.HttpProtocolOptions == nil {
+		m.HttpProtocolOptions = &core.Http1ProtocolOptions{}
+	}
+	if m.HttpProtocolOptions.HeaderKeyFormat == nil { // as istiod has it: what keeps the case of names stands alone
+		m.HttpProtocolOptions.AllowAbsoluteUrl = wrapperspb.Bool(true)
 	}
 }
 

@@ -35,7 +35,7 @@ func ciphers() []string {
 
 // mutualTLS is the mesh's mutual TLS on the server's side. http: requests are read, so that no peer exchange follows the
 // handshake.
-func mutualTLS(http bool, mesh MeshTLS) *core.TransportSocket {
+func mutualTLS(http bool, mesh MeshTLS, own encode.Certificates) *core.TransportSocket {
 	alpn := []string{"h2", "http/1.1"}
 	if !http {
 		alpn = append([]string{"istio-peer-exchange"}, alpn...)
@@ -46,24 +46,17 @@ func mutualTLS(http bool, mesh MeshTLS) *core.TransportSocket {
 		validation.MatchSubjectAltNames = append(validation.MatchSubjectAltNames,
 			&matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: "spiffe://" + d + "/"}})
 	}
-	ctx := &tls.DownstreamTlsContext{
-		RequireClientCertificate: wrapperspb.Bool(true),
-		CommonTlsContext: &tls.CommonTlsContext{
-			AlpnProtocols: alpn,
-			TlsParams: &tls.TlsParameters{
-				TlsMinimumProtocolVersion: mesh.minimum(),
-				TlsMaximumProtocolVersion: tls.TlsParameters_TLSv1_3,
-				CipherSuites:              mesh.ciphers(),
-			},
-			TlsCertificateSdsSecretConfigs: []*tls.SdsSecretConfig{encode.AgentSecret(encode.WorkloadCertificate)},
-			ValidationContextType: &tls.CommonTlsContext_CombinedValidationContext{
-				CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
-					DefaultValidationContext:         validation,
-					ValidationContextSdsSecretConfig: encode.AgentSecret(encode.WorkloadRoots),
-				},
-			},
+	common := &tls.CommonTlsContext{
+		AlpnProtocols: alpn,
+		TlsParams: &tls.TlsParameters{
+			TlsMinimumProtocolVersion: mesh.minimum(),
+			TlsMaximumProtocolVersion: tls.TlsParameters_TLSv1_3,
+			CipherSuites:              mesh.ciphers(),
 		},
 	}
+	own.Show(common)
+	own.Trust(common, validation)
+	ctx := &tls.DownstreamTlsContext{RequireClientCertificate: wrapperspb.Bool(true), CommonTlsContext: common}
 	return &core.TransportSocket{
 		Name:       "envoy.transport_sockets.tls",
 		ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: encode.Any(ctx)},

@@ -23,6 +23,9 @@ func (p *Reporting) tracing() *hcm.HttpConnectionManager_Tracing {
 		return nil
 	}
 	t, own := p.Reports.Tracing, p.Settings.config().GetTracing()
+	if c := t.NeededCluster(); c != "" && slices.Contains(strings.Split(p.Tracing.Unreachable, ","), c) {
+		return nil
+	}
 	out := &hcm.HttpConnectionManager_Tracing{
 		ClientSampling:       &typev3.Percent{Value: 100},
 		RandomSampling:       &typev3.Percent{Value: sampling(t, own)},
@@ -31,7 +34,11 @@ func (p *Reporting) tracing() *hcm.HttpConnectionManager_Tracing {
 		NoContextPropagation: t.NoPropagation,
 	}
 	var longest uint32
-	out.Provider, longest = t.Tracer(p.Tracing.Name)
+	name := p.Tracing.Name
+	if t.ByConvention() {
+		name = p.Tracing.Conventional
+	}
+	out.Provider, longest = t.Tracer(name)
 	if longest == 0 {
 		longest = own.GetMaxPathTagLength()
 	}

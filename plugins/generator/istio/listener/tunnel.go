@@ -9,14 +9,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 )
 
-// tunnel is the request by which connections go through a forward proxy, the one destination; nil where they go straight.
+// tunnel is the request by which connections go through a forward proxy; nil where they go straight. It is the subset's, where they go to
+// one: what the rule says of all doesn't count there.
 func (f *Forward) tunnel() *tcp.TcpProxy_TunnelingConfig {
-	if len(f.Shares) != 1 || f.Shares[0].Weight != 0 {
-		return nil
-	}
 	t := f.Rule.GetTrafficPolicy().GetTunnel()
-	if own := cluster.FindSubset(f.Rule, f.Subset).GetTrafficPolicy().GetTunnel(); own != nil {
-		t = own
+	if f.Subset != "" {
+		t = cluster.FindSubset(f.Rule, f.Subset).GetTrafficPolicy().GetTunnel()
 	}
 	if t == nil {
 		return nil

@@ -59,7 +59,7 @@ func usable(addresses []string) (out []string) {
 	return out
 }
 
-// headless are the addresses of the endpoints near the client, and a name for each that has one: HOSTNAME.SUBDOMAIN and the rest of
+// headless are the addresses of the endpoints in the client's network, of whichever cluster, and a name for each that has one: HOSTNAME.SUBDOMAIN and the rest of
 // the service's host. What is behind another network's gateway can't be dialled.
 func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips []string, named []Entry) {
 	_, rest, ok := strings.Cut(s.Host, ".")
@@ -68,16 +68,14 @@ func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips 
 		if e.ServicePort != s.Ports[0].Number || len(addresses) != 1+len(e.MoreAddresses) || !near(e.Network, c.Network) {
 			continue
 		}
-		far := !near(e.Cluster, c.Dialing.Cluster)
 		if e.Subdomain != "" && ok {
 			short := e.Hostname + "." + e.Subdomain
 			named = append(named, Entry{
-				Host: short + "." + rest, IPs: addresses, Registry: s.Registry, Short: short, Namespace: s.Namespace, Far: far,
+				Host: short + "." + rest, IPs: addresses, Registry: s.Registry, Short: short, Namespace: s.Namespace,
+				Far: !near(e.Cluster, c.Dialing.Cluster),
 			})
 		}
-		if !far {
-			ips = append(ips, addresses...)
-		}
+		ips = append(ips, addresses...)
 	}
 	return ips, named
 }

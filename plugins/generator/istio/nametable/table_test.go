@@ -39,7 +39,7 @@ func TestOf(t *testing.T) {
 		{"headless", pb.Service{Headless: true, Ports: ports, Registry: Kubernetes}, chosen,
 			[]Entry{
 				{Host: "db-0.db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db-0.db", Namespace: "ns"},
-				{Host: "db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
+				{Host: "db.ns.svc", IPs: []string{"10.1.0.1", "10.1.0.2"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
 			}},
 		{"no address, known endpoints", pb.Service{Ports: ports}, chosen, nil},
 	} {

@@ -2,6 +2,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -66,10 +67,8 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	if out.Type != Sidecar && out.Type != Router {
 		return nil, fmt.Errorf("%w: unknown type %q in the service node %q: want sidecar or router", ErrBadNode, parts[0], n.Id)
 	}
-	out.Name, out.Namespace, _ = strings.Cut(parts[2], ".")
-	if ns := out.Metadata.Namespace; ns != "" {
-		out.Namespace = ns
-	}
+	name, namespace, _ := strings.Cut(parts[2], ".")
+	out.Name, out.Namespace = name, cmp.Or(out.Metadata.Namespace, ofDomain(out.Domain), namespace)
 	out.Labels, out.Cluster = out.Metadata.Labels, n.Cluster
 	out.Locality = locality(n.Locality)
 	var err error
@@ -80,21 +79,36 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	return out, nil
 }
 
-// addresses are those of metadata INSTANCE_IPS, and otherwise the id's.
+// ofDomain is the namespace that a domain such as default.svc.cluster.local begins with; empty without.
+func ofDomain(domain string) string {
+	namespace, _, ok := strings.Cut(domain, ".")
+	if !ok {
+		return ""
+	}
+	return namespace
+}
+
+// addresses are those of metadata INSTANCE_IPS if each is one, and otherwise the id's.
 func addresses(id string, instance []string) ([]string, error) {
-	var out []string
-	for _, ip := range instance {
-		if a, err := netip.ParseAddr(strings.TrimSpace(ip)); err == nil {
-			out = append(out, a.String())
+	for _, list := range [][]string{instance, {id}} {
+		if out := valid(list); len(out) > 0 {
+			return out, nil
 		}
 	}
-	if a, err := netip.ParseAddr(id); err == nil && !slices.Contains(out, a.String()) {
-		out = append([]string{a.String()}, out...)
+	return nil, errors.New("no valid IP address, neither in the id's second part nor in metadata INSTANCE_IPS")
+}
+
+// valid returns addresses in one form; nil if one of them is none.
+func valid(list []string) []string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		a, err := netip.ParseAddr(text)
+		if err != nil || a.Zone() != "" {
+			return nil
+		}
+		out[i] = a.String()
 	}
-	if len(out) == 0 {
-		return nil, errors.New("no valid IP address, neither in the id's second part nor in metadata INSTANCE_IPS")
-	}
-	return out, nil
+	return out
 }
 
 func locality(l *core.Locality) string {
@@ -107,6 +121,9 @@ func locality(l *core.Locality) string {
 	}
 	return out
 }
+
+// IsEnvoy reports whether the proxy lists its extensions, as Envoys do when they ask.
+func (n *Node) IsEnvoy() bool { return n.extensions != nil }
 
 // Supports reports whether the proxy can be sent an extension: by default yes; no where it lists what it has and lacks all of
 // the names.

@@ -1,21 +1,31 @@
 package node
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
 	meshv1 "istio.io/api/mesh/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
 
-// Certificates are paths of files.
-type Certificates struct{ Chain, Key, Root string }
-
-func certificates(f map[string]*structpb.Value, side string) Certificates {
-	return Certificates{
+// certificates are where the metadata says; a proxy without an agent has none unless it says where.
+func certificates(f map[string]*structpb.Value, side string) encode.Certificates {
+	from := encode.Agent
+	if truth(f["COXSWAIN_NO_AGENT"]) {
+		from = encode.Secrets(cmp.Or(f["COXSWAIN_SECRETS"].GetStringValue(), string(encode.Nowhere)))
+	} else if f["file-credential"].GetStringValue() == "true" {
+		from = encode.Reader
+	}
+	return encode.Certificates{
+		From:  from,
 		Chain: f["TLS_"+side+"_CERT_CHAIN"].GetStringValue(),
 		Key:   f["TLS_"+side+"_KEY"].GetStringValue(),
 		Root:  f["TLS_"+side+"_ROOT_CERT"].GetStringValue(),
+
+		Socket: f["credential"].GetStringValue() == "true",
 	}
 }
 
@@ -36,10 +46,11 @@ func proxyConfig(v *structpb.Value) *meshv1.ProxyConfig {
 	return out
 }
 
-func duration(v *structpb.Value) time.Duration {
+// duration reads a duration; nil where there is none, or one that Envoy refuses.
+func duration(v *structpb.Value) *time.Duration {
 	d, err := time.ParseDuration(v.GetStringValue())
 	if err != nil || d < 0 {
-		return 0
+		return nil
 	}
-	return d
+	return &d
 }

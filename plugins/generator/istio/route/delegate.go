@@ -152,7 +152,7 @@ func holds(root, d *networking.HTTPMatchRequest) bool {
 		textHolds(root.Authority, d.Authority) && textsHold(root.Headers, d.Headers) &&
 		textsHold(root.WithoutHeaders, d.WithoutHeaders) && textsHold(root.QueryParams, d.QueryParams) &&
 		root.IgnoreUriCase == d.IgnoreUriCase && (root.Port == 0 || d.Port == 0 || root.Port == d.Port) &&
-		(root.SourceNamespace == "" || d.SourceNamespace == "" || root.SourceNamespace == d.SourceNamespace) &&
+		(root.SourceNamespace == "" || root.SourceNamespace == d.SourceNamespace) && // one that the delegate doesn't repeat is a conflict, as istiod has it
 		labelsHold(root.SourceLabels, d.SourceLabels) && gatewaysHold(root.Gateways, d.Gateways)
 }
 

@@ -16,12 +16,14 @@ func (b *builder) forward(out *routev3.Route, authority string) {
 	out.Action = &routev3.Route_Route{Route: action}
 	b.rewrite(action, authority)
 	b.mirror(action)
+	action.AppendXForwardedHost = b.ForwardedHost
 	list := b.destinations()
 	for _, d := range list {
-		action.HashPolicy = append(action.HashPolicy, HashPolicy(b.Policy(b.cluster(d.Destination)))...)
+		action.HashPolicy = append(action.HashPolicy, hashPolicy(b.hash(d.Destination))...)
 	}
-	action.RetryPolicy = retryPolicy(b.in.Retries, b.Retries, len(action.HashPolicy) > 0)
-	if len(list) == 1 {
+	alone := len(b.in.Route) == 1
+	action.RetryPolicy = retryPolicy(b.in.Retries, b.Retries, alone && b.hash(list[0].Destination) != nil)
+	if alone {
 		b.single(out, action, list[0])
 		return
 	}
@@ -50,7 +52,7 @@ func (b *builder) single(out *routev3.Route, action *routev3.RouteAction, d *net
 	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: b.cluster(d.Destination).String()}
 	ops := operationsOf(d.Headers)
 	ops.apply(out)
-	if ops.authority != "" {
+	if ops.authority != "" && action.HostRewriteSpecifier == nil { // what is said of the whole route comes first
 		action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: ops.authority}
 	}
 }

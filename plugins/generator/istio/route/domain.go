@@ -8,13 +8,14 @@ import (
 // Domains are the names by which clients of a DNS domain (default.svc.cluster.local) may call a host: its full name, with and
 // without the root's dot, what is left of it where the client's domain completes it, and its address.
 func Domains(host, clientDomain, address string) []string {
-	out := []string{host}
+	var out []string
 	if a, err := netip.ParseAddr(host); err == nil {
-		return []string{bracket(a)}
-	}
-	out = append(out, short(host, clientDomain)...)
-	if host != "*" && !strings.HasSuffix(host, ".") {
-		out = append(out, host+".")
+		out = []string{bracket(a)}
+	} else {
+		out = append([]string{host}, short(host, clientDomain)...)
+		if host != "*" && !strings.HasSuffix(host, ".") {
+			out = append(out, host+".")
+		}
 	}
 	if a, err := netip.ParseAddr(address); err == nil && a.IsUnspecified() {
 		address = ""
@@ -27,6 +28,15 @@ func Domains(host, clientDomain, address string) []string {
 	return out
 }
 
+// AtPort are names with and without a port behind them.
+func AtPort(names []string, port uint32) []string {
+	out := make([]string, 0, 2*len(names))
+	for _, n := range names {
+		out = append(out, n, HostName(n, port))
+	}
+	return out
+}
+
 // bracket writes IPv6 as it stands in a Host header.
 func bracket(a netip.Addr) string {
 	if a.Is6() && !a.Is4In6() {
@@ -35,37 +45,48 @@ func bracket(a netip.Addr) string {
 	return a.String()
 }
 
+// services parts the namespace from the rest of the domain of a cluster's services.
+const services = ".svc."
+
 // short are the incomplete names that a client's resolver would complete to host.
 func short(host, clientDomain string) []string {
-	own, shared := split(host, clientDomain)
-	if own == "" || shared == "" {
-		return nil
+	if strings.Contains(clientDomain, services) {
+		return shortInCluster(host, clientDomain)
 	}
+	own, shared := split(host, clientDomain)
 	switch {
-	case !strings.Contains(clientDomain, ".svc."):
-		if shared == clientDomain {
-			return []string{own}
-		}
+	case own == "" || shared == "":
 		return nil
-	case strings.HasPrefix(shared, "svc."):
-		return []string{own, own + ".svc"}
-	case shared == clientDomain:
-		namespace, _, _ := strings.Cut(shared, ".")
-		return []string{own, own + "." + namespace, own + "." + namespace + ".svc"}
+	case strings.Count(own, ".") == 1: // it names a namespace of the client's domain
+		first, _, _ := strings.Cut(shared, ".")
+		return []string{own, own + "." + first}
 	}
 	return []string{own}
 }
 
-// split parts a host from the domain that it shares with the client, label by label from the end. The shared part has at
-// least two labels.
+// shortInCluster are those of a service (NAME.NAMESPACE.svc…) of the client's cluster. Names of other hosts might be taken for services.
+func shortInCluster(host, clientDomain string) []string {
+	namespace, cluster, _ := strings.Cut(clientDomain, services)
+	full, ok := strings.CutSuffix(host, services+cluster)
+	if !ok {
+		return nil
+	}
+	name, in, ok := strings.Cut(full, ".")
+	switch {
+	case !ok:
+		return nil
+	case in == namespace:
+		return []string{name, full, full + ".svc"}
+	}
+	return []string{full, full + ".svc"}
+}
+
+// split parts a host from the domain that it shares with the client, label by label from the end.
 func split(host, clientDomain string) (own, shared string) {
 	h, c := strings.Split(host, "."), strings.Split(clientDomain, ".")
 	n := 0
 	for n < len(h) && n < len(c) && h[len(h)-1-n] == c[len(c)-1-n] {
 		n++
-	}
-	if n < 2 {
-		return host, ""
 	}
 	return strings.Join(h[:len(h)-n], "."), strings.Join(h[len(h)-n:], ".")
 }

@@ -19,8 +19,8 @@ func delay(in *networking.HTTPFaultInjection_Delay) *common.FaultDelay {
 	out := &common.FaultDelay{FaultDelaySecifier: &common.FaultDelay_FixedDelay{FixedDelay: in.GetFixedDelay()}}
 	if in.Percentage != nil {
 		out.Percentage = millionth(in.Percentage)
-	} else if in.Percent > 0 { // still served
-		out.Percentage = &typev3.FractionalPercent{Numerator: uint32(in.Percent)} // still served
+	} else {
+		out.Percentage = &typev3.FractionalPercent{Numerator: uint32(in.Percent)} // the older field is still served; nothing is delayed without either
 	}
 	return out
 }
@@ -35,6 +35,8 @@ func abort(in *networking.HTTPFaultInjection_Abort) *faultv3.FaultAbort {
 		out.ErrorType = &faultv3.FaultAbort_HttpStatus{HttpStatus: uint32(e.HttpStatus)}
 	case *networking.HTTPFaultInjection_Abort_GrpcStatus:
 		out.ErrorType = &faultv3.FaultAbort_GrpcStatus{GrpcStatus: grpcStatus(e.GrpcStatus)}
+	default:
+		return nil
 	}
 	if in.Percentage != nil {
 		out.Percentage = millionth(in.Percentage)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
@@ -19,7 +21,11 @@ type Server struct {
 	// HostsFor are the hosts that virtual services of a namespace may have.
 	HostsFor      func(namespace string) []string
 	HTTPSRedirect bool
-	Services      []*config.VirtualService
+	// TLS: it has settings for TLS.
+	TLS      bool
+	Services []*config.VirtualService
+	// Filters are settings of filters for a virtual host of these hosts; it may be nil.
+	Filters func(hosts []string) map[string]*anypb.Any
 }
 
 // GatewayHosts makes the virtual hosts of servers that share a route configuration. Several virtual services may add routes to one host;
@@ -28,11 +34,18 @@ func GatewayHosts(servers []Server, routes func(*config.VirtualService, Server) 
 	hosts := gatewayHosts{}
 	for _, s := range servers {
 		for _, v := range s.Services {
+			names := s.hostsOf(v)
+			if len(names) == 0 {
+				continue
+			}
 			list := routes(v, s)
 			if len(list) == 0 {
 				continue // it is for connections, or for others
 			}
-			for _, name := range s.hostsOf(v) {
+			for _, name := range names {
+				if hosts[name] == nil {
+					hosts.get(name, s).TypedPerFilterConfig = s.filters(names)
+				}
 				h := hosts.get(name, s)
 				h.Routes = append(h.Routes, list...)
 			}
@@ -70,7 +83,7 @@ func (g gatewayHosts) joined() []*routev3.VirtualHost {
 	for _, name := range slices.SortedFunc(maps.Keys(g), config.MoreSpecific) {
 		h := g[name]
 		i := slices.IndexFunc(out, func(o *routev3.VirtualHost) bool {
-			return o.RequireTls == h.RequireTls && slices.Equal(o.Routes, h.Routes)
+			return o.RequireTls == h.RequireTls && slices.Equal(o.Routes, h.Routes) && sameFilters(o.TypedPerFilterConfig, h.TypedPerFilterConfig)
 		})
 		if i < 0 {
 			out = append(out, h)
@@ -83,6 +96,17 @@ func (g gatewayHosts) joined() []*routev3.VirtualHost {
 	}
 	slices.SortFunc(out, func(a, b *routev3.VirtualHost) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+func (s *Server) filters(hosts []string) map[string]*anypb.Any {
+	if s.Filters == nil {
+		return nil
+	}
+	return s.Filters(hosts)
+}
+
+func sameFilters(a, b map[string]*anypb.Any) bool {
+	return maps.EqualFunc(a, b, func(x, y *anypb.Any) bool { return proto.Equal(x, y) })
 }
 
 // hostsOf are the hosts that both the server and the virtual service have, in lower case.

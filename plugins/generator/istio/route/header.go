@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -8,7 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// operations are changes of headers. A set of the host is no header to Envoy but a rewrite of the authority.
+// operations are changes of headers. A change of the host is no header to Envoy but a rewrite of the authority.
 type operations struct {
 	requestAdd, responseAdd       []*core.HeaderValueOption
 	requestRemove, responseRemove []string
@@ -16,32 +17,40 @@ type operations struct {
 }
 
 func operationsOf(h *networking.Headers) operations {
-	out := operations{
-		responseAdd:    options(h.GetResponse(), func(string) bool { return false }),
-		responseRemove: names(h.GetResponse().GetRemove()),
+	authority := hostIn(h.GetRequest().GetSet())
+	if authority == "" {
+		authority = hostIn(h.GetRequest().GetAdd())
+	}
+	return operations{
+		requestAdd:     options(h.GetRequest()),
 		requestRemove:  names(h.GetRequest().GetRemove()),
+		responseAdd:    options(h.GetResponse()),
+		responseRemove: names(h.GetResponse().GetRemove()),
+		authority:      authority,
 	}
-	out.requestAdd = options(h.GetRequest(), isHost)
-	for _, name := range sortedKeys(h.GetRequest().GetSet()) {
-		if isHost(name) {
-			out.authority = h.Request.Set[name]
-		}
-	}
-	return out
 }
 
-// options lists what is set and what is added, without the names that skip says.
-func options(h *networking.Headers_HeaderOperations, skip func(name string) bool) []*core.HeaderValueOption {
-	var out []*core.HeaderValueOption
-	for _, name := range sortedKeys(h.GetSet()) {
-		if !skip(name) {
-			out = append(out, option(name, h.Set[name], core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD))
+func hostIn(headers map[string]string) (host string) {
+	for _, name := range sortedKeys(headers) {
+		if strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority") {
+			host = headers[name]
 		}
 	}
-	for _, name := range sortedKeys(h.GetAdd()) {
-		if !skip(name) {
-			out = append(out, option(name, h.Add[name], core.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD))
-		}
+	return host
+}
+
+// options lists what is set and what is added.
+func options(h *networking.Headers_HeaderOperations) []*core.HeaderValueOption {
+	return slices.Concat(
+		each(h.GetSet(), core.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD),
+		each(h.GetAdd(), core.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD),
+	)
+}
+
+func each(headers map[string]string, action core.HeaderValueOption_HeaderAppendAction) []*core.HeaderValueOption {
+	var out []*core.HeaderValueOption
+	for _, name := range names(sortedKeys(headers)) {
+		out = append(out, option(name, headers[name], action))
 	}
 	return out
 }
@@ -50,19 +59,15 @@ func option(name, value string, action core.HeaderValueOption_HeaderAppendAction
 	return &core.HeaderValueOption{Header: &core.HeaderValue{Key: name, Value: value}, AppendAction: action}
 }
 
-// names drops what Envoy would not remove.
+// names leaves out those that Envoy takes for no header: the host, and whatever begins with a colon.
 func names(list []string) []string {
 	var out []string
 	for _, n := range list {
-		if !isHost(n) {
+		if !strings.HasPrefix(n, ":") && !strings.EqualFold(n, "host") {
 			out = append(out, n)
 		}
 	}
 	return out
-}
-
-func isHost(name string) bool {
-	return strings.EqualFold(name, "host") || strings.EqualFold(name, ":authority")
 }
 
 func (o *operations) apply(r *routev3.Route) {

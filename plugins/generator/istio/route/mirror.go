@@ -21,7 +21,7 @@ func (b *builder) mirror(action *routev3.RouteAction) {
 }
 
 func (b *builder) mirrorTo(action *routev3.RouteAction, d *networking.Destination, part *typev3.FractionalPercent) {
-	if part == nil {
+	if part == nil || d == nil {
 		return
 	}
 	action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, &routev3.RouteAction_RequestMirrorPolicy{

@@ -21,7 +21,8 @@ func redirectCode(status uint32) routev3.RedirectAction_RedirectResponseCode {
 	return routev3.RedirectAction_MOVED_PERMANENTLY
 }
 
-func redirect(in *networking.HTTPRedirect, listener uint32) *routev3.Route_Redirect {
+// redirect answers that the request should go elsewhere; tls says that it came in TLS.
+func redirect(in *networking.HTTPRedirect, listener uint32, tls bool) *routev3.Route_Redirect {
 	out := &routev3.RedirectAction{
 		HostRedirect:         in.Authority,
 		PathRewriteSpecifier: &routev3.RedirectAction_PathRedirect{PathRedirect: in.Uri},
@@ -38,7 +39,21 @@ func redirect(in *networking.HTTPRedirect, listener uint32) *routev3.Route_Redir
 			out.PortRedirect = listener
 		}
 	}
+	if out.PortRedirect == usualPort(in.Scheme, tls) {
+		out.PortRedirect = 0
+	}
 	return &routev3.Route_Redirect{Redirect: out}
+}
+
+// usualPort is the port that goes without saying in a URL of a scheme; empty: that of the request.
+func usualPort(scheme string, tls bool) uint32 {
+	switch {
+	case scheme == "https" || scheme == "" && tls:
+		return 443
+	case scheme == "http" || scheme == "":
+		return 80
+	}
+	return 0
 }
 
 func directResponse(in *networking.HTTPDirectResponse) *routev3.Route_DirectResponse {

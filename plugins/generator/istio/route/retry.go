@@ -1,7 +1,7 @@
 package route
 
 import (
-	"slices"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -82,20 +82,21 @@ func previousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	}}
 }
 
-// retryOn splits status codes off a list of conditions.
+// retryOn splits status codes off a list of conditions. Numbers that are no status stay where they are.
 func retryOn(s string) (string, []uint32) {
 	var conditions []string
 	var codes []uint32
 	for _, part := range strings.Split(s, ",") {
 		part = strings.TrimSpace(part)
-		if code, err := strconv.ParseUint(part, 10, 32); err == nil {
+		if code, err := strconv.Atoi(part); err == nil && http.StatusText(code) != "" {
 			codes = append(codes, uint32(code))
 		} else if part != "" {
 			conditions = append(conditions, part)
 		}
 	}
-	if len(codes) > 0 && !slices.Contains(conditions, retriableCodes) {
-		conditions = append(conditions, retriableCodes)
+	out := strings.Join(conditions, ",")
+	if len(codes) > 0 && !strings.Contains(out, retriableCodes) {
+		out += "," + retriableCodes // with nothing before it, too, as istiod has it; Envoy reads over the comma
 	}
-	return strings.Join(conditions, ","), codes
+	return out, codes
 }

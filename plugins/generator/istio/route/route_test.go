@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 )
 
@@ -27,6 +26,13 @@ func TestDomains(t *testing.T) {
 		{"*.example.com", own, "", []string{"*.example.com", "*.example.com."}},
 		{"*", own, "", []string{"*"}},
 		{"10.1.1.1", own, "", []string{"10.1.1.1"}},
+		{"10.1.1.1", own, "10.1.1.2", []string{"10.1.1.1", "10.1.1.2"}},
+		{"a.reviews.default.svc.cluster.local", own, "", []string{"a.reviews.default", "a.reviews.default.svc",
+			"a.reviews.default.svc.cluster.local", "a.reviews.default.svc.cluster.local."}},
+		{"reviews.svc.cluster.local", own, "", []string{"reviews.svc.cluster.local", "reviews.svc.cluster.local."}},
+		{"reviews.other.cluster.local", own, "", []string{"reviews.other.cluster.local", "reviews.other.cluster.local."}},
+		{"db.east.corp.net", "west.corp.net", "", []string{"db.east", "db.east.corp", "db.east.corp.net", "db.east.corp.net."}},
+		{"db.net", "corp.net", "", []string{"db", "db.net", "db.net."}},
 	} {
 		got := slices.Sorted(slices.Values(Domains(c.host, c.client, c.address)))
 		if !slices.Equal(got, c.want) {
@@ -39,6 +45,12 @@ func TestRetryOn(t *testing.T) {
 	conditions, codes := retryOn("5xx, 503,418")
 	if conditions != "5xx,retriable-status-codes" || !slices.Equal(codes, []uint32{503, 418}) {
 		t.Error(conditions, codes)
+	}
+	if conditions, codes = retryOn("503"); conditions != ",retriable-status-codes" || !slices.Equal(codes, []uint32{503}) {
+		t.Error(conditions, codes)
+	}
+	if conditions, codes = retryOn("777"); conditions != "777" || codes != nil {
+		t.Error("no status: ", conditions, codes)
 	}
 	if conditions, codes = retryOn("reset,retriable-status-codes"); conditions != "reset,retriable-status-codes" || codes != nil {
 		t.Error(conditions, codes)
@@ -74,7 +86,7 @@ func source() Source {
 		Port:     80,
 		Selected: func(map[string]string, string) bool { return false },
 		PortOf:   func(string) uint32 { return 80 },
-		Policy:   func(cluster.Name) *networking.TrafficPolicy { return nil },
+		Rule:     func(string) *networking.DestinationRule { return nil },
 	}
 }
 
@@ -122,5 +134,16 @@ func TestConfigurationIsWhatEncodingTheWholeWouldBe(t *testing.T) {
 	}
 	if got.Name != "80" || len(got.VirtualHosts) != 2 || !proto.Equal(got.VirtualHosts[0], a) || !proto.Equal(got.VirtualHosts[1], b) {
 		t.Errorf("got %v", &got)
+	}
+}
+
+func TestAttributesOfCookies(t *testing.T) {
+	type lb = networking.LoadBalancerSettings_ConsistentHashLB
+	type cookie = networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie
+	got := hashPolicy(&lb{HashKey: &networking.LoadBalancerSettings_ConsistentHashLB_HttpCookie{HttpCookie: &cookie{
+		Name: "c", Attributes: []*networking.LoadBalancerSettings_ConsistentHashLB_HTTPCookie_Attribute{{Name: "SameSite", Value: "Strict"}},
+	}}})
+	if a := got[0].GetCookie().GetAttributes(); len(a) != 1 || a[0].Name != "SameSite" || a[0].Value != "Strict" {
+		t.Error(got)
 	}
 }

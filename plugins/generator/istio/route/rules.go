@@ -25,10 +25,14 @@ type Source struct {
 	Selected func(labels map[string]string, namespace string) bool
 	// PortOf is the port that a destination means when it names none.
 	PortOf func(host string) uint32
-	// Policy is the client's traffic policy towards a destination; nil without one.
-	Policy func(cluster.Name) *networking.TrafficPolicy
+	// Rule is the client's rule for a host; nil without one.
+	Rule func(host string) *networking.DestinationRule
 	// Retries is the mesh's default.
 	Retries *networking.HTTPRetry
+	// TLS: requests come in TLS that the proxy opens.
+	TLS bool
+	// ForwardedHost: where the host is rewritten, the one that was asked for is said.
+	ForwardedHost bool
 }
 
 // Build makes the routes of a virtual service. It stops behind a route that takes every request: nothing would reach the rest.
@@ -54,7 +58,7 @@ func Build(v *config.VirtualService, s Source) []*routev3.Route {
 	return out
 }
 
-// admits reports whether requests from this source can match at all.
+// admits reports whether requests from this source can match at all. A match that names gateways asks nothing else of who sends.
 func (s *Source) admits(m *networking.HTTPMatchRequest) bool {
 	if m == nil {
 		return true
@@ -62,8 +66,8 @@ func (s *Source) admits(m *networking.HTTPMatchRequest) bool {
 	if m.Port != 0 && m.Port != s.Port {
 		return false
 	}
-	if len(m.Gateways) > 0 && !slices.ContainsFunc(m.Gateways, func(g string) bool { return slices.Contains(s.Gateways, g) }) {
-		return false
+	if len(m.Gateways) > 0 {
+		return slices.ContainsFunc(m.Gateways, func(g string) bool { return slices.Contains(s.Gateways, g) })
 	}
 	return len(m.SourceLabels) == 0 && m.SourceNamespace == "" || s.Selected(m.SourceLabels, m.SourceNamespace)
 }
@@ -80,7 +84,7 @@ func TakesAll(r *routev3.Route) bool {
 	case *routev3.RouteMatch_PathSeparatedPrefix:
 		return p.PathSeparatedPrefix == "/"
 	case *routev3.RouteMatch_SafeRegex:
-		return p.SafeRegex.GetRegex() == "*"
+		return p.SafeRegex.GetRegex() == ".*"
 	}
 	return false
 }
@@ -103,7 +107,7 @@ func (b *builder) route(m *networking.HTTPMatchRequest) *routev3.Route {
 	ops.apply(out)
 	switch {
 	case b.in.Redirect != nil:
-		out.Action = redirect(b.in.Redirect, b.Port)
+		out.Action = redirect(b.in.Redirect, b.Port, b.TLS)
 	case b.in.DirectResponse != nil:
 		out.Action = directResponse(b.in.DirectResponse)
 	default:
@@ -118,9 +122,6 @@ func (b *builder) route(m *networking.HTTPMatchRequest) *routev3.Route {
 func (b *builder) name(m *networking.HTTPMatchRequest) string {
 	if m.GetName() == "" {
 		return b.in.Name
-	}
-	if b.in.Name == "" {
-		return m.Name
 	}
 	return b.in.Name + "." + m.Name
 }

@@ -1,7 +1,9 @@
 package route
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -15,17 +17,20 @@ import (
 // maxDirectResponse is the largest body of a direct response, in bytes.
 const maxDirectResponse = 1 << 20
 
-// HostName names a virtual host: HOST:PORT.
+// HostName names a virtual host: HOST:PORT, with IPv6 in brackets.
 func HostName(host string, port uint32) string {
+	if strings.Contains(host, ":") && host[0] != '[' {
+		host = "[" + host + "]"
+	}
 	return host + ":" + strconv.FormatUint(uint64(port), 10)
 }
 
 // Default is the route to a service that no virtual service speaks of.
-func Default(to cluster.Name, policy *networking.TrafficPolicy, retries *networking.HTTPRetry) *routev3.Route {
+func Default(to cluster.Name, rule *networking.DestinationRule, retries *networking.HTTPRetry) *routev3.Route {
 	action := NewAction(nil)
 	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to.String()}
 	action.RetryPolicy = retryPolicy(nil, retries, false)
-	action.HashPolicy = HashPolicy(policy)
+	action.HashPolicy = hashPolicy(hashAt(rule.GetTrafficPolicy(), to.Port))
 	out := &routev3.Route{
 		Name:   "default",
 		Match:  match(nil),
@@ -44,8 +49,12 @@ func VirtualHost(name string, domains []string, routes []*routev3.Route) *routev
 func AllowAny(to string) *routev3.VirtualHost {
 	action := NewAction(nil)
 	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to}
-	r := &routev3.Route{Name: "allow_any", Match: match(nil), Action: &routev3.Route_Route{Route: action}}
-	return VirtualHost("allow_any", []string{"*"}, []*routev3.Route{r})
+	name := "allow_any"
+	if to == cluster.AllowAnyDynamic {
+		name = "allow_any_dynamic_dns"
+	}
+	r := &routev3.Route{Name: name, Match: match(nil), Action: &routev3.Route_Route{Route: action}}
+	return VirtualHost(name, []string{"*"}, []*routev3.Route{r})
 }
 
 // BlockAll refuses requests for hosts that nobody knows.
@@ -63,7 +72,8 @@ func Unknown(port uint32) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: HostName("blackhole", port), Domains: []string{"*"}}
 }
 
-// Configuration is an encoded route configuration of encoded virtual hosts: they are copied, not made again.
+// Configuration is an encoded route configuration of encoded virtual hosts: they are copied, not made again. One that could never be made is
+// empty, and left out.
 func Configuration(name string, hosts [][]byte) []byte {
 	out := encode.Bytes(&routev3.RouteConfiguration{
 		Name:                           name,
@@ -71,7 +81,15 @@ func Configuration(name string, hosts [][]byte) []byte {
 		IgnorePortInHostMatching:       true,
 		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponse),
 	})
+	size := len(out)
 	for _, h := range hosts {
+		size += 1 + protowire.SizeBytes(len(h))
+	}
+	out = slices.Grow(out, size-len(out))
+	for _, h := range hosts {
+		if len(h) == 0 {
+			continue
+		}
 		out = protowire.AppendTag(out, virtualHostsField, protowire.BytesType)
 		out = protowire.AppendBytes(out, h)
 	}

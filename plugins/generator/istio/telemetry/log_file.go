@@ -51,11 +51,13 @@ func fields() *structpb.Struct {
 	})
 }
 
+// fileLog writes lines of a format; of Envoy's own if nil.
 func fileLog(path string, f *core.SubstitutionFormatString) *accesslogv3.AccessLog {
-	return logger("envoy.access_loggers.file", &filev3.FileAccessLog{
-		Path:            path,
-		AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: f},
-	})
+	out := &filev3.FileAccessLog{Path: path}
+	if f != nil {
+		out.AccessLogFormat = &filev3.FileAccessLog_LogFormat{LogFormat: f}
+	}
+	return logger("envoy.access_loggers.file", out)
 }
 
 // meshFile is a file in the format of the mesh. A JSON format that can't be read is Istio's.

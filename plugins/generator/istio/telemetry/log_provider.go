@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 	meshv1 "istio.io/api/mesh/v1alpha1"
 
@@ -52,10 +53,23 @@ func (in *Input) addMeshLogs(out *Reports) {
 }
 
 func providerFile(p *meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider) *accesslogv3.AccessLog {
-	f := textFormat(p.LogFormat.GetText())
-	if _, ok := p.GetLogFormat().GetLogFormat().(*meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider_LogFormat_Labels); ok {
-		f = jsonFormat(p.LogFormat.GetLabels())
+	f := providerFormat(p)
+	if f != nil {
+		f.OmitEmptyValues = p.OmitEmptyValues
 	}
-	f.OmitEmptyValues = p.OmitEmptyValues
 	return fileLog(cmp.Or(p.Path, "/dev/stdout"), f)
+}
+
+// providerFormat is nil, for Envoy's own, where a format is given that says nothing.
+func providerFormat(p *meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider) *core.SubstitutionFormatString {
+	switch f := p.LogFormat.GetLogFormat().(type) {
+	case *meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider_LogFormat_Labels:
+		return jsonFormat(f.Labels)
+	case *meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider_LogFormat_Text:
+		return textFormat(f.Text)
+	}
+	if p.LogFormat != nil {
+		return nil
+	}
+	return textFormat("")
 }

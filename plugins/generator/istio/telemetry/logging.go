@@ -1,8 +1,10 @@
 package telemetry
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	api "istio.io/api/telemetry/v1alpha1"
@@ -18,7 +20,7 @@ type logging struct {
 func (in *Input) addLogs(out *Reports) {
 	chosen := in.logging()
 	any := false
-	for _, name := range slices.Sorted(maps.Keys(chosen)) {
+	for _, name := range in.byProvider(chosen) {
 		l := in.log(name)
 		if l == nil {
 			continue
@@ -36,6 +38,13 @@ func (in *Input) addLogs(out *Reports) {
 	if in.Mesh.DisableEnvoyListenerLog {
 		out.Refused = nil
 	}
+}
+
+// byProvider are the names in the order of the providers that they mean.
+func (in *Input) byProvider(chosen map[string]logging) []string {
+	return slices.SortedFunc(maps.Keys(chosen), func(a, b string) int {
+		return cmp.Or(strings.Compare(in.provider(a).GetName(), in.provider(b).GetName()), strings.Compare(a, b))
+	})
 }
 
 // logging merges what resources say: which providers count, and how each writes.

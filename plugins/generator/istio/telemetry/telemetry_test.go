@@ -2,9 +2,13 @@ package telemetry
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
+	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"istio.io/api/envoy/extensions/stats"
@@ -143,5 +147,102 @@ func TestTracing(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// OpenTelemetry's conventions need the environment's detector: agents put there what they ask for.
+func TestConventions(t *testing.T) {
+	for enrichment, want := range map[string]int{"ISTIO_CANONICAL": 0, "OTEL_SEMANTIC_CONVENTIONS": 1} {
+		p := &meshv1.MeshConfig_ExtensionProvider{}
+		if err := protojson.Unmarshal([]byte(`{"name": "o", "opentelemetry": {"service": "s", "port": 1, "serviceAttributeEnrichment": "`+enrichment+`"}}`), p); err != nil {
+			t.Fatal(err)
+		}
+		tracing := &Tracing{Provider: p, At: Target{Cluster: "c"}}
+		tracer, _ := tracing.Tracer("x")
+		var got tracev3.OpenTelemetryConfig
+		if err := tracer.GetTypedConfig().UnmarshalTo(&got); err != nil {
+			t.Fatal(err)
+		}
+		if len(got.ResourceDetectors) != want || tracing.ByConvention() != (want == 1) || got.ServiceName != "x" {
+			t.Errorf("%s: %v", enrichment, &got)
+		}
+	}
+}
+
+// TestConstants: Zipkin is asked for an answer within 5 s where the provider doesn't say.
+func TestConstants(t *testing.T) {
+	tracing := &Tracing{At: Target{Cluster: "c", Host: "h"}, Provider: &meshv1.MeshConfig_ExtensionProvider{
+		Provider: &meshv1.MeshConfig_ExtensionProvider_Zipkin{Zipkin: &meshv1.MeshConfig_ExtensionProvider_ZipkinTracingProvider{}},
+	}}
+	tracer, _ := tracing.Tracer("")
+	var got tracev3.ZipkinConfig
+	if err := tracer.GetTypedConfig().UnmarshalTo(&got); err != nil {
+		t.Fatal(err)
+	}
+	if wait := got.GetCollectorService().GetHttpUri().GetTimeout().AsDuration(); wait.String() != "5s" {
+		t.Error(wait)
+	}
+}
+
+// Logs are in the order of their providers, however resources spell them.
+func TestOrderOfLogs(t *testing.T) {
+	r := Build(Input{Mesh: &meshv1.MeshConfig{
+		ExtensionProviders: []*meshv1.MeshConfig_ExtensionProvider{file("b"), file("a")},
+		DefaultProviders:   &meshv1.MeshConfig_DefaultProviders{AccessLogging: []string{"B", "a"}},
+	}})
+	var got []string
+	for _, l := range r.Requests {
+		got = append(got, readFile(t, l).Path)
+	}
+	if !slices.Equal(got, []string{"/a", "/b"}) {
+		t.Error(got)
+	}
+}
+
+func readFile(t *testing.T, l *accesslogv3.AccessLog) *filev3.FileAccessLog {
+	t.Helper()
+	out := &filev3.FileAccessLog{}
+	if err := l.GetTypedConfig().UnmarshalTo(out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A provider's format is Istio's if it says none, and Envoy's if it says that there is one and not which.
+func TestFormatsOfProviders(t *testing.T) {
+	const envoys = "Envoy's"
+	for given, want := range map[string]string{
+		`{}`:                                    text,
+		`{"logFormat": {}}`:                     envoys,
+		`{"logFormat": {"text": ""}}`:           text,
+		`{"logFormat": {"text": "x"}}`:          "x\n",
+		`{"logFormat": {"labels": {}}}`:         "24 fields",
+		`{"logFormat": {"labels": {"a": "b"}}}`: "1 fields",
+	} {
+		p := &meshv1.MeshConfig_ExtensionProvider_EnvoyFileAccessLogProvider{}
+		if err := protojson.Unmarshal([]byte(given), p); err != nil {
+			t.Fatal(err)
+		}
+		l := readFile(t, providerFile(p))
+		got := l.GetLogFormat().GetTextFormatSource().GetInlineString()
+		if fields := l.GetLogFormat().GetJsonFormat().GetFields(); len(fields) > 0 {
+			got = strconv.Itoa(len(fields)) + " fields"
+		} else if l.AccessLogFormat == nil {
+			got = envoys
+		}
+		if got != want || l.Path != "/dev/stdout" {
+			t.Errorf("%s: %q to %s, want %q", given, got, l.Path, want)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "h.example", "/": "h.example/", "v1/traces": "h.example/v1/traces", "/v1//traces/": "h.example/v1/traces/", "/a/../b": "h.example/b",
+		"/v1/traces?k=v": "h.example/v1/traces%3Fk=v",
+	} {
+		if got := join("h.example", path); got != want {
+			t.Errorf("%q: %s, want %s", path, got, want)
+		}
 	}
 }

@@ -1,7 +1,7 @@
 package telemetry
 
 import (
-	"strings"
+	"net/url"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -49,6 +49,20 @@ func (t *Tracing) NamesService() bool {
 	return false
 }
 
+// ByConvention reports whether spans name their service as OpenTelemetry's conventions for Kubernetes do.
+func (t *Tracing) ByConvention() bool {
+	return t.Provider.GetOpentelemetry().GetServiceAttributeEnrichment() == meshv1.MeshConfig_ExtensionProvider_OTEL_SEMANTIC_CONVENTIONS
+}
+
+// NeededCluster is the collector's, where Envoy refuses a listener without such a cluster; otherwise empty.
+func (t *Tracing) NeededCluster() string {
+	switch t.Provider.GetProvider().(type) {
+	case *meshv1.MeshConfig_ExtensionProvider_Zipkin, *meshv1.MeshConfig_ExtensionProvider_Datadog:
+		return t.At.Cluster
+	}
+	return ""
+}
+
 // Spawns reports whether the provider wants a span of its own for each request sent; gateways send one anyhow.
 func (t *Tracing) Spawns() bool {
 	_, ok := t.Provider.GetProvider().(*meshv1.MeshConfig_ExtensionProvider_Skywalking)
@@ -79,7 +93,7 @@ func (t *Tracing) zipkin(p *meshv1.MeshConfig_ExtensionProvider_ZipkinTracingPro
 }
 
 func (t *Tracing) openTelemetry(p *otelProvider, service string) *tracev3.OpenTelemetryConfig {
-	out := &tracev3.OpenTelemetryConfig{ServiceName: service, ResourceDetectors: detectorsOf(p.ResourceDetectors)}
+	out := &tracev3.OpenTelemetryConfig{ServiceName: service, ResourceDetectors: detectorsOf(p.ResourceDetectors, t.ByConvention())}
 	if s := p.GetDynatraceSampler(); s != nil {
 		out.Sampler = t.dynatrace(p, s)
 	}
@@ -95,18 +109,17 @@ func (t *Tracing) openTelemetry(p *otelProvider, service string) *tracev3.OpenTe
 	return out
 }
 
-// join makes a URI of a host and a path.
+// join makes a URI of a host and a path, cleaned as URIs are; what a path can't hold, such as a query, is escaped.
 func join(host, path string) string {
-	if path == "" {
-		return host
-	}
-	return host + "/" + strings.TrimPrefix(path, "/")
+	out, _ := url.JoinPath(host, path) // a service's name is always readable as the beginning of a URI
+	return out
 }
 
-func detectorsOf(d *meshv1.MeshConfig_ExtensionProvider_ResourceDetectors) []*core.TypedExtensionConfig {
+// detectorsOf are those that are asked for; the environment's also where agents put into it what the conventions want.
+func detectorsOf(d *meshv1.MeshConfig_ExtensionProvider_ResourceDetectors, environment bool) []*core.TypedExtensionConfig {
 	const prefix = "envoy.tracers.opentelemetry.resource_detectors."
 	var out []*core.TypedExtensionConfig
-	if d.GetEnvironment() != nil {
+	if d.GetEnvironment() != nil || environment {
 		out = append(out, &core.TypedExtensionConfig{
 			Name: prefix + "environment", TypedConfig: encode.Any(&detectors.EnvironmentResourceDetectorConfig{}),
 		})

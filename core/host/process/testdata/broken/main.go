@@ -13,7 +13,7 @@ import (
 func main() {
 	sdk.Serve(sdk.Plugin{
 		Name: "broken", Publishes: []string{"services"},
-		Registry: func(config []byte) (sdk.Registry, error) { return broken(config), nil },
+		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) { return broken(config), nil }),
 	})
 }
 

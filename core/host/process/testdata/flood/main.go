@@ -11,7 +11,7 @@ import (
 func main() {
 	sdk.Serve(sdk.Plugin{
 		Name: "flood", Reads: []string{"big"}, Publishes: []string{"big"},
-		Registry: func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil },
+		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -28,6 +29,7 @@ func main() {
 		},
 		"silent": func() { time.Sleep(time.Hour) },
 		"flood":  flood,
+		"wake":   wake,
 	}
 	if f := raw[os.Getenv("MODE")]; f != nil {
 		f()
@@ -36,9 +38,12 @@ func main() {
 	p := sdk.Plugin{Name: "guest", Version: "1", Publishes: []string{"services"}, Reads: []string{"endpoints"}}
 	if os.Getenv("MODE") == "patch" {
 		p.Publishes, p.Types = nil, []sdk.Type{{Url: "type.googleapis.com/a.B"}}
-		p.Patch = func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }
+		p.Kind = sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil })
+	} else if os.Getenv("MODE") == "authenticator" {
+		p.Publishes, p.Reads = nil, nil
+		p.Kind = sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return sdk.AuthenticatorFunc(authenticate), nil })
 	} else {
-		p.Registry = func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }
+		p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil })
 	}
 	sdk.Serve(p)
 }
@@ -94,7 +99,7 @@ func world(ctx context.Context, out sdk.Publisher) error {
 	defer cancel()
 	return errors.Join(
 		put("granted", get(os.Getenv("URL")+"/granted")), put("redirected", get(os.Getenv("URL")+"/away")),
-		put("denied", get("http://127.0.0.1:1/x")), put("slept", strconv.FormatBool(time.Since(before) >= 20*time.Millisecond)),
+		put("denied", get("http://127.0.0.1:1/x")), put("denied again", get("http://127.0.0.1:1/y")), put("slept", strconv.FormatBool(time.Since(before) >= 20*time.Millisecond)),
 		put("year", strconv.Itoa(time.Now().Year())), put("file", read(os.Getenv("FILE"))), put("other", read("/etc/passwd")),
 		put("environment", strings.Join(os.Environ(), " ")), out.Synced(),
 	)
@@ -126,6 +131,64 @@ func patch(s *state.State, _ string, facts map[string]string, given []sdk.Resour
 		changed = append(changed, r)
 	}
 	return changed, nil, nil
+}
+
+// authenticate does what the bearer token says, in front of its first hyphen.
+func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
+	word, _, _ := strings.Cut(strings.TrimPrefix(c.Headers["authorization"], "Bearer "), "-")
+	switch word {
+	case "exit":
+		os.Exit(7)
+	case "trap":
+		var none *[1 << 30]byte
+		none[1<<29] = 1
+	case "loop":
+		for {
+		}
+	case "slow":
+		return nil, sdk.Sleep(ctx, 3*time.Second)
+	case "away":
+		return nil, fmt.Errorf("asking my server: %w", sdk.ErrUnavailable)
+	case "good":
+		return []string{"spiffe://cluster.local/ns/shop/sa/web"}, nil
+	}
+	return nil, errors.New("the token is unknown")
+}
+
+// wake is a module without timers of its own: it is ready, asks to be woken twice, and publishes nothing when both Ticks have come, in order.
+func wake() {
+	say(&pb.FromPlugin{Ready: &pb.Ready{Version: 1, Plugin: "wake", Kind: pb.KindRegistry, Publishes: []string{"services"}}})
+	say(&pb.FromPlugin{Wake: &pb.Wake{Id: 8, AfterMs: 60}})
+	say(&pb.FromPlugin{Wake: &pb.Wake{Id: 7, AfterMs: 20}})
+	for _, id := range []uint64{7, 8} {
+		for {
+			if m := hear(); m.Tick != nil && m.Tick.Id == id {
+				break
+			}
+		}
+	}
+	say(&pb.FromPlugin{Synced: &pb.Synced{}})
+}
+
+func say(m *pb.FromPlugin) {
+	frame := m.AppendTo(nil)
+	os.Stdout.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(frame))), frame...))
+}
+
+func hear() *pb.FromCore {
+	var length [4]byte
+	if _, err := io.ReadFull(os.Stdin, length[:]); err != nil {
+		os.Exit(0)
+	}
+	frame := make([]byte, binary.LittleEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(os.Stdin, frame); err != nil {
+		os.Exit(0)
+	}
+	m := new(pb.FromCore)
+	if m.Unmarshal(frame) != nil {
+		os.Exit(9)
+	}
+	return m
 }
 
 // flood writes small messages without end.

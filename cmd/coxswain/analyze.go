@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
+	"github.com/spf13/cobra"
+)
+
+// errFound is the end of a command that found errors and has shown them.
+var errFound = errors.New("there are errors")
+
+// analyzing is what `coxswain analyze` was told.
+type analyzing struct {
+	live         bool
+	addr         string
+	mesh         string
+	output       string
+	suppressions []string
+}
+
+func (p *program) analyze() *cobra.Command {
+	a := analyzing{addr: cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)}
+	c := &cobra.Command{
+		Use:   "analyze [FILE|DIR …]",
+		Short: "Find what is wrong between resources: in files, or in a running control plane",
+		Long: `Analyze checks each resource, and then what they mean to each other: references to what is not there, routes that are never
+taken, policies that contradict. Kubernetes' objects in the files (services, pods, deployments, secrets) say what there is.
+
+The exit status is 1 where errors were found. The annotation galley.istio.io/analyze-suppress of a resource lists codes not to be told of it.`,
+		Example: `  coxswain analyze config/
+  coxswain analyze --live
+  coxswain analyze config/ -o sarif -S "IST0101=VirtualService *.legacy"`,
+		RunE: func(c *cobra.Command, args []string) error { return p.runAnalyze(c, args, a) },
+	}
+	c.Flags().BoolVar(&a.live, "live", false, "analyze what a running control plane has")
+	c.Flags().StringVar(&a.addr, "addr", a.addr, "address of the control plane's HTTP port ($"+addrVariable+")")
+	c.Flags().StringVar(&a.mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
+	c.Flags().StringVarP(&a.output, "output", "o", "text", report.Formats)
+	c.Flags().StringArrayVarP(&a.suppressions, "suppress", "S", nil, `leave out a code for some resources: "CODE=KIND NAME.NAMESPACE", with * for anything`)
+	return c
+}
+
+func (p *program) runAnalyze(c *cobra.Command, args []string, a analyzing) error {
+	if a.live == (len(args) > 0) {
+		return usageError{errors.New("coxswain analyze wants files or directories, or --live")}
+	}
+	if !slices.Contains([]string{"text", "json", "sarif"}, a.output) {
+		return usageError{fmt.Errorf("--output is %s, not %q", report.Formats, a.output)}
+	}
+	suppressions, err := parseSuppressions(a.suppressions)
+	if err != nil {
+		return usageError{err}
+	}
+	r := &analysis.Reader{Check: validation.New().Check}
+	if a.live {
+		err = readLive(c.Context(), r, a.addr)
+	} else {
+		err = readFiles(r, args, a.mesh)
+	}
+	if err != nil {
+		return err
+	}
+	found := analysis.Without(r.All(), suppressions)
+	if err := report.Write(p.out, a.output, found, explain); err != nil {
+		return err
+	}
+	if analysis.Refuses(found) {
+		return errFound
+	}
+	return nil
+}
+
+func parseSuppressions(texts []string) (list []analysis.Suppression, err error) {
+	for _, text := range texts {
+		s, err := analysis.ParseSuppression(text)
+		if err != nil {
+			return nil, fmt.Errorf("--suppress: %w", err)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+func readFiles(r *analysis.Reader, paths []string, mesh string) error {
+	names, err := files.Find(paths)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		content, err := files.Read(name)
+		if err != nil {
+			return err
+		}
+		r.Add(name, content)
+	}
+	if mesh == "" {
+		return nil
+	}
+	content, err := files.Read(mesh)
+	if err == nil {
+		r.SetMesh(mesh, content)
+	}
+	return err
+}

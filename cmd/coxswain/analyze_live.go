@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// readLive takes resources, settings, services and endpoints from a running control plane.
+func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
+	var tables []admin.Table
+	if err := getInto(ctx, addr, "/debug/tables", &tables); err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if !strings.Contains(t.Name, "/") && t.Name != state.Mesh {
+			continue
+		}
+		if err := liveTable(ctx, r, addr, t.Name); err != nil {
+			return err
+		}
+	}
+	if err := liveServices(ctx, r, addr); err != nil {
+		return err
+	}
+	return liveEndpoints(ctx, r, addr)
+}
+
+func getInto(ctx context.Context, addr, page string, into any) error {
+	raw, err := get(ctx, addr, page)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("http://%s%s: %w; is it a control plane of this version?", addr, page, err)
+	}
+	return nil
+}
+
+func liveTable(ctx context.Context, r *analysis.Reader, addr, table string) error {
+	var rows []admin.Row
+	if err := getInto(ctx, addr, "/debug/rowz?table="+url.QueryEscape(table), &rows); err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if err := r.AddRow(table, &pb.Row{Key: row.Key, Source: row.Source, Labels: row.Labels, Annotations: row.Annotations, Payload: row.Payload}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func liveServices(ctx context.Context, r *analysis.Reader, addr string) error {
+	var list []struct{ Service *pb.Service }
+	if err := getInto(ctx, addr, "/debug/registryz", &list); err != nil {
+		return err
+	}
+	for _, each := range list {
+		if each.Service == nil {
+			continue
+		}
+		s := analysis.Service{Host: each.Service.Host, Namespace: each.Service.Namespace, Selector: each.Service.Selector}
+		for _, port := range each.Service.Ports {
+			s.Ports = append(s.Ports, port.Number)
+		}
+		r.Input.Services = append(r.Input.Services, s)
+	}
+	return nil
+}
+
+func liveEndpoints(ctx context.Context, r *analysis.Reader, addr string) error {
+	var hosts map[string]map[string]struct{ Shards map[string][]*pb.Endpoint }
+	if err := getInto(ctx, addr, "/debug/endpointShardz", &hosts); err != nil {
+		return err
+	}
+	for _, namespaces := range hosts {
+		for namespace, of := range namespaces {
+			for _, endpoints := range of.Shards {
+				for _, e := range endpoints {
+					r.Input.Workloads = append(r.Input.Workloads, analysis.Workload{Namespace: namespace, Labels: e.Labels, Name: e.Address})
+				}
+			}
+		}
+	}
+	return nil
+}

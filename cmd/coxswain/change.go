@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/core/swap/api"
+	"github.com/spf13/cobra"
+)
+
+// pluginChanges are the commands that change a plugin of a running control plane.
+func (p *program) pluginChanges() []*cobra.Command {
+	return []*cobra.Command{
+		p.pluginSwap(),
+		p.pluginChange("restart", "Start a plugin anew: a new instance beside the old one, which it replaces when it has the same"),
+		p.pluginChange("disable", "End a plugin; what it published goes"),
+		p.pluginChange("enable", "Start a plugin that was disabled"),
+		p.pluginShow(),
+		p.pluginPin(),
+	}
+}
+
+// order is what flags say of a change.
+type order struct {
+	api.Order
+	admin string
+}
+
+func (o *order) flags(c *cobra.Command, p *program) {
+	c.Flags().StringVar(&o.admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+	c.Flags().BoolVar(&o.Force, "force", false, "go on where a guard says no")
+	c.Flags().BoolVar(&o.Ephemeral, "ephemeral", false, "leave plugins.yaml as it is")
+}
+
+func (p *program) pluginChange(what, short string) *cobra.Command {
+	o := &order{}
+	c := &cobra.Command{Use: what + " NAME", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
+		return p.send(c, args[0], what, o)
+	}}
+	o.flags(c, p)
+	return c
+}
+
+func oneName(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s wants one argument, the plugin's NAME; coxswain plugins lists them", c.CommandPath())}
+	}
+	return nil
+}
+
+func (p *program) pluginSwap() *cobra.Command {
+	o := &order{}
+	var process, config string
+	c := &cobra.Command{
+		Use:   "swap NAME",
+		Short: "Let a new instance take a plugin's place, after it was compared with the old one",
+		Long: `Let a new instance take a plugin's place. It starts beside the old one; what it says is compared with what is served, and then it takes over in
+one step. Without flags the instance is the one that plugins.yaml declares. The old one stays warm for rollback.window and comes back if proxies
+refuse what the new one makes. What the flags say is written to plugins.yaml, with the program's sha256.`,
+		Example: `  coxswain plugins swap mine --process './mine-v2 --verbose' --dry-run
+  coxswain plugins swap mine --wasm mine.wasm
+  coxswain plugins swap mesh --config mesh.yaml`,
+		Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.carrier(process, config); err != nil {
+				return err
+			}
+			return p.send(c, args[0], "swap", o)
+		},
+	}
+	o.flags(c, p)
+	c.Flags().StringVar(&process, "process", "", "command to run, with arguments separated by spaces")
+	c.Flags().StringVar(&o.Wasm, "wasm", "", "WASI module to run")
+	c.Flags().StringVar(&o.Builtin, "builtin", "", "built-in plugin to run, KIND/NAME")
+	c.Flags().StringVar(&config, "config", "", "YAML file that takes the place of the entry's config")
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the difference and change nothing")
+	c.MarkFlagsMutuallyExclusive("process", "wasm", "builtin")
+	return c
+}
+
+// carrier reads what flags name. Paths are relative to here, not to where the control plane runs.
+func (o *order) carrier(process, config string) error {
+	var err error
+	if o.Process = strings.Fields(process); len(o.Process) > 0 && strings.Contains(o.Process[0], "/") {
+		if o.Process[0], err = filepath.Abs(o.Process[0]); err != nil {
+			return err
+		}
+	}
+	if o.Wasm != "" {
+		if o.Wasm, err = filepath.Abs(o.Wasm); err != nil {
+			return err
+		}
+	}
+	if config != "" {
+		text, err := os.ReadFile(config)
+		if err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+		o.Config = string(text)
+	}
+	return nil
+}
+
+// send asks for a change and shows what became of it.
+func (p *program) send(c *cobra.Command, name, what string, o *order) error {
+	var out api.Outcome
+	code, _, err := p.ask(c.Context(), o.admin, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
+	if err != nil {
+		return err
+	}
+	if out.Change != nil {
+		printChange(p.out, out.Change)
+	}
+	if code == http.StatusOK {
+		return nil
+	}
+	if out.Guarded {
+		return fmt.Errorf("%s of %s was not done: %s; --force goes on all the same", what, name, out.Error)
+	}
+	return errors.New(out.Error)
+}
+
+func printChange(w io.Writer, c *swap.Change) {
+	fmt.Fprintf(w, "%s %s %s", c.Plugin, c.What, c.State)
+	if c.From != c.To && c.From != "" && c.To != "" {
+		fmt.Fprintf(w, ": %s -> %s", c.From, c.To)
+	}
+	fmt.Fprintf(w, ", after %v\n", c.Took.Round(1e6))
+	if c.Difference != nil {
+		printDifference(w, c.Difference)
+	}
+	for _, list := range []struct {
+		title string
+		lines []string
+	}{{"because", c.Reasons}, {"refused", c.Refusals}, {"note", c.Notes}} {
+		for _, line := range list.lines {
+			fmt.Fprintf(w, "  %s: %s\n", list.title, line)
+		}
+	}
+	if !c.WarmUntil.IsZero() && c.State == swap.Switched {
+		fmt.Fprintf(w, "  the old instance stays warm until %s\n", c.WarmUntil.Format("15:04:05"))
+	}
+}
+
+func printDifference(w io.Writer, d *control.Difference) {
+	fmt.Fprintf(w, "  %s\n", d)
+	for _, t := range d.Tables {
+		if t.Added+t.Removed+t.Changed == 0 {
+			continue
+		}
+		printCounts(w, t.Table, t.Counts, "", t.Examples)
+	}
+	for _, t := range d.Types {
+		if t.Added+t.Removed+t.Changed+t.Rewritten == 0 {
+			continue
+		}
+		more := fmt.Sprintf("; %d views, %d proxies", t.Views, t.Proxies)
+		if t.Rewritten > 0 {
+			more += fmt.Sprintf("; %d written otherwise that mean the same", t.Rewritten)
+		}
+		printCounts(w, t.Type[strings.LastIndexAny(t.Type, "./")+1:], t.Counts, more, t.Examples)
+	}
+	for _, line := range d.Verdicts {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+}
+
+func printCounts(w io.Writer, what string, c control.Counts, more string, examples []string) {
+	fmt.Fprintf(w, "  %s: %d -> %d: +%d −%d ~%d%s\n", what, c.Before, c.After, c.Added, c.Removed, c.Changed, more)
+	for _, line := range examples {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+	if rest := c.Added + c.Removed + c.Changed - len(examples); rest > 0 {
+		fmt.Fprintf(w, "    and %d more\n", rest)
+	}
+}
+
+func (p *program) pluginShow() *cobra.Command {
+	var admin, format string
+	c := &cobra.Command{
+		Use: "show NAME", Short: "Show a plugin, its last changes, and what proxies refused of them", Args: oneName,
+		RunE: func(c *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			}
+			var d struct {
+				api.Detail
+				Error string `json:"error"`
+			}
+			_, raw, err := p.ask(c.Context(), admin, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d)
+			switch {
+			case err != nil:
+				return err
+			case d.Error != "":
+				return errors.New(d.Error)
+			case format == "json":
+				_, err := p.out.Write(raw)
+				return err
+			}
+			printDetail(p.out, &d.Detail)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return c
+}
+
+func printDetail(w io.Writer, d *api.Detail) {
+	fmt.Fprintf(w, "%s: %s, %s, %s since %s\n", d.Name, d.Kind, d.Carrier, d.State, d.Since.Format("2006-01-02 15:04:05"))
+	fmt.Fprintf(w, "  declared at %s\n", d.At)
+	if d.PID > 0 {
+		fmt.Fprintf(w, "  %s %s, process %d, %s, %d rows, revision %d, %d restarts\n", d.Plugin.Plugin, d.Version, d.PID, size(d.Memory), d.Rows, d.Revision, d.Restarts)
+	}
+	for _, v := range []struct{ title, text string }{{"failed last", d.LastError}, {"plugins.yaml is not followed", d.FileFault}} {
+		if v.text != "" {
+			fmt.Fprintf(w, "  %s: %s\n", v.title, strings.ReplaceAll(strings.TrimSpace(v.text), "\n", "\n    "))
+		}
+	}
+	for i := len(d.Changes) - 1; i >= 0; i-- {
+		fmt.Fprintf(w, "\n%s ", d.Changes[i].At.Format("2006-01-02 15:04:05"))
+		printChange(w, d.Changes[i])
+	}
+}

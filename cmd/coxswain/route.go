@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/sdk/simulator"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) route() *cobra.Command {
+	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
+	var dump, format string
+	var q question
+	c := &cobra.Command{
+		Use:   "route [NODE] URL",
+		Short: "Say where a request through a proxy would go, and why",
+		Long: `Say where a request through a proxy would go, and why.
+
+The proxy's listeners, routes, clusters and endpoints are walked through as Envoy does it; nothing is sent. NODE is a connected proxy: its ID, or
+NAME.NAMESPACE as it stands there. --dump reads what a proxy has from a file instead, as Envoy shows it under /config_dump?include_eds (-: from
+standard input). URL is http://HOST[:PORT]/PATH, https://… for a client that opens TLS, or tcp://IP:PORT for bytes.
+
+A sidecar gets what its workload sends, or with --inbound what others send to its workload. Where --to doesn't say where the client connects to, it
+is a listener of the URL's port, for what a workload sends an address that is nobody's, for what is sent to it the proxy's own.`,
+		Example: `  coxswain route gateway.edge http://shop.example/cart
+  coxswain route web.shop http://reviews.shop:9080/ -H 'end-user: jason'
+  coxswain route web.shop http://web.shop:8080/admin -X POST --inbound --peer spiffe://cluster.local/ns/shop/sa/cart
+  coxswain route web.shop tcp://10.96.0.10:9000
+  curl -s localhost:15000/config_dump?include_eds | coxswain route --dump - http://shop.example/ --to 10.0.0.1:443 --sni shop.example`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if want := 2 - min(1, len(dump)); len(args) != want {
+				return usageError{errors.New("coxswain route wants NODE URL, such as: coxswain route gateway.edge http://shop.example/; with --dump FILE only the URL")}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			}
+			raw, node, err := p.proxy(c.Context(), addr, dump, args[0])
+			if err != nil {
+				return err
+			}
+			config, err := simulator.Read(raw)
+			if err != nil {
+				return err
+			}
+			conn, request, err := q.ask(config, node, args[len(args)-1])
+			if err != nil {
+				return usageError{err}
+			}
+			return show(p.out, config.Walk(conn, request), format)
+		},
+	}
+	c.Flags().StringVar(&addr, "addr", addr, "address of the control plane's HTTP port ($"+addrVariable+")")
+	c.Flags().StringVar(&dump, "dump", "", "file with a proxy's configuration dump, instead of NODE")
+	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	q.flags(c.Flags())
+	return c
+}
+
+// proxy returns a configuration dump and, if it is a connected proxy's, the node's ID.
+func (p *program) proxy(ctx context.Context, addr, dump, name string) (raw []byte, node string, err error) {
+	switch dump {
+	case "":
+		if node, err = connected(ctx, addr, name); err != nil {
+			return nil, "", err
+		}
+		raw, err = get(ctx, addr, "/debug/config_dump?proxyID="+url.QueryEscape(node))
+	case "-":
+		raw, err = io.ReadAll(p.in)
+	default:
+		raw, err = os.ReadFile(dump)
+	}
+	return raw, node, err
+}
+
+// connected finds the node that a name means among those that are connected.
+func connected(ctx context.Context, addr, name string) (string, error) {
+	raw, err := get(ctx, addr, "/debug/syncz")
+	if err != nil {
+		return "", err
+	}
+	var page struct {
+		Streams []struct {
+			Node string `json:"node"`
+		} `json:"streams"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return "", fmt.Errorf("http://%s/debug/syncz: %w; is it a control plane of this version?", addr, err)
+	}
+	var all, found []string
+	for _, s := range page.Streams {
+		all = append(all, s.Node)
+		if s.Node == name || slices.Contains(strings.Split(s.Node, "~"), name) {
+			found = append(found, s.Node)
+		}
+	}
+	slices.Sort(found)
+	switch found = slices.Compact(found); len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		slices.Sort(all)
+		return "", fmt.Errorf("no proxy %q is connected; these are:\n  %s", name, strings.Join(slices.Compact(all), "\n  "))
+	}
+	return "", fmt.Errorf("%q may be each of these; give the whole ID:\n  %s", name, strings.Join(found, "\n  "))
+}
+
+func show(w io.Writer, o *simulator.Outcome, format string) error {
+	if format == "text" {
+		_, err := io.WriteString(w, o.String())
+		return err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(o); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}

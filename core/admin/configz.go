@@ -1,0 +1,83 @@
+package admin
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Object is a config object, and what is wrong with its newest version.
+type Object struct {
+	Kind  string `json:"kind"`
+	Group string `json:"group,omitempty"`
+	entry
+	// State is ok, warned, refused or held. Of what is refused the last good version is served, or nothing where Served is false. What is held was
+	// taken, but something that is made of it was not, and stays as it was.
+	State  string  `json:"state"`
+	Served bool    `json:"served"`
+	Faults []Fault `json:"faults,omitempty"`
+}
+
+// States of an object.
+const (
+	stateOK      = "ok"
+	stateWarned  = "warned"
+	stateRefused = "refused"
+	stateHeld    = "held"
+)
+
+// configz shows the rows of config tables, which are named GROUP/KIND, with what is wrong with them, and what is wrong beside them. The core
+// doesn't open their payload.
+func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
+	type name struct{ kind, key string }
+	wrong := map[name][]Fault{}
+	for _, f := range faults(s.cfg.Source) {
+		n := name{f.Kind, f.key()}
+		wrong[n] = append(wrong[n], f)
+	}
+	work := workFaults(s.cfg.Source)
+	all := []Object{}
+	for _, t := range s.cfg.Source.Tables() {
+		group, kind, config := strings.Cut(t.Name, "/")
+		if !config {
+			continue
+		}
+		for _, r := range s.rows(t.Name) {
+			n := name{kind, r.Key}
+			o := newObject(Object{Kind: kind, Group: group, entry: newEntry(r), Served: true}, wrong[n])
+			o.hold(work[RowName{t.Name, r.Key}])
+			all = append(all, o)
+			delete(wrong, n)
+		}
+	}
+	for n, list := range wrong {
+		all = append(all, newObject(Object{Kind: n.kind, entry: entry{Key: n.key, Plugin: list[0].Plugin, Source: list[0].place()}}, list))
+	}
+	slices.SortStableFunc(all, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
+	})
+	write(w, all)
+}
+
+// hold adds what could not be made of the object.
+func (o *Object) hold(list []Fault) {
+	if len(list) == 0 {
+		return
+	}
+	o.Faults = append(slices.Clip(o.Faults), list...)
+	if o.State != stateRefused {
+		o.State = stateHeld
+	}
+}
+
+func newObject(o Object, list []Fault) Object {
+	o.State, o.Faults = stateOK, list
+	if len(list) > 0 {
+		o.State = stateWarned
+	}
+	if slices.ContainsFunc(list, Fault.refuses) {
+		o.State = stateRefused
+	}
+	return o
+}

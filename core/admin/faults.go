@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Fault is a row of the table in which config sources say what is wrong with what they read; docs/contract.md has its form.
+type Fault struct {
+	File      string    `json:"file"`
+	Line      int       `json:"line"`
+	Column    int       `json:"column"`
+	Kind      string    `json:"kind,omitempty"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Code      string    `json:"code,omitempty"`
+	Severity  string    `json:"severity"`
+	Field     string    `json:"field,omitempty"`
+	Message   string    `json:"message"`
+	Hint      string    `json:"hint,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	// Plugin is the entry that found it.
+	Plugin string `json:"plugin,omitempty"`
+}
+
+// place is FILE:LINE:COLUMN.
+func (f Fault) place() string { return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column) }
+
+// key is that of the row of the resource; empty where its name is unknown.
+func (f Fault) key() string {
+	if f.Name == "" || f.Namespace == "" {
+		return f.Name
+	}
+	return f.Namespace + "/" + f.Name
+}
+
+func (f Fault) refuses() bool { return f.Severity == "error" }
+
+// faults returns what is wrong with the configuration, in order of places.
+func faults(s Source) []Fault {
+	var list []Fault
+	for _, r := range sortedRows(s, state.Faults) {
+		f := Fault{Severity: "error"}
+		if json.Unmarshal(r.Payload, &f) != nil {
+			f.Message = string(r.Payload)
+		}
+		f.Plugin = r.Shard
+		list = append(list, f)
+	}
+	return list
+}
+
+// workFaults are what plugins could not do, by the rows that it was made from.
+func workFaults(s Source) map[RowName][]Fault {
+	out := map[RowName][]Fault{}
+	for _, p := range s.Plugins() {
+		for _, w := range p.Faults {
+			f := Fault{Severity: "error", Message: w.What + ": " + w.Reason, Hint: "what was made before stays", Since: w.Since, Plugin: p.Name}
+			for _, r := range w.Rows {
+				out[r] = append(out[r], f)
+			}
+		}
+	}
+	return out
+}
+
+// faultCounter counts what is wrong with the configuration when somebody asks.
+type faultCounter struct {
+	source Source
+	desc   *prometheus.Desc
+}
+
+func newFaultCounter(s Source) *faultCounter {
+	return &faultCounter{s, prometheus.NewDesc("coxswain_config_faults",
+		"Mistakes in the configuration as it is now, by the plugin that read it or could not make something of it; those of severity error keep a last good version.",
+		[]string{"plugin", "severity"}, nil)}
+}
+
+func (c *faultCounter) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
+
+func (c *faultCounter) Collect(out chan<- prometheus.Metric) {
+	type labels struct{ plugin, severity string }
+	count := map[labels]int{}
+	for _, f := range faults(c.source) {
+		count[labels{f.Plugin, f.Severity}]++
+	}
+	for _, p := range c.source.Plugins() {
+		if len(p.Faults) > 0 {
+			count[labels{p.Name, "error"}] += len(p.Faults)
+		}
+	}
+	for l, n := range count {
+		out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), l.plugin, l.severity)
+	}
+}

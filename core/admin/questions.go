@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Types that Istio's tools ask for by xDS, and that are answered per request.
+const (
+	// debugType has debug pages; its one name is a page, such as configz or config_dump?proxyID=NODE.
+	debugType = "istio.io/debug"
+	// synczType has an envoy.service.status.v3.ClientConfig for each proxy.
+	synczType = "istio.io/debug/syncz"
+	// dumpType has the parts of an envoy.admin.v3.ConfigDump; its one name is a node.
+	dumpType = "istio.io/debug/config_dump"
+)
+
+// Questions answers debug types by xDS, as xds.Answerer says. Who asks must have shown who it is: callers of the system namespace may ask everything,
+// others for proxies of their own namespace.
+type Questions struct {
+	Server *Server
+	// Clients are the connected streams.
+	Clients func() []xds.StreamStatus
+	// SystemNamespace is that of operators.
+	SystemNamespace string
+}
+
+// Answers implements xds.Answerer.
+func (q *Questions) Answers(typeURL string) bool {
+	return typeURL == debugType || typeURL == synczType || typeURL == dumpType
+}
+
+// Answer implements xds.Answerer.
+func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
+	who, err := q.admit(asked)
+	if err != nil {
+		return nil, err
+	}
+	if asked.Type == synczType {
+		return q.syncz(who)
+	}
+	if len(asked.Names) != 1 {
+		return nil, status.Errorf(codes.InvalidArgument, "%s wants one name, not %d", asked.Type, len(asked.Names))
+	}
+	if asked.Type == dumpType {
+		return q.dump(who, asked.Names[0])
+	}
+	return q.page(who, asked.Names[0])
+}
+
+// caller is who asks.
+type caller struct {
+	system     bool
+	namespaces []string
+}
+
+// sees says whether it may see a namespace's proxies.
+func (c caller) sees(namespace string) bool {
+	return c.system || slices.Contains(c.namespaces, namespace)
+}
+
+func (q *Questions) admit(asked xds.Question) (c caller, err error) {
+	for _, id := range asked.Identities {
+		parts := strings.Split(strings.TrimPrefix(id, "spiffe://"), "/")
+		if len(parts) == 5 && parts[1] == "ns" && parts[3] == "sa" {
+			c.namespaces = append(c.namespaces, parts[2])
+		}
+	}
+	if len(c.namespaces) == 0 {
+		return c, status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
+	}
+	c.system = slices.Contains(c.namespaces, q.SystemNamespace)
+	return c, nil
+}
+
+// page answers with what the HTTP port shows under /debug/.
+func (q *Questions) page(who caller, name string) ([]*view.Body, error) {
+	u, err := url.Parse("/debug/" + strings.TrimPrefix(name, "/debug/"))
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%q is no debug page: %v", name, err)
+	}
+	pages := q.Server.pages()
+	i := slices.IndexFunc(pages, func(p page) bool { return p.path == u.Path })
+	switch {
+	case i < 0:
+		return nil, status.Errorf(codes.NotFound, "there is no debug page %q; /debug/list of the HTTP port lists them", name)
+	case who.system:
+	case u.Path != "/debug/config_dump":
+		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.SystemNamespace)
+	case !q.owns(who, u.Query().Get("proxyID")):
+		return nil, notConnected(u.Query().Get("proxyID"))
+	}
+	w := &answer{header: http.Header{}}
+	pages[i].serve(w, &http.Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
+	text := strings.TrimSpace(w.body.String())
+	switch w.code {
+	case 0, http.StatusOK:
+		return []*view.Body{view.NewBody(debugType, name, w.body.Bytes(), 0)}, nil
+	case http.StatusNotFound:
+		return nil, status.Error(codes.NotFound, text)
+	}
+	return nil, status.Error(codes.InvalidArgument, text)
+}
+
+func notConnected(node string) error {
+	return status.Errorf(codes.NotFound, "proxy %q is not connected, or not of a namespace that the caller may see", node)
+}
+
+// owns says whether a caller may see a node.
+func (q *Questions) owns(who caller, node string) bool {
+	return slices.ContainsFunc(q.Clients(), func(s xds.StreamStatus) bool { return s.Node == node && who.sees(namespaceOf(s.Client)) })
+}
+
+// answer is a page that goes into a resource.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) { a.code = code }
+
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }

@@ -1,0 +1,31 @@
+package admin
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Row is a row with its payload, which the core doesn't open.
+type Row struct {
+	entry
+	Payload []byte `json:"payload"`
+}
+
+// rowz shows the rows of a table: of config tables, which are named GROUP/KIND, and of the mesh's settings. Other tables may hold what is
+// not to be shown.
+func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
+	table := r.URL.Query().Get("table")
+	config := strings.Contains(table, "/") && !strings.HasSuffix(table, "/Secret")
+	if !config && !slices.Contains([]string{state.Mesh, state.Networks}, table) {
+		http.Error(w, "?table=GROUP/KIND, mesh or networks is wanted; /debug/tables lists what there is", http.StatusBadRequest)
+		return
+	}
+	all := []Row{}
+	for _, row := range s.rows(table) {
+		all = append(all, Row{newEntry(row), row.Payload})
+	}
+	write(w, all)
+}

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// A generator that starts on demand: it sleeps until somebody asks for its type, holds nothing up meanwhile, and sleeps again when nobody does.
+func TestOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+			memory, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
+		lazy := b.join("lazy", readyIstio())
+		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("nobody asks, and Serve returns %v", err)
+		}
+		m := b.join("memory", readyMemory())
+		m.rows("services", nil, row("ns/a.com", "1"))
+		m.synced()
+		synctest.Wait()
+		if why := b.Ready(); len(why) > 0 {
+			t.Fatalf("the first revision waits for %v", why)
+		}
+		p := b.stream("p")
+		if _, ok := p.Offers(typeA); !ok {
+			t.Fatal("its type is not offered while it sleeps")
+		}
+		if synctest.Wait(); len(woken) > 0 {
+			t.Errorf("a connection alone wakes %v", woken)
+		}
+		p.Subscribe(typeA, true, nil)
+		p.Subscribe(typeB, true, nil)
+		if synctest.Wait(); !slices.Equal(woken, []string{"lazy"}) {
+			t.Errorf("asking for two types woke %v", woken)
+		}
+
+		lazy = b.join("lazy", readyIstio())
+		at := lazy.state()
+		if at == nil || !slices.Equal(keys(at), []string{"services ns/a.com=1"}) {
+			t.Fatalf("it was sent %v", keys(at))
+		}
+		lazy.send(describe(typeA, 1), place(p.ID(), typeA, 1, at.Revision), body(1, "v1"), change(typeA, 1, at.Revision, &pb.Entry{Name: "a", Body: 1}))
+		lazy.done(at.Revision)
+		for _, msg := range lazy.others() {
+			if msg.Want != nil {
+				lazy.send(wanted(msg.Want.Id, at.Revision))
+			}
+		}
+		if synctest.Wait(); !slices.Equal(p.names(typeA), []string{"a=v1"}) {
+			t.Errorf("the proxy has %v", p.names(typeA))
+		}
+
+		time.Sleep(2 * drowsy)
+		if synctest.Wait(); len(lazy.end) > 0 {
+			t.Fatal("it sleeps while a proxy needs it")
+		}
+		p.Close()
+		time.Sleep(2 * drowsy)
+		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
+			t.Errorf("nobody asks any more, and Serve returns %v", err)
+		}
+		m.rows("services", nil, row("ns/a.com", "2"))
+		before := time.Now()
+		time.Sleep(time.Second)
+		if got := b.Revision(); got.Number <= at.Revision.Number || len(got.Partial) > 0 {
+			t.Errorf("a second after %v revision %v is served", before, got)
+		}
+		b.stream("q").Subscribe(typeA, true, nil)
+		if synctest.Wait(); len(woken) != 2 {
+			t.Errorf("it was not woken again: %v", woken)
+		}
+	})
+}
+
+// What others need at once can't sleep.
+func TestOnDemandPublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
+		ready := readyIstio()
+		ready.Publishes = []string{"nodes"}
+		if err := <-b.join("lazy", ready).end; !errors.Is(err, errPublishes) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Declare adds a plugin that Serve may then be given sessions of.
+func (c *Control) Declare(e Expected, rules Rules) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known[e.Name] != nil {
+		return fmt.Errorf("plugin %s is declared already", e.Name)
+	}
+	c.declare(newKnown(e, &environment.Shard{Name: e.Name, Order: e.Order}, time.Now()))
+	c.rules = rules
+	return nil
+}
+
+// Withdraw takes a plugin away, whose session must have ended: its rows go, in a revision of their own, and others serve the types that it served.
+func (c *Control) Withdraw(name string, rules Rules) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[name]
+	switch {
+	case k == nil:
+		return fmt.Errorf("plugin %s is not declared", name)
+	case c.sessions[name] != nil || c.trials[name] != nil:
+		return fmt.Errorf("plugin %s still runs", name)
+	}
+	now := time.Now()
+	delete(c.known, name)
+	delete(c.forced, name)
+	c.rules = rules
+	if c.flight != nil {
+		delete(c.flight.waiting, name)
+	}
+	for _, conn := range c.sortedConns() {
+		c.leaveGenerator(conn, name)
+	}
+	if delete(c.patchers, name); k.Kind == pb.KindPatch {
+		c.spoilAll()
+	}
+	c.env.Replace(k.shard, nil)
+	if !publishes(k) && c.flight == nil {
+		c.settle()
+	}
+	c.touched(now)
+	if c.advance(now); c.flight == nil {
+		c.begin("swap", c.env.Of(k.shard), false, now)
+	}
+	c.schedule(now)
+	return nil
+}
+
+func publishes(k *known) bool { return k.ready != nil && publishesRows(k.ready) }
+
+// leaveGenerator gives the types that a generator served to others; those that nobody serves go.
+func (c *Control) leaveGenerator(conn *connection, name string) {
+	had := conn.generator
+	lost := conn.servedBy(name)
+	c.assign(conn)
+	for _, url := range lost {
+		if s := conn.home[url]; conn.generator[url] == "" && conn.views[url] != nil {
+			c.move(s, conn, url, nil)
+		}
+	}
+	c.reattach(conn, had, name)
+}
+
+// Removal returns what would go with a plugin.
+func (c *Control) Removal(name string) (*Difference, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[name]
+	if k == nil {
+		return nil, errors.New("it is not declared")
+	}
+	beside := c.beside(k.shard)
+	d := diffRows(c.env.Shard(k.shard), nil, func(table, service string) bool { return beside()[table][service] })
+	d.Silent = false
+	d.Emptied = append(d.Emptied, c.orphaned(k)...)
+	return d, nil
+}
+
+// orphaned names the types that proxies ask for and that nobody would generate without a generator.
+func (c *Control) orphaned(k *known) []string {
+	if k.Kind != pb.KindGenerator {
+		return nil
+	}
+	proxies := map[string]int{}
+	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
+	for _, conn := range c.sortedConns() {
+		without := c.assignment(conn, c.rules, gone)
+		for _, url := range conn.servedBy(k.Name) {
+			if _, asks := conn.subs[url]; asks && without[url] == "" {
+				proxies[url]++
+			}
+		}
+	}
+	var all []string
+	for _, url := range slices.Sorted(maps.Keys(proxies)) {
+		all = append(all, fmt.Sprintf("proxies (%d) would have nothing of type %s, which no other generator makes for them", proxies[url], url))
+	}
+	return all
+}
+
+// Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.
+func (c *Control) Reorder(order map[string]int, rules Rules) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	c.rules = rules
+	shards := map[*environment.Shard]int{}
+	for name, k := range c.known {
+		if at, ok := order[name]; ok {
+			k.Order = at
+			shards[k.shard] = at
+			if t := c.trials[name]; t != nil {
+				t.known.Order = at
+			}
+		}
+	}
+	changes := c.env.Reorder(shards)
+	if len(changes) > 0 {
+		c.markDirty(changes)
+		c.forceReaders(changes)
+	}
+	for _, conn := range c.sortedConns() {
+		had := conn.generator
+		c.assign(conn)
+		c.reattach(conn, had, "")
+	}
+	c.spoilAll()
+	c.settle()
+	c.schedule(now)
+}
+
+// forceReaders makes a revision begin for those who read what changed without a commit.
+func (c *Control) forceReaders(changes environment.Changes) {
+	for name, s := range c.sessions {
+		if concerns(s.ready, changes) {
+			c.forced[name] = true
+		}
+	}
+}
+
+// Redeclare changes what is known of a plugin that does not run.
+func (c *Control) Redeclare(e Expected, rules Rules) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[e.Name]
+	if k == nil || c.sessions[e.Name] != nil {
+		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
+	}
+	k.Expected, c.rules = e, rules
+	return nil
+}

@@ -1,0 +1,191 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+)
+
+// Difference is what would change if a plugin took another's place.
+type Difference struct {
+	// Tables that have rows of the one or the other.
+	Tables []TableDifference `json:"tables,omitempty"`
+	// Types that proxies have of the one or the other.
+	Types []TypeDifference `json:"types,omitempty"`
+	// Verdicts on connections that differ, one a line.
+	Verdicts []string `json:"verdicts,omitempty"`
+	// Emptied is what would have nothing where it had something.
+	Emptied []string `json:"emptied,omitempty"`
+	// Refused are proxies that the new one would not serve, with its reasons.
+	Refused []string `json:"refused,omitempty"`
+	// Silent: the new one has synced with no rows at all, where the old one had some.
+	Silent bool `json:"silent,omitempty"`
+}
+
+// Counts of rows or resources.
+type Counts struct {
+	Before  int `json:"before"`
+	After   int `json:"after"`
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
+	Changed int `json:"changed"`
+}
+
+// TableDifference is that of a shard's rows of one table.
+type TableDifference struct {
+	Table string `json:"table"`
+	Counts
+	// Examples of keys: +KEY, −KEY, ~KEY.
+	Examples []string `json:"examples,omitempty"`
+}
+
+// TypeDifference is that of a type's resources, each counted once for each view.
+type TypeDifference struct {
+	Type string `json:"type"`
+	Counts
+	// Rewritten are those that have other bytes and mean the same: proxies keep what they have.
+	Rewritten int `json:"rewritten"`
+	// Views compared, and the proxies in them.
+	Views   int `json:"views"`
+	Proxies int `json:"proxies"`
+	// WorstBefore and WorstRemoved are those of the view that loses the largest share.
+	WorstBefore  int      `json:"worstBefore"`
+	WorstRemoved int      `json:"worstRemoved"`
+	Examples     []string `json:"examples,omitempty"`
+}
+
+// examples is how many names a difference shows of a table or type.
+const examples = 10
+
+func (c *Counts) note(list *[]string, sign, name string) {
+	switch sign {
+	case "+":
+		c.Added++
+	case "−":
+		c.Removed++
+	default:
+		c.Changed++
+	}
+	if len(*list) < examples {
+		*list = append(*list, sign+name)
+	}
+}
+
+// Empty says whether nothing that proxies or plugins see would change.
+func (d *Difference) Empty() bool { return d.String() == nothing }
+
+const nothing = "no difference"
+
+// String is the difference in one line: `+12 endpoints −3 ~1 service`.
+func (d *Difference) String() string {
+	var words []string
+	add := func(c Counts, noun string) {
+		for _, part := range []struct {
+			sign string
+			n    int
+		}{{"+", c.Added}, {"−", c.Removed}, {"~", c.Changed}} {
+			if part.n == 0 {
+				continue
+			}
+			words = append(words, fmt.Sprintf("%s%d", part.sign, part.n))
+			if noun != "" {
+				words = append(words, plural(noun, part.n))
+				noun = ""
+			}
+		}
+	}
+	for _, t := range d.Tables {
+		add(t.Counts, t.Table[strings.LastIndexByte(t.Table, '/')+1:])
+	}
+	for _, t := range d.Types {
+		add(t.Counts, t.Type[strings.LastIndexAny(t.Type, "./")+1:])
+	}
+	if n := len(d.Verdicts); n > 0 {
+		words = append(words, fmt.Sprintf("~%d %s", n, plural("verdict", n)))
+	}
+	if n := len(d.Refused); n > 0 {
+		words = append(words, fmt.Sprintf("−%d %s", n, map[bool]string{true: "proxy", false: "proxies"}[n == 1]))
+	}
+	if len(words) == 0 {
+		return nothing
+	}
+	return strings.Join(words, " ")
+}
+
+// plural words a table's or type's name for a number of things: tables of the core have plurals for names.
+func plural(noun string, n int) string {
+	one := strings.TrimSuffix(noun, "s")
+	if n == 1 {
+		return one
+	}
+	return one + "s"
+}
+
+// diffRows compares two states of a shard. beside yields the services' keys that other shards have endpoints for, and those that they have.
+func diffRows(before, after environment.Tables, elsewhere func(table, service string) bool) *Difference {
+	d := &Difference{Silent: after.Len() == 0 && before.Len() > 0}
+	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
+		was, is := before[name], after[name]
+		t := TableDifference{Table: name, Counts: Counts{Before: len(was), After: len(is)}}
+		for _, key := range slices.Sorted(maps.Keys(union(was, is))) {
+			switch old, now := was[key], is[key]; {
+			case old == nil:
+				t.note(&t.Examples, "+", key)
+			case now == nil:
+				t.note(&t.Examples, "−", key)
+			case !environment.Equal(old, now):
+				t.note(&t.Examples, "~", key)
+			}
+		}
+		if t.Before+t.After > 0 {
+			d.Tables = append(d.Tables, t)
+		}
+	}
+	d.Emptied = emptied(before, after, elsewhere)
+	return d
+}
+
+// emptied names services that stay and lose their last endpoint.
+func emptied(before, after environment.Tables, elsewhere func(table, service string) bool) []string {
+	has := map[string]bool{}
+	for key := range after[environment.Endpoints] {
+		has[environment.ServiceOf(key)] = true
+	}
+	lost := map[string]bool{}
+	for key := range before[environment.Endpoints] {
+		s := environment.ServiceOf(key)
+		stays := after[environment.Services][s] != nil || elsewhere(environment.Services, s)
+		if !has[s] && stays && !elsewhere(environment.Endpoints, s) {
+			lost[s] = true
+		}
+	}
+	var names []string
+	for _, s := range slices.Sorted(maps.Keys(lost)) {
+		names = append(names, "service "+s+" would have no endpoints")
+	}
+	return names
+}
+
+func union[V any](a, b map[string]V) map[string]struct{} {
+	all := make(map[string]struct{}, max(len(a), len(b)))
+	for k := range a {
+		all[k] = struct{}{}
+	}
+	for k := range b {
+		all[k] = struct{}{}
+	}
+	return all
+}
+
+func sortTypes(types map[string]*TypeDifference) []TypeDifference {
+	var out []TypeDifference
+	for _, t := range types {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b TypeDifference) int { return cmp.Compare(a.Type, b.Type) })
+	return out
+}

@@ -1,0 +1,40 @@
+package control
+
+import (
+	"github.com/coxswain-mesh/coxswain/core/host"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+)
+
+// Expect returns what control must know of an entry at its place in the file.
+func Expect(e *host.Entry, order int) Expected {
+	l := e.Limits
+	return Expected{
+		Name: e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
+		OnDemand: e.Start == host.OnDemand,
+		Limits:   Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Message: int(l.MessageBytes)},
+	}
+}
+
+// ExpectAll returns what control must know of the entries that run.
+func ExpectAll(set *host.Set) []Expected {
+	var all []Expected
+	for i, e := range set.Plugins {
+		if !e.Disabled {
+			all = append(all, Expect(e, i))
+		}
+	}
+	return all
+}
+
+// RulesOf returns the rules that a set of entries makes.
+func RulesOf(set *host.Set) Rules {
+	return Rules{Choose: set.Choose, Patches: func(typeURL string, node *corev3.Node) []string {
+		var names []string
+		for _, e := range set.Patches(node) {
+			if e.Serves(typeURL) {
+				names = append(names, e.Name)
+			}
+		}
+		return names
+	}}
+}

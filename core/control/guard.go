@@ -1,0 +1,53 @@
+package control
+
+import "fmt"
+
+// Share is a part of a whole: a percentage, or a number of things.
+type Share struct{ Percent, Count int }
+
+// exceeded says whether n of a whole is more than the share.
+func (s Share) exceeded(n, whole int) bool {
+	if s.Percent > 0 {
+		return n*100 > s.Percent*whole
+	}
+	return n > s.Count
+}
+
+func (s Share) String() string {
+	if s.Percent > 0 {
+		return fmt.Sprintf("%d%%", s.Percent)
+	}
+	return fmt.Sprint(s.Count)
+}
+
+// Guard says what looks like an accident.
+type Guard struct {
+	// MaxRemoved is how much of its rows of a table, or of a view's resources, may go at once.
+	MaxRemoved Share
+}
+
+// guardFloor is how many things may go whatever percentage that is: of three endpoints two may.
+const guardFloor = 5
+
+// Check returns why a difference looks like an accident; none: it doesn't.
+func (g Guard) Check(d *Difference) []string {
+	var why []string
+	over := func(removed, before int) bool {
+		return g.MaxRemoved.exceeded(removed, before) && (g.MaxRemoved.Percent == 0 || removed >= guardFloor)
+	}
+	if d.Silent {
+		why = append(why, "it synced with nothing")
+	}
+	for _, t := range d.Tables {
+		if over(t.Removed, t.Before) {
+			why = append(why, fmt.Sprintf("%d of %d %s would go, more than guard.maxRemoved, %s", t.Removed, t.Before, t.Table, g.MaxRemoved))
+		}
+	}
+	for _, t := range d.Types {
+		if over(t.WorstRemoved, t.WorstBefore) {
+			why = append(why, fmt.Sprintf("%d of %d resources of type %s would go from a view, more than guard.maxRemoved, %s", t.WorstRemoved, t.WorstBefore, t.Type, g.MaxRemoved))
+		}
+	}
+	why = append(why, d.Emptied...)
+	return append(why, d.Refused...)
+}

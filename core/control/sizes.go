@@ -1,0 +1,69 @@
+package control
+
+import (
+	"fmt"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// wellFormed says what is wrong with rows by themselves.
+func wellFormed(t *pb.TableRows, l Limits) error {
+	for _, r := range t.Upserts {
+		size := r.Size()
+		switch {
+		case r.Key == "":
+			return fmt.Errorf("it published a row of table %q without a key", t.Table)
+		case size > maxRow:
+			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, maxRow)
+		case l.RowBytes > 0 && size > l.RowBytes:
+			return fmt.Errorf("it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
+		}
+	}
+	return nil
+}
+
+// sizes are those of the rows that a session has published and not deleted, where they are limited.
+type sizes struct {
+	tables      map[string]map[string]int32
+	rows, bytes int
+}
+
+// count holds a session to its limits of rows and of their bytes.
+func (s *sizes) count(tables []*pb.TableRows, l Limits) error {
+	if l.Rows <= 0 && l.Bytes <= 0 {
+		return nil
+	}
+	if s.tables == nil {
+		s.tables = map[string]map[string]int32{}
+	}
+	for _, t := range tables {
+		live := s.tables[t.Table]
+		if live == nil {
+			live = map[string]int32{}
+			s.tables[t.Table] = live
+		}
+		for _, r := range t.Upserts {
+			s.drop(live, r.Key)
+			size := int32(r.Size()) // at most maxRow
+			live[r.Key] = size
+			s.rows, s.bytes = s.rows+1, s.bytes+int(size)
+		}
+		for _, key := range t.Deletes {
+			s.drop(live, key)
+		}
+		switch {
+		case l.Rows > 0 && s.rows > l.Rows:
+			return fmt.Errorf("it published more than %d rows (limits.rows)", l.Rows)
+		case l.Bytes > 0 && s.bytes > l.Bytes:
+			return fmt.Errorf("it published more than %d bytes of rows (limits.bytes)", l.Bytes)
+		}
+	}
+	return nil
+}
+
+func (s *sizes) drop(live map[string]int32, key string) {
+	if size, ok := live[key]; ok {
+		s.rows, s.bytes = s.rows-1, s.bytes-int(size)
+		delete(live, key)
+	}
+}

@@ -1,0 +1,127 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
+func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
+	now := time.Now()
+	name := t.known.Name
+	last, next := c.sessions[name], t.session
+	shadow := next.shadow
+	before := c.env.Shard(t.known.shard)
+
+	c.known[name], t.known = t.known, c.known[name]
+	t.rules, c.rules = c.rules, rules
+	next.shadow = nil
+	c.sessions[name] = next
+	if t.session = last; last != nil {
+		last.shadow = newShadow(before)
+	}
+	delete(c.forced, name)
+	k := c.known[name]
+	k.shard.Derived = k.ready.Derives
+	if levels, err := stage.Levels(c.stagePlugins(name, k.ready)); err == nil { // it was checked when the session joined
+		for n, level := range levels {
+			c.known[n].level = level
+		}
+	}
+	c.env.Replace(k.shard, shadow.rows)
+	switch k.Kind {
+	case pb.KindGenerator:
+		next.views.Adopt(same)
+		next.views.Publish()
+		c.exchange(t, shadow)
+	case pb.KindPatch:
+		t.patcher, c.patchers[name] = c.patchers[name], t.patcher
+		p := c.patchers[name]
+		p.round = max(p.round, t.patcher.round) + 1
+		p.adopt(same)
+		t.composed = map[composedKey]*composition{}
+		c.spoilAll()
+	}
+	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1)
+	c.begin("swap", c.env.Of(k.shard), true, now)
+	c.serving(name)
+	c.touched(now)
+}
+
+// exchange gives each connection the new generator's views; the old one keeps its own.
+func (c *Control) exchange(t *Trial, shadow *shadow) {
+	name := t.known.Name
+	last, next := t.session, c.sessions[name]
+	for _, conn := range c.sortedConns() {
+		had := conn.generator
+		c.assign(conn)
+		before, after := typesOf(had, name), conn.servedBy(name)
+		if last != nil && conn.attached[name] {
+			last.shadow.seat(conn, before)
+		}
+		at := shadow.seats[conn]
+		if at == nil {
+			at = &seat{}
+		}
+		if at.refused != "" {
+			conn.refuse(name, at.refused)
+		}
+		for _, url := range slices.Compact(slices.Sorted(slices.Values(append(before, after...)))) {
+			c.dropNext(conn, url, next)
+			switch to := at.placed[url]; {
+			case slices.Contains(after, url) && to != nil:
+				c.takeOver(next, conn, url, to)
+			case !slices.Contains(after, url) && conn.generator[url] == "":
+				c.move(next, conn, url, nil)
+			}
+		}
+		if conn.attached[name] = shadow.seats[conn] != nil; !conn.attached[name] {
+			c.introduce(conn, name)
+		}
+		c.reattach(conn, had, name)
+	}
+}
+
+// takeOver makes a placement of the new generator the served one. Its wishes are counted already.
+func (c *Control) takeOver(next *session, conn *connection, url string, to *view.View) {
+	if conn.views[url] == to {
+		return
+	}
+	c.move(next, conn, url, to)
+}
+
+// dropNext forgets a move that another session had begun.
+func (c *Control) dropNext(conn *connection, url string, next *session) {
+	n, ok := conn.next[url]
+	if !ok || n.session == next {
+		return
+	}
+	if n.view != nil {
+		c.unwant(n.session, n.view, conn.subs[url], true)
+	}
+	delete(conn.next, url)
+}
+
+// reattach tells other generators which types of a connection are theirs now.
+func (c *Control) reattach(conn *connection, had map[string]string, except string) {
+	for _, k := range c.sortedKnown() {
+		s := c.sessions[k.Name]
+		before, after := typesOf(had, k.Name), conn.servedBy(k.Name)
+		if k.Name == except || s == nil || !s.generates() || slices.Equal(before, after) {
+			continue
+		}
+		switch {
+		case len(after) == 0 && conn.attached[k.Name]:
+			delete(conn.attached, k.Name)
+			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+		case conn.attached[k.Name]:
+			s.attach(conn, after)
+		default:
+			c.introduce(conn, k.Name)
+		}
+	}
+}

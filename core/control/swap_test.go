@@ -1,0 +1,378 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/google/go-cmp/cmp"
+)
+
+func (b *bench) try(e Expected) *Trial {
+	b.t.Helper()
+	t, err := b.Try(e, b.rules)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(t.End)
+	return t
+}
+
+// began runs f in a goroutine and returns what it will return.
+func began(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	synctest.Wait()
+	return done
+}
+
+func over(t *testing.T, done <-chan error) error {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-done:
+		return err
+	default:
+		t.Fatal("it is not over")
+		return nil
+	}
+}
+
+func anyway(*Difference) error { return nil }
+
+func TestSwapRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		before := w.Revision().Number
+		trial := w.try(memory)
+		next := w.candidate("memory", readyMemory())
+		next.rows("services", nil, row("ns/a.com", "1"), row("ns/b.com", "1"))
+		next.rows("endpoints", nil, row("ns/a.com/http/1.1.1.2:80", "1"))
+		if s := w.g.state(); s != nil {
+			t.Fatal("the candidate's rows were served")
+		}
+		ready := began(func() error { return trial.Ready(t.Context()) })
+		next.synced()
+		if err := over(t, ready); err != nil {
+			t.Fatal(err)
+		}
+		d, err := trial.Compare(t.Context())
+		if err != nil || d.String() != "+1 endpoint −1 +1 service" {
+			t.Errorf("difference %s, %v", d, err)
+		}
+		no := errors.New("no")
+		if err := trial.Switch(t.Context(), w.rules, func(*Difference) error { return no }); !errors.Is(err, no) {
+			t.Errorf("error %v", err)
+		}
+		if w.g.state() != nil || w.Revision().Number != before {
+			t.Fatal("a switch that was refused had effect")
+		}
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"endpoints -ns/a.com/http/1.1.1.1:80", "endpoints ns/a.com/http/1.1.1.2:80=1", "services ns/b.com=1"}, keys(s)); diff != "" {
+			t.Error(diff)
+		}
+		w.g.done(s.Revision)
+		if got := w.history[len(w.history)-1]; got.Kind != "swap" || got.Rows != 3 {
+			t.Errorf("served %+v", got)
+		}
+		// The old one is fed and may say more; it counts when it comes back.
+		w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.3:80", "1"))
+		time.Sleep(time.Second)
+		if w.g.state() != nil {
+			t.Error("rows of the one that was replaced are served")
+		}
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"endpoints -ns/a.com/http/1.1.1.2:80", "endpoints ns/a.com/http/1.1.1.1:80=1", "endpoints ns/a.com/http/1.1.1.3:80=1", "services -ns/b.com"}
+		if diff := cmp.Diff(want, keys(w.g.state())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestSwapDeriver: a deriver's candidate gets what the served one gets, and takes over at one revision.
+func TestSwapDeriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f, d, g := chain(t)
+		trial := b.try(entries)
+		next := b.candidate("serviceentry", readyEntries())
+		s := next.state()
+		if diff := cmp.Diff([]string{"ServiceEntry ns/a=1"}, keys(s)); diff != "" || !s.Whole {
+			t.Fatal(diff)
+		}
+		next.rows("services", s.Revision, row("ns/a.com", "new from 1"))
+		next.done(s.Revision)
+		switched := began(func() error { return trial.Switch(t.Context(), b.rules, anyway) })
+		if err := over(t, switched); err != nil {
+			t.Fatal(err)
+		}
+		got := g.state()
+		if diff := cmp.Diff([]string{"services ns/a.com=new from 1"}, keys(got)); diff != "" {
+			t.Error(diff)
+		}
+		g.done(got.Revision)
+		f.rows(entryRow, nil, row("ns/b", "2"))
+		time.Sleep(150 * time.Millisecond)
+		s = next.state()
+		next.rows("services", s.Revision, row("ns/b.com", "new from 2"))
+		next.done(s.Revision)
+		got = g.state()
+		if diff := cmp.Diff([]string{"services ns/b.com=new from 2"}, keys(got)); diff != "" {
+			t.Error(diff)
+		}
+		g.done(got.Revision)
+		old := d.state()
+		if diff := cmp.Diff([]string{"ServiceEntry ns/b=2"}, keys(old)); diff != "" {
+			t.Error("the old one is not fed:", diff)
+		}
+	})
+}
+
+// answer plays a generator that gives every connection view 1 with these bodies of type A.
+func (p *plugin) answer(conn uint64, bodies ...string) {
+	p.t.Helper()
+	s := p.state()
+	p.send(describe(typeA, 1), place(conn, typeA, 1, s.Revision))
+	for i, content := range bodies {
+		p.send(body(uint64(i+1), content), change(typeA, 1, s.Revision, &pb.Entry{Name: string(rune('a' + i)), Body: uint64(i + 1)}))
+	}
+	p.done(s.Revision)
+	for _, m := range p.others() {
+		if m.Want != nil {
+			p.send(wanted(m.Want.Id, s.Revision))
+		}
+	}
+}
+
+func TestSwapGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		trial := w.try(istio)
+		next := w.candidate("istio", readyIstio())
+		w.proxy.woken = false
+		next.answer(w.proxy.ID(), "v1", "b")
+		d, err := trial.Compare(t.Context())
+		if err != nil || d.String() != "+1 A" || d.Types[0].Proxies != 1 {
+			t.Errorf("difference %s, %v", d, err)
+		}
+		if w.expect("a=v1"); w.proxy.woken {
+			t.Error("the candidate's views were served")
+		}
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		if w.expect("a=v1", "b=b"); !w.proxy.woken {
+			t.Error("the stream was not woken")
+		}
+		r := w.revise("2")
+		if diff := cmp.Diff([]string{"services ns/a.com=2"}, keys(next.state())); diff != "" {
+			t.Error("the new one is not asked:", diff)
+		}
+		next.done(r)
+		w.g.send(body(9, "v9"), change(typeA, 1, r, &pb.Entry{Name: "a", Body: 9}))
+		w.g.done(r)
+		w.expect("a=v1", "b=b")
+		// The new one dies, and the old comes back with what it has made meanwhile.
+		if err := next.kill(); err == nil {
+			t.Error("no error")
+		}
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		w.expect("a=v9")
+		w.proxy.Close()
+	})
+}
+
+// TestRefusalsAfterASwap: only those of proxies that refused nothing before count, and only after the switch.
+func TestRefusalsAfterASwap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		sick := w.stream("sick")
+		report := func(s *stream, refused string) {
+			s.Report(xds.Outcome{Type: typeA, Number: w.Revision().Number, Refused: refused})
+		}
+		report(sick, "always")
+		trial := w.try(istio)
+		next := w.candidate("istio", readyIstio())
+		next.answer(w.proxy.ID(), "v2")
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		many := trial.OnRefusals(Share{Percent: 10})
+		report(sick, "always")
+		select {
+		case <-many:
+			t.Fatal("a proxy counts that refused before")
+		default:
+		}
+		report(w.proxy, "bad v2")
+		<-many
+		if n, lines := trial.Refusals(); n != 1 || len(lines) != 1 || lines[0] != "p refused "+typeA+": bad v2" {
+			t.Errorf("%d: %v", n, lines)
+		}
+	})
+}
+
+// TestCandidateDies: who waits for it is told, and nothing has changed.
+func TestCandidateDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		trial := w.try(istio)
+		next := w.candidate("istio", readyIstio())
+		ready := began(func() error { return trial.Ready(t.Context()) })
+		_ = next.kill()
+		if err := over(t, ready); !errors.Is(err, ErrEnded) {
+			t.Errorf("error %v", err)
+		}
+		w.expect("a=v1")
+	})
+}
+
+func TestDeclareAndWithdraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		more := Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
+		if err := w.Declare(more, w.rules); err != nil {
+			t.Fatal(err)
+		}
+		if reasons := w.Ready(); len(reasons) > 0 {
+			t.Errorf("not ready: %v", reasons)
+		}
+		m := w.join("more", readyMemory())
+		m.rows("services", nil, row("ns/more.com", "1"))
+		m.synced()
+		time.Sleep(150 * time.Millisecond)
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"services ns/more.com=1"}, keys(s)); diff != "" {
+			t.Error(diff)
+		}
+		w.g.done(s.Revision)
+		if err := w.Withdraw("more", w.rules); err == nil {
+			t.Error("a plugin that runs was withdrawn")
+		}
+		_ = m.kill()
+		if d, err := w.Removal("more"); err != nil || d.String() != "−1 service" {
+			t.Errorf("difference %s, %v", d, err)
+		}
+		if err := w.Withdraw("more", w.rules); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(150 * time.Millisecond)
+		if diff := cmp.Diff([]string{"services -ns/more.com"}, keys(w.g.state())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestRemovalOfTheOnlyGenerator: proxies would lose all that it makes and they ask for; beside another one they would not.
+func TestRemovalOfTheOnlyGenerator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.proxy.Subscribe(typeA, true, nil)
+		d, err := w.Removal("istio")
+		if err != nil || len(d.Emptied) == 0 || !strings.HasPrefix(d.Emptied[0], "proxies (1) would have nothing of type "+typeA) {
+			t.Errorf("%v, %v", d.Emptied, err)
+		}
+		if err := w.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, w.rules); err != nil {
+			t.Fatal(err)
+		}
+		w.join("second", readyIstio())
+		if d, err := w.Removal("istio"); err != nil || len(d.Emptied) > 0 {
+			t.Errorf("beside another one: %v, %v", d.Emptied, err)
+		}
+	})
+}
+
+// TestSwapPatch: a candidate is asked about all that proxies have, and what it makes of it is served in one step; nobody is asked again for that.
+func TestSwapPatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.answer(w.asked())
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		trial := w.try(Expected{Name: "upper", Kind: pb.KindPatch, Order: 2, Limits: Limits{Call: time.Second}})
+		old := w.upper
+		ready := readyPatch()
+		ready.PluginVersion = "2"
+		w.upper = w.candidate("upper", ready)
+		compared := began(func() error { return trial.Ready(t.Context()) })
+		for _, c := range w.asked() {
+			r := c.Resources[0]
+			w.upper.send(&pb.FromPlugin{Patched: &pb.Patched{Id: c.Id, Resources: []*pb.Resource{{Name: r.Name, Bytes: append(r.Bytes, r.Bytes...)}}}})
+		}
+		if err := over(t, compared); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := trial.Compare(t.Context()); err != nil || d.String() != "−1 T" || d.Types[0].Proxies != 1 {
+			t.Errorf("difference %s, %v", d, err)
+		}
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		w.sees("a1=11", "a2=22", "b=3")
+		if calls := w.asked(); len(calls) > 0 {
+			t.Errorf("it was asked again: %v", calls)
+		}
+		// The old one comes back: it knows what it said.
+		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+			t.Fatal(err)
+		}
+		w.upper = old
+		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+	})
+}
+
+// TestSwapAuthenticator: both are asked about live connections first; the old one answers until the switch.
+func TestSwapAuthenticator(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{Call: 5 * time.Second}
+		door := Expected{Name: "door", Kind: pb.KindAuthenticator, Limits: limits}
+		shown := &Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
+		b := newBench(t, func(c *Config) { c.Shown = func(context.Context) (*Credentials, error) { return shown, nil } }, door)
+		old := b.join("door", &pb.Ready{})
+		b.stream("p")
+		trial := b.try(door)
+		next := b.candidate("door", &pb.Ready{})
+		compare := func(says func(id uint64)) *Difference {
+			t.Helper()
+			var d *Difference
+			done := began(func() (err error) { d, err = trial.Compare(t.Context()); return err })
+			old.accept(asked(old).Id, webIdentity)
+			synctest.Wait()
+			says(asked(next).Id)
+			if err := over(t, done); err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		if d := compare(func(id uint64) { next.accept(id, webIdentity) }); !d.Empty() {
+			t.Errorf("difference %s", d)
+		}
+		d := compare(func(id uint64) { next.reject(id, "I don't know secret-of-p") })
+		want := "the caller of p: accepted as [" + webIdentity + "] -> refused (I don't know (hidden))"
+		if len(d.Refused) != 1 || d.Refused[0] != want || len((Guard{}).Check(d)) != 1 {
+			t.Errorf("difference %+v", d)
+		}
+		switched := began(func() error { return trial.Switch(t.Context(), b.rules, anyway) })
+		old.accept(asked(old).Id, webIdentity)
+		next.accept(asked(next).Id, webIdentity)
+		if err := over(t, switched); err != nil {
+			t.Fatal(err)
+		}
+		got := (&gate{b, nil}).call(t.Context(), web(), shown.Headers)
+		next.accept(asked(next).Id, webIdentity)
+		if v := <-got; v.err != nil || asked(old) != nil {
+			t.Errorf("%v", v.err)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Trial is a plugin beside the one that is served under its name. First it is the new one, which may take the place of the old; after Switch it
+// is the old one, which is kept warm and may come back in the same way.
+type Trial struct {
+	c *Control
+	// known and session are those of the one that is not served; no session: it has not joined, or has ended.
+	known   *known
+	session *session
+	patcher *patcher
+	// composed is what the patcher would make of views.
+	composed map[composedKey]*composition
+	// rules by which the one that is not served serves proxies.
+	rules Rules
+	memo  map[pair]bool
+	// verdicts are those on live connections that differ, losses those of them that would be refused.
+	verdicts, losses []string
+	// refusals are counted after a switch.
+	refusals *refusals
+}
+
+// ErrEnded is why a trial cannot go on: its session ended.
+var ErrEnded = errors.New("it ended")
+
+// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate. One at a time for each name.
+func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[e.Name]
+	switch {
+	case !c.started:
+		return nil, errors.New("the first revision is not served yet")
+	case k == nil:
+		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
+	case c.trials[e.Name] != nil:
+		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
+	case k.Kind != e.Kind:
+		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
+	}
+	t := &Trial{c: c, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: map[pair]bool{}}
+	c.trials[e.Name] = t
+	c.rouse(e.Name)
+	return t, nil
+}
+
+// End forgets the trial. Its session, if it still has one, must be ended by whoever began it.
+func (t *Trial) End() {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	delete(t.c.trials, t.known.Name)
+	if t.session != nil {
+		t.session.cancel(errors.New("it is not needed any more"))
+	}
+	t.c.schedule(time.Now())
+}
+
+// joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
+func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
+	t := c.trials[inst.Entry.Name]
+	if t == nil || t.session != nil {
+		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
+	}
+	if _, err := stage.Levels(c.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
+		return nil, err
+	}
+	t.known.ready, t.known.away = inst.Ready, time.Time{}
+	s := c.newSession(t.known, inst, cancel)
+	s.shadow = newShadow(environment.Tables{})
+	t.session = s
+	if s.generates() {
+		s.views = newViews(inst.Ready)
+		for _, conn := range c.sortedConns() {
+			t.attach(conn)
+		}
+	}
+	if s.Kind == pb.KindPatch {
+		t.takePatcher(newPatcher(t.known))
+	}
+	c.schedule(time.Now())
+	return s, nil
+}
+
+// leaveTrial takes a session out that was not served.
+func (c *Control) leaveTrial(s *session) {
+	s.away = time.Now()
+	c.abandon(s)
+	if t := c.trials[s.Name]; t != nil && t.session == s {
+		t.session = nil
+	}
+	c.schedule(time.Now())
+}
+
+// Ready waits until the candidate has said all that it has to say at first.
+func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() error { return nil }) }
+
+// Compare returns what a switch would change.
+func (t *Trial) Compare(ctx context.Context) (*Difference, error) {
+	var found *Difference
+	err := t.compared(ctx, func(d *Difference, _ map[*view.Body]*view.Body) error {
+		found = d
+		return nil
+	})
+	return found, err
+}
+
+// Switch lets the one that is not served take the place of the other, in a revision of its own, unless decide says no to what would change. rules
+// are those of the plugins as they are then.
+func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*Difference) error) error {
+	return t.compared(ctx, func(d *Difference, same map[*view.Body]*view.Body) error {
+		if err := decide(d); err != nil {
+			return err
+		}
+		t.c.swap(t, rules, same)
+		return nil
+	})
+}
+
+// compared calls act with the difference at a moment at which both have said the same revision. Bodies that must be decoded to be compared are
+// compared before that moment, as far as they are known then.
+func (t *Trial) compared(ctx context.Context, act func(*Difference, map[*view.Body]*view.Body) error) error {
+	const few, rounds = 100, 5
+	t.judge(ctx)
+	for round := 1; ; round++ {
+		var open []pair
+		err := t.meet(ctx, t.c.cfg.HoldMax, func() error {
+			w := t.compare()
+			if open = w.open; len(open) > few && round < rounds {
+				return nil
+			}
+			w.decide(open)
+			open = nil
+			return act(w.difference, w.same)
+		})
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		t.decide(open)
+	}
+}
+
+// decide compares bodies outside of the lock.
+func (t *Trial) decide(open []pair) {
+	results := make([]bool, len(open))
+	for i, p := range open {
+		results[i] = view.Same(p.typeURL, p.old, p.now)
+	}
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	for i, p := range open {
+		t.memo[p] = results[i]
+	}
+}
+
+// meeting is something to do when a trial and the served plugin have said the same revision.
+type meeting struct {
+	t     *Trial
+	act   func() error
+	until time.Time // zero: as soon as the trial has said all about some revision
+	done  chan error
+}
+
+// meet calls act at such a moment. For patience no revision begins, so that the moment comes; without patience any revision will do.
+func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
+	c := t.c
+	m := &meeting{t: t, act: act, done: make(chan error, 1)}
+	c.mu.Lock()
+	if patience > 0 {
+		m.until = time.Now().Add(patience)
+	}
+	c.meetings = append(c.meetings, m)
+	c.schedule(time.Now())
+	c.mu.Unlock()
+	select {
+	case err := <-m.done:
+		return err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.t = nil
+	c.schedule(time.Now())
+	select {
+	case err := <-m.done:
+		return err
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// meet holds the meetings whose moment has come. It says whether no revision may begin.
+func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
+	waiting := c.meetings
+	c.meetings = nil
+	for _, m := range waiting {
+		switch {
+		case m.t == nil: // nobody waits any more
+		case c.closed:
+			m.done <- errors.New("the control plane is stopping")
+		case c.trials[m.t.known.Name] != m.t || m.t.session == nil && m.t.known.ready != nil:
+			m.done <- ErrEnded
+		case m.t.session != nil && m.until.IsZero() && c.said(m.t.session):
+			m.done <- m.act()
+		case m.t.session != nil && !m.until.IsZero() && c.flight == nil && c.rested(m.t.session):
+			m.done <- m.act()
+		case !m.until.IsZero() && !m.until.After(now):
+			m.done <- errors.New("it did not get up to date in time")
+		default:
+			c.meetings = append(c.meetings, m)
+			if !m.until.IsZero() {
+				at(m.until)
+				hold = true
+			}
+		}
+	}
+	return hold
+}

@@ -1,0 +1,49 @@
+package host
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Get returns the entry of a name, nil where there is none, and its place.
+func (s *Set) Get(name string) (*Entry, int) {
+	i := slices.IndexFunc(s.Plugins, func(e *Entry) bool { return e.Name == name })
+	if i < 0 {
+		return nil, -1
+	}
+	return s.Plugins[i], i
+}
+
+// With returns the set with an entry in the place of the one of its name.
+func (s *Set) With(e *Entry) *Set {
+	next := &Set{file: s.file, Plugins: slices.Clone(s.Plugins)}
+	if _, i := s.Get(e.Name); i >= 0 {
+		next.Plugins[i] = e
+	} else {
+		next.Plugins = append(next.Plugins, e)
+	}
+	return next
+}
+
+// Of returns the set with other entries.
+func (s *Set) Of(entries []*Entry) *Set { return &Set{file: s.file, Plugins: entries} }
+
+// Same says whether two entries mean the same, wherever they stand.
+func Same(a, b *Entry) bool { return reflect.DeepEqual(bare(a), bare(b)) }
+
+// bare is an entry without places.
+func bare(e *Entry) Entry {
+	c := *e
+	c.At, c.Keys, c.Limits.Keys = Entry{}.At, nil, nil
+	if c.Process != nil {
+		p := *c.Process
+		p.Keys = nil
+		c.Process = &p
+	}
+	if c.Wasm != nil {
+		w := *c.Wasm
+		w.Keys = nil
+		c.Wasm = &w
+	}
+	return c
+}

@@ -1,0 +1,28 @@
+package host
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestConforms(t *testing.T) {
+	const schema = `{"type": "object", "additionalProperties": false, "required": ["dir"], "properties": {
+		"dir": {"type": "string"}, "ports": {"type": "array", "items": {"type": "object", "properties": {"number": {"type": "integer", "maximum": 65535}}}}}}`
+	for name, c := range map[string]struct{ config, schema, want string }{
+		"good":            {"{dir: x, ports: [{number: 80}]}", schema, ""},
+		"none":            {"{}", "", ""},
+		"deep":            {"{dir: x, ports: [{number: 80},\n {number: 70000}]}", schema, "(plugins.yaml:3:11): ports[1].number: "},
+		"lacks a field":   {"{ports: []}", schema, "(plugins.yaml:2:60): missing propert"},
+		"unknown":         {"{dir: x, dri: y}", schema, "'dri'"},
+		"no schema":       {"{dir: x}", `{"type": 5}`, "the schema of its config"},
+		"another's pages": {"{dir: x}", `{"$ref": "http://127.0.0.1:1/schema.json"}`, "the schema of its config"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := parse(t, "plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+c.config+"}\n")
+			err := conforms(set.Plugins[0], &filled{config: set.Plugins[0].Config}, []byte(c.schema))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Pin writes into an entry the hashes of what it runs, as it is now: the program or module, and its files. dir is the directory of plugins.yaml;
+// look finds a command without a slash, as exec.LookPath does.
+func Pin(m Mapping, dir string, look func(command string) (string, error)) error {
+	if w, ok := m.At("wasm"); ok {
+		m.Delete("insecure")
+		return pinAt(w, "sha256", under(dir, w.Text("path")))
+	}
+	p, ok := m.At("process")
+	if !ok {
+		return nil
+	}
+	for _, f := range p.Items("files") {
+		if err := pinAt(f, "sha256", under(dir, f.Text("path"))); err != nil {
+			return err
+		}
+	}
+	path := p.Text("command")
+	if !strings.Contains(path, "/") {
+		found, err := look(path)
+		if err != nil {
+			return err
+		}
+		path = found
+	}
+	m.Delete("insecure")
+	return pinAt(m, "sha256", under(dir, path))
+}
+
+func pinAt(m Mapping, key, path string) error {
+	sum, err := Hash(path)
+	if err != nil {
+		return err
+	}
+	return m.Set(key, string(sum))
+}
+
+// Hash returns the digest of a file.
+func Hash(path string) (Digest, error) {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return Digest(hex.EncodeToString(sum.Sum(nil))), nil
+}
+
+// Write replaces a file in one step, with the mode that it has.
+func Write(file string, text []byte) error {
+	path, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".plugins-*.yaml")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,96 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// maxSecret is how large a secret's file may be.
+const maxSecret = 1 << 20
+
+// filled is a config with its secrets, and the fields that they are in.
+type filled struct {
+	config  []byte
+	secrets map[string]bool
+}
+
+// fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what the file holds, without the newline at its end, and
+// {env: NAME} for a variable of the core's environment.
+func (h *Host) fill(e *Entry) (*filled, error) {
+	f := &filled{config: e.Config, secrets: map[string]bool{}}
+	if len(e.Config) == 0 {
+		return f, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(e.Config))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	value, err := h.secrets(e, value, "", f.secrets)
+	if err != nil || len(f.secrets) == 0 {
+		return f, err
+	}
+	f.config, err = json.Marshal(value)
+	return f, err
+}
+
+func (h *Host) secrets(e *Entry, value any, path string, found map[string]bool) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			if v[i], err = h.secrets(e, v[i], path+"["+strconv.Itoa(i)+"]", found); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		if path != "" && len(v) == 1 {
+			for word, from := range v {
+				if name, ok := from.(string); ok && (word == "file" || word == "env") {
+					found[path] = true
+					return h.secret(e, path, word, name)
+				}
+			}
+		}
+		for key := range v {
+			if v[key], err = h.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), found); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return value, nil
+}
+
+// secret reads one. Errors name the place, never the secret.
+func (h *Host) secret(e *Entry, path, word, name string) (string, error) {
+	wrong := func(format string, args ...any) (string, error) {
+		return "", &RefusedError{Field: path, Reason: fmt.Sprintf(format, args...), At: e.placeOf(path)}
+	}
+	if word == "env" {
+		for _, pair := range h.cfg.Environ {
+			if value, ok := strings.CutPrefix(pair, name+"="); ok {
+				return value, nil
+			}
+		}
+		return wrong("the core's environment has no %s", name)
+	}
+	f, err := os.Open(under(h.cfg.Set.Dir(), name))
+	if err != nil {
+		return wrong("%v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
+	switch {
+	case err != nil:
+		return wrong("%v", err)
+	case len(text) > maxSecret:
+		return wrong("%s is larger than 1 MiB", name)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+}

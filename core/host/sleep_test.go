@@ -1,0 +1,67 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// sleepy lets a plugin sleep at its first session.
+type sleepy struct{ sessions }
+
+func (c *sleepy) Serve(ctx context.Context, inst *Instance) error {
+	if c.serves {
+		return c.sessions.Serve(ctx, inst)
+	}
+	defer inst.Link.Close()
+	c.serves = true
+	return ErrAsleep
+}
+
+func TestSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := &sleepy{}
+		r := runWith(t, "plugins: [{name: a, kind: generator, builtin: generator/a, start: onDemand}]", &core.sessions, core, func(p *twin, _ int) error {
+			p.hello()
+			p.ready(pb.KindGenerator)
+			return p.untilDrain()
+		})
+		if err := r.WaitStarted(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if synctest.Wait(); r.Status()[0].State != Asleep || r.twins.last().stopped == 0 {
+			t.Errorf("status %+v, stopped with %v to end by itself", r.Status()[0], r.twins.last().stopped)
+		}
+		r.Wake("nobody")
+		r.Wake("a")
+		if synctest.Wait(); r.Status()[0].State != Serving || r.Status()[0].Restarts > 0 {
+			t.Errorf("status %+v", r.Status()[0])
+		}
+		r.stop()
+		if err := <-r.ended; err != nil {
+			t.Error(err)
+		}
+		const want = "starting, configuring, syncing, asleep, starting, configuring, syncing, serving, draining, gone"
+		if got := r.path(); got != want {
+			t.Errorf("went %s, want %s", got, want)
+		}
+	})
+}
+
+// A plugin that sleeps ends with the host.
+func TestStopAsleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, "plugins: [{name: a, kind: generator, builtin: generator/a, start: onDemand}]", &sessions{err: ErrAsleep}, func(p *twin, _ int) error {
+			p.hello()
+			p.ready(pb.KindGenerator)
+			return p.untilDrain()
+		})
+		synctest.Wait()
+		r.stop()
+		if err := <-r.ended; err != nil || r.Status()[0].State != Gone {
+			t.Error(err, r.Status()[0])
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/tls/certprovider"
+	"google.golang.org/grpc/credentials/tls/certprovider/pemfile"
+)
+
+// reread is how often the files of certificates are looked at.
+const reread = 2 * time.Second
+
+// TLS is how the secure xDS port shows who it is, and whom it believes. Files are PEM; they are read again when they change, and what
+// can't be read leaves the last good ones in use.
+type TLS struct {
+	// CertFile and KeyFile lie in one directory, so that both change at once, as a mounted secret does.
+	CertFile, KeyFile string
+	// CAFile has the authorities that clients' certificates come from. A client without a certificate is let in, and has to show something
+	// else to the authenticators; one with a certificate of another authority is not.
+	CAFile string
+	// MinVersion and CipherSuites, IANA's numbers, as in crypto/tls; zero and empty: Go's own choice, at least TLS 1.2.
+	MinVersion   uint16
+	CipherSuites []uint16
+}
+
+// check reads the files once, to say at the start what is wrong with them.
+func (t *TLS) check() error {
+	if t.CertFile == "" || t.KeyFile == "" || t.CAFile == "" {
+		return errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile")
+	}
+	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
+		return fmt.Errorf("tlsCertFile %s and tlsKeyFile %s: %w", t.CertFile, t.KeyFile, err)
+	}
+	if _, err := os.ReadFile(t.CAFile); err != nil {
+		return fmt.Errorf("caCertFile: %w", err)
+	}
+	return nil
+}
+
+// secure returns credentials that follow the files until close is called.
+func (t *TLS) secure(ctx context.Context) (creds credentials.TransportCredentials, stop func(), err error) {
+	own, err := pemfile.NewProvider(pemfile.Options{CertFile: t.CertFile, KeyFile: t.KeyFile, RefreshDuration: reread})
+	if err != nil {
+		return nil, nil, fmt.Errorf("tlsCertFile and tlsKeyFile: %w", err)
+	}
+	authorities, err := pemfile.NewProvider(pemfile.Options{RootFile: t.CAFile, RefreshDuration: reread})
+	if err != nil {
+		own.Close()
+		return nil, nil, fmt.Errorf("caCertFile: %w", err)
+	}
+	stop = func() { own.Close(); authorities.Close() }
+	if _, err := t.now(ctx, own, authorities); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return credentials.NewTLS(&tls.Config{
+		MinVersion: t.MinVersion,
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return t.now(hello.Context(), own, authorities)
+		},
+	}), stop, nil
+}
+
+// now is the configuration by what the files hold now.
+func (t *TLS) now(ctx context.Context, own, authorities certprovider.Provider) (*tls.Config, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*reread)
+	defer cancel()
+	certs, err := own.KeyMaterial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("tlsCertFile %s: %w", t.CertFile, err)
+	}
+	roots, err := authorities.KeyMaterial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("caCertFile %s holds no certificate in PEM: %w", t.CAFile, err)
+	}
+	return &tls.Config{
+		Certificates: certs.Certs, ClientCAs: roots.Roots, ClientAuth: tls.VerifyClientCertIfGiven,
+		MinVersion: t.MinVersion, CipherSuites: t.CipherSuites, NextProtos: []string{"h2"},
+		// A resumed session would not meet authorities that changed.
+		SessionTicketsDisabled: true,
+	}, nil
+}

@@ -1,0 +1,156 @@
+// Package api is how commands ask a running core for changes of its plugins: HTTP and JSON over a Unix socket.
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/sdk/peer"
+)
+
+// Socket is the name of the socket on which changes are asked for, in the core's private directory.
+const Socket = "admin.sock"
+
+// Server answers on the socket.
+type Server struct {
+	Swapper *swap.Swapper
+	// Plugins returns what runs, as the debug page shows it.
+	Plugins func() []admin.Plugin
+	Log     *slog.Logger
+}
+
+// Order is the body of a request for a change.
+type Order struct {
+	swap.Request
+	DryRun    bool `json:"dryRun,omitempty"`
+	Force     bool `json:"force,omitempty"`
+	Ephemeral bool `json:"ephemeral,omitempty"`
+}
+
+// Outcome is the answer to it. Error says why it was not done.
+type Outcome struct {
+	Change *swap.Change `json:"change,omitempty"`
+	Error  string       `json:"error,omitempty"`
+	// Guarded: the error is that of a guard, and force goes on all the same.
+	Guarded bool `json:"guarded,omitempty"`
+}
+
+// Detail of a plugin.
+type Detail struct {
+	admin.Plugin
+	Changes []*swap.Change `json:"changes,omitempty"`
+	// FileFault is what is wrong with plugins.yaml, which is not followed because of that.
+	FileFault string `json:"fileFault,omitempty"`
+}
+
+// Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends.
+func (s *Server) Serve(ctx context.Context, path string) error {
+	l, err := listenPrivately(ctx, path)
+	if err != nil {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	s.Log.Info("listening", "port", "admin", "address", path)
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin socket: %w", err)
+	}
+	return nil
+}
+
+// listenPrivately opens a socket of mode 0600.
+func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &ours{l}, nil
+}
+
+// ours takes connections of this user and of root alone, whoever else may have got at the socket.
+type ours struct{ net.Listener }
+
+func (l *ours) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if who, known := peer.Of(c); !known || who.UID == 0 || who.UID == os.Geteuid() {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+}
+
+// Handler returns the handler of the socket.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Plugins()) })
+	mux.HandleFunc("GET /plugins/{name}", s.detail)
+	mux.HandleFunc("POST /plugins/{name}/record", s.record)
+	mux.HandleFunc("POST /plugins/{name}/{what}", s.change)
+	return mux
+}
+
+func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
+	for _, p := range s.Plugins() {
+		if p.Name == r.PathValue("name") {
+			answer(w, http.StatusOK, Detail{Plugin: p, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault()})
+			return
+		}
+	}
+	answer(w, http.StatusNotFound, Outcome{Error: "there is no plugin " + r.PathValue("name")})
+}
+
+// maxOrder is how large a request may be.
+const maxOrder = 4 << 20
+
+func (s *Server) change(w http.ResponseWriter, r *http.Request) {
+	var o Order
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
+		return
+	}
+	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
+	var c *swap.Change
+	var err error
+	switch what := r.PathValue("what"); what {
+	case "swap":
+		c, err = s.Swapper.Swap(r.Context(), name, o.Request, options)
+	case "restart":
+		c, err = s.Swapper.Restart(r.Context(), name, options)
+	case "disable":
+		c, err = s.Swapper.Disable(r.Context(), name, options)
+	case "enable":
+		c, err = s.Swapper.Enable(r.Context(), name, options)
+	default:
+		answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, disable and enable, not " + what})
+		return
+	}
+	if err != nil {
+		answer(w, http.StatusConflict, Outcome{Change: c, Error: err.Error(), Guarded: errors.Is(err, swap.ErrRefused)})
+		return
+	}
+	answer(w, http.StatusOK, Outcome{Change: c})
+}
+
+func answer(w http.ResponseWriter, code int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(body)
+}

@@ -1,0 +1,191 @@
+package swap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// State is how far a change of a plugin has come.
+type State string
+
+// States of a change. A plain path is starting, syncing, comparing, switched, kept.
+const (
+	// Starting: the new instance's process starts and is configured.
+	Starting State = "starting"
+	// Syncing: it says all that it has to say.
+	Syncing State = "syncing"
+	// Comparing: what it says is compared with what is served.
+	Comparing State = "comparing"
+	// Compared: that was all (a dry run).
+	Compared State = "compared"
+	// Refused: a guard said no. The old one goes on.
+	Refused State = "refused"
+	// Failed: it did not get ready. The old one goes on.
+	Failed State = "failed"
+	// Switched: it is served; the old one is warm and may come back.
+	Switched State = "switched"
+	// Kept: the old one is gone.
+	Kept State = "kept"
+	// RolledBack: the old one is served again.
+	RolledBack State = "rolled back"
+)
+
+// next are the states that may follow one.
+func (s State) next() []State {
+	switch s {
+	case "":
+		return []State{Starting, Switched, Refused, Failed}
+	case Starting:
+		return []State{Syncing, Failed, Switched}
+	case Syncing:
+		return []State{Comparing, Failed}
+	case Comparing:
+		return []State{Compared, Refused, Failed, Switched}
+	case Switched:
+		return []State{Kept, RolledBack}
+	}
+	return nil
+}
+
+// Over says whether nothing more happens.
+func (s State) Over() bool { return len(s.next()) == 0 }
+
+// What is done to a plugin.
+const (
+	doSwap    = "swap"
+	doAdd     = "add"
+	doRemove  = "remove"
+	doRestart = "restart"
+)
+
+// Change is one change of a plugin.
+type Change struct {
+	Plugin string `json:"plugin"`
+	// What is swap, restart, add or remove.
+	What string    `json:"what"`
+	At   time.Time `json:"at"`
+	// From and To say what ran and what runs.
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+	State State  `json:"state"`
+	// Summary is the difference in one line.
+	Summary    string              `json:"summary,omitempty"`
+	Difference *control.Difference `json:"difference,omitempty"`
+	// Reasons why it was refused, failed or rolled back.
+	Reasons []string `json:"reasons,omitempty"`
+	// Refusals are what proxies said of it.
+	Refusals []string `json:"refusals,omitempty"`
+	// Notes say what else there is to know.
+	Notes []string `json:"notes,omitempty"`
+	// Took is from the start until the switch, or the end.
+	Took time.Duration `json:"took"`
+	// WarmUntil is how long the old one is kept.
+	WarmUntil time.Time `json:"warmUntil,omitzero"`
+
+	// undo is what the file said before it was written.
+	undo, wrote []byte
+}
+
+// historyLength is how many changes of a plugin are kept.
+const historyLength = 10
+
+// open notes the beginning of a change.
+func (s *Swapper) open(name, what, from, to string) *Change {
+	c := &Change{Plugin: name, What: what, From: from, To: to, At: time.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.ofLocked(name)
+	p.changes = append(p.changes, c)
+	if n := len(p.changes); n > historyLength {
+		p.changes = slices.Delete(p.changes, 0, n-historyLength)
+	}
+	return c
+}
+
+// step takes a change to a state.
+func (c *Change) step(s *Swapper, to State, reasons ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(c.State.next(), to) {
+		s.cfg.Log.Error("a change of a plugin went astray", "plugin", c.Plugin, "from", c.State, "to", to)
+	}
+	c.State = to
+	c.Reasons = append(c.Reasons, reasons...)
+	if to.Over() || to == Switched {
+		if c.WarmUntil.IsZero() {
+			c.Took = time.Since(c.At)
+		}
+		s.cfg.Ended(c.Plugin, string(to))
+	}
+	log := s.cfg.Log.With("plugin", c.Plugin, "what", c.What, "to", c.To)
+	switch to {
+	case Failed, Refused, RolledBack:
+		log.Warn("plugin change "+string(to), "difference", c.Summary, "reasons", strings.Join(reasons, "; "), "refusals", c.Refusals)
+	case Starting, Syncing, Comparing:
+	default:
+		log.Info("plugin change "+string(to), "difference", c.Summary, "took", c.Took)
+	}
+}
+
+// found notes the difference.
+func (c *Change) found(s *Swapper, d *control.Difference) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Difference, c.Summary = d, d.String()
+}
+
+func (c *Change) note(s *Swapper, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
+
+// copied is the change as it is now.
+func (s *Swapper) copied(c *Change) *Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := *c
+	is.Reasons, is.Refusals, is.Notes = slices.Clone(c.Reasons), slices.Clone(c.Refusals), slices.Clone(c.Notes)
+	return &is
+}
+
+// History returns the last changes of a plugin, the newest last.
+func (s *Swapper) History(name string) []*Change {
+	s.mu.Lock()
+	var all []*Change
+	if p := s.plugins[name]; p != nil {
+		all = slices.Clone(p.changes)
+	}
+	s.mu.Unlock()
+	for i, c := range all {
+		all[i] = s.copied(c)
+	}
+	return all
+}
+
+// Line is the change in one line.
+func (c *Change) Line() string {
+	line := c.What + " " + string(c.State)
+	if c.Summary != "" {
+		line += ": " + c.Summary
+	}
+	if len(c.Reasons) > 0 {
+		line += " (" + strings.Join(c.Reasons, "; ") + ")"
+	}
+	return line
+}
+
+// Entries returns what is declared, in order; disabled ones too.
+func (s *Swapper) Entries() []*host.Entry { return s.current().Plugins }
+
+// FileFault is what is wrong with plugins.yaml as it is now; empty: nothing.
+func (s *Swapper) FileFault() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fault
+}

@@ -1,0 +1,122 @@
+package swap
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// swapper is one that changes nothing, its log, and what it was told became of changes.
+func swapper() (s *Swapper, log *bytes.Buffer, outcomes *[]string) {
+	log, outcomes = &bytes.Buffer{}, &[]string{}
+	return &Swapper{cfg: Config{
+		Log: slog.New(slog.NewTextHandler(log, nil)), Ended: func(_, outcome string) { *outcomes = append(*outcomes, outcome) },
+	}, plugins: map[string]*plugin{}}, log, outcomes
+}
+
+// Each state leads to those that may follow it, and a step astray is said.
+func TestSteps(t *testing.T) {
+	for _, c := range []struct {
+		path    []State
+		astray  bool
+		outcome string
+	}{
+		{[]State{Starting, Syncing, Comparing, Switched, Kept}, false, "switched kept"},
+		{[]State{Starting, Syncing, Comparing, Switched, RolledBack}, false, "switched rolled back"},
+		{[]State{Starting, Syncing, Comparing, Refused}, false, "refused"},
+		{[]State{Starting, Syncing, Comparing, Compared}, false, "compared"},
+		{[]State{Starting, Syncing, Failed}, false, "failed"},
+		{[]State{Starting, Failed}, false, "failed"},
+		{[]State{Refused}, false, "refused"},
+		{[]State{Switched, Kept}, false, "switched kept"},
+		{[]State{Starting, Comparing}, true, ""},
+		{[]State{Starting, Failed, Switched}, true, "failed switched"},
+		{[]State{Starting, Syncing, Comparing, Switched, Kept, RolledBack}, true, "switched kept rolled back"},
+	} {
+		s, log, outcomes := swapper()
+		change := s.open("a", doSwap, "builtin registry/a", "wasm a.wasm")
+		for _, to := range c.path {
+			change.step(s, to)
+		}
+		if got := strings.Contains(log.String(), "went astray"); got != c.astray {
+			t.Errorf("%v: astray %v", c.path, got)
+		}
+		if got := strings.Join(*outcomes, " "); got != c.outcome {
+			t.Errorf("%v: outcomes %q, want %q", c.path, got, c.outcome)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	s, _, _ := swapper()
+	for range historyLength + 3 {
+		s.open("a", doRestart, "", "").step(s, Failed, "why")
+	}
+	last := s.open("a", doSwap, "", "")
+	last.found(s, &control.Difference{})
+	last.step(s, Refused, "one", "two")
+	all := s.History("a")
+	if len(all) != historyLength || all[historyLength-1].Line() != "swap refused: no difference (one; two)" || all[0].Line() != "restart failed (why)" {
+		t.Errorf("%d changes, the last %q, the first %q", len(all), all[len(all)-1].Line(), all[0].Line())
+	}
+	all[0].Reasons[0] = "changed by a caller"
+	if again := s.History("a"); again[0].Reasons[0] != "why" {
+		t.Error("the history was changed from outside")
+	}
+	if len(s.History("b")) > 0 {
+		t.Error("a plugin that never changed has a history")
+	}
+}
+
+// A guard stops a switch, force goes on, and a dry run never switches.
+func TestJudge(t *testing.T) {
+	bad := &control.Difference{Silent: true}
+	half := control.Guard{MaxRemoved: control.Share{Percent: 50}}
+	for _, c := range []struct {
+		d    *control.Difference
+		o    Options
+		want error
+	}{
+		{&control.Difference{}, Options{}, nil}, {bad, Options{}, ErrRefused}, {bad, Options{Force: true}, nil},
+		{bad, Options{DryRun: true, Force: true}, errCompared}, {&control.Difference{}, Options{DryRun: true}, errCompared},
+	} {
+		if err := judge(half, c.d, c.o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("%+v %+v: got %v, want %v", c.d, c.o, err, c.want)
+		}
+	}
+}
+
+// What an entry says of guard and rollback, and what holds without.
+func TestGuardAndRollback(t *testing.T) {
+	set := parse(t, "a registry", "b registry , guard: {maxRemoved: 7}, rollback: {nackedProxies: 3, window: 1s}")
+	a, b := set.Plugins[0], set.Plugins[1]
+	if g := guardOf(a); g.MaxRemoved != (control.Share{Percent: 50}) {
+		t.Errorf("%+v", g)
+	}
+	if g := guardOf(b); g.MaxRemoved != (control.Share{Count: 7}) {
+		t.Errorf("%+v", g)
+	}
+	if limit, window := rollbackOf(a); limit != (control.Share{Percent: 5}) || window != 5*time.Minute {
+		t.Errorf("%v %v", limit, window)
+	}
+	if limit, window := rollbackOf(b); limit != (control.Share{Count: 3}) || window != time.Second {
+		t.Errorf("%v %v", limit, window)
+	}
+}
+
+// Two instances must fit: a new one is expected to need what the old one has.
+func TestCrowded(t *testing.T) {
+	running := []host.Status{{Name: "a", Memory: 50e6}, {Name: "b", Memory: 200e6}}
+	if why := crowded("a", running, 100e6); why != "" {
+		t.Error(why)
+	}
+	if why := crowded("b", running, 100e6); !strings.HasPrefix(why, "memory for both instances would exceed what there is: the old one has 200 MB, 100 MB are free") {
+		t.Error(why)
+	}
+}

@@ -1,0 +1,243 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"go.yaml.in/yaml/v3"
+)
+
+// Request is what a command wants changed of an entry; empty: nothing, the plugin is started anew as plugins.yaml has it.
+type Request struct {
+	// One of Process (a command and its arguments), Wasm (a path) and Builtin (KIND/NAME).
+	Process []string `json:"process,omitempty"`
+	Wasm    string   `json:"wasm,omitempty"`
+	Builtin string   `json:"builtin,omitempty"`
+	// Config is YAML that takes the place of the entry's config.
+	Config string `json:"config,omitempty"`
+	// Disabled says whether it is to run; nil: as it is.
+	Disabled *bool `json:"disabled,omitempty"`
+}
+
+func (r Request) empty() bool {
+	return len(r.Process) == 0 && r.Wasm == "" && r.Builtin == "" && r.Config == "" && r.Disabled == nil
+}
+
+// Swap lets a new instance take the place of a plugin, with what the request changes of its entry.
+func (s *Swapper) Swap(ctx context.Context, name string, r Request, o Options) (*Change, error) {
+	return s.command(ctx, name, doSwap, r, o)
+}
+
+// Restart starts a plugin anew, as a swap with its own entry.
+func (s *Swapper) Restart(ctx context.Context, name string, o Options) (*Change, error) {
+	return s.command(ctx, name, doRestart, Request{}, o)
+}
+
+// Disable ends a plugin; what it published goes. Enable starts it again.
+func (s *Swapper) Disable(ctx context.Context, name string, o Options) (*Change, error) {
+	off := true
+	return s.command(ctx, name, doRemove, Request{Disabled: &off}, o)
+}
+
+// Enable starts a plugin that was disabled.
+func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, error) {
+	off := false
+	return s.command(ctx, name, doAdd, Request{Disabled: &off}, o)
+}
+
+// command does what a request wants and writes it to the file. The change is nil if nothing was begun.
+func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
+	release, err := s.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s.sync(ctx)
+	if what == doRemove && s.held[name] != nil {
+		return s.letGo(ctx, s.held[name], o)
+	}
+	writes := !r.empty() && !o.DryRun && !o.Ephemeral
+	if writes && s.cfg.File == "" {
+		return nil, errNoFile
+	}
+	e, text, err := s.wanted(name, what, r)
+	if err != nil {
+		return nil, err
+	}
+	now, _ := s.current().Get(name)
+	runs := now != nil && !now.Disabled
+	switch {
+	case what == doAdd && runs:
+		return nil, fmt.Errorf("plugin %s runs already", name)
+	case what != doAdd && !runs:
+		return nil, fmt.Errorf("plugin %s does not run; coxswain plugins enable %s", name, name)
+	case what == doRemove:
+		e = now
+	}
+	err = s.do(ctx, step{what, e}, o)
+	c := s.last(name)
+	if err == nil && writes {
+		s.write(c, text)
+	}
+	return s.copied(c), err
+}
+
+// letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled, already.
+func (s *Swapper) letGo(ctx context.Context, e *host.Entry, o Options) (*Change, error) {
+	err := s.do(ctx, step{doRemove, e}, o)
+	if err == nil && !o.DryRun {
+		delete(s.held, e.Name)
+		s.arrange(only(s.current(), s.file))
+	}
+	return s.copied(s.last(e.Name)), err
+}
+
+func (s *Swapper) last(name string) *Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.ofLocked(name).changes
+	return all[len(all)-1]
+}
+
+// wanted returns the entry that a request makes, and the file's text with it.
+func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, error) {
+	set, text := s.file, s.text
+	if r.empty() {
+		if what == doRestart {
+			set = s.current()
+		}
+	} else {
+		edit, err := host.NewEdit(s.text)
+		if err == nil {
+			text, err = edit.Entry(name, func(m host.Mapping) error { return s.edit(m, r) })
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if set, err = s.cfg.Parse(text); err != nil {
+			return nil, nil, fmt.Errorf("what plugins.yaml would be: %w", err)
+		}
+	}
+	e, _ := set.Get(name)
+	if e == nil {
+		return nil, nil, fmt.Errorf("there is no plugin %s", name)
+	}
+	return e, text, nil
+}
+
+// edit makes the request part of an entry.
+func (s *Swapper) edit(m host.Mapping, r Request) error {
+	if r.Disabled != nil {
+		m.Delete("disabled")
+		if *r.Disabled {
+			return m.Set("disabled", true)
+		}
+		return nil
+	}
+	if r.Config != "" {
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(r.Config), &doc); err != nil {
+			return fmt.Errorf("config: %w", err)
+		}
+		if len(doc.Content) != 1 {
+			return errors.New("the config is empty")
+		}
+		if err := m.Set("config", doc.Content[0]); err != nil {
+			return err
+		}
+	}
+	return s.editCarrier(m, r)
+}
+
+// editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is meant not to be.
+func (s *Swapper) editCarrier(m host.Mapping, r Request) error {
+	word, value := "", any(nil)
+	switch {
+	case r.Builtin != "":
+		word, value = "builtin", r.Builtin
+	case r.Wasm != "":
+		word, value = "wasm", map[string]string{"path": s.relative(r.Wasm)}
+	case len(r.Process) > 0:
+		p := map[string]any{"command": s.relative(r.Process[0])}
+		if len(r.Process) > 1 {
+			p["args"] = r.Process[1:]
+		}
+		word, value = "process", p
+	default:
+		return nil
+	}
+	m.Delete("sha256")
+	for _, old := range []string{"builtin", "process", "wasm"} {
+		if !m.Has(old) {
+			continue
+		}
+		if inner, ok := m.At(old); ok && inner.Has("allow") && !m.Has("allow") {
+			inner.Move("allow", m)
+		}
+		if err := m.Rename(old, word, value); err != nil {
+			return err
+		}
+	}
+	if m.Text("insecure") == "true" {
+		return nil
+	}
+	return host.Pin(m, s.cfg.Set.Dir(), s.cfg.Host.Find)
+}
+
+// relative is a path as the file has it: relative to its directory, if it is below.
+func (s *Swapper) relative(path string) string {
+	dir, err := filepath.Abs(s.cfg.Set.Dir())
+	if err != nil || !filepath.IsAbs(path) {
+		return path
+	}
+	if short, err := filepath.Rel(dir, path); err == nil && !strings.HasPrefix(short, "..") {
+		return "./" + short
+	}
+	return path
+}
+
+// write puts a text into the file. What can't be written is noted.
+func (s *Swapper) write(c *Change, text []byte) {
+	before := s.text
+	if err := s.put(text); err != nil {
+		c.note(s, "%s could not be written (%v): this holds until the process ends", s.cfg.File, err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.undo, c.wrote = before, text
+}
+
+// put replaces the file in one step.
+func (s *Swapper) put(text []byte) error {
+	set, err := s.cfg.Parse(text)
+	if err != nil {
+		return err
+	}
+	err = host.Write(s.cfg.File, text)
+	if err == nil {
+		s.mu.Lock()
+		s.file, s.text = set, text
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// unwrite takes back what a change wrote, if nobody has written since. The turn is held.
+func (s *Swapper) unwrite(c *Change) {
+	if c.undo == nil {
+		return
+	}
+	if now, err := os.ReadFile(s.cfg.File); err != nil || string(now) != string(c.wrote) {
+		c.note(s, "plugins.yaml was changed meanwhile and still names what was rolled back")
+		return
+	}
+	if err := s.put(c.undo); err != nil {
+		c.note(s, "%s could not be written: %v", s.cfg.File, err)
+	}
+}

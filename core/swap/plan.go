@@ -1,0 +1,77 @@
+package swap
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// step is one thing to do to come from one plugins.yaml to another.
+type step struct {
+	what string
+	// entry is the new one, or the one that goes.
+	entry *host.Entry
+}
+
+// plan returns what differs between two files, in the order in which it is done: what others read first comes first and goes last.
+func plan(from, to *host.Set) []step {
+	var gone, come []step
+	for _, e := range from.Plugins {
+		now, _ := to.Get(e.Name)
+		if !e.Disabled && (now == nil || now.Disabled || now.Kind != e.Kind) {
+			gone = append(gone, step{doRemove, e})
+		}
+	}
+	var again []step // under their names there is another kind now
+	for _, e := range to.Plugins {
+		last, _ := from.Get(e.Name)
+		switch {
+		case e.Disabled:
+		case last == nil || last.Disabled:
+			come = append(come, step{doAdd, e})
+		case last.Kind != e.Kind:
+			again = append(again, step{doAdd, e})
+		case !host.Same(last, e):
+			come = append(come, step{doSwap, e})
+		}
+	}
+	byRank := func(a, b step) int { return rank(a.entry) - rank(b.entry) }
+	slices.SortStableFunc(come, byRank)
+	slices.SortStableFunc(again, byRank)
+	slices.SortStableFunc(gone, func(a, b step) int { return byRank(b, a) })
+	return slices.Concat(come, gone, again)
+}
+
+// rank orders kinds by who reads from whom.
+func rank(e *host.Entry) int {
+	return slices.Index([]host.Kind{"authenticator", "config", "registry", "controller", "generator", "patch"}, e.Kind)
+}
+
+// merged is what runs while the steps are done: the entries of the file that run already, as they are, in the file's order, and then those that go.
+func merged(running, file *host.Set) *host.Set {
+	var all []*host.Entry
+	for _, e := range file.Plugins {
+		if now, _ := running.Get(e.Name); now != nil {
+			all = append(all, now)
+		} else {
+			absent := *e
+			absent.Disabled = true
+			all = append(all, &absent)
+		}
+	}
+	for _, e := range running.Plugins {
+		if in, _ := file.Get(e.Name); in == nil {
+			all = append(all, e)
+		}
+	}
+	return file.Of(all)
+}
+
+// places is the order of a set's entries.
+func places(set *host.Set) map[string]int {
+	order := map[string]int{}
+	for i, e := range set.Plugins {
+		order[e.Name] = i
+	}
+	return order
+}

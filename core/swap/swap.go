@@ -1,0 +1,196 @@
+// Package swap changes plugins while proxies stay connected: it starts the new instance beside the old one, compares what they say, lets the new one
+// take over in one step, and keeps the old one warm until it is clear that proxies take what the new one makes. It follows plugins.yaml, too.
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// Config of a Swapper.
+type Config struct {
+	Control *control.Control
+	Host    *host.Host
+	// Set is what runs at the start.
+	Set *host.Set
+	// File is the plugins.yaml that is followed and written to; empty: there is none, and all that commands change is gone with the process.
+	File string
+	// Text is what Set was parsed from, Parse makes a set of another text.
+	Text  []byte
+	Parse func(text []byte) (*host.Set, error)
+	Log   *slog.Logger
+	// Ended is told what became of each change: switched, refused, failed, kept, rolledBack; optional.
+	Ended func(plugin, outcome string)
+	// Free returns how much memory may still be used; nil: nobody knows.
+	Free func() (bytes uint64, known bool)
+}
+
+// Swapper changes plugins, one at a time.
+type Swapper struct {
+	cfg Config
+	// turn is held by whoever changes something.
+	turn chan struct{}
+	// windows are replaced plugins that are still kept.
+	windows sync.WaitGroup
+
+	mu sync.Mutex
+	// set is what runs, file and text what plugins.yaml said when it was read last.
+	set, file *host.Set
+	text      []byte
+	fault     string
+	plugins   map[string]*plugin
+
+	// held are plugins that the file has no more, or disables, and that run on because a guard said no. It belongs to whoever has the turn.
+	held map[string]*host.Entry
+}
+
+// plugin is what is known of a name.
+type plugin struct {
+	changes []*Change
+	window  *window
+}
+
+// New checks the config. Run must be called.
+func New(cfg Config) (*Swapper, error) {
+	if cfg.Control == nil || cfg.Host == nil || cfg.Set == nil || cfg.Log == nil || cfg.Parse == nil {
+		return nil, errors.New("swap: Control, Host, Set, Parse and Log are needed")
+	}
+	if cfg.Ended == nil {
+		cfg.Ended = func(string, string) {}
+	}
+	if cfg.Free == nil {
+		cfg.Free = func() (uint64, bool) { return 0, false }
+	}
+	return &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}, nil
+}
+
+// Run follows the file until ctx ends, and then waits for what is under way.
+func (s *Swapper) Run(ctx context.Context) error {
+	defer s.windows.Wait()
+	defer s.closeWindows()
+	select {
+	case <-s.cfg.Control.Started():
+	case <-ctx.Done():
+		return nil
+	}
+	if s.cfg.File == "" {
+		<-ctx.Done()
+		return nil
+	}
+	return s.follow(ctx)
+}
+
+// take waits for the turn to change something.
+func (s *Swapper) take(ctx context.Context) (release func(), err error) {
+	select {
+	case s.turn <- struct{}{}:
+		return func() { <-s.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (s *Swapper) current() *host.Set {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set
+}
+
+// runs makes a set the one that runs.
+func (s *Swapper) runs(set *host.Set) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set = set
+}
+
+func (s *Swapper) ofLocked(name string) *plugin {
+	p := s.plugins[name]
+	if p == nil {
+		p = &plugin{}
+		s.plugins[name] = p
+	}
+	return p
+}
+
+// Options of a change.
+type Options struct {
+	// DryRun compares and changes nothing.
+	DryRun bool
+	// Force goes on where guards say no.
+	Force bool
+	// Ephemeral leaves plugins.yaml as it is.
+	Ephemeral bool
+}
+
+// start runs the entry beside the plugin of its name until both have said the same revision.
+func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Change) (*standing, error) {
+	_, order := set.Get(e.Name)
+	trial, err := s.cfg.Control.Try(control.Expect(e, order), control.RulesOf(set))
+	if err != nil {
+		return nil, err
+	}
+	c.step(s, Starting)
+	process, err := s.cfg.Host.Standby(e, order)
+	if err != nil {
+		trial.End()
+		return nil, err
+	}
+	st := &standing{trial: trial, process: process}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience(e), fmt.Errorf("it did not get ready within %v", patience(e)))
+	defer cancel()
+	c.step(s, Syncing)
+	if err := st.wait(ctx, trial.Ready); err != nil {
+		st.end()
+		return nil, err
+	}
+	process.Synced()
+	return st, nil
+}
+
+// patience is how long an entry may take from its start until it has said all.
+func patience(e *host.Entry) time.Duration {
+	return e.Limits.Start + e.Limits.Configure + e.Limits.Sync
+}
+
+// standing is a plugin beside the one that is served.
+type standing struct {
+	trial   *control.Trial
+	process *host.Standby
+}
+
+// wait does something that ends early, with the reason, when the process ends.
+func (st *standing) wait(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	gone := st.process.Gone()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-gone:
+			cancel(control.ErrEnded)
+		case <-stop:
+		}
+	}()
+	err := do(ctx)
+	if errors.Is(err, control.ErrEnded) {
+		<-gone
+		if why := st.process.Err(); why != nil {
+			return why
+		}
+	}
+	return err
+}
+
+// end ends the process and forgets the trial.
+func (st *standing) end() {
+	st.process.Stop()
+	st.trial.End()
+}

@@ -1,0 +1,140 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// window is the time after a switch in which the old instance stays warm.
+type window struct {
+	s       *Swapper
+	st      *standing
+	last    *host.Entry
+	c       *Change
+	limit   control.Share
+	refused <-chan struct{}
+	failed  <-chan struct{}
+	// closing is closed by whoever ends it early, done when it is over.
+	closing chan struct{}
+	done    chan struct{}
+}
+
+// watchOver keeps the old instance warm for the entry's window.
+func (s *Swapper) watchOver(st *standing, last, e *host.Entry, c *Change, failed <-chan struct{}) {
+	limit, length := rollbackOf(e)
+	w := &window{
+		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
+		closing: make(chan struct{}), done: make(chan struct{}),
+	}
+	c.step(s, Switched)
+	s.mu.Lock()
+	c.WarmUntil = time.Now().Add(length)
+	s.ofLocked(e.Name).window = w
+	s.mu.Unlock()
+	s.windows.Go(func() { w.run(length) })
+}
+
+func (w *window) run(length time.Duration) {
+	defer close(w.done)
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	var why string
+	select {
+	case <-timer.C:
+	case <-w.closing:
+	case <-w.st.process.Gone():
+	case <-w.refused:
+		n, _ := w.st.trial.Refusals()
+		why = fmt.Sprintf("%d proxies refused what they got, more than rollback.nackedProxies, %s", n, w.limit)
+	case <-w.failed:
+		why = "it failed"
+	}
+	if why == "" || !w.back(why) {
+		w.note()
+		w.st.end()
+		w.c.step(w.s, Kept)
+	}
+}
+
+// back lets the old instance be served again. It says whether it is.
+func (w *window) back(why string) bool {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-w.closing:
+			cancel(errors.New("something else changes the plugin"))
+		case <-over:
+		}
+	}()
+	release, err := w.s.take(ctx)
+	if err != nil {
+		return false
+	}
+	defer release()
+	next := w.s.current()
+	if w.last != nil {
+		next = next.With(w.last)
+	}
+	w.note()
+	err = w.st.wait(ctx, func(ctx context.Context) error {
+		return w.st.trial.Switch(ctx, control.RulesOf(next), func(*control.Difference) error { return nil })
+	})
+	if err != nil {
+		w.c.note(w.s, "it could not be rolled back: %v", err)
+		return false
+	}
+	if _, err := w.st.process.Exchange(); err != nil {
+		w.c.note(w.s, "%v", err)
+	}
+	w.s.runs(next)
+	w.st.end()
+	w.s.unwrite(w.c)
+	if in, _ := w.s.file.Get(w.c.Plugin); in != nil && w.last != nil && !host.Same(in, w.last) {
+		w.c.note(w.s, "plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.Plugin)
+	}
+	w.c.step(w.s, RolledBack, why)
+	return true
+}
+
+// note keeps what proxies said.
+func (w *window) note() {
+	_, lines := w.st.trial.Refusals()
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if len(lines) > 0 {
+		w.c.Refusals = lines
+	}
+}
+
+// closeWindow ends the window of a plugin, if it has one: its old instance goes.
+func (s *Swapper) closeWindow(name string) {
+	s.mu.Lock()
+	p := s.ofLocked(name)
+	w := p.window
+	p.window = nil
+	s.mu.Unlock()
+	if w != nil {
+		close(w.closing)
+		<-w.done
+	}
+}
+
+func (s *Swapper) closeWindows() {
+	s.mu.Lock()
+	var names []string
+	for name := range s.plugins {
+		names = append(names, name)
+	}
+	s.mu.Unlock()
+	for _, name := range names {
+		s.closeWindow(name)
+	}
+}

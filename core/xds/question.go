@@ -1,0 +1,79 @@
+package xds
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// Question is a request for a type that is answered per request: from what is so at that moment, and never again by itself, as Istio's debug types are.
+type Question struct {
+	Type  string
+	Names []string
+	// Identities of who asks, verified.
+	Identities []string
+}
+
+// Answerer answers questions. Its methods may be called by any goroutine.
+type Answerer interface {
+	// Answers says whether a type is answered per request.
+	Answers(typeURL string) bool
+	// Answer returns the resources. An error, a gRPC status, ends the stream.
+	Answer(Question) ([]*view.Body, error)
+}
+
+// asked is the last question of a type.
+type asked struct {
+	nonce string
+	names []string
+}
+
+// reply is an answer, or why there is none.
+type reply struct {
+	typeURL   string
+	resources []*view.Body
+	err       error
+}
+
+// question returns what a request asks; false if it only acknowledges an answer.
+func (st *stream) question(r request) (q Question, ok bool) {
+	q = Question{Type: r.typeURL(), Identities: st.identities}
+	last := st.questions[q.Type]
+	nonce := r.sotw.GetResponseNonce()
+	if q.Names = r.sotw.GetResourceNames(); r.delta != nil {
+		q.Names, nonce = r.delta.ResourceNamesSubscribe, r.delta.ResponseNonce
+		return q, nonce == "" || len(q.Names) > 0
+	}
+	return q, nonce == "" || nonce == last.nonce && !slices.Equal(q.Names, last.names)
+}
+
+// answer looks for the answer to a question, apart from the stream, which goes on: what is asked may be about this very stream.
+func (st *stream) answer(r request) {
+	q, ok := st.question(r)
+	if !ok {
+		return
+	}
+	st.questions[q.Type] = asked{names: q.Names}
+	st.endpoint.wg.Go(func() {
+		resources, err := st.server.config.Answerer.Answer(q)
+		select {
+		case st.replies <- reply{q.Type, resources, err}:
+		case <-st.done:
+		}
+	})
+}
+
+// reply makes a response of an answer, for the stream's next turn.
+func (st *stream) reply(a reply) error {
+	if a.err != nil {
+		return a.err
+	}
+	r := &response{
+		delta: st.delta, typeURL: a.typeURL, resources: a.resources, version: versionOf(a.resources),
+		identifier: st.machine.common.identifier, nonce: st.machine.nextNonce(),
+	}
+	st.questions[a.typeURL] = asked{r.nonce, st.questions[a.typeURL].names}
+	st.answered = append(st.answered, r)
+	st.want(answers)
+	return nil
+}

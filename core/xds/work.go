@@ -1,0 +1,51 @@
+package xds
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/push"
+)
+
+// work is what a stream wants its next turn for, as bits.
+type work struct{ bits atomic.Uint32 }
+
+const (
+	pushes    uint32 = 1 << iota // a revision is served
+	dependent                    // endpoints are new, and perhaps nothing else
+	answers                      // the client waits
+)
+
+// take returns what the turn is for, and forgets it.
+func (w *work) take() uint32 { return w.bits.Swap(0) }
+
+// wake is called by the source.
+func (st *stream) wake(w Wake) {
+	if w == WakeDependent {
+		st.want(dependent)
+	} else {
+		st.want(pushes)
+	}
+}
+
+// want asks for a turn. Endpoints go before pushes that have not had theirs: there are few bytes of them, and one that died
+// is to be gone at once, though many large responses wait to be written.
+func (st *stream) want(what uint32) {
+	st.work.bits.Or(what)
+	switch what {
+	case answers:
+		st.member.Want(push.Urgent)
+	case dependent:
+		st.member.Want(push.Small)
+	default:
+		st.member.Want(push.Other)
+	}
+}
+
+// passedLong says whether endpoints have overtaken a push for as long as anything waits. It notes since when they do.
+func (st *stream) passedLong() bool {
+	if st.passed.IsZero() {
+		st.passed = time.Now()
+	}
+	return time.Since(st.passed) > st.server.config.OrderPatience
+}

@@ -1,0 +1,29 @@
+// Command controller-count is a controller: whenever services change it logs how many there are.
+package main
+
+import (
+	"context"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+func main() { sdk.Serve(plugin()) }
+
+func plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name: "count", Version: "1", Reads: []string{"services"},
+		Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) { return sdk.ControllerFunc(run), nil }),
+	}
+}
+
+func run(ctx context.Context, out sdk.Publisher) error {
+	for {
+		s, newer := out.State()
+		out.Log(sdk.Info, "services", "count", s.Table("services").Len())
+		select {
+		case <-newer:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

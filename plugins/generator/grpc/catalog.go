@@ -1,0 +1,157 @@
+package grpc
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	meshv1 "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// catalog is what is known at a state, decoded when the first client asks.
+type catalog struct {
+	tables []*state.Table
+	domain string
+	mesh   *meshv1.MeshConfig
+	// services by host, endpoints by NAMESPACE/HOST.
+	services  map[string][]published
+	endpoints map[string][]*pb.Endpoint
+	// Resources, the oldest first.
+	routing []resource[*networking.VirtualService]
+	rules   []resource[*networking.DestinationRule]
+	peers   []resource[*security.PeerAuthentication]
+	// authorization policies.
+	authorization []resource[*security.AuthorizationPolicy]
+	// failsOver: some endpoints depend on where the client is.
+	failsOver bool
+}
+
+type published struct {
+	*pb.Service
+	created int64
+}
+
+// resource is one of Istio's API.
+type resource[M proto.Message] struct {
+	namespace string
+	created   int64
+	key       string
+	spec      M
+}
+
+// tableNames are the tables that are read.
+func tableNames() []string {
+	return []string{state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule, kinds.PeerAuthentication, kinds.AuthorizationPolicy}
+}
+
+// of says whether the catalog is that of a state.
+func (c *catalog) of(s *state.State) bool {
+	for i, name := range tableNames() {
+		if c.tables[i] != s.Table(name) {
+			return false
+		}
+	}
+	return true
+}
+
+func newCatalog(s *state.State, domain string) *catalog {
+	c := &catalog{domain: domain, mesh: &meshv1.MeshConfig{RootNamespace: "istio-system", TrustDomain: "cluster.local"}}
+	for _, name := range tableNames() {
+		c.tables = append(c.tables, s.Table(name))
+	}
+	for _, r := range s.Table(state.Mesh).All() {
+		var m meshv1.MeshConfig
+		if proto.Unmarshal(r.Payload, &m) == nil {
+			c.mesh = &m
+		}
+	}
+	c.load(s)
+	c.routing = resources[*networking.VirtualService](s.Table(kinds.VirtualService))
+	c.rules = resources[*networking.DestinationRule](s.Table(kinds.DestinationRule))
+	c.authorization = resources[*security.AuthorizationPolicy](s.Table(kinds.AuthorizationPolicy))
+	c.failsOver = slices.ContainsFunc(c.rules, failsOver)
+	c.peers = resources[*security.PeerAuthentication](s.Table(kinds.PeerAuthentication))
+	return c
+}
+
+// load decodes services and endpoints. Rows that can't be decoded are nobody's.
+func (c *catalog) load(s *state.State) {
+	c.services, c.endpoints = map[string][]published{}, map[string][]*pb.Endpoint{}
+	for _, r := range s.Table(state.Services).All() {
+		m := &pb.Service{}
+		if m.Unmarshal(r.Payload) == nil {
+			c.services[m.Host] = append(c.services[m.Host], published{m, r.Created})
+		}
+	}
+	for _, list := range c.services {
+		slices.SortFunc(list, func(a, b published) int {
+			return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.Namespace, b.Namespace))
+		})
+	}
+	for _, r := range s.Table(state.Endpoints).All() {
+		m := &pb.Endpoint{}
+		if m.Unmarshal(r.Payload) == nil {
+			key := kinds.Key(m.Namespace, m.Host)
+			c.endpoints[key] = append(c.endpoints[key], m)
+		}
+	}
+	for _, list := range c.endpoints {
+		slices.SortFunc(list, func(a, b *pb.Endpoint) int {
+			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+		})
+	}
+}
+
+func resources[M proto.Message](t *state.Table) []resource[M] {
+	var out []resource[M]
+	for key, r := range t.All() {
+		spec, err := kinds.Decode[M](r)
+		if err != nil {
+			continue
+		}
+		namespace, _ := kinds.SplitKey(key)
+		out = append(out, resource[M]{namespace, r.Created, key, spec})
+	}
+	slices.SortFunc(out, func(a, b resource[M]) int {
+		return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.key, b.key))
+	})
+	return out
+}
+
+// service returns the service that a client of the view's namespace sees under a host: its own namespace's before others', the oldest of these.
+func (c *catalog) service(v view, host string) *pb.Service {
+	var found *pb.Service
+	for _, s := range c.services[host] {
+		switch {
+		case !visible(s.ExportTo, s.Namespace, v.Namespace):
+		case s.Namespace == v.Namespace:
+			return s.Service
+		case found == nil:
+			found = s.Service
+		}
+	}
+	return found
+}
+
+// visible says whether what a namespace exports is seen from another.
+func visible(exportTo []string, owner, from string) bool {
+	if len(exportTo) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(exportTo, func(to string) bool { return to == "*" || to == from || to == "." && owner == from })
+}
+
+// covers says whether a host of a resource, which may begin with a wildcard, stands for a service's, and how closely.
+func covers(pattern, host string) (closeness int, ok bool) {
+	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
+		return len(suffix), strings.HasSuffix(host, suffix)
+	}
+	return len(pattern) + 1, pattern == host
+}

@@ -1,0 +1,304 @@
+package grpc
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	rbacfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshv1 "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
+	typev1beta1 "istio.io/api/type/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+const host = "echo.shop.svc.cluster.local"
+
+// shop is a mesh with one service.
+func shop() *catalog {
+	s := &pb.Service{Host: host, Namespace: "shop", Ports: []*pb.Port{{Number: 7070, Name: "grpc", Protocol: "GRPC"}}}
+	return &catalog{
+		domain: "cluster.local", mesh: &meshv1.MeshConfig{RootNamespace: "istio-system", TrustDomain: "cluster.local"},
+		services: map[string][]published{host: {{s, 1}}},
+		endpoints: map[string][]*pb.Endpoint{"shop/" + host: {
+			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.1", Port: 7070, Locality: "r/z", Labels: map[string]string{"version": "v1"}},
+			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.2", Port: 7070, Locality: "r/z", Weight: 3, Labels: map[string]string{"version": "v2"}},
+			{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.3", Port: 7070, Health: pb.EndpointHealthUnhealthy},
+			{Host: host, Namespace: "shop", PortName: "other", Address: "10.0.0.4", Port: 7070},
+		}},
+		rules: []resource[*networking.DestinationRule]{{"shop", 1, "shop/echo", &networking.DestinationRule{
+			Host: "echo", Subsets: []*networking.Subset{{Name: "v2", Labels: map[string]string{"version": "v2"}}},
+		}}},
+	}
+}
+
+func TestNames(t *testing.T) {
+	c := shop()
+	for name, want := range map[string]string{
+		host + ":7070": host, host: host, "echo:7070": host, "echo.shop:7070": host, "echo.shop.svc:7070": host,
+		host + ":1": "", "echo.other:7070": "", "": "", "a|b": "", "virtualOutbound": "", ":7070": "",
+	} {
+		m := c.build(listenerType, view{Namespace: "shop"}, name)
+		if name == "" || strings.Contains(name, "|") { // no target
+			if m != nil {
+				t.Errorf("%q: %v", name, m)
+			}
+			continue
+		}
+		l, manager := m.(*listenerv3.Listener), &hcm.HttpConnectionManager{}
+		if err := l.GetApiListener().GetApiListener().UnmarshalTo(manager); err != nil || l.Name != name || envoyrules.CheckAll(l) != nil {
+			t.Errorf("%q: %v, %v", name, err, l)
+		}
+		if hosts := manager.GetRouteConfig().GetVirtualHosts(); want == "" && (len(hosts) != 1 || len(hosts[0].Routes) > 0) || want != "" && manager.GetRds() == nil {
+			t.Errorf("%q: %v", name, manager)
+		}
+	}
+	for _, name := range []string{"", "outbound|7070||", "outbound|x||" + host, "outbound|1||" + host, "inbound|7070||" + host, "outbound|7070|v9|" + host} {
+		if m := c.build(endpointType, view{Namespace: "shop"}, name); m != nil {
+			t.Errorf("endpoints %q: %v", name, m)
+		}
+		m, ok := c.build(clusterType, view{Namespace: "shop"}, name).(*clusterv3.Cluster)
+		if _, good := parseSubset(name); good != ok || ok && m.GetType() != clusterv3.Cluster_EDS {
+			t.Errorf("cluster %q: %v", name, m) // clients wait for one that there is none of
+		}
+	}
+}
+
+// TestValid: Envoy's rules of fields hold for everything that is made.
+func TestValid(t *testing.T) {
+	c := shop()
+	for typeURL, names := range map[string][]string{
+		listenerType: {host + ":7070", "xds.istio.io/grpc/lds/inbound/0.0.0.0:7070", "xds.istio.io/grpc/lds/inbound/[::]:7070"},
+		routeType:    {"outbound|7070||" + host}, clusterType: {"outbound|7070||" + host, "outbound|7070|v2|" + host}, endpointType: {"outbound|7070||" + host},
+	} {
+		for _, name := range names {
+			m := c.build(typeURL, view{Namespace: "shop", Modes: map[uint32]string{7070: strictMode}}, name)
+			if m == nil {
+				t.Errorf("no %s", name)
+				continue
+			}
+			if err := envoyrules.CheckAll(m); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	c := shop()
+	for name, want := range map[string][]string{"outbound|7070||" + host: {"10.0.0.1", "10.0.0.2"}, "outbound|7070|v2|" + host: {"10.0.0.2"}} {
+		var got []string
+		for _, place := range c.build(endpointType, view{Namespace: "shop"}, name).(*endpointv3.ClusterLoadAssignment).Endpoints {
+			sum := uint32(0)
+			for _, e := range place.LbEndpoints {
+				got = append(got, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+				sum += e.LoadBalancingWeight.GetValue()
+			}
+			if place.LoadBalancingWeight.GetValue() != sum {
+				t.Errorf("%s: a place weighs %v, its endpoints %d", name, place.LoadBalancingWeight, sum)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestRouted: the closest host counts, then age; what is for gateways alone, or isn't exported to the client, doesn't.
+func TestRouted(t *testing.T) {
+	c := shop()
+	add := func(namespace, name, host string, change func(*networking.VirtualService)) {
+		v := &networking.VirtualService{Hosts: []string{host}, Http: []*networking.HTTPRoute{{
+			Name: name, Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host, Subset: name}}},
+		}}}
+		if change != nil {
+			change(v)
+		}
+		c.routing = append(c.routing, resource[*networking.VirtualService]{namespace, int64(len(c.routing)), namespace + "/" + name, v})
+	}
+	routed := func() string {
+		m := c.build(routeType, view{Namespace: "shop"}, "outbound|7070||"+host).(*routev3.RouteConfiguration)
+		return m.VirtualHosts[0].Routes[0].Name
+	}
+	add("shop", "gateway", host, func(v *networking.VirtualService) { v.Gateways = []string{"gateway"} })
+	add("other", "hidden", host, func(v *networking.VirtualService) { v.ExportTo = []string{"."} })
+	if got := routed(); got != "" {
+		t.Errorf("routed by %s", got)
+	}
+	add("shop", "wild", "*.shop.svc.cluster.local", nil)
+	if got := routed(); got != "wild" {
+		t.Errorf("routed by %s", got)
+	}
+	add("shop", "exact", "echo", nil)
+	add("shop", "younger", "echo", nil)
+	if got := routed(); got != "exact" {
+		t.Errorf("routed by %s", got)
+	}
+}
+
+func TestModes(t *testing.T) {
+	c := shop()
+	add := func(namespace string, labels map[string]string, mode security.PeerAuthentication_MutualTLS_Mode, ports map[uint32]*security.PeerAuthentication_MutualTLS) {
+		p := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: mode}, PortLevelMtls: ports}
+		if labels != nil {
+			p.Selector = selector(labels)
+		}
+		c.peers = append(c.peers, resource[*security.PeerAuthentication]{namespace, int64(len(c.peers)), namespace, p})
+	}
+	who := identify(&corev3.Node{Id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local"})
+	who.labels = map[string]string{"app": "web"}
+	check := func(port uint32, want string) {
+		t.Helper()
+		if got := (view{Modes: c.modes(who)}).mode(port); got != want {
+			t.Errorf("port %d: %q, want %q", port, got, want)
+		}
+	}
+	check(1, "")
+	add("istio-system", nil, security.PeerAuthentication_MutualTLS_STRICT, nil)
+	check(1, "STRICT")
+	add("shop", nil, security.PeerAuthentication_MutualTLS_PERMISSIVE, nil)
+	check(1, "PERMISSIVE")
+	add("shop", map[string]string{"app": "web"}, security.PeerAuthentication_MutualTLS_UNSET,
+		map[uint32]*security.PeerAuthentication_MutualTLS{7070: {Mode: security.PeerAuthentication_MutualTLS_STRICT}})
+	check(7070, "STRICT")
+	check(1, "PERMISSIVE")
+}
+
+func TestMutualByPolicy(t *testing.T) {
+	c := shop()
+	s := c.services[host][0].Service
+	tls := func(m networking.ClientTLSSettings_TLSmode) []*networking.TrafficPolicy {
+		return []*networking.TrafficPolicy{{}, {Tls: &networking.ClientTLSSettings{Mode: m}}}
+	}
+	if c.mutual(s, nil) || !c.mutual(s, tls(networking.ClientTLSSettings_ISTIO_MUTUAL)) {
+		t.Error("mutual TLS where a rule says so, and only there")
+	}
+	c.peers = []resource[*security.PeerAuthentication]{{"shop", 1, "shop/default", &security.PeerAuthentication{
+		Mtls: &security.PeerAuthentication_MutualTLS{Mode: security.PeerAuthentication_MutualTLS_STRICT},
+	}}}
+	if !c.mutual(s, nil) || c.mutual(s, tls(networking.ClientTLSSettings_DISABLE)) {
+		t.Error("a strict namespace, unless a rule says otherwise")
+	}
+	if proto.Equal(clientTLS(nil), clientTLS([]string{"spiffe://x"})) {
+		t.Error("names make no difference")
+	}
+}
+
+func selector(labels map[string]string) *typev1beta1.WorkloadSelector {
+	return &typev1beta1.WorkloadSelector{MatchLabels: labels}
+}
+
+// TestFailover: places take turns where a rule looks for outliers, as far as the client says where it is.
+// https://istio.io/latest/docs/reference/config/networking/destination-rule/#LocalityLoadBalancerSetting
+func TestFailover(t *testing.T) {
+	for _, c := range []struct {
+		name, client string
+		policy       *networking.TrafficPolicy
+		want         map[string]uint32 // by region/zone
+	}{
+		{"nobody looks", "r/z", nil, map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0}},
+		{"nearest first", "r/z", watching(nil), map[string]uint32{"r/z": 0, "r/y": 1, "s/z": 2, "u/z": 2}},
+		{"a subzone of it", "r/z/1", watching(nil), map[string]uint32{"r/z": 0, "r/y": 1, "s/z": 2, "u/z": 2}},
+		{"nothing near", "q/z", watching(nil), map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0}},
+		{"nowhere", "", watching(nil), map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0}},
+		{"a region takes over", "r/z", watching(&networking.LocalityLoadBalancerSetting{
+			Failover: []*networking.LocalityLoadBalancerSetting_Failover{{From: "r", To: "u"}},
+		}), map[string]uint32{"r/z": 0, "r/y": 1, "u/z": 2, "s/z": 3}},
+		{"switched off", "r/z", watching(&networking.LocalityLoadBalancerSetting{Enabled: wrapperspb.Bool(false)}), map[string]uint32{"r/z": 0, "r/y": 0, "s/z": 0, "u/z": 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := shop()
+			k.rules[0].spec.TrafficPolicy = c.policy
+			var endpoints []*pb.Endpoint
+			for place := range c.want {
+				endpoints = append(endpoints, &pb.Endpoint{Host: host, Namespace: "shop", PortName: "grpc", Address: "10.0.0.1", Port: 7070, Locality: place})
+			}
+			k.endpoints["shop/"+host] = endpoints
+			got := map[string]uint32{}
+			for _, place := range k.build(endpointType, view{Namespace: "shop", Locality: c.client}, "outbound|7070||"+host).(*endpointv3.ClusterLoadAssignment).Endpoints {
+				got[place.Locality.Region+"/"+place.Locality.Zone] = place.Priority
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// watching is a policy that looks for outliers.
+func watching(s *networking.LocalityLoadBalancerSetting) *networking.TrafficPolicy {
+	return &networking.TrafficPolicy{OutlierDetection: &networking.OutlierDetection{}, LoadBalancer: &networking.LoadBalancerSettings{LocalityLbSetting: s}}
+}
+
+// TestAuthorize: which policies are a server's, and what becomes of what gRPC can't know: rules that allow by it are left out, and others deny without it.
+func TestAuthorize(t *testing.T) {
+	rule := func(edit func(*security.Rule)) *security.Rule {
+		r := &security.Rule{}
+		edit(r)
+		return r
+	}
+	claims := func(r *security.Rule) {
+		r.From = []*security.Rule_From{{Source: &security.Source{RequestPrincipals: []string{"*"}, Namespaces: []string{"a.b"}}}}
+	}
+	c := shop()
+	for _, p := range []struct {
+		key    string
+		action security.AuthorizationPolicy_Action
+		app    string
+		rules  []*security.Rule
+	}{
+		{"shop/nothing", security.AuthorizationPolicy_ALLOW, "", nil},
+		{"shop/claims", security.AuthorizationPolicy_ALLOW, "", []*security.Rule{rule(claims)}},
+		{"istio-system/custom", security.AuthorizationPolicy_CUSTOM, "", []*security.Rule{rule(claims), rule(func(r *security.Rule) {
+			r.To = []*security.Rule_To{{Operation: &security.Operation{Ports: []string{"1"}, NotPaths: []string{"/a", "{*}"}}}}
+		})}},
+		{"shop/audit", security.AuthorizationPolicy_AUDIT, "", []*security.Rule{{}}},
+		{"shop/another", security.AuthorizationPolicy_DENY, "another", []*security.Rule{{}}},
+		{"other/any", security.AuthorizationPolicy_DENY, "", []*security.Rule{{}}},
+	} {
+		spec := &security.AuthorizationPolicy{Action: p.action, Rules: p.rules}
+		if p.app != "" {
+			spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: map[string]string{"app": p.app}}
+		}
+		namespace, _, _ := strings.Cut(p.key, "/")
+		c.authorization = append(c.authorization, resource[*security.AuthorizationPolicy]{namespace, 1, p.key, spec})
+	}
+	keys := c.policiesOf(identity{namespace: "shop", labels: map[string]string{"app": "echo"}})
+	if want := []string{"istio-system/custom", "shop/audit", "shop/claims", "shop/nothing"}; !slices.Equal(keys, want) {
+		t.Errorf("policies %v, want %v", keys, want)
+	}
+	got := map[rbacv3.RBAC_Action]map[string]*rbacv3.Policy{}
+	for _, f := range c.authorize(keys) {
+		m := &rbacfilterv3.RBAC{}
+		if err := f.GetTypedConfig().UnmarshalTo(m); err != nil || m.ValidateAll() != nil {
+			t.Fatal(err, m)
+		}
+		got[m.Rules.Action] = m.Rules.Policies
+	}
+	if allow, ok := got[rbacv3.RBAC_ALLOW]; !ok || len(allow) > 0 {
+		t.Errorf("nothing is to be allowed: %v", got)
+	}
+	deny := got[rbacv3.RBAC_DENY]
+	if len(deny) != 2 || len(deny["istio-system/custom[0]"].GetPrincipals()[0].GetAndIds().GetIds()) != 1 {
+		t.Errorf("denied: %v", deny)
+	}
+	if rules := deny["istio-system/custom[1]"].GetPermissions()[0].GetAndRules().GetRules(); len(rules) != 2 {
+		t.Errorf("a port and a path that it is not: %v", rules)
+	}
+	if len(c.authorize(nil)) > 0 {
+		t.Error("without policies there is no filter")
+	}
+}

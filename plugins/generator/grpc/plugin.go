@@ -1,0 +1,91 @@
+// Package grpc is the built-in plugin generator/grpc: what gRPC clients and servers that speak xDS themselves get, without a proxy. A client asks
+// for the listener HOST:PORT of a service, and is led to routes, clusters and endpoints; a server asks for the listener of its own address.
+//
+// What gRPC takes of xDS stands in its proposals: A27 (the resources), A28 (routes), A29 (mutual TLS), A31 (timeouts), A36 (servers), A41 (authorization), A44 (retries).
+package grpc
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// Types that it makes.
+const (
+	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	clusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	endpointType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+)
+
+// Config is the entry's `config` in plugins.yaml.
+type Config struct {
+	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names are completed with it.
+	Domain string `json:"domain"`
+}
+
+const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
+	`"description":"DNS domain of the mesh's services","default":"cluster.local"}}}`
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name:    "grpc",
+		Version: "1",
+		Reads: []string{
+			state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule, kinds.PeerAuthentication, kinds.AuthorizationPolicy,
+		},
+		Types:        []sdk.Type{{Url: listenerType}, {Url: routeType}, {Url: clusterType}, {Url: endpointType}},
+		ConfigSchema: []byte(schema),
+		Kind: sdk.GeneratorKind(func(raw []byte) (sdk.Generator, error) {
+			c, err := parse(raw)
+			if err != nil {
+				return nil, err
+			}
+			return &generator{config: c}, nil
+		}),
+	}
+}
+
+func parse(raw []byte) (Config, error) {
+	c := Config{Domain: "cluster.local"}
+	if len(raw) == 0 {
+		return c, nil
+	}
+	if err := strict.Decode(raw, &c); err != nil {
+		return c, err
+	}
+	if c.Domain == "" {
+		return c, strict.Errorf("domain", "is empty; leave it out for cluster.local")
+	}
+	return c, nil
+}
+
+// view is what a client's resources depend on. It is written as JSON where the SDK asks for a view's name.
+type view struct {
+	Namespace string `json:"namespace"`
+	// Locality of the client; empty where no endpoints depend on it.
+	Locality string `json:"locality,omitempty"`
+	// Modes of the mutual TLS that a server asks its clients for, by port; 0 for the others. Only listeners depend on them.
+	Modes map[uint32]string `json:"modes,omitempty"`
+	// Policies that say who may call a server. Only listeners depend on them.
+	Policies []string `json:"policies,omitempty"`
+}
+
+func (v view) String() string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("a view is no JSON: %v", err)) // it has strings and numbers alone
+	}
+	return string(b)
+}
+
+func parseView(s string) (view, error) {
+	var v view
+	err := json.Unmarshal([]byte(s), &v)
+	return v, err
+}

@@ -1,0 +1,129 @@
+package istio
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// Most namespaces see the same: all that is exported to everybody, and rules that their authors wrote for their own services. Their
+// proxies share one scope, and with it clusters, listeners and load assignments. A namespace has a scope of its own where something
+// counts for its proxies alone.
+
+// commonNamespace stands for all namespaces that have nothing of their own; it can't be the name of one.
+const commonNamespace = everywhere
+
+// special says for which namespaces something counts that doesn't for all.
+type special struct {
+	services *incr.Index[string, string, export]
+	hosts    *incr.Index[string, string, []string]
+	rules    *incr.Index[string, string, []string]
+	routes   *incr.Index[string, string, row[*config.VirtualService]]
+	// declared are the namespaces that have a service of a host.
+	declared incr.Collection[string, []string]
+	isOwn    *incr.Func[string, bool]
+}
+
+func (g *graph) addSpecial(exported incr.Collection[string, export]) {
+	g.special.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
+		return slices.DeleteFunc(slices.Clone(e.namespaces), func(n string) bool { return n == everywhere })
+	})
+	byHost := incr.NewIndex(g.services, "namespaces of host", func(_ string, r row[*config.Service]) []string { return []string{r.value.Host} })
+	g.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
+		func(_ *incr.Ctx, _ string, members []incr.Item[string, row[*config.Service]]) ([]string, error) {
+			var out []string
+			for _, m := range members {
+				out = append(out, m.Value.value.Namespace)
+			}
+			slices.Sort(out)
+			return slices.Compact(out), nil
+		})
+	g.special.hosts = incr.NewIndex(g.declared, "namespaces with contested hosts", func(_ string, in []string) []string {
+		if len(in) > 1 {
+			return in
+		}
+		return nil
+	})
+	g.special.rules = incr.NewIndex(incr.Map(g.destinationRules, "namespaces of special rules", slices.Equal, g.ruleIsFor),
+		"special rules", func(_ string, namespaces []string) []string { return namespaces })
+	g.special.routes = g.indexRoutes("virtual services for some namespaces")
+	g.isOwn = incr.NewFunc(g.Graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
+		return len(g.special.services.Of(c, namespace))+len(g.special.hosts.Of(c, namespace))+
+			len(g.special.rules.Of(c, namespace))+len(g.special.routes.Of(c, namespace)) > 0 || g.hidesRoutes(c), nil
+	})
+}
+
+// scopeOf is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
+func (g *graph) scopeOf(c *incr.Ctx, namespace, sidecar, selected string) Scope {
+	if sidecar == "" && selected == "" && !g.isOwn.Of(c, namespace) {
+		return Scope{Namespace: commonNamespace}
+	}
+	return Scope{namespace, sidecar, selected}
+}
+
+// ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about
+// services of that namespace and for everybody.
+func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r row[*config.DestinationRule]) ([]string, error) {
+	rule := r.value
+	exports := rule.Exports()
+	public := len(exports) == 0 && !rule.Private(g.exports.Of(c, only).destinationRules) || slices.Equal(exports, []string{everywhere})
+	if public && (rule.Namespace == g.root.Of(c, only) || g.isAboutOwn(c, rule)) {
+		return nil, incr.Absent
+	}
+	out := slices.DeleteFunc(slices.Clone(exports), func(e string) bool { return e == everywhere || e == "." })
+	out = append(out, rule.Namespace)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// isAboutOwn reports whether a rule's host is a service of its own namespace, or none at all.
+func (g *graph) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
+	if config.IsWildcard(rule.Host) {
+		return false
+	}
+	in, _ := g.declared.Get(c, rule.Host)
+	return !slices.ContainsFunc(in, func(n string) bool { return n != rule.Namespace })
+}
+
+// indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose connections they ask for.
+func (g *graph) indexRoutes(name string) *incr.Index[string, string, row[*config.VirtualService]] {
+	return incr.NewIndex(g.virtualServices, name, func(_ string, r row[*config.VirtualService]) []string {
+		v := r.value
+		var out []string
+		if len(v.Spec.ExportTo) > 0 {
+			out = slices.DeleteFunc(config.Export(v.Spec.ExportTo, nil, v.Namespace), func(n string) bool { return n == everywhere })
+		}
+		for _, m := range connectionMatches(v.Spec) {
+			if n := m.GetSourceNamespace(); n != "" {
+				out = append(out, n)
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	})
+}
+
+type connectionMatch interface{ GetSourceNamespace() string }
+
+func connectionMatches(s *networking.VirtualService) []connectionMatch {
+	var out []connectionMatch
+	for _, t := range s.Tcp {
+		for _, m := range t.Match {
+			out = append(out, m)
+		}
+	}
+	for _, t := range s.Tls {
+		for _, m := range t.Match {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
+func (g *graph) hidesRoutes(c *incr.Ctx) bool {
+	return !slices.Contains(config.Export(nil, g.exports.Of(c, only).virtualServices, ""), everywhere)
+}

@@ -1,0 +1,73 @@
+package config
+
+import "slices"
+
+// Reach says for whom a resource is, as a namespace sees it.
+type Reach int
+
+// Reaches, in the order in which resources count that compete: what a namespace has for itself comes before what was given to it by name,
+// and that before what is everybody's.
+const (
+	Nobody Reach = iota
+	Own
+	Named
+	Everybody
+)
+
+// Words of exportTo.
+const (
+	toEverybody = "*"
+	toOwn       = "."
+	toNobody    = "~"
+)
+
+// Export is what exportTo means for a resource of the namespace own: names of namespaces, `*` alone, or nothing. Where it says nothing the
+// mesh's defaults count; of those only the own namespace, or else everybody.
+func Export(exportTo, defaults []string, own string) []string {
+	if len(exportTo) == 0 {
+		exportTo = defaultExport(defaults)
+	}
+	switch {
+	case slices.Contains(exportTo, toEverybody):
+		return []string{toEverybody}
+	case slices.Contains(exportTo, toNobody):
+		return nil
+	}
+	var out []string
+	for _, e := range exportTo {
+		if e == toOwn {
+			e = own
+		}
+		out = append(out, e)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func defaultExport(defaults []string) []string {
+	switch {
+	case slices.Contains(defaults, toOwn):
+		return []string{toOwn}
+	case len(defaults) == 0 || slices.Contains(defaults, toEverybody):
+		return []string{toEverybody}
+	}
+	return []string{toNobody}
+}
+
+// ReachOf is how a resource of the namespace own reaches a client's (see Export).
+func ReachOf(exportTo, defaults []string, own, client string) Reach {
+	if len(exportTo) == 0 {
+		exportTo = defaultExport(defaults)
+	}
+	switch {
+	case slices.Contains(exportTo, toEverybody):
+		return Everybody
+	case slices.Contains(exportTo, toNobody):
+		return Nobody
+	case own == client && (slices.Contains(exportTo, toOwn) || slices.Contains(exportTo, own)):
+		return Own
+	case slices.Contains(exportTo, client):
+		return Named
+	}
+	return Nobody
+}

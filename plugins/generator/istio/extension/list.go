@@ -1,0 +1,52 @@
+package extension
+
+import (
+	"cmp"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+)
+
+// List is the extensions of a proxy on one side of it. The zero value has none.
+type List struct {
+	// server: they are for what the workload receives.
+	server bool
+	all    []*Extension
+}
+
+// NewList orders extensions by priority, highest first. They come in the order that counts between equals: the oldest first.
+func NewList(all []*Extension, server bool) List {
+	out := List{server, slices.Clone(all)}
+	slices.SortStableFunc(out.all, func(a, b *Extension) int { return cmp.Compare(b.priority(), a.priority()) })
+	return out
+}
+
+// Equal reports whether both hold the same extensions.
+func (l List) Equal(o List) bool { return l.server == o.server && slices.Equal(l.all, o.all) }
+
+// Requests are the filters for requests to a port that stand in phases; port is 0 where requests to any port come.
+func (l List) Requests(port uint32, phases ...Phase) []*hcm.HttpFilter {
+	var out []*hcm.HttpFilter
+	for _, p := range phases {
+		for _, e := range l.all {
+			if e.request != nil && e.spec.Phase == p && e.takes(l.server, port) {
+				out = append(out, e.request)
+			}
+		}
+	}
+	return out
+}
+
+// Connections are the filters for connections to a port that stand in phases.
+func (l List) Connections(port uint32, phases ...Phase) []*listenerv3.Filter {
+	var out []*listenerv3.Filter
+	for _, p := range phases {
+		for _, e := range l.all {
+			if e.connection != nil && e.spec.Phase == p && e.takes(l.server, port) {
+				out = append(out, e.connection)
+			}
+		}
+	}
+	return out
+}

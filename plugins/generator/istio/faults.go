@@ -1,0 +1,72 @@
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// fault is something that keeps its last good result, and the rows at fault.
+type fault struct {
+	what string
+	err  error
+	rows []state.Name
+}
+
+// standing are the faults of now: functions that failed, and load assignments that Envoy would refuse.
+func (e *engine) standing() []fault {
+	var all []fault
+	for _, f := range e.holds.failures {
+		now := fault{f.Function, f.Err, names(e.g, f.Read)}
+		if refused := refusal(f.Err); refused != nil {
+			now.err = refused
+		}
+		if f.Key != nil {
+			now.what = fmt.Sprintf("%s %v", f.Function, f.Key)
+		}
+		all = append(all, now)
+	}
+	return append(all, e.assignments.faults()...)
+}
+
+// faults reports those of now.
+func (e *engine) faults(out sdk.Output) { e.reportFaults(e.standing(), out) }
+
+// newFaults reports those of now if they are others than were reported last: what is made only when a proxy asks may fail as well.
+func (e *engine) newFaults(out sdk.Output) {
+	if now := e.standing(); !slices.EqualFunc(now, e.reported, func(a, b fault) bool { return a.what == b.what && a.err.Error() == b.err.Error() }) {
+		e.reportFaults(now, out)
+	}
+}
+
+func (e *engine) reportFaults(list []fault, out sdk.Output) {
+	e.reported = list
+	for _, f := range list {
+		out.Fault(f.what, f.err, f.rows...)
+	}
+}
+
+// refusal is what Envoy would say of what a function made; nil if it failed otherwise.
+func refusal(err error) *encode.RefusedError {
+	if p, ok := errors.AsType[*incr.PanicError](err); ok {
+		err, _ = p.Value.(error)
+	}
+	refused, _ := errors.AsType[*encode.RefusedError](err)
+	return refused
+}
+
+// names are the rows among what was read that are rows of tables.
+func names(g *graph, rows []incr.Row) []state.Name {
+	var out []state.Name
+	for _, r := range rows {
+		if key, ok := r.Key.(string); ok && g.load[r.Table] != nil {
+			out = append(out, state.Name{Table: r.Table, Key: key})
+		}
+	}
+	return out
+}

@@ -1,0 +1,104 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// proxyRoute is the name of the route configuration of the listener at which the workload finds a proxy for HTTP.
+const proxyRoute = "http_proxy"
+
+// proxyListener is that listener (outside is the cluster for requests to hosts that nobody knows); none where the proxy has no such port.
+func (g *graph) proxyListener(c *incr.Ctx, p listener.Proxy, outside string) []sdk.Resource {
+	if p.Ports.Proxy == 0 {
+		return nil
+	}
+	at := p.Dialing.Families.Loopback()
+	l := listener.BuildOutbound(listener.Outbound{
+		Bind: proxyBind(p), More: strings.Join(at[1:], ","), Dialed: true, HTTP: true,
+		Protocol: config.HTTP, Route: proxyRoute, Forwards: true, Outside: outside, Proxy: g.reporting(c, p, telemetry.Outbound),
+	})
+	return []sdk.Resource{{Name: l.Name, Body: encode.Bytes(l)}}
+}
+
+// proxyBind is where it listens; the zero value where there is none.
+func proxyBind(p listener.Proxy) listener.Bind {
+	if p.Ports.Proxy == 0 {
+		return listener.Bind{}
+	}
+	return listener.Bind{Address: p.Dialing.Families.Loopback()[0], Port: p.Ports.Proxy}
+}
+
+// wholeEgress is the egress listener (nil: none, and all is imported) behind routes by which requests go to any port: those of a proxy for
+// HTTP, and of a Unix socket. ok is false where a name means no such routes.
+func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *egressListener, ok bool) {
+	list := g.egressOf(c, s)
+	find := func(is func(l *egressListener) bool) *egressListener {
+		for i := range list {
+			if is(&list[i]) {
+				return &list[i]
+			}
+		}
+		return nil
+	}
+	switch {
+	case name == proxyRoute:
+		l = find((*egressListener).isCatchAll)
+		return l, l != nil || len(list) == 0
+	case strings.HasPrefix(name, unixPrefix):
+		l = find(func(l *egressListener) bool { return l.bind == name })
+		return l, l != nil
+	case port != 0:
+		l = ruling(list, port)
+		return l, l != nil && l.proxy
+	}
+	return nil, false
+}
+
+// wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all), each at all of its ports. Who says no
+// port means 80.
+func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) []byte {
+	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
+	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
+	taken := map[string]bool{"*": true}
+	var hosts [][]byte
+	for _, m := range members {
+		if l != nil && l.imports(m.Value) == nil {
+			continue
+		}
+		for _, p := range m.Value.Ports {
+			if protocol := config.ParseProtocol(p.Protocol); !protocol.IsHTTP() && protocol != config.Sniffed {
+				continue
+			}
+			names := route.Domains(m.Key.Host, k.View.Domain, m.Value.AddressesFor(k.View.Dialing)[0])
+			domains := slices.DeleteFunc(route.AtPort(names, p.Number), func(d string) bool { return taken[d] })
+			for _, d := range domains {
+				taken[d] = true
+			}
+			if p.Number != outsidePort {
+				domains = slices.DeleteFunc(domains, func(d string) bool { return !strings.Contains(d, ":") })
+			}
+			if len(domains) > 0 {
+				hosts = append(hosts, g.wholeHost(c, k.View, m.Value, l.place(), p.Number, joinDomains(domains)))
+			}
+		}
+	}
+	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, restKey{g.outside(c, k.View.Scope), k.View.Headers})))
+}
+
+// wholeHost is the virtual host of a service's port, for requests that may go to others.
+func (g *graph) wholeHost(c *incr.Ctx, view routeView, s *config.Service, via int, port uint32, domains string) []byte {
+	k := virtualHostKey{View: routeView{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains, Whole: true}
+	if v := g.routing(c, view, sought{host{view.Scope, s.Host}, via}, 0); v != nil {
+		k.View, k.Service = g.sender(c, view, v.Key), v.Key
+	}
+	return g.virtualHost.Of(c, k)
+}

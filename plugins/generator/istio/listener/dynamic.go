@@ -1,0 +1,62 @@
+package listener
+
+import (
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	dynamicv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	sniv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+)
+
+// Lookup is a wildcard under which proxies look up the names that TLS hellos ask for; the zero value is none.
+type Lookup struct {
+	Host string
+	// Port is where connections go on.
+	Port uint32
+}
+
+// lookups look up the hosts of requests under these wildcards, right before the router sends them.
+func lookups(filters []*hcm.HttpFilter, wildcards []string, f config.Families) []*hcm.HttpFilter {
+	if len(wildcards) == 0 {
+		return filters
+	}
+	last := len(filters) - 1
+	out := append([]*hcm.HttpFilter{}, filters[:last]...)
+	for _, w := range wildcards {
+		out = append(out, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dynamicv3.FilterConfig{
+			ImplementationSpecifier: &dynamicv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: cluster.DNSCache(w, f)},
+		}))
+	}
+	return append(out, filters[last])
+}
+
+// byName looks up the name in a TLS hello; nothing for no wildcard.
+func (l Lookup) byName(f config.Families) []*listenerv3.Filter {
+	if l.Host == "" {
+		return nil
+	}
+	return []*listenerv3.Filter{networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", &sniv3.FilterConfig{
+		DnsCacheConfig: cluster.DNSCache(l.Host, f), PortSpecifier: &sniv3.FilterConfig_PortValue{PortValue: l.Port},
+	})}
+}
+
+// unknownHosts is the chain of virtualOutbound for requests to hosts that nobody knows, which are looked up.
+func unknownHosts(p Reporting) *listenerv3.FilterChain {
+	var none *Guards
+	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing.Families)
+	m := connectionManager(p, "outbound_"+VirtualOutbound, filters)
+	m.RouteSpecifier = inline(&routev3.RouteConfiguration{
+		Name: cluster.AllowAnyDynamic, VirtualHosts: []*routev3.VirtualHost{route.AllowAny(cluster.AllowAnyDynamic)},
+	})
+	return &listenerv3.FilterChain{
+		Name:                          "virtualOutbound-catchall-http",
+		FilterChainMatch:              plainHTTP(0),
+		Filters:                       append(p.before(0), p.Settings.finished(m)),
+		TransportSocketConnectTimeout: durationpb.New(handshake),
+	}
+}

@@ -1,0 +1,143 @@
+package istio
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	meshv1 "istio.io/api/mesh/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// networks are the mesh's: what its settings say, and services that are gateways of one. A mesh that has none pays nothing for them.
+type networks struct {
+	networksRow *incr.Input[string, row[*meshv1.MeshNetworks]]
+	// outer are services that are reached from outside, which gateways of networks are.
+	outer *incr.Index[string, string, row[*config.Service]]
+	// known are the networks for clients that get endpoints, and for those that look their names up (true); nil without any.
+	known *incr.Func[bool, *endpoint.Networks]
+}
+
+// clientNetwork is what counts of a client's own network.
+type clientNetwork struct {
+	Network, View string
+	// Families of its addresses.
+	Families config.Families
+	// Cluster counts for services that clients of other clusters don't reach.
+	Cluster string
+}
+
+const (
+	networkLabel     = "topology.istio.io/network"
+	gatewayPortLabel = "networking.istio.io/gatewayPort"
+	// networkPort is where gateways of networks listen that don't say.
+	networkPort = 15443
+)
+
+func (g *graph) addNetworks() {
+	g.networksRow = table(g, state.Networks, func(r *pb.Row) (*meshv1.MeshNetworks, error) {
+		m := &meshv1.MeshNetworks{}
+		if err := proto.Unmarshal(r.Payload, m); err != nil {
+			return nil, fmt.Errorf("mesh networks: %w", err)
+		}
+		return m, nil
+	})
+	g.outer = incr.NewIndex(g.services, "services reached from outside", func(_ string, r row[*config.Service]) []string {
+		return onlyIf(len(r.value.ExternalAddresses) > 0)
+	})
+	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, names bool) (*endpoint.Networks, error) {
+		r, _ := g.networksRow.Get(c, state.Networks)
+		var found []endpoint.Gateway
+		for _, i := range g.outer.Of(c, only) {
+			found = append(found, networkGateways(i.Value.value, r.value)...)
+		}
+		if len(r.value.GetNetworks())+len(found) == 0 {
+			return nil, nil
+		}
+		return endpoint.NewNetworks(r.value, found, names), nil
+	})
+}
+
+// networkGateways are the gateways that a service is: to the network that its label names, or to one whose settings name the service.
+func networkGateways(s *config.Service, m *meshv1.MeshNetworks) []endpoint.Gateway {
+	if id := s.Labels[networkLabel]; id != "" {
+		port, err := strconv.ParseUint(s.Labels[gatewayPortLabel], 10, 16)
+		if err != nil {
+			port = networkPort
+		}
+		return gatewaysAt(s, id, uint32(port), "")
+	}
+	var out []endpoint.Gateway
+	for _, id := range sortedNames(m.GetNetworks()) {
+		n := m.Networks[id]
+		for _, e := range n.GetEndpoints() {
+			for _, g := range n.GetGateways() {
+				if e.GetFromRegistry() != "" && g.GetRegistryServiceName() == s.Host {
+					out = append(out, gatewaysAt(s, id, g.Port, e.GetFromRegistry())...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// gatewaysAt are the addresses of a service from outside; of one cluster where that is given.
+func gatewaysAt(s *config.Service, network string, port uint32, cluster string) []endpoint.Gateway {
+	var out []endpoint.Gateway
+	for _, id := range sortedNames(s.ExternalAddresses) {
+		if cluster != "" && id != cluster {
+			continue
+		}
+		at := port
+		if p := s.ExternalPorts[id+"/"+portName(port)]; p != 0 {
+			at = p
+		}
+		for a := range strings.SplitSeq(s.ExternalAddresses[id], ",") {
+			out = append(out, endpoint.Gateway{Network: network, Cluster: id, Address: a, Port: at})
+		}
+	}
+	return out
+}
+
+// networkOf is what counts of a proxy's own network.
+func (g *graph) networkOf(c *incr.Ctx, n *node.Node) clientNetwork {
+	out := clientNetwork{View: strings.Join(n.Metadata.NetworkView, ","), Cluster: n.Metadata.ClusterID}
+	if g.networks.known.Of(c, true) != nil {
+		out.Network, out.Families = n.Metadata.Network, g.dialing(n).Families
+	}
+	return out
+}
+
+// horizon is how far clients see towards a service. names: they look up endpoints by name.
+func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service, names bool) endpoint.Horizon {
+	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, names)}
+	if g.isLocal(c, s.Host) {
+		out.Local, out.Cluster = true, n.Cluster
+	}
+	if out.Networks != nil {
+		out.Found = s.Registry != external || g.entryNetworks
+	}
+	return out
+}
+
+// external is the registry of services that are declared: their endpoints say themselves in which network they are.
+const external = "External"
+
+func (n clientNetwork) facts(out map[string]string) {
+	if n.Network != "" {
+		out["network"] = n.Network
+	}
+	if n.View != "" {
+		out["network view"] = n.View
+	}
+	if n.Cluster != "" {
+		out["cluster"] = n.Cluster
+	}
+}

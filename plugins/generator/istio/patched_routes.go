@@ -1,0 +1,27 @@
+package istio
+
+import (
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// patchedRoute is a route configuration after patches.
+func (g *graph) patchedRoute(c *incr.Ctx, k routeKey) []byte {
+	plain := k
+	plain.View.Patches = ""
+	body, ok := g.route.Get(c, plain)
+	if !ok {
+		return nil
+	}
+	return g.sets.Of(c, k.View.Patches).Routes(side(k.View.Gateways != ""), body, parsePorts(k.View.Ports).sources)
+}
+
+// sources are the ports of Gateways that are served at a port of the proxy.
+func (m portMap) sources(at uint32) []uint32 {
+	var out []uint32
+	for _, p := range m {
+		if p.Target == at {
+			out = append(out, p.Number)
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package istio
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// patches: which EnvoyFilters count for a proxy, and their patches, read. Without any, nothing asks.
+type patches struct {
+	filtersIn *incr.Index[string, string, row[*config.EnvoyFilter]]
+	// patch is the one of an EnvoyFilter at a place in its list.
+	patch *incr.Func[patchKey, *envoyfilter.Patch]
+	sets  *incr.Func[string, *envoyfilter.Set]
+}
+
+// patchKey names a patch of an EnvoyFilter.
+type patchKey struct {
+	Filter string
+	Index  int
+}
+
+// patchKeys name the patches that count for a proxy, by the resources that they may change: EnvoyFilters, by key, with the places of the
+// patches in their lists (NAMESPACE/NAME#0.2,…). Empty without.
+type patchKeys struct{ Clusters, Listeners, Routes, Extensions string }
+
+func (g *graph) addPatches() {
+	g.filtersIn = incr.NewIndex(g.envoyFilters, "envoy filters by namespace",
+		func(_ string, r row[*config.EnvoyFilter]) []string { return []string{r.value.Namespace} })
+	specs := incr.NewFunc(g.Graph, "patch of envoy filter",
+		func(a, b *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool { return proto.Equal(a, b) },
+		func(c *incr.Ctx, k patchKey) (*networking.EnvoyFilter_EnvoyConfigObjectPatch, error) {
+			r, ok := g.envoyFilters.Get(c, k.Filter)
+			if !ok || k.Index >= len(r.value.Spec.ConfigPatches) {
+				return nil, incr.Absent
+			}
+			return r.value.Spec.ConfigPatches[k.Index], nil
+		})
+	g.patch = incr.NewFunc(g.Graph, "patch", incr.Same[*envoyfilter.Patch], func(c *incr.Ctx, k patchKey) (*envoyfilter.Patch, error) {
+		p, ok := specs.Get(c, k)
+		if !ok {
+			return nil, incr.Absent
+		}
+		return envoyfilter.Parse(p)
+	})
+	g.sets = incr.NewFunc(g.Graph, "patches", (*envoyfilter.Set).Equal, func(c *incr.Ctx, keys string) (*envoyfilter.Set, error) {
+		return g.patchSet(c, keys), nil
+	})
+}
+
+// patchSet reads patches, in their order: by priority, those of the root namespace before others, the oldest first. Patches that can't be
+// read are left out, and reported.
+func (g *graph) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
+	places := map[string][]int{}
+	var filters []*config.EnvoyFilter
+	for _, k := range splitKeys(keys) {
+		key, list, _ := strings.Cut(k, placeMark)
+		if r, ok := g.envoyFilters.Get(c, key); ok {
+			filters = append(filters, r.value)
+			places[key] = parsePlaces(list)
+		}
+	}
+	root := g.root.Of(c, only)
+	slices.SortStableFunc(filters, func(a, b *config.EnvoyFilter) int {
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), -compareBool(a.Namespace == root, b.Namespace == root), a.Before(b.Meta))
+	})
+	var out []*envoyfilter.Patch
+	for _, f := range filters {
+		for _, i := range places[f.Key] {
+			if p, ok := g.patch.Get(c, patchKey{f.Key, i}); ok {
+				out = append(out, p)
+			}
+		}
+	}
+	return envoyfilter.NewSet(out)
+}
+
+const (
+	placeMark      = "#"
+	placeSeparator = "."
+)
+
+func parsePlaces(list string) []int {
+	var out []int
+	for _, s := range strings.Split(list, placeSeparator) {
+		if n, err := strconv.Atoi(s); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// patchesOf name the patches that count for a proxy.
+func (g *graph) patchesOf(c *incr.Ctx, n *node.Node, labels map[string]string) patchKeys {
+	list := g.filtersIn.Of(c, n.Namespace)
+	if root := g.root.Of(c, only); root != n.Namespace {
+		list = slices.Concat(list, g.filtersIn.Of(c, root))
+	}
+	var out patchKeys
+	for _, i := range list {
+		if f := i.Value.value; f.For(n.Namespace, labels) {
+			out.add(f, func(patch int) bool { return f.Admits(patch, n.Metadata.Version, n.Metadata.Texts.Are) })
+		}
+	}
+	return out
+}
+
+// add adds the patches of an EnvoyFilter that a proxy is admitted to.
+func (k *patchKeys) add(f *config.EnvoyFilter, admits func(patch int) bool) {
+	var clusters, listeners, routes, extensions []string
+	for i, p := range f.Spec.ConfigPatches {
+		if !admits(i) {
+			continue
+		}
+		at := strconv.Itoa(i)
+		switch p.ApplyTo {
+		case networking.EnvoyFilter_CLUSTER:
+			clusters = append(clusters, at)
+		case networking.EnvoyFilter_EXTENSION_CONFIG:
+			extensions = append(extensions, at)
+		case networking.EnvoyFilter_ROUTE_CONFIGURATION, networking.EnvoyFilter_VIRTUAL_HOST, networking.EnvoyFilter_HTTP_ROUTE:
+			if side := p.GetMatch().GetContext(); side != networking.EnvoyFilter_SIDECAR_INBOUND {
+				routes = append(routes, at)
+			}
+			if side := p.GetMatch().GetContext(); side == networking.EnvoyFilter_SIDECAR_INBOUND || side == networking.EnvoyFilter_ANY {
+				listeners = append(listeners, at) // routes to the workload stand in its listener
+			}
+		case networking.EnvoyFilter_BOOTSTRAP, networking.EnvoyFilter_INVALID:
+		default:
+			listeners = append(listeners, at)
+		}
+	}
+	join(&k.Clusters, f.Key, clusters)
+	join(&k.Listeners, f.Key, listeners)
+	join(&k.Routes, f.Key, routes)
+	join(&k.Extensions, f.Key, extensions)
+}
+
+func join(to *string, key string, places []string) {
+	if len(places) == 0 {
+		return
+	}
+	if *to != "" {
+		*to += ","
+	}
+	*to += key + placeMark + strings.Join(places, placeSeparator)
+}
+
+// side is the one that patches know a proxy's own resources by, apart from what a sidecar's workload receives.
+func side(router bool) envoyfilter.Context {
+	if router {
+		return networking.EnvoyFilter_GATEWAY
+	}
+	return networking.EnvoyFilter_SIDECAR_OUTBOUND
+}

@@ -1,0 +1,36 @@
+package kinds
+
+import (
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+)
+
+func TestBoard(t *testing.T) {
+	now := time.Unix(100, 0)
+	b := NewBoard(func() time.Time { return now })
+	bad := Fault{File: "a.yaml", Line: 3, Column: 1, Kind: "Gateway", Name: "x", Message: "is wrong"}
+	warned := Fault{File: "a.yaml", Line: 9, Column: 1, Severity: finding.Warning, Message: "is odd"}
+
+	c := b.Show([]Fault{warned, bad})
+	if len(c.Upserts) != 2 || c.Upserts[0].Key != "a.yaml:3:1" || len(c.New) != 2 || c.Healed {
+		t.Errorf("first: %+v", c)
+	}
+	now = time.Unix(200, 0)
+	moved := bad
+	moved.Line = 5
+	c = b.Show([]Fault{moved, warned})
+	if len(c.Upserts) != 1 || c.Upserts[0].Key != "a.yaml:5:1" || len(c.Deletes) != 1 || c.Healed {
+		t.Errorf("moved: %+v", c)
+	}
+	if since := b.shown["a.yaml:5:1"].Since; !since.Equal(time.Unix(100, 0)) {
+		t.Errorf("a fault that moved is there since %v", since)
+	}
+	if c = b.Show([]Fault{warned}); !c.Healed || len(c.Deletes) != 1 {
+		t.Errorf("healed: %+v", c)
+	}
+	if c = b.Show([]Fault{warned}); c.Healed || len(c.Upserts)+len(c.Deletes) > 0 {
+		t.Errorf("nothing new: %+v", c)
+	}
+}

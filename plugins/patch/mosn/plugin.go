@@ -1,0 +1,93 @@
+// Package mosn is the built-in plugin patch/mosn: it gives MOSN listeners that it can use, where what Envoy gets makes it exit or refuse them. The
+// entry's `select` says which nodes are MOSN.
+//
+// MOSN 1.6 reads `deprecated_v1.bind_to_port` alone, so that it would bind the addresses of services; and it takes listeners without an original
+// destination only with exactly one filter chain.
+package mosn
+
+import (
+	"errors"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name: "mosn", Version: "1",
+		Types:        []sdk.Type{{Url: listenerType}},
+		ConfigSchema: []byte(`{"type":"object","additionalProperties":false}`),
+		Kind:         sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+	}
+}
+
+func patch(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) (changed []sdk.Resource, _ []string, err error) {
+	var faults []error
+	for _, r := range given {
+		var l listenerv3.Listener
+		if err := proto.Unmarshal(r.Body, &l); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		before := proto.CloneOf(&l)
+		bind(&l)
+		single(&l)
+		if proto.Equal(before, &l) {
+			continue
+		}
+		if r.Body, err = (proto.MarshalOptions{Deterministic: true}).Marshal(&l); err != nil {
+			return nil, nil, err
+		}
+		changed = append(changed, r)
+	}
+	return changed, nil, errors.Join(faults...)
+}
+
+// bind says in both fields that a listener doesn't open its port.
+func bind(l *listenerv3.Listener) {
+	if l.BindToPort != nil && !l.BindToPort.Value {
+		l.DeprecatedV1 = &listenerv3.Listener_DeprecatedV1{BindToPort: wrapperspb.Bool(false)}
+	}
+}
+
+const originalDestination = "envoy.filters.listener.original_dst"
+
+// single leaves one chain in a listener that doesn't look where connections wanted to go: the one for all that no other takes, else the first that
+// asks for nothing, else the first. MOSN doesn't look into connections (http_inspector), so that the others would have no use.
+func single(l *listenerv3.Listener) {
+	if looks(l) {
+		return
+	}
+	chain := l.DefaultFilterChain
+	for _, c := range l.FilterChains {
+		if chain == nil && c.FilterChainMatch == nil {
+			chain = c
+		}
+	}
+	if chain == nil && len(l.FilterChains) > 0 {
+		chain = l.FilterChains[0]
+	}
+	if chain != nil {
+		l.FilterChains, l.DefaultFilterChain = []*listenerv3.FilterChain{chain}, nil
+	}
+}
+
+// looks says whether a listener looks where connections wanted to go.
+func looks(l *listenerv3.Listener) bool {
+	if l.UseOriginalDst.GetValue() {
+		return true
+	}
+	for _, f := range l.ListenerFilters {
+		if f.Name == originalDestination {
+			return true
+		}
+	}
+	return false
+}

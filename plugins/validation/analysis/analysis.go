@@ -1,0 +1,97 @@
+// Package analysis checks what resources mean to each other: references to what is not there, routes that are never taken,
+// policies that contradict. Where Istio has a message for the same thing, its code is used, so that people find the help
+// they know.
+//
+// Nothing found here keeps a resource from being served: what is missing may come later, from another source.
+package analysis
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	mesh "istio.io/api/mesh/v1alpha1"
+)
+
+// Input is what is analysed together.
+type Input struct {
+	// Resources of Istio's kinds.
+	Resources []Resource
+	// Mesh is the mesh's settings; nil: the defaults.
+	Mesh *mesh.MeshConfig
+	// Services that exist besides those of ServiceEntries.
+	Services []Service
+	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups and endpoints. Where none is known in a namespace,
+	// nothing is said of selectors that match none there.
+	Workloads []Workload
+	// Secrets are NAMESPACE/NAME; nil: they are not known, and nothing is said of those that are missing.
+	Secrets map[string]bool
+}
+
+// Resource is a resource and where it comes from.
+type Resource struct {
+	finding.Resource
+	// File, Line and Column are where it begins. File may be a source of another kind.
+	File         string
+	Line, Column int
+}
+
+// Service is a service of a registry.
+type Service struct {
+	Host, Namespace string
+	Ports           []uint32
+	Selector        map[string]string
+}
+
+// Workload is something that selectors select.
+type Workload struct {
+	Namespace string
+	Labels    map[string]string
+	// Name is for messages.
+	Name string
+}
+
+// Result is a finding and the resource that it is about.
+type Result struct {
+	Resource *Resource
+	finding.Finding
+}
+
+// analyzers are the checks. Each looks at the world and reports, in order of what it looks at.
+var analyzers = [...]func(*world){
+	references, subsets, destinationPorts, providers, credentials,
+	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates,
+	unreachableRoutes, delegates,
+	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
+	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
+	annotations,
+}
+
+// Analyze returns what there is to say, in order of files and lines. Findings that the resource's own annotation suppresses are left out.
+func Analyze(in Input) []Result {
+	w := newWorld(in)
+	for _, analyze := range analyzers {
+		analyze(w)
+	}
+	found := slices.DeleteFunc(w.found, func(r Result) bool { return suppressed(r) })
+	slices.SortStableFunc(found, func(a, b Result) int {
+		return cmp.Or(
+			cmp.Compare(a.Resource.File, b.Resource.File), cmp.Compare(a.Resource.Line, b.Resource.Line),
+			cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Namespace, b.Resource.Namespace), cmp.Compare(a.Resource.Name, b.Resource.Name),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Field, b.Field))
+	})
+	return found
+}
+
+// suppression is the annotation that lists codes not to be told of a resource, parted by commas; * for all.
+const suppression = "galley.istio.io/analyze-suppress"
+
+func suppressed(r Result) bool {
+	for code := range strings.SplitSeq(r.Resource.Annotations[suppression], ",") {
+		if code = strings.TrimSpace(code); code == "*" || code == r.Code {
+			return true
+		}
+	}
+	return false
+}

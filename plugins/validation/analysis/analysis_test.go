@@ -1,0 +1,193 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+const route = `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: www, namespace: shop}
+spec:
+  hosts: [www.example.com]
+  gateways: [infra/public, mesh]
+  http:
+  - route:
+    - destination: {host: reviews, subset: v2}
+    mirror: {host: copy.other.svc.cluster.local}
+`
+
+const gateway = `---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: public, namespace: infra}
+spec:
+  selector: {istio: gw}
+  servers:
+  - hosts: ["shop/*.example.com"]
+    port: {number: 443, name: https, protocol: HTTPS}
+    tls: {mode: SIMPLE, credentialName: www}
+`
+
+// codesOf analyses a text and returns the codes and fields of what is found.
+func codesOf(t *testing.T, text string) (list []string) {
+	t.Helper()
+	var r Reader
+	r.Add("a.yaml", []byte(text))
+	for _, f := range r.All() {
+		list = append(list, f.Code+" "+f.Field)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func TestKubernetesObjectsSayWhatThereIs(t *testing.T) {
+	const services = `---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Service, metadata: {name: reviews, namespace: shop}, spec: {ports: [{port: 80}], selector: {app: reviews}}}
+- {apiVersion: v1, kind: Service, metadata: {name: copy, namespace: other}, spec: {ports: [{port: 80}]}}
+- {apiVersion: v1, kind: Secret, metadata: {name: www, namespace: infra}}
+- {apiVersion: apps/v1, kind: Deployment, metadata: {name: gw, namespace: infra}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {istio: gw}}}}}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews, namespace: shop}
+spec: {host: reviews.shop.svc.cluster.local, subsets: [{name: v2}]}
+`
+	if got := codesOf(t, route+gateway+services); len(got) > 0 {
+		t.Errorf("found %v", got)
+	}
+	want := []string{
+		"IST0101 spec.gateways[0]", "IST0101 spec.http[0].mirror.host",
+		"IST0101 spec.http[0].route[0].destination.host", "IST0101 spec.http[0].route[0].destination.subset",
+	}
+	if got := codesOf(t, route); !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	other := strings.ReplaceAll(services, "{name: www, namespace: infra}", "{name: old, namespace: infra}")
+	if got := codesOf(t, route+gateway+other); !slices.Equal(got, []string{"IST0101 spec.servers[0].tls.credentialName"}) {
+		t.Errorf("found %v", got)
+	}
+}
+
+// Gateways whose selector no workload has, and gateways that no VirtualService is bound to.
+func TestGatewaysThatNobodyHas(t *testing.T) {
+	const workload = `---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: gw, namespace: infra}
+spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {istio: gw}}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: www, namespace: infra}
+`
+	const bound = `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: www, namespace: shop}
+spec:
+  hosts: [www.example.com]
+  gateways: [infra/public]
+  http: [{directResponse: {status: 200}}]
+`
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"good":                       {gateway + workload + bound, nil},
+		"selected by no workload":    {strings.Replace(gateway, "istio: gw", "istio: gv", 1) + workload + bound, []string{"IST0127 spec.selector"}},
+		"without a virtual service":  {gateway + workload, []string{"COX3003 metadata.name"}},
+		"of another name than bound": {gateway + workload + strings.Replace(bound, "infra/public", "infra/publik", 1), []string{"COX3003 metadata.name", "IST0101 spec.gateways[0]"}},
+	} {
+		if got := codesOf(t, c.text); !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatMatchesTake(t *testing.T) {
+	prefix := func(s string) *networking.StringMatch {
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: s}}
+	}
+	exact := func(s string) *networking.StringMatch {
+		return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: s}}
+	}
+	type match = networking.HTTPMatchRequest
+	header := map[string]*networking.StringMatch{"x": exact("1")}
+	for _, c := range []struct {
+		name            string
+		wider, narrower *match
+		want            bool
+	}{
+		{"nothing takes all", &match{}, &match{Uri: prefix("/a"), Headers: header}, true},
+		{"a prefix takes a longer one", &match{Uri: prefix("/a")}, &match{Uri: prefix("/a/b")}, true},
+		{"and an exact path", &match{Uri: prefix("/a")}, &match{Uri: exact("/ab")}, true},
+		{"but no shorter one", &match{Uri: prefix("/a/b")}, &match{Uri: prefix("/a")}, false},
+		{"a header narrows", &match{Uri: prefix("/a"), Headers: header}, &match{Uri: prefix("/a")}, false},
+		{"the same header does not", &match{Headers: header}, &match{Headers: header, Uri: exact("/a")}, true},
+		{"a port narrows", &match{Port: 80}, &match{}, false},
+		{"a gateway narrows", &match{Gateways: []string{"a"}}, &match{}, false},
+		{"and takes itself", &match{Gateways: []string{"a", "b"}}, &match{Gateways: []string{"b"}}, true},
+		{"without headers only the same", &match{WithoutHeaders: header}, &match{WithoutHeaders: header, Name: "n"}, true},
+		{"and nothing else", &match{WithoutHeaders: header}, &match{WithoutHeaders: header, Port: 80}, false},
+	} {
+		if got := takes(c.wider, c.narrower); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestSuppression(t *testing.T) {
+	f := kinds.Fault{Code: "IST0101", Kind: "VirtualService", Namespace: "shop", Name: "www"}
+	for text, want := range map[string]bool{
+		"IST0101=VirtualService www.shop": true, "IST0101=VirtualService *.shop": true, "IST0101=* *": true,
+		"IST0102=VirtualService www.shop": false, "IST0101=Gateway www.shop": false, "IST0101=VirtualService www.other": false,
+	} {
+		s, err := ParseSuppression(text)
+		if err != nil || s.Covers(f) != want {
+			t.Errorf("%s: %v, %v", text, s.Covers(f), err)
+		}
+	}
+	for _, text := range []string{"", "IST0101", "IST0101=Gateway", "=Gateway a.b", "IST0101=Gateway [a"} {
+		if _, err := ParseSuppression(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}
+
+func TestRowsKeepTheirPlaces(t *testing.T) {
+	payload, err := proto.Marshal(&networking.VirtualService{Hosts: []string{"a"}, Http: []*networking.HTTPRoute{{
+		Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "a"}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for source, want := range map[string]string{"dir/a.yaml:3:5": "dir/a.yaml:3:5", "registry": "registry:1:1", "": ":1:1"} {
+		var r Reader
+		if err := r.AddRow(kinds.VirtualService, &pb.Row{Key: "shop/a", Source: source, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+		got := r.All()
+		if len(got) != 1 || got[0].Place() != want || got[0].Severity != finding.Error || got[0].Namespace != "shop" {
+			t.Errorf("%q: %v", source, got)
+		}
+	}
+	var r Reader
+	if err := r.AddRow("example.com/Other", &pb.Row{}); err != nil || len(r.Input.Resources) > 0 {
+		t.Errorf("another kind: %v", err)
+	}
+	if err := r.AddRow(kinds.VirtualService, &pb.Row{Key: "a/b", Payload: []byte{0xff}}); err == nil {
+		t.Error("a row that is none is taken")
+	}
+}

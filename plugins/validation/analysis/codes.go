@@ -1,0 +1,13 @@
+package analysis
+
+import (
+	"embed"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+)
+
+//go:embed codes/*.txtar
+var codeFiles embed.FS
+
+// Codes are what Analyze finds, sorted by id.
+func Codes() []finding.Code { return finding.ReadCodes(codeFiles, "codes") }

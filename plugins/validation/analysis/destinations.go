@@ -1,0 +1,166 @@
+package analysis
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+const (
+	notFound     = "IST0101"
+	portRequired = "IST0112"
+	noSuchPort   = "COX3001"
+)
+
+// destinations yields where a VirtualService leads, with the fields' paths.
+func destinations(v *networking.VirtualService) iter.Seq2[string, *networking.Destination] {
+	return func(yield func(string, *networking.Destination) bool) {
+		for i, r := range v.Http {
+			at := fmt.Sprintf("spec.http[%d]", i)
+			for j, d := range r.GetRoute() {
+				if !yield(fmt.Sprintf("%s.route[%d].destination", at, j), d.GetDestination()) {
+					return
+				}
+			}
+			if r.GetMirror() != nil && !yield(at+".mirror", r.Mirror) {
+				return
+			}
+			for j, m := range r.GetMirrors() {
+				if !yield(fmt.Sprintf("%s.mirrors[%d].destination", at, j), m.GetDestination()) {
+					return
+				}
+			}
+		}
+		for i, r := range v.Tls {
+			for j, d := range r.GetRoute() {
+				if !yield(fmt.Sprintf("spec.tls[%d].route[%d].destination", i, j), d.GetDestination()) {
+					return
+				}
+			}
+		}
+		for i, r := range v.Tcp {
+			for j, d := range r.GetRoute() {
+				if !yield(fmt.Sprintf("spec.tcp[%d].route[%d].destination", i, j), d.GetDestination()) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// missing is Istio's message for a reference to what is not there.
+func missing(field, what, name string) finding.Finding {
+	return finding.Errorf(notFound, field, "Referenced %s not found: %q", what, name)
+}
+
+// references finds routes to unknown hosts and gateways.
+func references(w *world) {
+	for _, v := range of[*networking.VirtualService](w) {
+		for at, d := range destinations(v.spec) {
+			if d.GetHost() != "" && len(w.lookup(d.Host, v.Namespace)) == 0 {
+				w.report(v.Resource, missing(at+".host", "host", d.Host).WithHint("%s", hostHint(d.Host, v.Namespace)))
+			}
+		}
+		for i, name := range v.spec.Gateways {
+			w.gatewayReference(v.Resource, fmt.Sprintf("spec.gateways[%d]", i), name)
+		}
+		for i, r := range v.spec.Http {
+			for j, m := range r.GetMatch() {
+				for k, name := range m.GetGateways() {
+					w.gatewayReference(v.Resource, fmt.Sprintf("spec.http[%d].match[%d].gateways[%d]", i, j, k), name)
+				}
+			}
+		}
+	}
+	for _, d := range of[*networking.DestinationRule](w) {
+		if !strings.HasPrefix(d.spec.Host, "*") && len(w.lookup(d.spec.Host, d.Namespace)) == 0 {
+			w.report(d.Resource, finding.Warnf(notFound, "spec.host", "Referenced host not found: %q", d.spec.Host).
+				WithHint("%s", hostHint(d.spec.Host, d.Namespace)))
+		}
+	}
+}
+
+// hostHint says what a short name was taken for.
+func hostHint(host, namespace string) string {
+	if full := fullName(host, namespace); full != strings.ToLower(host) {
+		return "it means " + full + " here; for a service of another namespace write the whole name"
+	}
+	return "add a ServiceEntry or a Service for it, or correct the name"
+}
+
+func (w *world) gatewayReference(r *Resource, at, name string) {
+	if name != meshGateway && w.gateway(r.Namespace, name) == nil {
+		w.report(r, missing(at, "gateway", name).WithHint("write NAMESPACE/NAME for a gateway of another namespace"))
+	}
+}
+
+// gateway returns the gateway that a reference in a namespace means; nil for none.
+func (w *world) gateway(namespace, name string) *item[*networking.Gateway] {
+	if !strings.Contains(name, "/") {
+		name = namespace + "/" + name
+	}
+	if g, ok := w.gateways[name]; ok {
+		return &g
+	}
+	return nil
+}
+
+// subsets finds routes to subsets that no DestinationRule of the host has.
+func subsets(w *world) {
+	known := map[string]map[string]bool{}
+	for _, d := range of[*networking.DestinationRule](w) {
+		host := fullName(d.spec.Host, d.Namespace)
+		if known[host] == nil {
+			known[host] = map[string]bool{}
+		}
+		for _, s := range d.spec.Subsets {
+			known[host][s.GetName()] = true
+		}
+	}
+	for _, v := range of[*networking.VirtualService](w) {
+		for at, d := range destinations(v.spec) {
+			if d.GetSubset() != "" && !hasSubset(known, fullName(d.Host, v.Namespace), d.Subset) {
+				w.report(v.Resource, missing(at+".subset", "host+subset in destinationrule", d.Host+"+"+d.Subset).
+					WithHint("add the subset to a DestinationRule of the host; requests get 503 until then"))
+			}
+		}
+	}
+}
+
+func hasSubset(known map[string]map[string]bool, host, subset string) bool {
+	for rule, names := range known {
+		if names[subset] && (rule == host || strings.HasPrefix(rule, "*") && strings.HasSuffix(host, rule[1:])) {
+			return true
+		}
+	}
+	return false
+}
+
+// destinationPorts finds destinations without a port where the service has several, and with one that the service has not.
+func destinationPorts(w *world) {
+	for _, v := range of[*networking.VirtualService](w) {
+		for at, d := range destinations(v.spec) {
+			services := w.lookup(d.GetHost(), v.Namespace)
+			if len(services) == 0 {
+				continue
+			}
+			var ports []uint32
+			for _, s := range services {
+				ports = append(ports, s.Ports...)
+			}
+			slices.Sort(ports)
+			ports = slices.Compact(ports)
+			number := d.GetPort().GetNumber()
+			switch {
+			case number == 0 && len(ports) > 1:
+				w.report(v.Resource, finding.Errorf(portRequired, at, "This VirtualService routes to a service %q that exposes multiple ports %v. Specifying a port in the destination is required to disambiguate", d.Host, ports))
+			case number != 0 && len(ports) > 0 && !slices.Contains(ports, number):
+				w.report(v.Resource, finding.Errorf(noSuchPort, at+".port.number", "service %q has no port %d", d.Host, number).WithHint("it has %v", ports))
+			}
+		}
+	}
+}

@@ -1,0 +1,226 @@
+package analysis
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+const (
+	meshHostClash    = "IST0109"
+	gatewayClash     = "IST0145"
+	hostNotInGateway = "IST0132"
+	sameCertificate  = "IST0138"
+	gatewayHostClash = "COX3002"
+	unusedGateway    = "COX3003"
+)
+
+// meshHosts finds VirtualServices that say different things of the same host for sidecars.
+func meshHosts(w *world) {
+	by := map[string][]*Resource{}
+	for _, v := range of[*networking.VirtualService](w) {
+		if len(v.spec.Gateways) > 0 && !slices.Contains(v.spec.Gateways, meshGateway) {
+			continue
+		}
+		for _, host := range v.spec.Hosts {
+			for _, scope := range scopes(v.spec.ExportTo, v.Namespace) {
+				key := fullName(host, v.Namespace) + " " + scope
+				by[key] = append(by[key], v.Resource)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		host, _, _ := strings.Cut(key, " ")
+		clash(w, by[key], meshHostClash, func(names string) finding.Finding {
+			return finding.Errorf(meshHostClash, "spec.hosts", "The VirtualServices %s associated with mesh gateway define the same host %s which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices into a single resource", names, host)
+		})
+	}
+}
+
+// scopes are the namespaces in which something is seen; * for all.
+func scopes(exportTo []string, own string) []string {
+	if len(exportTo) == 0 {
+		return []string{"*"}
+	}
+	out := slices.Clone(exportTo)
+	for i, each := range out {
+		if each == "." {
+			out[i] = own
+		}
+	}
+	return out
+}
+
+// clash reports a finding about each of several resources, once.
+func clash(w *world, list []*Resource, code string, make func(names string) finding.Finding) {
+	slices.SortFunc(list, func(a, b *Resource) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	list = slices.Compact(list)
+	if len(list) < 2 {
+		return
+	}
+	var names []string
+	for _, r := range list {
+		names = append(names, r.Namespace+"/"+r.Name)
+	}
+	f := make(strings.Join(names, ","))
+	for _, r := range list {
+		if !slices.ContainsFunc(w.found, func(had Result) bool { return had.Resource == r && had.Code == code && had.Message == f.Message }) {
+			w.report(r, f)
+		}
+	}
+}
+
+// gatewayHosts finds hosts for which several VirtualServices are bound to one gateway: their routes are merged, in order of age.
+func gatewayHosts(w *world) {
+	by := map[string][]*Resource{}
+	for _, v := range of[*networking.VirtualService](w) {
+		for _, name := range v.spec.Gateways {
+			g := w.gateway(v.Namespace, name)
+			if name == meshGateway || g == nil {
+				continue
+			}
+			for _, host := range v.spec.Hosts {
+				if key := fullName(host, v.Namespace) + " " + g.Namespace + "/" + g.Name; serves(g, host, v.Namespace) {
+					by[key] = append(by[key], v.Resource)
+				}
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		host, gateway, _ := strings.Cut(key, " ")
+		clash(w, by[key], gatewayHostClash, func(names string) finding.Finding {
+			return finding.Warnf(gatewayHostClash, "spec.hosts", "VirtualServices %s define routes for host %s at gateway %s; which of them comes first depends on their age", names, host, gateway).
+				WithHint("merge them, or let one delegate to the others")
+		})
+	}
+}
+
+// gatewayServers finds hosts that the gateways of a VirtualService don't serve.
+func gatewayServers(w *world) {
+	for _, v := range of[*networking.VirtualService](w) {
+		for i, name := range v.spec.Gateways {
+			g := w.gateway(v.Namespace, name)
+			if name == meshGateway || g == nil {
+				continue
+			}
+			var lost []string
+			for _, host := range v.spec.Hosts {
+				if !serves(g, host, v.Namespace) {
+					lost = append(lost, host)
+				}
+			}
+			if len(lost) > 0 {
+				w.report(v.Resource, finding.Warnf(hostNotInGateway, fmt.Sprintf("spec.gateways[%d]", i),
+					"one or more host %v defined in VirtualService %s/%s not found in Gateway %s", lost, v.Namespace, v.Name, name).
+					WithHint("add them to the hosts of one of its servers"))
+			}
+		}
+	}
+}
+
+// serves says whether a gateway has a server for some name that a host stands for, open to a namespace.
+func serves(g *item[*networking.Gateway], host, namespace string) bool {
+	for _, s := range g.spec.Servers {
+		for _, each := range s.GetHosts() {
+			from, name, both := strings.Cut(each, "/")
+			if !both {
+				from, name = "*", each
+			}
+			open := from == "*" || from == namespace || from == "." && g.Namespace == namespace
+			if open && overlap(name, host) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overlap says whether some name is covered by both hosts.
+func overlap(a, b string) bool {
+	suffixA, wildA := strings.CutPrefix(strings.ToLower(a), "*")
+	suffixB, wildB := strings.CutPrefix(strings.ToLower(b), "*")
+	switch {
+	case wildA && wildB:
+		return strings.HasSuffix(suffixA, suffixB) || strings.HasSuffix(suffixB, suffixA)
+	case wildA:
+		return strings.HasSuffix(suffixB, suffixA)
+	case wildB:
+		return strings.HasSuffix(suffixA, suffixB)
+	}
+	return suffixA == suffixB
+}
+
+// listening is a server's place: who listens, where, for what.
+type listening struct {
+	selector, bind, host string
+	port                 uint32
+}
+
+// conflictingGateways finds servers of several gateways for the same workloads, port and host.
+func conflictingGateways(w *world) {
+	by := map[listening][]*Resource{}
+	for _, g := range of[*networking.Gateway](w) {
+		for _, s := range g.spec.Servers {
+			for _, host := range s.GetHosts() {
+				if _, name, both := strings.Cut(host, "/"); both {
+					host = name
+				}
+				key := listening{show(g.spec.Selector), s.GetBind(), strings.ToLower(host), s.GetPort().GetNumber()}
+				by[key] = append(by[key], g.Resource)
+			}
+		}
+	}
+	for key, list := range by {
+		clash(w, list, gatewayClash, func(names string) finding.Finding {
+			return finding.Errorf(gatewayClash, "spec.servers", "Conflict with gateways %s (workload selector %s, port %d, hosts %s)", names, key.selector, key.port, key.host).
+				WithHint("only one of them is served; merge them, or give them other hosts or ports")
+		})
+	}
+}
+
+// unusedGateways finds gateways that no VirtualService names: they answer 404 to everything.
+func unusedGateways(w *world) {
+	used := map[string]bool{}
+	for _, v := range of[*networking.VirtualService](w) {
+		for _, name := range v.spec.Gateways {
+			if g := w.gateway(v.Namespace, name); g != nil {
+				used[g.Namespace+"/"+g.Name] = true
+			}
+		}
+	}
+	for _, g := range of[*networking.Gateway](w) {
+		if !used[g.Namespace+"/"+g.Name] && !slices.ContainsFunc(g.spec.Servers, passesThrough) {
+			w.report(g.Resource, finding.Warnf(unusedGateway, "metadata.name", "no VirtualService is bound to gateway %s/%s: it has no routes", g.Namespace, g.Name).
+				WithHint("name it in spec.gateways of a VirtualService"))
+		}
+	}
+}
+
+// passesThrough says whether a server needs no routes.
+func passesThrough(s *networking.Server) bool {
+	return s.GetTls().GetHttpsRedirect() || s.GetTls().GetMode() == networking.ServerTLSSettings_AUTO_PASSTHROUGH && s.Tls != nil
+}
+
+// duplicateCertificates finds gateways of the same workloads that share a certificate: a client that reuses an HTTP/2 connection for
+// a host of another one gets 404.
+func duplicateCertificates(w *world) {
+	by := map[string][]*Resource{}
+	for _, g := range of[*networking.Gateway](w) {
+		for _, s := range g.spec.Servers {
+			if name := s.GetTls().GetCredentialName(); name != "" {
+				key := show(g.spec.Selector) + " " + name
+				by[key] = append(by[key], g.Resource)
+			}
+		}
+	}
+	for _, list := range by {
+		clash(w, list, sameCertificate, func(names string) finding.Finding {
+			return finding.Warnf(sameCertificate, "spec.servers", "Duplicate certificate in multiple gateways %s may cause 404s if clients re-use HTTP2 connections", names).
+				WithHint("serve all hosts of a certificate by one gateway")
+		})
+	}
+}

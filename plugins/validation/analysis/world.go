@@ -1,0 +1,172 @@
+package analysis
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"google.golang.org/protobuf/proto"
+	mesh "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// Defaults of a mesh.
+const (
+	defaultRoot  = "istio-system"
+	domainSuffix = ".svc.cluster.local"
+	meshGateway  = "mesh"
+)
+
+// world is all that is analysed, indexed.
+type world struct {
+	resources []*Resource
+	mesh      *mesh.MeshConfig
+	// services by host, in lower case; a host can be in several namespaces.
+	services  map[string][]Service
+	wildcards []string
+	workloads []Workload
+	// peopled are the namespaces in which workloads are known.
+	peopled  map[string]bool
+	secrets  map[string]bool
+	gateways map[string]item[*networking.Gateway]
+	found    []Result
+}
+
+func newWorld(in Input) *world {
+	w := &world{
+		mesh: in.Mesh, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
+		peopled: map[string]bool{}, secrets: in.Secrets, gateways: map[string]item[*networking.Gateway]{},
+	}
+	for i := range in.Resources {
+		w.resources = append(w.resources, &in.Resources[i])
+	}
+	for _, s := range in.Services {
+		w.addService(s)
+	}
+	w.readEntries()
+	for _, each := range w.workloads {
+		w.peopled[each.Namespace] = true
+	}
+	for _, g := range of[*networking.Gateway](w) {
+		w.gateways[g.Namespace+"/"+g.Name] = g
+	}
+	return w
+}
+
+// readEntries takes services and workloads from resources.
+func (w *world) readEntries() {
+	for _, s := range of[*networking.ServiceEntry](w) {
+		service := Service{Namespace: s.Namespace, Selector: s.spec.WorkloadSelector.GetLabels()}
+		for _, p := range s.spec.Ports {
+			service.Ports = append(service.Ports, p.GetNumber())
+		}
+		for _, host := range s.spec.Hosts {
+			service.Host = host
+			w.addService(service)
+		}
+		for _, e := range s.spec.Endpoints {
+			w.workloads = append(w.workloads, Workload{Namespace: s.Namespace, Labels: e.GetLabels(), Name: e.GetAddress()})
+		}
+	}
+	for _, e := range of[*networking.WorkloadEntry](w) {
+		w.workloads = append(w.workloads, Workload{Namespace: e.Namespace, Labels: e.spec.Labels, Name: e.Name})
+	}
+	for _, g := range of[*networking.WorkloadGroup](w) {
+		labels := maps.Clone(g.spec.GetTemplate().GetLabels())
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, g.spec.GetMetadata().GetLabels())
+		w.workloads = append(w.workloads, Workload{Namespace: g.Namespace, Labels: labels, Name: g.Name})
+	}
+}
+
+func (w *world) addService(s Service) {
+	host := strings.ToLower(s.Host)
+	if strings.HasPrefix(host, "*") {
+		w.wildcards = append(w.wildcards, host)
+	}
+	w.services[host] = append(w.services[host], s)
+}
+
+// item is a resource with its spec.
+type item[M proto.Message] struct {
+	*Resource
+	spec M
+}
+
+// of returns the resources of a kind, in order.
+func of[M proto.Message](w *world) (list []item[M]) {
+	for _, r := range w.resources {
+		if spec, ok := r.Spec.(M); ok {
+			list = append(list, item[M]{r, spec})
+		}
+	}
+	return list
+}
+
+// report notes a finding.
+func (w *world) report(r *Resource, f finding.Finding) { w.found = append(w.found, Result{r, f}) }
+
+// root is the namespace whose policies are the mesh's.
+func (w *world) root() string {
+	if name := w.mesh.GetRootNamespace(); name != "" {
+		return name
+	}
+	return defaultRoot
+}
+
+// fullName returns the name that a short one means in a namespace.
+func fullName(host, namespace string) string {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if strings.Contains(host, ".") || strings.HasPrefix(host, "*") {
+		return host
+	}
+	return host + "." + namespace + domainSuffix
+}
+
+// lookup returns the services that a destination's host means: itself, its whole name, or a wildcard that covers it.
+func (w *world) lookup(host, namespace string) []Service {
+	full := fullName(host, namespace)
+	for _, name := range []string{full, strings.ToLower(host), full + domainSuffix, full + ".cluster.local"} {
+		if list := w.services[name]; len(list) > 0 {
+			return list
+		}
+	}
+	for _, wildcard := range w.wildcards {
+		if strings.HasSuffix(full, wildcard[1:]) {
+			return w.services[wildcard]
+		}
+	}
+	return nil
+}
+
+// selects says whether all labels of a selector are among labels; an empty selector selects all.
+func selects(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+// matching returns the workloads that a selector selects in a namespace; in all of them where the namespace is empty.
+func (w *world) matching(namespace string, selector map[string]string) (list []Workload) {
+	for _, each := range w.workloads {
+		if (namespace == "" || each.Namespace == namespace) && selects(selector, each.Labels) {
+			list = append(list, each)
+		}
+	}
+	return list
+}
+
+// show writes labels as selectors are written.
+func show(labels map[string]string) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ",")
+}

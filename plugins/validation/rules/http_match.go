@@ -1,0 +1,71 @@
+package rules
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// claimPrefix begins the names of headers that are in truth claims of a JWT that was verified.
+const claimPrefix = "@request.auth.claims"
+
+func (c *checker) httpMatch(at path, m *networking.HTTPMatchRequest, b binding) {
+	if m == nil {
+		return
+	}
+	c.stringMatch(at.field("uri"), m.Uri)
+	c.stringMatch(at.field("scheme"), m.Scheme)
+	c.stringMatch(at.field("method"), m.Method)
+	c.stringMatch(at.field("authority"), m.Authority)
+	c.matchedHeaders(at.field("headers"), m.Headers, b)
+	c.matchedHeaders(at.field("withoutHeaders"), m.WithoutHeaders, b)
+	for _, name := range sorted(m.QueryParams) {
+		c.stringMatch(at.field("queryParams").key(name), m.QueryParams[name])
+	}
+	if m.Port != 0 {
+		c.port(at.field("port"), m.Port)
+	}
+	c.labels(at.field("sourceLabels"), m.SourceLabels)
+	c.gatewayNames(at.field("gateways"), m.Gateways)
+	if m.SourceNamespace != "" && !isLabel(m.SourceNamespace) {
+		c.fail(badMatch, at.field("sourceNamespace"), "sourceNamespace %s is invalid: it is no name of a namespace", quote(m.SourceNamespace))
+	}
+}
+
+func (c *checker) matchedHeaders(at path, of map[string]*networking.StringMatch, b binding) {
+	for _, name := range sorted(of) {
+		here := at.key(name)
+		c.stringMatch(here, of[name])
+		if !strings.HasPrefix(name, claimPrefix) {
+			c.headerName(here, name)
+			continue
+		}
+		c.claim(here, strings.TrimPrefix(name, claimPrefix), b)
+	}
+}
+
+// claim checks the rest of a claim's name, .NAME or [NAME], and that a gateway is there to verify tokens.
+func (c *checker) claim(at path, rest string, b binding) {
+	if !strings.HasPrefix(rest, ".") && !strings.HasPrefix(rest, "[") || len(rest) < 2 {
+		c.fail(badClaimRule, at, "%s names no claim", quote(claimPrefix+rest)).hint("write @request.auth.claims.sub or @request.auth.claims[sub]")
+	}
+	if !b.gateways && !b.delegate {
+		c.fail(badClaimRule, at, "JWT claim based routing is only supported for gateway").hint("name a gateway in spec.gateways")
+	}
+}
+
+// stringMatch checks a match that must say something.
+func (c *checker) stringMatch(at path, m *networking.StringMatch) {
+	switch t := m.GetMatchType().(type) {
+	case *networking.StringMatch_Prefix:
+		if t.Prefix == "" {
+			c.fail(badMatch, at.field("prefix"), "prefix string match should not be empty").hint("leave the match out; an empty prefix matches all")
+		}
+	case *networking.StringMatch_Regex:
+		if t.Regex == "" {
+			c.fail(badMatch, at.field("regex"), "regex string match should not be empty").hint("leave the match out, or write .*")
+			return
+		}
+		c.regex(at.field("regex"), t.Regex)
+	}
+}

@@ -1,0 +1,129 @@
+package plugintest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// counted is a registry whose source is a number of endpoints.
+type counted struct{ endpoints atomic.Int64 }
+
+func (c *counted) plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name: "counted", Publishes: []string{"services", "endpoints"},
+		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+			if config != nil {
+				return nil, &sdk.FieldError{Field: "x", Err: errors.New("there is nothing to configure")}
+			}
+			return c, nil
+		}),
+	}
+}
+
+func (c *counted) Run(ctx context.Context, out sdk.Publisher) error {
+	list := sdk.NewList(out)
+	for ctx.Err() == nil {
+		if err := list.Set(c.read()); err != nil {
+			return err
+		}
+		_ = sdk.Sleep(ctx, time.Millisecond)
+	}
+	return nil
+}
+
+func (c *counted) read() ([]*sdk.Service, []*sdk.Endpoint) {
+	endpoints := make([]*sdk.Endpoint, c.endpoints.Load())
+	for i := range endpoints {
+		endpoints[i] = &sdk.Endpoint{Host: "a.example", Namespace: "test", PortName: "http", Address: "127.0.0.1", Port: uint32(i)}
+	}
+	return []*sdk.Service{{Host: "a.example", Namespace: "test"}}, endpoints
+}
+
+func TestConformRegistry(t *testing.T) {
+	var c counted
+	plugintest.Conform(t, plugintest.Suite{
+		Kind: "registry", BadConfigs: []any{`{"a": 1}`}, Many: 20_000,
+		Source: func(rows int) error { c.endpoints.Store(int64(rows)); return nil },
+	}, plugintest.Memory(c.plugin()))
+}
+
+func TestConformEngine(t *testing.T) {
+	defaults := func(_ context.Context, change *state.Change, out sdk.Publisher) error {
+		for _, name := range change.Keys[state.Namespaces] {
+			if err := out.Update(state.Workloads, []*sdk.Row{sdk.WorkloadRow(&sdk.Workload{Namespace: name, Name: "default"})}, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	plugintest.Conform(t, plugintest.Suite{Kind: "registry"}, plugintest.Memory(sdk.Plugin{
+		Name: "defaults", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
+		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(defaults), nil }),
+	}))
+}
+
+func registry(run func(context.Context, sdk.Publisher) error) sdk.Plugin {
+	return sdk.Plugin{
+		Name: "rogue", Publishes: []string{"services"},
+		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+	}
+}
+
+// TestSuiteFindsFaults: each of these plugins has one, and the case that is for it says so, with the messages that led there.
+func TestSuiteFindsFaults(t *testing.T) {
+	var n atomic.Int64
+	generate := func(s *state.State, typeURL, view string, names []string) ([]sdk.Resource, error) {
+		return []sdk.Resource{{Name: "a", Body: fmt.Append(nil, n.Add(1))}}, nil
+	}
+	for _, c := range []struct {
+		fault, in, says string
+		plugin          sdk.Plugin
+	}{
+		{"a table that was not declared", "ready", "add it to Plugin.Publishes", registry(func(_ context.Context, out sdk.Publisher) error {
+			return out.Update("endpoints", []*sdk.Row{{Key: "a"}}, nil)
+		})},
+		{"a key that is not the payload's", "whole state", `"test/a.example"`, registry(func(_ context.Context, out sdk.Publisher) error {
+			row := sdk.ServiceRow(&sdk.Service{Host: "a.example", Namespace: "test"})
+			row.Key = "a.example"
+			return errors.Join(out.Update("services", []*sdk.Row{row}, nil), out.Synced())
+		})},
+		{"other bytes each time", "reconnect", "has other bytes", registry(func(_ context.Context, out sdk.Publisher) error {
+			s := &sdk.Service{Host: "a.example", Namespace: "test", Name: fmt.Sprint(n.Add(1))}
+			return errors.Join(out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil), out.Synced())
+		})},
+		{"a generator that counts", "differences", "than after a fresh start", sdk.Plugin{
+			Name: "rogue", Reads: []string{"endpoints"}, Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}},
+			Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
+		}},
+		{"a patch that counts", "reconnect", "asked twice", sdk.Plugin{
+			Name: "rogue", Types: []sdk.Type{{Url: eds}},
+			Kind: sdk.PatchKind(func([]byte) (sdk.Patch, error) {
+				return sdk.PatchFunc(func(_ *state.State, _ string, _ map[string]string, r []sdk.Resource) ([]sdk.Resource, []string, error) {
+					return []sdk.Resource{{Name: "a", Body: fmt.Append(nil, n.Add(1))}}, nil, nil
+				}), nil
+			}),
+		}},
+		{"a leak", "secrets in refusals", "repeats the token", sdk.Plugin{Name: "rogue", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) {
+			return sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
+				return nil, fmt.Errorf("what is %s?", c.Bearer())
+			}), nil
+		})}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			var found []string
+			plugintest.Suite{Only: c.in, Many: 1000}.Run(plugintest.Memory(c.plugin), func(r plugintest.Result) { found = append(found, r.Failures...) })
+			if text := strings.Join(found, "\n"); !strings.Contains(text, c.says) || !strings.Contains(text, "core   -> ") {
+				t.Errorf("found %q", found)
+			}
+		})
+	}
+}

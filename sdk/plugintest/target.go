@@ -1,0 +1,37 @@
+package plugintest
+
+import (
+	"context"
+	"io"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Target is a plugin and how it is run.
+type Target struct {
+	// Carrier is memory, process or wasm.
+	Carrier string
+	name    string
+	open    func(stderr io.Writer) (*running, error)
+}
+
+// running is a plugin that was started.
+type running struct {
+	carrier session.Carrier
+	// ended gets one value when the plugin has ended; for a process that is the end of the process.
+	ended chan error
+	// abandon does what a core's death does; stop ends the plugin however it can; hasten, which may be nil, ends a process whose session is over.
+	abandon, stop, hasten func()
+}
+
+// Memory runs a plugin in the test's own process.
+func Memory(p sdk.Plugin) Target {
+	return Target{Carrier: "memory", name: p.Name, open: func(io.Writer) (*running, error) {
+		core, plugin := session.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		r := &running{carrier: core, ended: make(chan error, 1), abandon: func() { _ = core.Close() }, stop: cancel}
+		go func() { r.ended <- sdk.Run(ctx, p, plugin) }()
+		return r, nil
+	}}
+}

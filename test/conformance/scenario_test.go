@@ -1,0 +1,102 @@
+package conformance
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+)
+
+// TestScenarios plays testdata/*.txtar against a server with files (generator/static), each archive against one of its own. Lines, with #
+// comments:
+//
+//	see DOCUMENT: SECTION        where the rule stands
+//	delta                        the client speaks delta (otherwise state of the world)
+//	apart                        it has a stream for each type, of the type's own service (otherwise one for all)
+//	served TYPE NAME=CONTENT … [/ TYPE …]     what there is from now on; other types stay as they are
+//	client TYPE …                a request: names; `ack`, `nack`, `stale` or `foreign` say what it answers: the last response, the last but one, one
+//	                             of another stream. `version` comes with the last version that it has. In delta names have + or -, and NAME@CONTENT
+//	                             is an initial version: the one that the content had when it was received, else one that the server never had
+//	server TYPE NAME=CONTENT …   the next response, whole. NAME= is an empty resource; -NAME is removed (delta)
+//	server nothing               there is none
+//	reconnect                    the client comes back on new streams
+//
+// At the end of a scenario the client ends its streams; the server must have said nothing more, and end them too.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no scenarios", err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			for _, f := range archive.Files {
+				t.Run(f.Name, func(t *testing.T) { s.play(t, string(f.Data)) })
+			}
+		})
+	}
+}
+
+func (s *server) play(t *testing.T, script string) {
+	p := &player{server: s, has: map[string]string{}}
+	s.reset()
+	defer p.stop()
+	for i, line := range strings.Split(script, "\n") {
+		line, _, _ = strings.Cut(line, " #")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if err := p.line(words[0], words[1:]); err != nil {
+			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
+		}
+	}
+	if err := p.finish(); err != nil {
+		t.Fatalf("at the end: %v", err)
+	}
+	if !p.documented {
+		t.Error("it names no document: see DOCUMENT: SECTION")
+	}
+}
+
+// server is a control plane with files.
+type server struct {
+	plane   *mesh.Plane
+	file    string
+	offered offered
+	// revision of the files.
+	revision int
+}
+
+const plugins = `plugins:
+- {name: files, kind: generator, builtin: generator/static, config: {files: [%s]}}
+`
+
+// newServer starts one. It offers a type that isn't Envoy's first six, too.
+func newServer(t *testing.T) *server {
+	t.Helper()
+	dir := t.TempDir()
+	s := &server{file: filepath.Join(dir, "resources.json")}
+	set := filepath.Join(dir, "plugins.yaml")
+	put(t, set, fmt.Appendf(nil, plugins, s.file))
+	s.offered = offered{"rtds": {"seed": "seed"}}
+	text, err := s.offered.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s.file, text)
+	s.plane = mesh.Start(t, program, "", "--plugins", set, "--debounceAfter", "1ms")
+	s.plane.Ready(t)
+	return s
+}
+
+func (s *server) reset() { s.offered = nil }

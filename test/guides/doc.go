@@ -1,0 +1,2 @@
+// Package guides runs the guides in docs/guides as their readers do.
+package guides
