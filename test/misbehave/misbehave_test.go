@@ -263,7 +263,7 @@ func (w *world) found(e entry, p admin.Plugin, failure, log string) error {
 	case e.failure == "" && (p.State != "serving" || p.Restarts > 0):
 		return fmt.Errorf("%s: should serve: %+v", e.name, p)
 	case !strings.Contains(failure, e.failure):
-		return fmt.Errorf("%s: said %q", e.name, failure)
+		return fmt.Errorf("%s: said %q, not %q; it is %+v, and its log:\n%s", e.name, failure, e.failure, p, lines(log, e.name))
 	case e.failure != "" && !logs(log, e.name, at, e.failure):
 		return fmt.Errorf("%s: no line of the log has %s and its failure", e.name, at)
 	case !logs(log, e.name, "", e.said):
@@ -274,13 +274,20 @@ func (w *world) found(e entry, p admin.Plugin, failure, log string) error {
 
 // logs reports whether a line of the log of a plugin has all words.
 func logs(log, plugin string, words ...string) bool {
+	return slices.ContainsFunc(lines(log, plugin), func(line string) bool {
+		return !slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(line, s) })
+	})
+}
+
+// lines returns the lines of the log about a plugin.
+func lines(log, plugin string) (all []string) {
 	name := regexp.MustCompile(`plugin["=:]+` + regexp.QuoteMeta(plugin) + `\b`)
 	for line := range strings.Lines(log) {
-		if name.MatchString(line) && !slices.ContainsFunc(words, func(s string) bool { return !strings.Contains(line, s) }) {
-			return true
+		if name.MatchString(line) {
+			all = append(all, line)
 		}
 	}
-	return false
+	return all
 }
 
 // line is where a rogue stands in plugins.yaml.

@@ -150,6 +150,7 @@ func (i *instance) until(sub []byte) time.Duration {
 
 // await waits, and lets the instance's clock go on by as much.
 func (i *instance) await(w *wish) {
+	began := time.Now() // before the alarm is set, which rings once
 	var alarm <-chan time.Time
 	if w.timed {
 		if w.after <= 0 {
@@ -159,7 +160,6 @@ func (i *instance) await(w *wish) {
 		defer t.Stop()
 		alarm = t.C
 	}
-	began := time.Now()
 	for {
 		i.stdio.wait(w.input, alarm)
 		w.waited = time.Since(began)
