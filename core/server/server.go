@@ -77,19 +77,8 @@ type Server struct {
 
 // New checks the config and puts the parts together. Nothing runs before Run.
 func New(cfg Config) (*Server, error) {
-	if cfg.Set == nil || cfg.Log == nil {
-		return nil, errors.New("server: Set and Log are needed")
-	}
-	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
-		return nil, errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
-	}
-	if cfg.SecureGRPCAddr != "" {
-		if err := cfg.TLS.check(); err != nil {
-			return nil, err
-		}
-		if !authenticates(cfg.Set) {
-			return nil, errors.New("secureGRPCAddr: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/certificate`")
-		}
+	if err := cfg.check(); err != nil {
+		return nil, err
 	}
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}
@@ -138,6 +127,24 @@ func New(cfg Config) (*Server, error) {
 	})
 	questions.Server, questions.Clients = s.admin, s.xds.Status
 	return s, err
+}
+
+func (cfg *Config) check() error {
+	if cfg.Set == nil || cfg.Log == nil {
+		return errors.New("server: Set and Log are needed")
+	}
+	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
+		return errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
+	}
+	if cfg.SecureGRPCAddr != "" {
+		if err := cfg.TLS.check(); err != nil {
+			return err
+		}
+		if !authenticates(cfg.Set) {
+			return errors.New("secureGRPCAddr: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/certificate`")
+		}
+	}
+	return nil
 }
 
 // Run starts everything and serves until ctx ends; then streams are ended first, plugins last. HTTP and monitoring ports open at once, the

@@ -93,11 +93,11 @@ func writable(t *testing.T) string {
 	t.Helper()
 	own, err := Own()
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("%v: run where cgroup v2 is mounted", err)
 	}
 	dir, err := os.MkdirTemp(own, "test-")
 	if err != nil {
-		t.Skipf("no control group can be made here: %v", err)
+		t.Skipf("no control group can be made here: %v; run as root, or where groups are delegated", err)
 	}
 	t.Cleanup(func() {
 		if err := os.Remove(dir); err != nil {
@@ -111,7 +111,7 @@ func writable(t *testing.T) string {
 func TestRemoveEnds(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
-		t.Skip("this kernel ends no groups (cgroup.kill)")
+		t.Skip("this kernel ends no groups (cgroup.kill): run on Linux 5.14 or later")
 	}
 	path := filepath.Join(dir, prefix+"a")
 	if err := os.Mkdir(path, 0o755); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -149,7 +150,7 @@ func (l *egressListener) call(how listener.Dialer, p *pb.Port) (caller, listener
 	if l == nil {
 		return call, how, p.Number
 	}
-	if l.capture == networking.CaptureMode_NONE || strings.HasPrefix(l.bind, unixPrefix) {
+	if l.capture == networking.CaptureMode_NONE || strings.HasPrefix(l.bind, hosts.Unix) {
 		how.Dialed = true
 	}
 	call.dialed = how.Dialed

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -135,10 +136,8 @@ func (g *graph) via(c *incr.Ctx, s Scope, port uint32) int {
 
 // isCatchAll reports whether the listener is for all ports that others don't name.
 func (l *egressListener) isCatchAll() bool {
-	return l.port == 0 && !strings.HasPrefix(l.bind, unixPrefix)
+	return l.port == 0 && !strings.HasPrefix(l.bind, hosts.Unix)
 }
-
-const unixPrefix = "unix:"
 
 // imports returns what of a service comes in through the listener: all of it, the port that the listener names, or nothing.
 func (l *egressListener) imports(s *config.Service) *config.Service {

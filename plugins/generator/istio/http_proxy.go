@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -53,7 +54,7 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 	case name == proxyRoute:
 		l = find((*egressListener).isCatchAll)
 		return l, l != nil || len(list) == 0
-	case strings.HasPrefix(name, unixPrefix):
+	case strings.HasPrefix(name, hosts.Unix):
 		l = find(func(l *egressListener) bool { return l.bind == name })
 		return l, l != nil
 	case port != 0:

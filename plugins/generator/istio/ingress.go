@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -218,7 +219,7 @@ func (g *graph) inboundPool(c *incr.Ctx, k ingressKey, port uint32) *networking.
 // defaultEndpoint is where the workload serves a port: a Unix socket, or the address with the loopback and unspecified addresses made
 // the proxy's. Empty: where the client wanted to go.
 func defaultEndpoint(s string, k inboundClusterKey) string {
-	if s == "" || strings.HasPrefix(s, unixPrefix) {
+	if s == "" || strings.HasPrefix(s, hosts.Unix) {
 		return s
 	}
 	address, port, err := net.SplitHostPort(s)

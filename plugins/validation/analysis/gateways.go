@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -131,27 +132,12 @@ func serves(g *item[*networking.Gateway], host, namespace string) bool {
 				from, name = "*", each
 			}
 			open := from == "*" || from == namespace || from == "." && g.Namespace == namespace
-			if open && overlap(name, host) {
+			if open && hosts.Overlap(name, host) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// overlap says whether some name is covered by both hosts.
-func overlap(a, b string) bool {
-	suffixA, wildA := strings.CutPrefix(strings.ToLower(a), "*")
-	suffixB, wildB := strings.CutPrefix(strings.ToLower(b), "*")
-	switch {
-	case wildA && wildB:
-		return strings.HasSuffix(suffixA, suffixB) || strings.HasSuffix(suffixB, suffixA)
-	case wildA:
-		return strings.HasSuffix(suffixB, suffixA)
-	case wildB:
-		return strings.HasSuffix(suffixA, suffixB)
-	}
-	return suffixA == suffixB
 }
 
 // listening is a server's place: who listens, where, for what.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -45,7 +46,7 @@ func imports(s item[*networking.Sidecar], namespace, host string) bool {
 			if from == "." {
 				from = s.Namespace
 			}
-			if (from == "*" || from == namespace) && (name == "*" || overlap(name, host)) {
+			if (from == "*" || from == namespace) && (name == "*" || hosts.Overlap(name, host)) {
 				return true
 			}
 		}

@@ -1,56 +1,21 @@
 package rules
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	networking "istio.io/api/networking/v1alpha3"
 
-	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
-	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
-
-	// Values name types of all of Envoy's extensions.
-	_ "github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes"
 )
-
-// patched returns an empty message of what a patch is applied to.
-func patched(to networking.EnvoyFilter_ApplyTo) proto.Message {
-	switch to {
-	case networking.EnvoyFilter_LISTENER:
-		return &listener.Listener{}
-	case networking.EnvoyFilter_FILTER_CHAIN:
-		return &listener.FilterChain{}
-	case networking.EnvoyFilter_LISTENER_FILTER:
-		return &listener.ListenerFilter{}
-	case networking.EnvoyFilter_NETWORK_FILTER:
-		return &listener.Filter{}
-	case networking.EnvoyFilter_HTTP_FILTER:
-		return &hcm.HttpFilter{}
-	case networking.EnvoyFilter_ROUTE_CONFIGURATION:
-		return &route.RouteConfiguration{}
-	case networking.EnvoyFilter_VIRTUAL_HOST:
-		return &route.VirtualHost{}
-	case networking.EnvoyFilter_HTTP_ROUTE:
-		return &route.Route{}
-	case networking.EnvoyFilter_CLUSTER:
-		return &cluster.Cluster{}
-	case networking.EnvoyFilter_EXTENSION_CONFIG:
-		return &core.TypedExtensionConfig{}
-	case networking.EnvoyFilter_BOOTSTRAP:
-		return &bootstrap.Bootstrap{}
-	}
-	return nil
-}
 
 // patchValue checks that a value is of the type that it is merged into or added as. Fields that this version of Envoy's types
 // has not are warnings: another version may have them.
 func (c *checker) patchValue(at path, p *networking.EnvoyFilter_EnvoyConfigObjectPatch) {
-	object := patched(p.ApplyTo)
+	object := envoytypes.Patched(p.ApplyTo)
 	if object == nil {
 		return
 	}

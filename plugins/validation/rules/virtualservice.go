@@ -3,6 +3,7 @@ package rules
 import (
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -93,7 +94,7 @@ func (c *checker) virtualHosts(at path, b binding, sni bool) {
 	}
 	for i := 0; right && i < len(b.hosts); i++ {
 		for j := i + 1; j < len(b.hosts); j++ {
-			if overlap(b.hosts[i], b.hosts[j]) {
+			if hosts.Overlap(b.hosts[i], b.hosts[j]) {
 				c.fail(overlapping, at.index(j), "duplicate hosts in virtual service: %s & %s", quote(b.hosts[i]), quote(b.hosts[j])).
 					hint("a host must not cover another of the same virtual service; remove one, or part them")
 			}
@@ -120,21 +121,6 @@ func isClusterSNI(name string) bool {
 
 func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
-}
-
-// overlap says whether some name is covered by both hosts.
-func overlap(a, b string) bool {
-	suffixA, wildA := strings.CutPrefix(strings.ToLower(a), "*")
-	suffixB, wildB := strings.CutPrefix(strings.ToLower(b), "*")
-	switch {
-	case wildA && wildB:
-		return strings.HasSuffix(suffixA, suffixB) || strings.HasSuffix(suffixB, suffixA)
-	case wildA:
-		return strings.HasSuffix(suffixB, suffixA)
-	case wildB:
-		return strings.HasSuffix(suffixA, suffixB)
-	}
-	return suffixA == suffixB
 }
 
 // destination checks where a route leads.

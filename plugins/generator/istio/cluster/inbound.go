@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"net/netip"
-	"strings"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -13,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 )
 
 // forever is the longest interval that Envoy takes: destinations behind a sidecar are its own workload and never stale.
@@ -85,8 +85,8 @@ func (in *Inbound) discover(c *clusterv3.Cluster) {
 
 // endpointAddress reads ADDRESS:PORT or unix:PATH.
 func endpointAddress(s string) (at *core.Address, loopback bool) {
-	if path, ok := strings.CutPrefix(s, "unix:"); ok {
-		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}, false
+	if path, ok := hosts.Path(s); ok {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: path}}}, false
 	}
 	a, _ := netip.ParseAddrPort(s)
 	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{

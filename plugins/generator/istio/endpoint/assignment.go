@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -60,7 +61,7 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 }
 
 func isAddress(a string) bool {
-	if strings.HasPrefix(a, "unix:") || strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@") {
+	if strings.HasPrefix(a, hosts.Unix) || strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@") {
 		return true
 	}
 	_, err := netip.ParseAddr(a)
@@ -125,8 +126,8 @@ func (s *Spec) more(e *Endpoint) []*endpointv3.Endpoint_AdditionalAddress {
 }
 
 func address(e *Endpoint) *core.Address {
-	if path, ok := strings.CutPrefix(e.Address, "unix:"); ok || strings.HasPrefix(e.Address, "/") || strings.HasPrefix(e.Address, "@") {
-		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}
+	if path, ok := hosts.Path(e.Address); ok || strings.HasPrefix(e.Address, "/") || strings.HasPrefix(e.Address, "@") {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: path}}}
 	}
 	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
 		Address:       e.Address,

@@ -9,11 +9,7 @@ package envoyfilter
 import (
 	"fmt"
 
-	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listener "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -34,8 +30,8 @@ type Patch struct {
 
 // Parse reads a patch. The error says what is wrong with its value.
 func Parse(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (*Patch, error) {
-	out := &Patch{applyTo: p.ApplyTo, op: operationFor(p.ApplyTo, p.GetPatch().GetOperation()), match: p.Match, value: messageFor(p.ApplyTo)}
-	if out.value == nil {
+	out := &Patch{applyTo: p.ApplyTo, op: operationFor(p.ApplyTo, p.GetPatch().GetOperation()), match: p.Match, value: envoytypes.Patched(p.ApplyTo)}
+	if out.value == nil || p.ApplyTo == networking.EnvoyFilter_BOOTSTRAP {
 		return nil, fmt.Errorf("patches to %s are not for resources that proxies are served", p.ApplyTo)
 	}
 	if p.GetPatch().GetValue() == nil {
@@ -49,33 +45,6 @@ func Parse(p *networking.EnvoyFilter_EnvoyConfigObjectPatch) (*Patch, error) {
 		return nil, fmt.Errorf("%s of %s: value: %w", out.op, p.ApplyTo, err)
 	}
 	return out, nil
-}
-
-// messageFor is what the value of a patch is; nil for what is no resource.
-func messageFor(to networking.EnvoyFilter_ApplyTo) proto.Message {
-	switch to {
-	case networking.EnvoyFilter_CLUSTER:
-		return &cluster.Cluster{}
-	case networking.EnvoyFilter_LISTENER:
-		return &listener.Listener{}
-	case networking.EnvoyFilter_LISTENER_FILTER:
-		return &listener.ListenerFilter{}
-	case networking.EnvoyFilter_FILTER_CHAIN:
-		return &listener.FilterChain{}
-	case networking.EnvoyFilter_NETWORK_FILTER:
-		return &listener.Filter{}
-	case networking.EnvoyFilter_HTTP_FILTER:
-		return &hcm.HttpFilter{}
-	case networking.EnvoyFilter_ROUTE_CONFIGURATION:
-		return &route.RouteConfiguration{}
-	case networking.EnvoyFilter_VIRTUAL_HOST:
-		return &route.VirtualHost{}
-	case networking.EnvoyFilter_HTTP_ROUTE:
-		return &route.Route{}
-	case networking.EnvoyFilter_EXTENSION_CONFIG:
-		return &core.TypedExtensionConfig{}
-	}
-	return nil
 }
 
 // operationFor is an operation as it is meant: where the order of things says nothing, to insert is to add.

@@ -27,24 +27,20 @@ func (l List) Equal(o List) bool { return l.server == o.server && slices.Equal(l
 
 // Requests are the filters for requests to a port that stand in phases; port is 0 where requests to any port come.
 func (l List) Requests(port uint32, phases ...Phase) []*hcm.HttpFilter {
-	var out []*hcm.HttpFilter
-	for _, p := range phases {
-		for _, e := range l.all {
-			if e.request != nil && e.spec.Phase == p && e.takes(l.server, port) {
-				out = append(out, e.request)
-			}
-		}
-	}
-	return out
+	return filters(l, port, phases, func(e *Extension) *hcm.HttpFilter { return e.request })
 }
 
 // Connections are the filters for connections to a port that stand in phases.
 func (l List) Connections(port uint32, phases ...Phase) []*listenerv3.Filter {
-	var out []*listenerv3.Filter
+	return filters(l, port, phases, func(e *Extension) *listenerv3.Filter { return e.connection })
+}
+
+func filters[F any](l List, port uint32, phases []Phase, of func(*Extension) *F) []*F {
+	var out []*F
 	for _, p := range phases {
 		for _, e := range l.all {
-			if e.connection != nil && e.spec.Phase == p && e.takes(l.server, port) {
-				out = append(out, e.connection)
+			if f := of(e); f != nil && e.spec.Phase == p && e.takes(l.server, port) {
+				out = append(out, f)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 )
 
 // handshake is how long a client's TLS handshake may take.
@@ -246,8 +247,8 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 }
 
 func (b Bind) address() *core.Address {
-	if path, ok := strings.CutPrefix(b.Address, "unix:"); ok {
-		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: strings.TrimPrefix(path, "//")}}}
+	if path, ok := hosts.Path(b.Address); ok {
+		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: path}}}
 	}
 	return socketAddress(b.Address, b.Port)
 }
