@@ -2,22 +2,42 @@ package control
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // drowsy is how often it is looked whether somebody needs a plugin that starts on demand. If nobody does, it is put to sleep.
 const drowsy = 5 * time.Minute
 
-// errPublishes is why a plugin can't sleep: its rows would be missing from the first revision.
-var errPublishes = errors.New("it publishes rows: it can't start on demand (start)")
+// Why a plugin can't sleep.
+var (
+	errPublishes = errors.New("it publishes rows: a generator that does can't start on demand (start)")
+	errReads     = errors.New("only what reads rows, and derives none, can start on demand (start): nothing else says when it is needed")
+)
 
-// wanted says whether some connection asks for types that a generator serves to it, or somebody wants to compare another one with it.
+// canSleep says why a plugin that is to start on demand can't, if so: rows that others need at once would be missing from a revision.
+func canSleep(kind pb.Kind, r *pb.Ready) error {
+	switch {
+	case kind == pb.KindGenerator && publishesRows(r):
+		return errPublishes
+	case kind != pb.KindGenerator && (r.Derives || len(r.Reads) == 0):
+		return errReads
+	}
+	return nil
+}
+
+// wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, or somebody wants to compare another
+// one with it.
 func (c *Control) wanted(name string) bool {
 	if c.trials[name] != nil {
 		return true
+	}
+	if k := c.known[name]; k.Kind != pb.KindGenerator {
+		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
 	}
 	for _, conn := range c.conns {
 		if conn.asks(name) {
@@ -27,7 +47,17 @@ func (c *Control) wanted(name string) bool {
 	return false
 }
 
-// rouse wakes a generator up that sleeps.
+// rouseReaders wakes sources up that sleep and read what changed.
+func (c *Control) rouseReaders(changes environment.Changes) {
+	for _, k := range c.known {
+		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
+		if k.asleep && k.Kind != pb.KindGenerator && slices.ContainsFunc(k.ready.Reads, reads) && c.wanted(k.Name) {
+			c.rouse(k.Name)
+		}
+	}
+}
+
+// rouse wakes a plugin up that sleeps.
 func (c *Control) rouse(name string) {
 	k := c.known[name]
 	if k == nil || !k.asleep || k.roused {
@@ -39,7 +69,7 @@ func (c *Control) rouse(name string) {
 	}
 }
 
-// slumber lets generators sleep that start on demand and that nobody needs.
+// slumber lets plugins sleep that start on demand and that nobody needs.
 func (c *Control) slumber(now time.Time, at func(time.Time)) {
 	for _, s := range c.sessions {
 		if !s.OnDemand || s.asleep {

@@ -79,6 +79,70 @@ func TestOnDemand(t *testing.T) {
 	})
 }
 
+// A source that starts on demand sleeps while there is nothing for it to read, and holds no revision up.
+func TestSourceOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+			memory, Expected{Name: "keys", Kind: pb.KindConfig, OnDemand: true})
+		ready := func() *pb.Ready {
+			return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
+		}
+		k := b.join("keys", ready())
+		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("there is nothing to read, and Serve returns %v", err)
+		}
+		m := b.join("memory", readyMemory())
+		m.rows("endpoints", nil, row("ns/a.com/1", "1"))
+		m.synced()
+		if time.Sleep(time.Second); len(b.Ready()) > 0 || len(woken) > 0 {
+			t.Fatalf("the first revision waits for %v; woken: %v", b.Ready(), woken)
+		}
+		m.rows("services", nil, row("ns/a.com", "1"))
+		m.rows("services", nil, row("ns/b.com", "1"))
+		if time.Sleep(time.Second); !slices.Equal(woken, []string{"keys"}) || len(b.Revision().Partial) > 0 {
+			t.Fatalf("rows have woken %v; revision %+v", woken, b.Revision())
+		}
+		k = b.join("keys", ready())
+		if got := keys(k.state()); !slices.Equal(got, []string{"services ns/a.com=1", "services ns/b.com=1"}) {
+			t.Errorf("it was sent %v", got)
+		}
+		k.rows("jwks", nil, row("u", "set"))
+		k.synced()
+		time.Sleep(2 * drowsy)
+		if synctest.Wait(); len(k.end) > 0 {
+			t.Fatal("it sleeps while there is something to read")
+		}
+		m.send(deletes("services", "ns/a.com", "ns/b.com"))
+		time.Sleep(time.Second)
+		k.send(deletes("jwks", "u"))
+		time.Sleep(2 * drowsy)
+		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
+			t.Errorf("there is nothing to read any more, and Serve returns %v", err)
+		}
+		m.rows("services", nil, row("ns/c.com", "1"))
+		if time.Sleep(time.Second); len(woken) != 2 {
+			t.Errorf("it was not woken again: %v", woken)
+		}
+	})
+}
+
+func deletes(table string, keys ...string) *pb.FromPlugin {
+	return &pb.FromPlugin{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: table, Deletes: keys}}}}
+}
+
+// Nothing says when what reads no rows is needed; what derives rows is always.
+func TestOnDemandReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
+		for _, ready := range []*pb.Ready{readyMemory(), readyEntries()} {
+			if err := <-b.join("lazy", ready).end; !errors.Is(err, errReads) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // What others need at once can't sleep.
 func TestOnDemandPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ type Expected struct {
 	Optional bool
 	// Blocks: the core isn't ready while it is away (onFailure: block).
 	Blocks bool
-	// OnDemand: a generator that runs only while somebody asks for what it makes (start: onDemand).
+	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that does while there are rows that it reads (start: onDemand).
 	OnDemand bool
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
 	Skips  bool

@@ -119,6 +119,7 @@ func (c *Control) markDirty(changes environment.Changes) {
 	for s := range c.everybody() {
 		s.mark(changes)
 	}
+	c.rouseReaders(changes)
 }
 
 func (s *session) mark(changes environment.Changes) {

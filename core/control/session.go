@@ -133,8 +133,10 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if err != nil {
 		return nil, err
 	}
-	if k.OnDemand && publishesRows(inst.Ready) {
-		return nil, errPublishes
+	if k.OnDemand {
+		if err := canSleep(k.Kind, inst.Ready); err != nil {
+			return nil, err
+		}
 	}
 	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
 	for name, level := range levels {

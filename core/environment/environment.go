@@ -221,6 +221,14 @@ func (e *Environment) Row(n Name, sources bool) *pb.Row {
 	return nil
 }
 
+// Has says whether a table has served rows. sources leaves derived rows out.
+func (e *Environment) Has(tableName string, sources bool) bool {
+	for range e.Rows(tableName, sources) {
+		return true
+	}
+	return false
+}
+
 // Rows yields the served rows of a table in no order.
 func (e *Environment) Rows(tableName string, sources bool) iter.Seq2[string, *pb.Row] {
 	return func(yield func(string, *pb.Row) bool) {

@@ -45,7 +45,7 @@ type Entry struct {
 	Types []TypeURL `yaml:"types"`
 	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
 	Select *Select `yaml:"select"`
-	// Start says when a generator's process runs: always (the default), or onDemand, while there is a proxy that asks for what it makes. It is started once at the beginning all the same, so that its config is checked and its types are known.
+	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's while there is a proxy that asks for what it makes, that of a config source or registry while there are rows in tables that it reads. It is started once at the beginning all the same, so that its config is checked and what it offers is known.
 	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`

@@ -32,7 +32,7 @@ type Sessions interface {
 }
 
 // ErrAsleep is what Sessions.Serve returns for a plugin that starts on demand when nobody needs it: its process ends, and begins again with Wake.
-var ErrAsleep = errors.New("nobody asks for what it makes")
+var ErrAsleep = errors.New("nothing needs it")
 
 // State is a plugin's place in its life.
 type State string
@@ -44,7 +44,7 @@ const (
 	Configuring State = "configuring"
 	Syncing     State = "syncing"
 	Serving     State = "serving"
-	// Asleep: it starts on demand, and nobody asks for what it makes.
+	// Asleep: it starts on demand, and nobody asks for what it makes or there is nothing that it reads.
 	Asleep   State = "asleep"
 	Draining State = "draining"
 	Gone     State = "gone"

@@ -126,8 +126,8 @@ func (c *checker) process(p *Process) {
 
 // serving checks what only generators and patches have.
 func (c *checker) serving(e *Entry) {
-	if e.Start == OnDemand && e.Kind != "generator" && e.Kind != "" {
-		c.fail(e.Keys["start"], "`start: onDemand` is for generators; a %s plugin is always wanted", e.Kind)
+	if e.Start == OnDemand && !slices.Contains([]Kind{"generator", "config", "registry", ""}, e.Kind) {
+		c.fail(e.Keys["start"], "`start: onDemand` is for generators, and for config sources and registries that read rows; a %s plugin is always wanted", e.Kind)
 	}
 	if e.Kind == "generator" || e.Kind == "patch" || e.Kind == "" {
 		return

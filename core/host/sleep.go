@@ -2,7 +2,8 @@ package host
 
 import "context"
 
-// OnDemand is the `start` of a generator whose process runs only while somebody asks for what it makes.
+// OnDemand is the `start` of a generator whose process runs only while somebody asks for what it makes, and of a source whose process runs only while there are
+// rows that it reads.
 const OnDemand = "onDemand"
 
 // sleep waits until the plugin is wanted, or ctx ends. It has been ready once, so that a failure is no matter of the start any more.

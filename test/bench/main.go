@@ -62,13 +62,11 @@ func run(ctx context.Context, args []string) error {
 		return growth(ctx, c)
 	}
 	started := time.Now()
-	result, err := measure(ctx, c)
-	if err != nil {
+	if err := measure(ctx, c); err != nil {
 		return err
 	}
-	print(os.Stdout, result)
 	fmt.Printf("\n%.0f s; all figures: %s\n", time.Since(started).Seconds(), c.path("result.json"))
-	return save(c.path("result.json"), result)
+	return nil
 }
 
 // config is what is measured, with which programs.

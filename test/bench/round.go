@@ -44,34 +44,39 @@ type loadReport struct {
 	Rounds   map[string][]round `json:"rounds"` // by server
 }
 
-// measure runs all loads.
-func measure(ctx context.Context, c config) (*report, error) {
+// measure runs all loads. Each is printed and saved when it is done.
+func measure(ctx context.Context, c config) error {
 	all := loads(c)
 	if len(all) == 0 {
-		return nil, fmt.Errorf("there is no load %q", c.only)
+		return fmt.Errorf("there is no load %q", c.only)
 	}
 	if err := prepare(c); err != nil {
-		return nil, err
+		return err
 	}
 	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
 	r := &report{Taken: time.Now(), Commit: strings.TrimSpace(string(commit)), Rounds: c.rounds, Repeats: repeats(c)}
+	printHead(os.Stdout, r)
 	dumped := map[string]bool{}
 	for _, l := range all {
 		if !dumped[l.mesh] {
 			if err := dump(ctx, c, l); err != nil {
-				return nil, fmt.Errorf("%s: %w", l.mesh, err)
+				return fmt.Errorf("%s: %w", l.mesh, err)
 			}
 			dumped[l.mesh] = true
 		}
 		lr := loadReport{Name: l.name(), Sidecars: l.sidecars, Rounds: map[string][]round{}, Istiod: sizes(filepath.Join(c.peers, l.mesh)), Bytes: sizes(c.path("dump", l.mesh))}
 		for i := range c.rounds {
 			if err := turn(ctx, c, l, i, &lr); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		r.Loads = append(r.Loads, lr)
+		printLoad(os.Stdout, lr)
+		if err := save(c.path("result.json"), r); err != nil {
+			return err
+		}
 	}
-	return r, nil
+	return nil
 }
 
 // turn runs each server once; who is first changes from round to round.

@@ -104,25 +104,26 @@ func median[T any](all []T, of func(T) float64) float64 {
 	return v[len(v)/2]
 }
 
-// print writes a table for each load, with ratios to the floor.
-func print(out io.Writer, r *report) {
+func printHead(out io.Writer, r *report) {
 	fmt.Fprintf(out, "%s, commit %s: medians of %d rounds, %d changes of a kind in each\n", r.Taken.Format("2006-01-02 15:04"), r.Commit, r.Rounds, r.Repeats)
-	for _, l := range r.Loads {
-		fmt.Fprintf(out, "\n%s\n", l.Name)
-		fmt.Fprintf(out, "KB per sidecar: %s; istiod: %s\n", kb(l.Bytes), kb(l.Istiod))
-		w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(w, "\t%s\t%s\t%s\t%s / floor\t%s / floor\t\n", coxswain, peer, floor, coxswain, peer)
-		for _, row := range rows() {
-			ours, ok := row.of(l.Rounds[coxswain])
-			theirs, hasPeer := row.of(l.Rounds[peer])
-			least, hasFloor := row.of(l.Rounds[floor])
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", row.name, figure(ours, ok), figure(theirs, hasPeer), figure(least, hasFloor),
-				ratio(ours, least, ok && hasFloor), ratio(theirs, least, hasPeer && hasFloor))
-		}
-		_ = w.Flush()
-		if rounds := l.Rounds[coxswain]; len(rounds) > 0 {
-			fmt.Fprintf(out, "peak memory, in the last round: %s\n", shares(rounds[len(rounds)-1].Processes))
-		}
+}
+
+// printLoad writes a load's table, with ratios to the floor.
+func printLoad(out io.Writer, l loadReport) {
+	fmt.Fprintf(out, "\n%s\n", l.Name)
+	fmt.Fprintf(out, "KB per sidecar: %s; istiod: %s\n", kb(l.Bytes), kb(l.Istiod))
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\t%s\t%s\t%s\t%s / floor\t%s / floor\t\n", coxswain, peer, floor, coxswain, peer)
+	for _, row := range rows() {
+		ours, ok := row.of(l.Rounds[coxswain])
+		theirs, hasPeer := row.of(l.Rounds[peer])
+		least, hasFloor := row.of(l.Rounds[floor])
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", row.name, figure(ours, ok), figure(theirs, hasPeer), figure(least, hasFloor),
+			ratio(ours, least, ok && hasFloor), ratio(theirs, least, hasPeer && hasFloor))
+	}
+	_ = w.Flush()
+	if rounds := l.Rounds[coxswain]; len(rounds) > 0 {
+		fmt.Fprintf(out, "peak memory, in the last round: %s\n", shares(rounds[len(rounds)-1].Processes))
 	}
 }
 

@@ -33,8 +33,8 @@ type job struct {
 	before *parsed
 }
 
-// Reading many files leaves much garbage in a process that is small otherwise: where it may gather as it does by default, reading takes half the
-// time. It is given back when the process rests.
+// Reading many files leaves much garbage in a process that is small otherwise: where it may gather, reading takes half the time. It is given back
+// then.
 const (
 	manyFiles = 100
 	roomy     = 200 // percent of what is in use
@@ -43,7 +43,11 @@ const (
 // loadAll reads files, as many at once as there are processors, and returns what they gave in the order of the jobs.
 func loadAll(reader kinds.Reader, jobs []job, maxFile int64) []loaded {
 	if len(jobs) > manyFiles {
-		defer debug.SetGCPercent(debug.SetGCPercent(roomy))
+		before := debug.SetGCPercent(roomy)
+		defer func() {
+			debug.SetGCPercent(before)
+			debug.FreeOSMemory()
+		}()
 	}
 	results := make([]loaded, len(jobs))
 	next := make(chan int)
