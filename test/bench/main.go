@@ -48,6 +48,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&c.hard, "hard", false, "only sidecars that share little, TLS, slow readers and many changes")
 	fs.BoolVar(&c.growth, "growth", false, "only how cost grows with proxies, services, views and changes")
 	fs.BoolVar(&c.profile, "profile", false, "only the control plane, with profiles of each process in WORK/profile")
+	fs.IntVar(&c.repeats, "repeats", 4, "changes of a kind in a round; with 7 three rounds make 21")
 	fs.IntVar(&c.rounds, "rounds", 3, "rounds of each server and load")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -73,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 type config struct {
 	coxswain, set, tools, meshConfig, peers, work, only string
 	quick, profile, hard, growth                        bool
-	rounds                                              int
+	rounds, repeats                                     int
 }
 
 func (c *config) check() error {
@@ -84,8 +85,8 @@ func (c *config) check() error {
 		}
 		*p = absolute
 	}
-	if c.rounds < 1 {
-		return errors.New("-rounds must be at least 1")
+	if c.rounds < 1 || c.repeats < 1 {
+		return errors.New("-rounds and -repeats must be at least 1")
 	}
 	if c.quick {
 		c.rounds = 1

@@ -54,7 +54,7 @@ func measure(ctx context.Context, c config) error {
 		return err
 	}
 	commit, _ := exec.Command("git", "describe", "--always", "--dirty").Output()
-	r := &report{Taken: time.Now(), Commit: strings.TrimSpace(string(commit)), Rounds: c.rounds, Repeats: repeats(c)}
+	r := &report{Taken: time.Now(), Commit: strings.TrimSpace(string(commit)), Rounds: c.rounds, Repeats: repeats(c, coxswain)}
 	printHead(os.Stdout, r)
 	dumped := map[string]bool{}
 	for _, l := range all {
@@ -137,7 +137,7 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 		s.signal()
 		defer s.signal()
 	}
-	warm, err := connect(ctx, c, s, l, made, repeats(c))
+	warm, err := connect(ctx, c, s, l, made, repeats(c, kind))
 	if err != nil {
 		return nil, err
 	}
