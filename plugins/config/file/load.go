@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -33,17 +34,16 @@ type job struct {
 	before *parsed
 }
 
-// Reading many files leaves much garbage in a process that is small otherwise: where it may gather, reading takes half the time. It is given back
-// then.
-const (
-	manyFiles = 100
-	roomy     = 200 // percent of what is in use
-)
+// room returns how much garbage may gather while files are read, in percent of what is in use (GOGC). Where little may, reading many files takes twice
+// as long; what is kept lies scattered where much may, and a few files are not worth that.
+func room(files int) int { return min(25+files/40, 200) }
+
+const manyFiles = 100
 
 // loadAll reads files, as many at once as there are processors, and returns what they gave in the order of the jobs.
 func loadAll(reader kinds.Reader, jobs []job, maxFile int64) []loaded {
 	if len(jobs) > manyFiles {
-		before := debug.SetGCPercent(roomy)
+		before := debug.SetGCPercent(room(len(jobs)))
 		defer func() {
 			debug.SetGCPercent(before)
 			debug.FreeOSMemory()
@@ -82,7 +82,7 @@ func load(reader kinds.Reader, j job, maxFile int64) loaded {
 		l.err = err
 		return l
 	}
-	content, err := readUpTo(j.path, maxFile)
+	content, err := readUpTo(j.path, info.Size(), maxFile)
 	if isGone(err) {
 		return loaded{path: j.path}
 	}
@@ -102,11 +102,14 @@ func (l *loaded) fresh(d kinds.Document) {
 // isGone reports whether an error says that there is no such file any more.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func readUpTo(path string, limit int64) ([]byte, error) {
+// readUpTo returns a file's content, of which size is what was last heard.
+func readUpTo(path string, size, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, limit))
+	content := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err = content.ReadFrom(io.LimitReader(f, limit))
+	return content.Bytes(), err
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -15,12 +16,20 @@ import (
 // compiled is a schema that is ready to be used, by several goroutines.
 type compiled struct {
 	structural *schema.Structural
-	openAPI    validation.SchemaValidator
+	// quick is nil where the schema has what it can't check.
+	quick *quick
+	// whole is the API server's own code.
+	whole func() (*whole, error)
+}
+
+// whole checks an object, and says what is wrong with it.
+type whole struct {
+	openAPI validation.SchemaValidator
 	// rules are the CEL programs; nil where the schema has none.
 	rules *cel.Validator
 }
 
-// compile makes a schema ready. It takes up to 40 ms and 4 MB: types and programs are made for each place at which a CEL rule stands.
+// compile makes a schema ready.
 func compile(text []byte) (*compiled, error) {
 	var props v1.JSONSchemaProps
 	if err := json.Unmarshal(text, &props); err != nil {
@@ -34,9 +43,18 @@ func compile(text []byte) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	openAPI, _, err := validation.NewSchemaValidator(&internal)
+	c := &compiled{structural: structural, whole: sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) })}
+	if q, err := newQuick(text, structural); err == nil {
+		c.quick = q
+	}
+	return c, nil
+}
+
+// newWhole takes up to 40 ms and 4 MB: types and programs are made for each place at which a CEL rule stands.
+func newWhole(internal *apiextensions.JSONSchemaProps, structural *schema.Structural) (*whole, error) {
+	openAPI, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return &compiled{structural, openAPI, cel.NewValidator(structural, true, apicel.PerCallLimit)}, nil
+	return &whole{openAPI, cel.NewValidator(structural, true, apicel.PerCallLimit)}, nil
 }

@@ -71,13 +71,25 @@ func (c *compiled) check(o map[string]any) []finding.Finding {
 	dropped := pruning.PruneWithOptions(o, c.structural, true, kube.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	found := unknown(dropped)
 	defaulting.Default(o, c.structural)
-	wrong := validation.ValidateCustomResource(nil, o, c.openAPI)
-	wrong = append(wrong, listtype.ValidateListSetsAndMaps(nil, c.structural, o)...)
-	found = append(found, findings(wrong, CodeValue)...)
-	if c.rules == nil || hasBlockingErr(wrong) {
+	twice := listtype.ValidateListSetsAndMaps(nil, c.structural, o)
+	if len(twice) == 0 && c.quick != nil && c.quick.accepts(o) {
 		return found
 	}
-	broken, _ := c.rules.Validate(context.Background(), nil, c.structural, o, nil, apicel.RuntimeCELCostBudget)
+	w, err := c.whole()
+	if err != nil {
+		return []finding.Finding{finding.Errorf(CodeSchema, "", "%v", err)}
+	}
+	return append(found, w.check(c.structural, o, twice)...)
+}
+
+// check returns what is wrong with an object, besides what lists have twice.
+func (w *whole) check(s *kube.Structural, o map[string]any, twice field.ErrorList) []finding.Finding {
+	wrong := append(validation.ValidateCustomResource(nil, o, w.openAPI), twice...)
+	found := findings(wrong, CodeValue)
+	if w.rules == nil || hasBlockingErr(wrong) {
+		return found
+	}
+	broken, _ := w.rules.Validate(context.Background(), nil, s, o, nil, apicel.RuntimeCELCostBudget)
 	return append(found, findings(broken, CodeRule)...)
 }
 

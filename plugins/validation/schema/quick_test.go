@@ -1,0 +1,198 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const own = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: a, namespace: b}
+spec:
+  hosts: [a.example]
+  ports: [{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]
+  resolution: STATIC
+  location: MESH_INTERNAL
+  endpoints:
+  - {address: 10.0.0.1, ports: {http: 8080}, labels: {a: b}, weight: 3}
+  - {address: "unix:///a/b"}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: a, namespace: b}
+spec:
+  host: a.example
+  trafficPolicy:
+    loadBalancer: {consistentHash: {httpHeaderName: x, ringHash: {minimumRingSize: 10}}}
+    outlierDetection: {interval: 5s, baseEjectionTime: 1m, maxEjectionPercent: 10}
+  subsets: [{name: v1, labels: {version: v1}}, {name: v2}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: a, namespace: b}
+spec:
+  hosts: [a.example]
+  http:
+  - match: [{uri: {prefix: /a}, headers: {x: {exact: "1"}}}]
+    route: [{destination: {host: a.example, port: {number: 80}}, weight: 1}]
+    fault: {delay: {percentage: {value: 10.5}, fixedDelay: 1s}}
+    timeout: 5s
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: a, namespace: b}
+spec:
+  selector: {matchLabels: {a: b}}
+  action: DENY
+  rules: [{from: [{source: {principals: ["*"]}}], to: [{operation: {methods: [GET], paths: ["/a*"]}}], when: [{key: "request.headers[x]", values: ["1"]}]}]
+`
+
+// resources reads them, whether they are right or not.
+func resources(texts ...[]byte) (all []finding.Resource) {
+	reader := kinds.Reader{Check: func(r finding.Resource) []finding.Finding {
+		all = append(all, r)
+		return nil
+	}}
+	for _, text := range texts {
+		reader.Read("a.yaml", text)
+	}
+	return all
+}
+
+func recorded(t *testing.T) (texts [][]byte) {
+	for _, place := range [][]string{{"fixtures/crd-validation", "*.yaml"}, {"parity/cases", "*/config/*.yaml"}} {
+		files, err := filepath.Glob(filepath.Join(shared.Dir(t, place[0]), place[1]))
+		if err != nil || len(files) == 0 {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// What is accepted quickly has nothing wrong for the API server's own code, whatever random edits make of it. And that is most of what is right.
+func TestQuickIsSure(t *testing.T) {
+	t.Run("own", func(t *testing.T) { sure(t, resources([]byte(own)), 2000) })
+	t.Run("recorded", func(t *testing.T) { sure(t, resources(recorded(t)...), 20) })
+}
+
+func sure(t *testing.T, all []finding.Resource, edits int) {
+	set, rnd := New(), rand.New(rand.NewPCG(1, 2))
+	right, quickly, edited := 0, 0, 0
+	for _, r := range all {
+		c, err := set.compiled(name{r.Group, r.Kind, r.Version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c == nil {
+			continue
+		}
+		if c.quick == nil {
+			t.Errorf("%s: nothing is accepted quickly", r.Kind)
+			continue
+		}
+		o := object(r)
+		if ok, quick := both(t, c, runtime.DeepCopyJSON(o)); ok {
+			right++
+			if quick {
+				quickly++
+			}
+		}
+		for range edits {
+			copied := runtime.DeepCopyJSON(o)
+			for range 1 + rnd.IntN(3) {
+				edit(rnd, copied["spec"])
+			}
+			if ok, quick := both(t, c, copied); ok && quick {
+				edited++
+			}
+		}
+	}
+	t.Logf("of %d that are right %d were accepted quickly, and %d that were edited", right, quickly, edited)
+	if quickly < right*9/10 || edited == 0 {
+		t.Errorf("of %d that are right %d were accepted quickly, and %d that were edited", right, quickly, edited)
+	}
+}
+
+// both asks both.
+func both(t *testing.T, c *compiled, o map[string]any) (right, quick bool) {
+	t.Helper()
+	pruning.Prune(o, c.structural, true)
+	defaulting.Default(o, c.structural)
+	w, err := c.whole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick = c.quick.accepts(o)
+	found := w.check(c.structural, o, nil)
+	if quick && len(found) > 0 {
+		t.Errorf("accepted, but %v: %v", found, o)
+	}
+	return len(found) == 0, quick
+}
+
+// others are values that may take a value's place.
+var others = []any{
+	"", "a", "/", "*", "a b", "unix://", "unix:///a/", "unix://@a", "1s", "-1s", "1ms", "0", "https://a.example/b", "a.example", "10.0.0.1", string(make([]byte, 3000)),
+	int64(0), int64(-1), int64(1), int64(70000), int64(1) << 40, 0.5, -0.5, true, false, nil, map[string]any{}, []any{}, []any{"a", "a"}, map[string]any{"a": "b", "": "c"},
+}
+
+func other(rnd *rand.Rand) any { return runtime.DeepCopyJSONValue(others[rnd.IntN(len(others))]) }
+
+// edit changes something somewhere below a value.
+func edit(rnd *rand.Rand, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		if len(keys) == 0 {
+			v[fmt.Sprint("k", rnd.IntN(3))] = other(rnd)
+			return
+		}
+		k := keys[rnd.IntN(len(keys))]
+		switch _, below := v[k].(map[string]any); rnd.IntN(6) {
+		case 0:
+			delete(v, k)
+		case 1:
+			v[k] = other(rnd)
+		case 2:
+			v["extra"] = runtime.DeepCopyJSONValue(v[k])
+		default:
+			if _, list := v[k].([]any); below || list {
+				edit(rnd, v[k])
+				return
+			}
+			v[k] = other(rnd)
+		}
+	case []any:
+		if len(v) == 0 {
+			return
+		}
+		i := rnd.IntN(len(v))
+		switch rnd.IntN(4) {
+		case 0:
+			v[i] = other(rnd)
+		case 1:
+			v[i] = runtime.DeepCopyJSONValue(v[rnd.IntN(len(v))])
+		default:
+			edit(rnd, v[i])
+		}
+	}
+}
