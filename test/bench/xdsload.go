@@ -13,7 +13,7 @@ import (
 )
 
 // settle is the silence that ends a phase.
-const settle = 120 * time.Millisecond
+const settle = 250 * time.Millisecond
 
 // sidecars is what the load client reports.
 type sidecars struct {
