@@ -1,6 +1,7 @@
 package view
 
 import (
+	"bytes"
 	"fmt"
 	"unicode/utf8"
 
@@ -20,6 +21,72 @@ func Check(typeURL string, value []byte) error {
 		return nil
 	}
 	return check(t.Descriptor(), value, 0)
+}
+
+// CheckChange is Check for a value that takes the place of one that was checked. Of the resource's own fields it looks only at those from the first to the last
+// that differ: a change to one virtual host costs what that host does, and not the route configuration.
+func CheckChange(typeURL string, value, before []byte) error {
+	t, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
+	if err != nil {
+		return nil
+	}
+	first := sharedHead(value, before)
+	value, before = value[first:], before[first:]
+	return check(t.Descriptor(), value[:len(value)-sharedTail(value, before)], 0)
+}
+
+// sharedHead returns the bytes of the fields with which both begin.
+func sharedHead(a, b []byte) int {
+	at := 0
+	for at < len(a) {
+		_, _, n := protowire.ConsumeField(a[at:])
+		if n < 0 || at+n > len(b) || !bytes.Equal(a[at:at+n], b[at:at+n]) {
+			break
+		}
+		at += n
+	}
+	return at
+}
+
+// sharedTail returns the bytes of the fields with which both end; none where a can't be read.
+func sharedTail(a, b []byte) int {
+	most := sharedEnd(a, b)
+	ends := map[int]bool{} // where b's fields begin, counted from its end
+	for rest := b; len(rest) > 0; {
+		if len(rest) <= most {
+			ends[len(rest)] = true
+		}
+		_, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return 0
+		}
+		rest = rest[n:]
+	}
+	tail := 0
+	for rest := a; len(rest) > 0; {
+		if tail == 0 && ends[len(rest)] {
+			tail = len(rest)
+		}
+		_, _, n := protowire.ConsumeField(rest)
+		if n < 0 {
+			return 0
+		}
+		rest = rest[n:]
+	}
+	return tail
+}
+
+// sharedEnd returns the number of bytes with which both end.
+func sharedEnd(a, b []byte) int {
+	const step = 256
+	n, most := 0, min(len(a), len(b))
+	for n+step <= most && bytes.Equal(a[len(a)-n-step:len(a)-n], b[len(b)-n-step:len(b)-n]) {
+		n += step
+	}
+	for n < most && a[len(a)-n-1] == b[len(b)-n-1] {
+		n++
+	}
+	return n
 }
 
 func check(d protoreflect.MessageDescriptor, b []byte, depth int) error {

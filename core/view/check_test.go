@@ -1,12 +1,16 @@
 package view
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -157,4 +161,72 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+const routeType = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+
+// What replaces a right value is judged as if it were looked at whole, whatever is put in, cut out or broken.
+func TestCheckChange(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	hosts := func() (all []*route.VirtualHost) {
+		for i := range 2 + rnd.IntN(6) {
+			all = append(all, &route.VirtualHost{Name: fmt.Sprint("h", i+rnd.IntN(3)), Domains: slices.Repeat([]string{"a.example"}, rnd.IntN(3))})
+		}
+		return all
+	}
+	wrong := 0
+	for range 20_000 {
+		before := &route.RouteConfiguration{Name: "80", VirtualHosts: hosts()}
+		after := proto.Clone(before).(*route.RouteConfiguration)
+		switch i := rnd.IntN(len(after.VirtualHosts)); rnd.IntN(4) {
+		case 0:
+			after.VirtualHosts = slices.Delete(after.VirtualHosts, i, i+1)
+		case 1:
+			after.VirtualHosts = slices.Insert(after.VirtualHosts, i, hosts()[:1]...)
+		case 2:
+			after.VirtualHosts[i].Name = strings.Repeat("x", rnd.IntN(300))
+		}
+		a, b := encode(t, before), encode(t, after)
+		if rnd.IntN(2) == 0 && len(b) > 0 {
+			for range 1 + rnd.IntN(2) {
+				b[rnd.IntN(len(b))] = byte(rnd.IntN(256))
+			}
+		}
+		if rnd.IntN(8) == 0 {
+			b = b[:rnd.IntN(len(b)+1)]
+		}
+		whole, change := Check(routeType, b), CheckChange(routeType, b, a)
+		if (whole == nil) != (change == nil) {
+			t.Fatalf("%v, and as a change: %v\n%q\n%q", whole, change, a, b)
+		}
+		if whole != nil {
+			wrong++
+		}
+	}
+	if wrong < 1000 {
+		t.Errorf("only %d were wrong", wrong)
+	}
+}
+
+func BenchmarkCheckChange(b *testing.B) {
+	c := &route.RouteConfiguration{Name: "80"}
+	for i := range 1000 {
+		c.VirtualHosts = append(c.VirtualHosts, &route.VirtualHost{
+			Name: fmt.Sprint("h", i), Domains: []string{fmt.Sprint(i, ".example"), fmt.Sprint(i, ".example.svc"), fmt.Sprint("10.0.0.", i)},
+			Routes: []*route.Route{{Match: &route.RouteMatch{PathSpecifier: &route.RouteMatch_Prefix{Prefix: "/"}}}},
+		})
+	}
+	before, _ := proto.Marshal(c)
+	c.VirtualHosts[500].Domains[0] = "another.example"
+	after, _ := proto.Marshal(c)
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			_ = Check(routeType, after)
+		}
+	})
+	b.Run("one host", func(b *testing.B) {
+		for b.Loop() {
+			_ = CheckChange(routeType, after, before)
+		}
+	})
 }

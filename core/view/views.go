@@ -228,7 +228,7 @@ func (vs *Views) edit(of any, set *Set, typeURL string, entries []*pb.Entry, rem
 	ups := make([]*Body, 0, len(entries))
 	missing := &MissingError{}
 	for _, e := range lastOfEach(entries) {
-		b, err := vs.use(typeURL, e)
+		b, err := vs.use(typeURL, e, set.Get(e.Name))
 		if errors.Is(err, errMissing) {
 			missing.Bodies = append(missing.Bodies, e.Body)
 			continue
@@ -274,8 +274,8 @@ func lastOfEach(entries []*pb.Entry) []*pb.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e *pb.Entry) bool { return last[e.Name] != e })
 }
 
-// use returns the body that an entry names and counts the use.
-func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
+// use returns the body that an entry names, in the place of another one or of nil, and counts the use.
+func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 	if e.Body == 0 {
 		return Absent(e.Name), nil
 	}
@@ -291,7 +291,7 @@ func (vs *Views) use(typeURL string, e *pb.Entry) (*Body, error) {
 		return nil, s.bad
 	}
 	if s.body == nil {
-		if s.bad = Check(typeURL, s.raw); s.bad == nil && !trusted {
+		if s.bad = checkIn(typeURL, s.raw, before); s.bad == nil && !trusted {
 			s.bad = keeps(typeURL, s.raw)
 		}
 		if s.bad != nil {
@@ -318,6 +318,14 @@ func (vs *Views) release(b *Body) {
 			vs.freed = append(vs.freed, s)
 		}
 	}
+}
+
+// checkIn checks a value that takes a body's place, which may be nil or absent.
+func checkIn(typeURL string, value []byte, before *Body) error {
+	if before == nil || len(before.fragment) == 0 {
+		return Check(typeURL, value)
+	}
+	return CheckChange(typeURL, value, before.value())
 }
 
 // value returns the resource's bytes out of the fragment.
