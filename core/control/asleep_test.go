@@ -88,6 +88,10 @@ func TestSourceOnDemand(t *testing.T) {
 		ready := func() *pb.Ready {
 			return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
 		}
+		pass := func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		}
 		k := b.join("keys", ready())
 		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("there is nothing to read, and Serve returns %v", err)
@@ -95,12 +99,12 @@ func TestSourceOnDemand(t *testing.T) {
 		m := b.join("memory", readyMemory())
 		m.rows("endpoints", nil, row("ns/a.com/1", "1"))
 		m.synced()
-		if time.Sleep(time.Second); len(b.Ready()) > 0 || len(woken) > 0 {
+		if pass(time.Second); len(b.Ready()) > 0 || len(woken) > 0 {
 			t.Fatalf("the first revision waits for %v; woken: %v", b.Ready(), woken)
 		}
 		m.rows("services", nil, row("ns/a.com", "1"))
 		m.rows("services", nil, row("ns/b.com", "1"))
-		if time.Sleep(time.Second); !slices.Equal(woken, []string{"keys"}) || len(b.Revision().Partial) > 0 {
+		if pass(time.Second); !slices.Equal(woken, []string{"keys"}) || len(b.Revision().Partial) > 0 {
 			t.Fatalf("rows have woken %v; revision %+v", woken, b.Revision())
 		}
 		k = b.join("keys", ready())
@@ -109,19 +113,18 @@ func TestSourceOnDemand(t *testing.T) {
 		}
 		k.rows("jwks", nil, row("u", "set"))
 		k.synced()
-		time.Sleep(2 * drowsy)
-		if synctest.Wait(); len(k.end) > 0 {
+		if pass(2 * drowsy); len(k.end) > 0 {
 			t.Fatal("it sleeps while there is something to read")
 		}
 		m.send(deletes("services", "ns/a.com", "ns/b.com"))
-		time.Sleep(time.Second)
+		pass(time.Second)
 		k.send(deletes("jwks", "u"))
-		time.Sleep(2 * drowsy)
+		pass(2 * drowsy)
 		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
 			t.Errorf("there is nothing to read any more, and Serve returns %v", err)
 		}
 		m.rows("services", nil, row("ns/c.com", "1"))
-		if time.Sleep(time.Second); len(woken) != 2 {
+		if pass(time.Second); len(woken) != 2 {
 			t.Errorf("it was not woken again: %v", woken)
 		}
 	})
