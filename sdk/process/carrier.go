@@ -25,7 +25,10 @@ type Carrier struct {
 	latest []byte
 }
 
-var _ session.Carrier = (*Carrier)(nil)
+var _ interface {
+	session.Carrier
+	session.Framer
+} = (*Carrier)(nil)
 
 // messages is what both ends of a stream have in common.
 type messages interface {
@@ -52,6 +55,9 @@ func Open(conn *grpc.ClientConn) (*Carrier, error) {
 
 // Send hands a frame to gRPC; it blocks while the other side does not read.
 func (c *Carrier) Send(b []byte) error { return plain(c.stream.SendMsg(&frame{b})) }
+
+// Frame implements session.Framer.
+func (c *Carrier) Frame(size int) []byte { return sent.room(size) }
 
 // Recv returns the next frame. The one before may be written over.
 func (c *Carrier) Recv() ([]byte, error) {

@@ -62,7 +62,7 @@ func (l *Link[Out, In]) Send(ctx context.Context, m Out) error {
 	if size > MaxMessage {
 		return text.Error(ErrTooLarge, " (", size, " bytes)")
 	}
-	frame := m.AppendTo(make([]byte, 0, size))
+	frame := m.AppendTo(l.room(size))
 	l.mu.Lock()
 	if l.err != nil {
 		defer l.mu.Unlock()
@@ -218,6 +218,14 @@ func (l *Link[Out, In]) fail(err error) {
 	if first {
 		_ = l.carrier.Close()
 	}
+}
+
+// room returns where a frame goes.
+func (l *Link[Out, In]) room(size int) []byte {
+	if f, ok := l.carrier.(Framer); ok {
+		return f.Frame(size)
+	}
+	return make([]byte, 0, size)
 }
 
 func (l *Link[Out, In]) writer() {

@@ -38,11 +38,17 @@ var (
 // Carrier moves frames in order. Send is called by one goroutine at a time, Recv by another one. Close ends both; it may be
 // called more than once and by any goroutine.
 type Carrier interface {
-	// Send hands over a frame; it may block. The carrier owns the frame afterwards.
+	// Send hands over a frame; it may block. The carrier owns the frame afterwards, and may write it over.
 	Send(frame []byte) error
 	// Recv returns the next frame, which is the caller's until it calls Recv again; io.EOF at the end.
 	Recv() ([]byte, error)
 	Close() error
+}
+
+// Framer is a Carrier that has room for frames: it gets back what it gave when it has sent a frame.
+type Framer interface {
+	// Frame returns room for a frame of a size, with no length.
+	Frame(size int) []byte
 }
 
 // Message is a message of the contract.
