@@ -17,6 +17,19 @@ type namesKey struct {
 	Dialing config.Dialing
 }
 
+func namesOf(view routeView, port uint32) namesKey {
+	return namesKey{view.Scope, port, view.Domain, view.Dialing}
+}
+
+// someHostsKey are hostsAtOnce of a port's named hosts, the first of which is given: where one changes, few have to be read to join them all again.
+type someHostsKey struct {
+	View  routeView
+	Port  uint32
+	First int
+}
+
+const hostsAtOnce = 32
+
 // namedHost is a service and the domains (joined) that are its own. Clients of most namespaces call it by the same names: these are kept once.
 type namedHost struct {
 	service *config.Service

@@ -32,6 +32,7 @@ type routes struct {
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
 	asks                *incr.Func[string, asks]
 	namedHosts          *incr.Func[namesKey, []namedHost]
+	someHosts           *incr.Func[someHostsKey, [][]byte]
 	virtualHost         *incr.Func[virtualHostKey, []byte]
 	rest                *incr.Func[restKey, []byte]
 	route               *incr.Func[routeKey, []byte]
@@ -131,6 +132,12 @@ func (g *graph) addRoutes() {
 	g.asks = incr.NewFunc(g.Graph, "asked of senders", incr.Same[asks], g.findAsks)
 	g.addNamedHosts()
 	g.virtualHost = incr.NewFunc(g.Graph, "virtual host", bytes.Equal, g.buildVirtualHost)
+	g.someHosts = incr.NewFunc(g.Graph, "some virtual hosts", func(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) },
+		func(c *incr.Ctx, k someHostsKey) ([][]byte, error) {
+			named := g.namedHosts.Of(c, namesOf(k.View, k.Port))
+			first, end := min(k.First, len(named)), min(k.First+hostsAtOnce, len(named))
+			return g.theirHosts(c, k.View, k.Port, named[first:end], nil), nil
+		})
 	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, k restKey) ([]byte, error) {
 		h := route.BlockAll()
 		if k.Outside != cluster.BlackHole {
@@ -181,15 +188,28 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // portRoute joins the virtual hosts of all services at a port.
 func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
-	named := g.namedHosts.Of(c, namesKey{k.View.Scope, port, k.View.Domain, k.View.Dialing})
+	named := g.namedHosts.Of(c, namesOf(k.View, port))
 	hosts, taken := g.outsideHosts(c, k.View, port)
 	hosts = slices.Grow(hosts, len(named)+1)
-	for _, h := range named {
-		if domains := without(h.domains.Value(), taken); domains != "" {
-			hosts = append(hosts, g.hostOf(c, k.View, h.service, port, domains))
+	if len(taken) > 0 {
+		hosts = append(hosts, g.theirHosts(c, k.View, port, named, taken)...)
+	} else {
+		for first := 0; first < len(named); first += hostsAtOnce {
+			hosts = append(hosts, g.someHosts.Of(c, someHostsKey{k.View, port, first})...)
 		}
 	}
 	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, restKey{g.outside(c, k.View.Scope), k.View.Headers})))
+}
+
+// theirHosts are the virtual hosts of services, as far as their domains are not taken.
+func (g *graph) theirHosts(c *incr.Ctx, view routeView, port uint32, named []namedHost, taken map[string]bool) [][]byte {
+	hosts := make([][]byte, 0, len(named))
+	for _, h := range named {
+		if domains := without(h.domains.Value(), taken); domains != "" {
+			hosts = append(hosts, g.hostOf(c, view, h.service, port, domains))
+		}
+	}
+	return hosts
 }
 
 // claim returns the domains that nobody had, and takes them. A host whose own name is taken gets none.
