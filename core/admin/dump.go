@@ -117,11 +117,12 @@ func (t TypeDump) body(b *view.Body) any {
 }
 
 func toJSON(b *view.Body) (json.RawMessage, error) {
-	_, _, tag := protowire.ConsumeTag(b.SotW())
+	resource := slices.Concat(b.Encoded(false))
+	_, _, tag := protowire.ConsumeTag(resource)
 	if tag < 0 {
 		return nil, protowire.ParseError(tag)
 	}
-	value, n := protowire.ConsumeBytes(b.SotW()[tag:])
+	value, n := protowire.ConsumeBytes(resource[tag:])
 	if n < 0 {
 		return nil, protowire.ParseError(n)
 	}

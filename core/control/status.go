@@ -100,7 +100,7 @@ func (c *Control) Views() []admin.View {
 			a := admin.View{Type: v.Type, ID: v.ID, Plugin: name, Label: v.Label, Facts: v.Facts, Connections: v.Connections}
 			for _, b := range v.Snapshot().Bodies() {
 				a.Resources++
-				a.Bytes += len(b.SotW())
+				a.Bytes += b.Size(false)
 			}
 			out = append(out, a)
 		}

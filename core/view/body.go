@@ -20,9 +20,15 @@ type Body struct {
 	name, version string
 	fragment      []byte
 	sotw          int
+	// apart is a large value, which the fragment's end announces.
+	apart []byte
 }
 
-// NewBody encodes the resource value (the value of its Any) of a type. ttl in seconds, 0 for none.
+// large is from which size on a value is not copied.
+const large = 32 << 10
+
+// NewBody encodes the resource value (the value of its Any) of a type. ttl in seconds, 0 for none. A large value is kept as it is, and must not be
+// changed any more.
 func NewBody(typeURL, name string, value []byte, ttl uint32) *Body {
 	h := sha256.New()
 	h.Write([]byte(typeURL))
@@ -41,11 +47,16 @@ func NewBody(typeURL, name string, value []byte, ttl uint32) *Body {
 		d := durationpb.Duration{Seconds: int64(ttl)}
 		life = protowire.AppendVarint([]byte{0x08}, uint64(d.Seconds))
 	}
+	apart := len(value) >= large
 	size := 1 + protowire.SizeBytes(len(name)) + 1 + protowire.SizeBytes(len(version)) + 1 + protowire.SizeBytes(anySize)
 	if ttl > 0 {
 		size += 1 + protowire.SizeBytes(len(life))
 	}
-	f := make([]byte, 0, 1+protowire.SizeBytes(size))
+	room := 1 + protowire.SizeBytes(size)
+	if apart {
+		room -= len(value)
+	}
+	f := make([]byte, 0, room)
 	f = protowire.AppendVarint(append(f, 0x12), uint64(size)) // DeltaDiscoveryResponse.resources
 	f = protowire.AppendString(append(f, 0x1a), name)         // Resource.name
 	f = protowire.AppendString(append(f, 0x0a), version)      // Resource.version
@@ -55,10 +66,16 @@ func NewBody(typeURL, name string, value []byte, ttl uint32) *Body {
 	sotw := len(f)
 	f = protowire.AppendVarint(append(f, 0x12), uint64(anySize)) // Resource.resource, DiscoveryResponse.resources
 	f = protowire.AppendString(append(f, 0x0a), typeURL)         // Any.type_url
-	if len(value) > 0 {
-		f = protowire.AppendBytes(append(f, 0x12), value) // Any.value
+	b := &Body{name: name, version: version, sotw: sotw}
+	switch {
+	case apart:
+		f = protowire.AppendVarint(append(f, 0x12), uint64(len(value))) // Any.value
+		b.apart = value
+	case len(value) > 0:
+		f = protowire.AppendBytes(append(f, 0x12), value)
 	}
-	return &Body{name: name, version: version, fragment: f, sotw: sotw}
+	b.fragment = f
+	return b
 }
 
 // Name returns the resource's name.
@@ -67,10 +84,19 @@ func (b *Body) Name() string { return b.name }
 // Version returns the first characters of the content's hash: the same in every replica and after every restart.
 func (b *Body) Version() string { return b.version }
 
-// Delta returns the encoded field `resources` of a DeltaDiscoveryResponse. Read only.
-func (b *Body) Delta() []byte { return b.fragment }
+// Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a DiscoveryResponse, in two parts, of which the second may be
+// nil. Read only.
+func (b *Body) Encoded(delta bool) (first, rest []byte) {
+	if delta {
+		return b.fragment, b.apart
+	}
+	return b.fragment[b.sotw:], b.apart
+}
 
-// SotW returns the encoded field `resources` of a DiscoveryResponse. Read only.
-func (b *Body) SotW() []byte { return b.fragment[b.sotw:] }
+// Size returns the number of bytes that Encoded returns.
+func (b *Body) Size(delta bool) int {
+	first, rest := b.Encoded(delta)
+	return len(first) + len(rest)
+}
 
 func compareNames(a, b *Body) int { return cmp.Compare(a.name, b.name) }

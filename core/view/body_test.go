@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -19,7 +20,9 @@ func TestBodyIsBothProtocolsResource(t *testing.T) {
 	}{
 		"a resource":       {[]byte("\x0a\x03abc"), 0},
 		"an empty message": {nil, 0},
-		"with a life time": {make([]byte, 70000), 300},
+		"with a life time": {[]byte("\x0a\x03abc"), 300},
+		"a large one":      {make([]byte, 70000), 300},
+		"almost large":     {make([]byte, large-1), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := NewBody(url, "abc", tt.value, tt.ttl)
@@ -29,14 +32,14 @@ func TestBodyIsBothProtocolsResource(t *testing.T) {
 				want.Ttl = durationpb.New(300e9)
 			}
 			var delta discovery.DeltaDiscoveryResponse
-			if err := proto.Unmarshal(b.Delta(), &delta); err != nil {
+			if err := proto.Unmarshal(slices.Concat(b.Encoded(true)), &delta); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]*discovery.Resource{want}, delta.Resources, protocmp.Transform()); diff != "" {
 				t.Error(diff)
 			}
 			var sotw discovery.DiscoveryResponse
-			if err := proto.Unmarshal(b.SotW(), &sotw); err != nil {
+			if err := proto.Unmarshal(slices.Concat(b.Encoded(false)), &sotw); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]*anypb.Any{resource}, sotw.Resources, protocmp.Transform()); diff != "" {

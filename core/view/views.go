@@ -124,7 +124,7 @@ func (vs *Views) Len() (bodies, bytes int) {
 	for _, s := range vs.bodies {
 		bytes += len(s.raw)
 		if s.body != nil {
-			bytes += len(s.body.fragment)
+			bytes += s.body.Size(true)
 		}
 	}
 	return len(vs.bodies), bytes
@@ -322,7 +322,7 @@ func (vs *Views) release(b *Body) {
 
 // checkIn checks a value that takes a body's place, which may be nil or absent.
 func checkIn(typeURL string, value []byte, before *Body) error {
-	if before == nil || len(before.fragment) == 0 {
+	if before == nil || !before.Exists() {
 		return Check(typeURL, value)
 	}
 	return CheckChange(typeURL, value, before.value())
@@ -330,6 +330,9 @@ func checkIn(typeURL string, value []byte, before *Body) error {
 
 // value returns the resource's bytes out of the fragment.
 func (b *Body) value() []byte {
+	if b.apart != nil || !b.Exists() {
+		return b.apart
+	}
 	_, n := protowire.ConsumeVarint(b.fragment[b.sotw+1:])
 	a := b.fragment[b.sotw+1+n:]
 	_, n = protowire.ConsumeBytes(a[1:])

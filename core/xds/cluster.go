@@ -21,12 +21,9 @@ func dependents(typeURL string, bodies []*view.Body) []string {
 	for _, b := range bodies {
 		name := b.Name()
 		if typeURL == ClusterType {
-			if _, value := lastField(b.SotW(), 2); value != nil { // the response's field, then the Any's value
-				_, cluster := lastField(value, 2)
-				_, eds := lastField(cluster, fieldEDSClusterConfig)
-				if _, service := lastField(eds, fieldServiceName); len(service) > 0 {
-					name = string(service)
-				}
+			_, eds := lastField(b.Value(), fieldEDSClusterConfig)
+			if _, service := lastField(eds, fieldServiceName); len(service) > 0 {
+				name = string(service)
 			}
 		}
 		names = append(names, name)

@@ -82,10 +82,9 @@ func (r *response) buffers() mem.BufferSlice {
 func fragments(bodies []*view.Body, delta bool) mem.BufferSlice {
 	out := make(mem.BufferSlice, 0, len(bodies))
 	for _, b := range bodies {
-		if delta {
-			out = append(out, mem.SliceBuffer(b.Delta()))
-		} else {
-			out = append(out, mem.SliceBuffer(b.SotW()))
+		first, rest := b.Encoded(delta)
+		if out = append(out, mem.SliceBuffer(first)); rest != nil {
+			out = append(out, mem.SliceBuffer(rest))
 		}
 	}
 	return out
@@ -98,11 +97,7 @@ func (r *response) size() int {
 	}
 	n := 0
 	for _, b := range r.resources {
-		if r.delta {
-			n += len(b.Delta())
-		} else {
-			n += len(b.SotW())
-		}
+		n += b.Size(r.delta)
 	}
 	return n
 }

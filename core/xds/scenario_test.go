@@ -277,10 +277,8 @@ func describe(r *response) string {
 func decode(r *response) map[string]string {
 	out := map[string]string{}
 	for _, b := range r.resources {
-		_, value := lastField(b.SotW(), 2)
-		_, payload := lastField(value, 2)
-		_, name := lastField(payload, 1)
-		_, content := lastField(payload, 99)
+		_, name := lastField(b.Value(), 1)
+		_, content := lastField(b.Value(), 99)
 		out[string(name)] = string(content)
 	}
 	return out
