@@ -96,8 +96,8 @@ func newRules(env *cel.Env, s *schema.Structural, ruled bool) (r *rules, err err
 			return nil, errNotQuick // rules see no string
 		}
 		for _, part := range s.ValueValidation.AllOf {
-			if len(part.ValidationExtensions.XValidations) > 0 {
-				return nil, errNotQuick
+			if len(part.XValidations) > 0 || part.Items != nil || len(part.Properties) > 0 || part.AdditionalProperties != nil {
+				return nil, errNotQuick // rules may stand there
 			}
 		}
 	}

@@ -107,15 +107,8 @@ func world(ctx context.Context, out sdk.Publisher) error {
 
 func patch(s *state.State, _ string, facts map[string]string, given []sdk.Resource) (changed []sdk.Resource, removed []string, err error) {
 	for _, r := range given {
+		end(r.Name)
 		switch r.Name {
-		case "exit":
-			os.Exit(7)
-		case "trap":
-			var none *[1 << 30]byte
-			none[1<<29] = 1
-		case "loop":
-			for {
-			}
 		case "slow":
 			time.Sleep(3 * time.Second)
 		case "rows":
@@ -133,9 +126,8 @@ func patch(s *state.State, _ string, facts map[string]string, given []sdk.Resour
 	return changed, nil, nil
 }
 
-// authenticate does what the bearer token says, in front of its first hyphen.
-func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
-	word, _, _ := strings.Cut(strings.TrimPrefix(c.Headers["authorization"], "Bearer "), "-")
+// end does what no instance survives, for the words that say so.
+func end(word string) {
 	switch word {
 	case "exit":
 		os.Exit(7)
@@ -145,6 +137,14 @@ func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
 	case "loop":
 		for {
 		}
+	}
+}
+
+// authenticate does what the bearer token says, in front of its first hyphen.
+func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
+	word, _, _ := strings.Cut(strings.TrimPrefix(c.Headers["authorization"], "Bearer "), "-")
+	end(word)
+	switch word {
 	case "slow":
 		return nil, sdk.Sleep(ctx, 3*time.Second)
 	case "away":
