@@ -72,14 +72,15 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 	return m.common.subscriptions.next(w.subscription, wildcard, list)
 }
 
-// plain returns what becomes of the subscription where that takes no counting: a request that changes nothing, and the first names of a watch.
+// plain returns what becomes of the subscription where the request names names alone: more and fewer of them, and the first of a watch.
 func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subscription, ok bool) {
 	switch {
-	case len(r.ResourceNamesUnsubscribe) > 0:
+	case slices.Contains(r.ResourceNamesSubscribe, everything) || slices.Contains(r.ResourceNamesUnsubscribe, everything):
 		return nil, false
 	case w.subscription != nil:
-		return w.subscription, len(r.ResourceNamesSubscribe) == 0
-	case len(r.ResourceNamesSubscribe) == 0 || len(r.InitialResourceVersions) > 0 || slices.Contains(r.ResourceNamesSubscribe, everything):
+		w.explicit = w.explicit || len(r.ResourceNamesSubscribe)+len(r.ResourceNamesUnsubscribe) > 0
+		return m.common.subscriptions.shift(w.subscription, r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe), true
+	case len(r.ResourceNamesSubscribe) == 0 || len(r.ResourceNamesUnsubscribe) > 0 || len(r.InitialResourceVersions) > 0:
 		return nil, false
 	}
 	w.explicit = true

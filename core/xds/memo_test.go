@@ -26,6 +26,35 @@ func TestSubscriptionsAreOnePointer(t *testing.T) {
 	runtime.KeepAlive(a)
 }
 
+// TestDifferences: a subscription by a difference is that by the whole list, and the same for all who come to it.
+func TestDifferences(t *testing.T) {
+	s := newSubscriptions()
+	from := s.get(false, []string{"a", "b", "c"})
+	for _, test := range []struct{ add, drop, want []string }{
+		{nil, nil, []string{"a", "b", "c"}},
+		{[]string{"d", "b", "d"}, nil, []string{"a", "b", "c", "d"}},
+		{[]string{"d", "e"}, []string{"e", "a", "x"}, []string{"b", "c", "d"}},
+		{[]string{"ab"}, nil, []string{"ab", "a", "b", "c"}},
+		{[]string{"a", "b"}, nil, []string{"a", "b", "c"}},
+		{nil, []string{"a", "b"}, []string{"c"}},
+		{nil, []string{"c", "b", "a"}, nil},
+	} {
+		want := s.get(false, test.want)
+		for range 2 {
+			if got := s.shift(from, test.add, test.drop); got != want {
+				t.Errorf("+%v -%v: %v, want %v", test.add, test.drop, got, want)
+			}
+		}
+		runtime.KeepAlive(want)
+	}
+	all := s.get(true, []string{"a"})
+	if got := s.shift(all, nil, []string{"a"}); got == nil || got != s.get(true, nil) {
+		t.Errorf("everything without names of its own: %v", got)
+	}
+	runtime.KeepAlive(all)
+	runtime.KeepAlive(from)
+}
+
 // TestChangesAreSharedAndLetGo: streams in the same situation share one computation, which lasts as long as what it was made from.
 func TestChangesAreSharedAndLetGo(t *testing.T) {
 	m, subs := newMemo(), newSubscriptions()

@@ -54,13 +54,15 @@ const (
 )
 
 // subscriptions keeps the subscriptions in use, each once. Lists that many streams repeat are one slice (lists), and what became of such a
-// list, or of two subscriptions taken together, is remembered, so that it is sorted and hashed once and not for each stream.
+// list, of two subscriptions taken together, or of one by a difference, is remembered, so that it is sorted and hashed once and not for each
+// stream.
 type subscriptions struct {
 	seed maphash.Seed
 	mu   sync.Mutex
 	live map[[sha256.Size]byte]weak.Pointer[subscription]
 	made map[list]weak.Pointer[subscription]
 	both map[[2]weak.Pointer[subscription]]shared
+	came map[difference]shared
 }
 
 // list identifies a slice of names that is never written to.
@@ -70,7 +72,13 @@ type list struct {
 	count    int
 }
 
-// shared is what two subscriptions have in common.
+// difference is what a delta request adds to a subscription and takes from it; the names are given by their hash.
+type difference struct {
+	from      weak.Pointer[subscription]
+	add, drop [sha256.Size]byte
+}
+
+// shared is a subscription that two streams come to, which may be to nothing.
 type shared struct {
 	nothing bool
 	of      weak.Pointer[subscription]
@@ -80,6 +88,7 @@ func newSubscriptions() *subscriptions {
 	return &subscriptions{
 		seed: maphash.MakeSeed(), live: map[[sha256.Size]byte]weak.Pointer[subscription]{},
 		made: map[list]weak.Pointer[subscription]{}, both: map[[2]weak.Pointer[subscription]]shared{},
+		came: map[difference]shared{},
 	}
 }
 
@@ -201,9 +210,33 @@ func (t *subscriptions) and(a, b *subscription) *subscription {
 	case a == b:
 		return a
 	}
-	pair := [2]weak.Pointer[subscription]{a.self, b.self}
+	return remembering(t, t.both, [2]weak.Pointer[subscription]{a.self, b.self}, func() *subscription { return t.intersect(a, b) })
+}
+
+// shift returns a subscription with names added to it and others dropped; a name in both lists is dropped.
+func (t *subscriptions) shift(from *subscription, add, drop []string) *subscription {
+	if len(add) == 0 && len(drop) == 0 {
+		return from
+	}
+	return remembering(t, t.came, difference{from.self, key(false, add), key(false, drop)}, func() *subscription {
+		less := slices.Sorted(slices.Values(drop))
+		names := slices.Concat(from.names, add)
+		slices.Sort(names)
+		names = slices.DeleteFunc(slices.Compact(names), func(n string) bool {
+			_, gone := slices.BinarySearch(less, n)
+			return gone
+		})
+		if !from.wildcard && len(names) == 0 {
+			return nil
+		}
+		return t.intern(from.wildcard, names)
+	})
+}
+
+// remembering returns what is remembered in m for a key, else what get makes of it.
+func remembering[K comparable](t *subscriptions, m map[K]shared, key K, get func() *subscription) *subscription {
 	t.mu.Lock()
-	have, ok := t.both[pair]
+	have, ok := m[key]
 	t.mu.Unlock()
 	if ok && have.nothing {
 		return nil
@@ -211,13 +244,13 @@ func (t *subscriptions) and(a, b *subscription) *subscription {
 	if s := have.of.Value(); s != nil {
 		return s
 	}
-	s := t.intersect(a, b)
+	s := get()
 	result := shared{nothing: s == nil}
 	if s != nil {
 		result.of = s.self
 	}
 	t.mu.Lock()
-	remember(t.both, pair, result)
+	remember(m, key, result)
 	t.mu.Unlock()
 	return s
 }
