@@ -1,6 +1,8 @@
 package sdk
 
 import (
+	"hash/maphash"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -10,16 +12,21 @@ type ledger struct {
 	digest digest
 	next   uint64
 	byHash map[hash]uint64
-	bodies map[uint64]*body
-	places map[place]*entries
+	seed   maphash.Seed
+	// byFields are bodies by the places of their fields in memory.
+	byFields map[uint64]uint64
+	bodies   map[uint64]*body
+	places   map[place]*entries
 }
 
 type hash [16]byte
 
-// body is one that the core has, or should have.
+// body is one that the core has, or should have: bytes, or fields which are that together.
 type body struct {
-	hash  hash
-	bytes []byte
+	hash   hash
+	bytes  []byte
+	fields [][]byte
+	places uint64
 	// named counts the entries that name it.
 	named int
 	// freed: the core let it go, so that nothing new may name it.
@@ -42,22 +49,44 @@ type entries struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{byHash: map[hash]uint64{}, bodies: map[uint64]*body{}, places: map[place]*entries{}}
+	return &ledger{
+		byHash: map[hash]uint64{}, bodies: map[uint64]*body{}, places: map[place]*entries{},
+		seed: maphash.MakeSeed(), byFields: map[uint64]uint64{},
+	}
 }
 
 // number returns the number of a body, and whether it is new to the core. Nil, an absent resource, is number 0.
-func (l *ledger) number(bytes []byte) (id uint64, fresh bool) {
-	if bytes == nil {
+func (l *ledger) number(b *body) (id uint64, fresh bool) {
+	if b == nil {
 		return 0, false
 	}
-	h := l.digest.of(bytes)
-	if id, ok := l.byHash[h]; ok {
-		return id, false
+	if b.fields != nil {
+		b.places = placesOf(l.seed, b.fields)
+		id = l.byFields[b.places]
+		if have := l.bodies[id]; have != nil && sameFields(have.fields, b.fields) {
+			return id, false
+		}
+		l.byFields[b.places] = l.next + 1
+	} else {
+		b.hash = l.digest.of(b.bytes)
+		if id, ok := l.byHash[b.hash]; ok {
+			return id, false
+		}
+		l.byHash[b.hash] = l.next + 1
 	}
 	l.next++
-	l.byHash[h] = l.next
-	l.bodies[l.next] = &body{hash: h, bytes: bytes}
+	l.bodies[l.next] = b
 	return l.next, true
+}
+
+// named returns the number of the body that an entry names; 0 where it names none that the core still has.
+func (l *ledger) named(p place, name string) uint64 {
+	if e := l.places[p]; e != nil {
+		if b := l.bodies[e.bodies[name]]; b != nil && !b.freed {
+			return e.bodies[name]
+		}
+	}
+	return 0
 }
 
 // set notes that an entry names a body; remove takes the entry away.
@@ -142,8 +171,11 @@ func (l *ledger) freed(ids []uint64) {
 		if b == nil {
 			continue
 		}
-		if l.byHash[b.hash] == id {
+		if b.fields == nil && l.byHash[b.hash] == id {
 			delete(l.byHash, b.hash)
+		}
+		if b.fields != nil && l.byFields[b.places] == id {
+			delete(l.byFields, b.places)
 		}
 		if b.freed = true; b.named <= 0 {
 			delete(l.bodies, id)

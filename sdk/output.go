@@ -126,9 +126,10 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 	found := make([]*pb.Entry, 0, len(resources))
 	for i := range resources {
 		r := &resources[i]
-		id, fresh := o.g.ledger.number(r.Body)
+		b, before := bodyOf(r), o.g.ledger.named(p, r.Name)
+		id, fresh := o.g.ledger.number(b)
 		if fresh {
-			o.body(id, r.Body)
+			o.body(o.g.edit(id, b, before))
 		}
 		o.g.ledger.set(p, typeURL, r.Name, id)
 		found = append(found, &pb.Entry{Name: r.Name, Body: id})
@@ -137,9 +138,9 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 }
 
 // body queues a body, in pieces if it is large. The queue is the session's, since another output may name the body at once.
-func (o *output) body(id uint64, bytes []byte) {
-	o.size += len(bytes)
-	o.g.bodies = append(o.g.bodies, pieces(id, bytes)...)
+func (o *output) body(b *pb.Body) {
+	o.size += len(b.Bytes)
+	o.g.bodies = append(o.g.bodies, pieces(b)...)
 }
 
 func (o *output) Progress() {

@@ -127,6 +127,10 @@ type Resource struct {
 	Name string
 	// Body is the encoded resource (the value of its Any), deterministic; nil: the name is known to be absent.
 	Body []byte
+	// Fields are given in place of Body where a resource is large and little of it changes at a time, such as a route configuration: its encoded fields, one
+	// after the other, each in memory that is never written to again. Of what an Output was told before under the same name, only the fields that
+	// differ are sent; those that are the same memory aren't even compared. An Engine's Output alone takes them.
+	Fields [][]byte
 }
 
 // Generator makes resources from rows; the simple form, which the SDK runs again for each live view at each revision

@@ -149,7 +149,7 @@ func (g *generation) missing(ctx context.Context, ids []uint64) {
 	for _, id := range ids {
 		if b := g.ledger.bodies[id]; b != nil {
 			wanted[id] = true
-			bodies = append(bodies, pieces(id, b.bytes)...)
+			bodies = append(bodies, pieces(&pb.Body{Id: id, Bytes: b.whole()})...)
 		}
 	}
 	for _, m := range append(bodyMessages(bodies), g.ledger.naming(wanted, g.revision)...) {

@@ -6,23 +6,28 @@ import (
 )
 
 // pieces cuts a body that does not fit into one message.
-func pieces(id uint64, bytes []byte) []*pb.Body {
-	const room = messageRoom - 64
-	var all []*pb.Body
-	for len(bytes) > room {
-		all = append(all, &pb.Body{Id: id, Bytes: bytes[:room], More: true})
-		bytes = bytes[room:]
+func pieces(b *pb.Body) []*pb.Body {
+	const room = messageRoom - 96
+	all := []*pb.Body{b}
+	for rest := b.Bytes; len(rest) > room; {
+		last := all[len(all)-1]
+		last.Bytes, last.More = rest[:room], true
+		rest = rest[room:]
+		all = append(all, &pb.Body{Id: b.Id, Bytes: rest})
 	}
-	return append(all, &pb.Body{Id: id, Bytes: bytes})
+	return all
 }
+
+// bodyHead bounds what a body takes besides its bytes.
+const bodyHead = 64
 
 // bodyMessages packs bodies into messages of at most 1 MiB.
 func bodyMessages(bodies []*pb.Body) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	size := 0
 	for i, first := 0, 0; i < len(bodies); i++ {
-		size += len(bodies[i].Bytes) + 32
-		if i+1 == len(bodies) || size+len(bodies[i+1].Bytes)+32 > messageRoom {
+		size += len(bodies[i].Bytes) + bodyHead
+		if i+1 == len(bodies) || size+len(bodies[i+1].Bytes)+bodyHead > messageRoom {
 			messages = append(messages, &pb.FromPlugin{Bodies: &pb.Bodies{Bodies: bodies[first : i+1]}})
 			first, size = i+1, 0
 		}

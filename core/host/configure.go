@@ -45,6 +45,7 @@ func hello(e *Entry, config []byte, epoch uint64) *pb.Hello {
 		Config:   config,
 		Grants:   grants(e),
 		Epoch:    epoch,
+		Edits:    true,
 		Limits: &pb.Limits{
 			MessageBytes: uint32(e.Limits.MessageBytes),
 			CreditBytes:  session.InitialCredit,

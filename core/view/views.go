@@ -35,10 +35,12 @@ type key struct {
 	id      uint64
 }
 
-// stored is a body of the session. raw is what came of it until its first use gives it a name.
+// stored is a body of the session. raw is what came of it until its first use gives it a name; it stays where that became another body's bytes. tail is
+// what follows once all has come.
 type stored struct {
 	id   uint64
 	raw  []byte
+	tail []byte
 	more bool
 	body *Body
 	refs int
@@ -157,6 +159,11 @@ func (vs *Views) Store(m *pb.Bodies) error {
 		switch {
 		case s == nil:
 			s = &stored{id: b.Id, raw: b.Bytes, more: b.More}
+			if b.Base != 0 {
+				if err := vs.edited(s, b); err != nil {
+					return err
+				}
+			}
 			vs.bodies[b.Id] = s
 			vs.freed = append(vs.freed, s) // until it is named
 		case s.more:
@@ -164,8 +171,36 @@ func (vs *Views) Store(m *pb.Bodies) error {
 		default:
 			return fmt.Errorf("body %d was sent twice", b.Id)
 		}
+		if !s.more {
+			s.raw, s.tail = append(s.raw, s.tail...), nil
+		}
 	}
 	return nil
+}
+
+// edited puts a new body between the beginning and the end of another.
+func (vs *Views) edited(s *stored, b *pb.Body) error {
+	base := vs.bodies[b.Base]
+	if base == nil || base.more {
+		return fmt.Errorf("body %d is an edit of body %d, which was never sent", b.Id, b.Base)
+	}
+	bytes := base.bytes()
+	size := uint64(len(bytes))
+	if b.Head > size || b.Tail > size-b.Head {
+		return fmt.Errorf("body %d keeps %d and %d bytes of body %d, which has %d", b.Id, b.Head, b.Tail, b.Base, size)
+	}
+	s.tail = bytes[size-b.Tail:]
+	s.raw = make([]byte, 0, int(b.Head)+len(b.Bytes)+len(s.tail))
+	s.raw = append(append(s.raw, bytes[:b.Head]...), b.Bytes...)
+	return nil
+}
+
+// bytes returns what was sent.
+func (s *stored) bytes() []byte {
+	if s.raw == nil && s.body != nil {
+		return s.body.value()
+	}
+	return s.raw
 }
 
 // Part changes a part.
@@ -297,7 +332,10 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		if s.bad != nil {
 			return nil, s.bad
 		}
-		s.body, s.raw = vs.adoptedAs(NewBody(typeURL, e.Name, s.raw, e.Ttl)), nil
+		made := NewBody(typeURL, e.Name, s.raw, e.Ttl)
+		if s.body = vs.adoptedAs(made); s.body == made {
+			s.raw = nil
+		}
 		vs.refs[s.body] = s
 	}
 	if s.body.name != e.Name {

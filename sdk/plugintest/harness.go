@@ -113,7 +113,7 @@ func start(t T, target Target, config any) *Harness {
 	go h.reader(ctx)
 	t.Cleanup(h.stop)
 	h.send(&pb.FromCore{Hello: &pb.Hello{
-		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch,
+		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch, Edits: true,
 		Limits: &pb.Limits{MessageBytes: session.MaxMessage, CreditBytes: session.InitialCredit, CallMs: 10_000},
 	}})
 	return h

@@ -20,6 +20,7 @@ type world struct {
 
 	bodies  map[uint64][]byte
 	partial map[uint64][]byte
+	ends    map[uint64][]byte // of bodies that are edits of others
 	parts   map[uint64]map[string]uint64
 	views   map[uint64]*view
 	placed  map[uint64]map[string]uint64
@@ -42,7 +43,7 @@ type view struct {
 func newWorld() world {
 	return world{
 		rows: map[string]map[string]*pb.Row{}, done: map[uint64]bool{},
-		bodies: map[uint64][]byte{}, partial: map[uint64][]byte{}, parts: map[uint64]map[string]uint64{},
+		bodies: map[uint64][]byte{}, partial: map[uint64][]byte{}, ends: map[uint64][]byte{}, parts: map[uint64]map[string]uint64{},
 		views: map[uint64]*view{}, placed: map[uint64]map[string]uint64{}, refusal: map[uint64]string{}, wanted: map[uint64]bool{},
 		callers: map[uint64]*pb.Caller{}, patched: map[uint64]*pb.Patched{}, because: map[uint64]*pb.Because{},
 		answers: map[uint64]*pb.Answer{},
@@ -103,7 +104,9 @@ func (w *world) takeViews(m *pb.FromPlugin) error {
 		return w.place(m.Place)
 	case m.Bodies != nil:
 		for _, b := range m.Bodies.Bodies {
-			w.body(b)
+			if err := w.body(b); err != nil {
+				return err
+			}
 		}
 	case m.Part != nil:
 		p := w.parts[m.Part.Part]
@@ -149,13 +152,22 @@ func (w *world) place(p *pb.Place) error {
 	return nil
 }
 
-func (w *world) body(b *pb.Body) {
-	if b.More {
-		w.partial[b.Id] = append(w.partial[b.Id], b.Bytes...)
-		return
+func (w *world) body(b *pb.Body) error {
+	if b.Base != 0 {
+		base := w.bodies[b.Base]
+		if b.Head+b.Tail > uint64(len(base)) {
+			return fmt.Errorf("body %d keeps %d + %d bytes of body %d, which has %d", b.Id, b.Head, b.Tail, b.Base, len(base))
+		}
+		w.partial[b.Id], w.ends[b.Id] = slices.Clone(base[:b.Head]), base[uint64(len(base))-b.Tail:]
 	}
-	w.bodies[b.Id] = append(w.partial[b.Id], b.Bytes...)
+	w.partial[b.Id] = append(w.partial[b.Id], b.Bytes...)
+	if b.More {
+		return nil
+	}
+	w.bodies[b.Id] = append(w.partial[b.Id], w.ends[b.Id]...)
 	delete(w.partial, b.Id)
+	delete(w.ends, b.Id)
+	return nil
 }
 
 func (w *world) entries(into map[string]uint64, upserts []*pb.Entry, removes []string) error {

@@ -512,6 +512,9 @@ func (m *Hello) Size() int {
 	if m.Epoch != 0 {
 		n += 1 + 8
 	}
+	if m.Edits {
+		n += 1 + 1
+	}
 	return n
 }
 
@@ -542,6 +545,9 @@ func (m *Hello) AppendTo(b []byte) []byte {
 	if m.Epoch != 0 {
 		b = addFixed64(b, 0x31, m.Epoch)
 	}
+	if m.Edits {
+		b = addVarint(b, 0x38, protowire.EncodeBool(m.Edits))
+	}
 	return b
 }
 
@@ -570,6 +576,8 @@ func (m *Hello) Unmarshal(b []byte) error {
 			m.Limits = x
 		case 0x31:
 			m.Epoch = c.fixed64()
+		case 0x38:
+			m.Edits = c.bool()
 		default:
 			c.unknown()
 		}
@@ -2159,6 +2167,15 @@ func (m *Body) Size() int {
 	if m.More {
 		n += 1 + 1
 	}
+	if m.Base != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Base))
+	}
+	if m.Head != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Head))
+	}
+	if m.Tail != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Tail))
+	}
 	return n
 }
 
@@ -2172,6 +2189,15 @@ func (m *Body) AppendTo(b []byte) []byte {
 	}
 	if m.More {
 		b = addVarint(b, 0x18, protowire.EncodeBool(m.More))
+	}
+	if m.Base != 0 {
+		b = addVarint(b, 0x20, m.Base)
+	}
+	if m.Head != 0 {
+		b = addVarint(b, 0x28, m.Head)
+	}
+	if m.Tail != 0 {
+		b = addVarint(b, 0x30, m.Tail)
 	}
 	return b
 }
@@ -2187,6 +2213,12 @@ func (m *Body) Unmarshal(b []byte) error {
 			m.Bytes = c.bytes()
 		case 0x18:
 			m.More = c.bool()
+		case 0x20:
+			m.Base = c.varint()
+		case 0x28:
+			m.Head = c.varint()
+		case 0x30:
+			m.Tail = c.varint()
 		default:
 			c.unknown()
 		}

@@ -103,6 +103,8 @@ type Hello struct {
 	Limits *Limits `json:"limits,omitempty"`
 	// The start of the core that this session belongs to; see Revision.
 	Epoch uint64 `json:"epoch,omitempty"`
+	// The core reads Body.base.
+	Edits bool `json:"edits,omitempty"`
 }
 
 // Limits are what the core will hold this plugin to. Zero means no limit.
@@ -378,6 +380,12 @@ type Body struct {
 	Bytes []byte `json:"bytes,omitempty"`
 	// More bytes of this body follow in the next Bodies.
 	More bool `json:"more,omitempty"`
+	// If not 0, the body begins with the first `head` bytes of the body of this number and ends with the last `tail` of them; `bytes` is what is in
+	// between. The base was sent, and not freed, before. Only to a core that
+	// said Hello.edits; in pieces of a body, in the first.
+	Base uint64 `json:"base,omitempty"`
+	Head uint64 `json:"head,omitempty"`
+	Tail uint64 `json:"tail,omitempty"`
 }
 
 // Freed: no part and no view names these bodies any more, and the core let them go.

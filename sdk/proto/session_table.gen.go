@@ -103,6 +103,7 @@ var layoutHello = layout{
 		{number: 4, offset: uint16(unsafe.Offsetof(Hello{}.Grants)), kind: kindBytes},
 		{number: 5, offset: uint16(unsafe.Offsetof(Hello{}.Limits)), kind: kindMessage, of: &layoutLimits},
 		{number: 6, offset: uint16(unsafe.Offsetof(Hello{}.Epoch)), kind: kindFixed64},
+		{number: 7, offset: uint16(unsafe.Offsetof(Hello{}.Edits)), kind: kindBool},
 	},
 }
 
@@ -670,6 +671,9 @@ var layoutBody = layout{
 		{number: 1, offset: uint16(unsafe.Offsetof(Body{}.Id)), kind: kindUint64},
 		{number: 2, offset: uint16(unsafe.Offsetof(Body{}.Bytes)), kind: kindBytes},
 		{number: 3, offset: uint16(unsafe.Offsetof(Body{}.More)), kind: kindBool},
+		{number: 4, offset: uint16(unsafe.Offsetof(Body{}.Base)), kind: kindUint64},
+		{number: 5, offset: uint16(unsafe.Offsetof(Body{}.Head)), kind: kindUint64},
+		{number: 6, offset: uint16(unsafe.Offsetof(Body{}.Tail)), kind: kindUint64},
 	},
 }
 

@@ -68,7 +68,7 @@ func (k *mask) fromPlugin(m *pb.FromPlugin) {
 		maskTables(m.Rows.Tables)
 	case m.Bodies != nil && Sensitive(k.ready):
 		for _, b := range m.Bodies.Bodies {
-			b.Bytes = Hash(b.Bytes)
+			b.Bytes, b.Base, b.Head, b.Tail = Hash(b.Bytes), 0, 0, 0 // no part of another hash
 		}
 	case m.Patched != nil && Sensitive(k.ready):
 		maskResources(m.Patched.Resources)

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ type userExtensions struct {
 	userExtension  *incr.Func[string, *extension.Extension]
 	extensionLists *incr.Func[extensionListKey, extension.List]
 	// discovered are configurations of filters that proxies ask for by name; nil where there is none.
-	discovered *incr.Func[discoveryKey, []byte]
+	discovered *incr.Func[discoveryKey, [][]byte]
 }
 
 // extensionListKey is the extensions of a proxy (keys, joined) on one side of it.
@@ -60,7 +59,7 @@ func (g *graph) addExtensions() {
 	g.extensionLists = incr.NewFunc(g.Graph, "extensions", extension.List.Equal, func(c *incr.Ctx, k extensionListKey) (extension.List, error) {
 		return extension.NewList(g.extensionsNamed(c, k.Keys), k.Server), nil
 	})
-	g.discovered = incr.NewFunc(g.Graph, "extension configuration", bytes.Equal, func(c *incr.Ctx, k discoveryKey) ([]byte, error) {
+	g.discovered = incr.NewFunc(g.Graph, "extension configuration", equalFields, func(c *incr.Ctx, k discoveryKey) ([][]byte, error) {
 		return g.discover(c, k), nil
 	})
 }
@@ -76,18 +75,18 @@ func (g *graph) extensionsNamed(c *incr.Ctx, keys string) []*extension.Extension
 }
 
 // discover is the configuration of a name; patches come first.
-func (g *graph) discover(c *incr.Ctx, k discoveryKey) []byte {
+func (g *graph) discover(c *incr.Ctx, k discoveryKey) [][]byte {
 	if k.View.Patches != "" {
 		if m := g.sets.Of(c, k.View.Patches).Extension(k.Name); m != nil {
-			return encode.Patched(m)
+			return [][]byte{encode.Patched(m)}
 		}
 	}
 	for _, e := range g.extensionsNamed(c, k.View.Extensions) {
 		if e.Name == k.Name && e.Config != nil {
 			if k.View.Direct {
-				return encode.Bytes(e.Direct)
+				return [][]byte{encode.Bytes(e.Direct)}
 			}
-			return encode.Bytes(e.Config)
+			return [][]byte{encode.Bytes(e.Config)}
 		}
 	}
 	return nil

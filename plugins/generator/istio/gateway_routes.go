@@ -7,14 +7,13 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // gatewayRoute makes the route configuration of a name. Names that no server has mean nothing.
-func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([]byte, error) {
+func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
 	found := gateway.ByRoute(g.groups.Of(c, k.View.servers()), k.Name)
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
@@ -41,7 +40,7 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([]byte, error) {
 		if k.View.Headers.NoAttempts {
 			h.IncludeRequestAttemptCount = false
 		}
-		hosts = append(hosts, encode.Bytes(h))
+		hosts = append(hosts, route.EncodedHost(h))
 	}
 	return route.Configuration(k.Name, hosts), nil
 }

@@ -66,7 +66,7 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 
 // wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all), each at all of its ports. Who says no
 // port means 80.
-func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) []byte {
+func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte {
 	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
 	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	taken := map[string]bool{"*": true}

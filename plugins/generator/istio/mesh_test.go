@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -133,7 +134,7 @@ func (t *tally) add(upserts []sdk.Resource) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, u := range upserts {
-		t.bytes += len(u.Body)
+		t.bytes += len(u.Body) + len(bytes.Join(u.Fields, nil))
 		t.resources++
 	}
 }

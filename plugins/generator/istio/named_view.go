@@ -5,13 +5,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// namedContent is the content of a view whose resources are asked for by name, one by one. Every name has an answer; without a body it
+// namedContent is the content of a view whose resources are asked for by name, one by one. Every name has an answer; without fields it
 // says that there is no such resource.
 type namedContent[K comparable] struct {
 	e *engine
 	v *view
 	// from makes the resource of a key; key is that of a name.
-	from *incr.Func[K, []byte]
+	from *incr.Func[K, [][]byte]
 	key  func(name string) K
 	// scope that the resources need; nil where they need none.
 	scope *Scope
@@ -25,14 +25,14 @@ type named[K comparable] struct {
 	in   *namedContent[K]
 	v    *view
 	name string
-	root *incr.Root[K, []byte]
+	root *incr.Root[K, [][]byte]
 	// asked: it was asked for and has not been reported since.
 	asked bool
 	// told is what was reported last.
-	told []byte
+	told [][]byte
 }
 
-func newNamed[K comparable](e *engine, v *view, s *Scope, from *incr.Func[K, []byte], key func(name string) K) *namedContent[K] {
+func newNamed[K comparable](e *engine, v *view, s *Scope, from *incr.Func[K, [][]byte], key func(name string) K) *namedContent[K] {
 	return &namedContent[K]{e: e, v: v, from: from, key: key, scope: s, wants: map[string]*named[K]{}}
 }
 
@@ -62,19 +62,19 @@ func (x *namedContent[K]) answer(names []string, out sdk.Output) {
 
 func (w *named[K]) report(out sdk.Output) {
 	w.asked = false
-	body, _ := w.root.Value()
-	if body == nil && w.in.e.holds.refused[resourceName{w.v.typeURL, w.name}] {
-		body = w.before()
-		w.in.e.holds.hold(w, body != nil)
+	fields, _ := w.root.Value()
+	if fields == nil && w.in.e.holds.refused[resourceName{w.v.typeURL, w.name}] {
+		fields = w.before()
+		w.in.e.holds.hold(w, fields != nil)
 	} else {
 		w.in.e.holds.hold(w, false)
 	}
-	w.told = body
-	out.Change(w.v.typeURL, w.v.id, nil, []sdk.Resource{{Name: w.name, Body: body}}, nil)
+	w.told = fields
+	out.Change(w.v.typeURL, w.v.id, nil, []sdk.Resource{{Name: w.name, Fields: fields}}, nil)
 }
 
 // before is what a proxy had under the name before it came here.
-func (w *named[K]) before() []byte {
+func (w *named[K]) before() [][]byte {
 	if w.told == nil && w.in.before != nil {
 		if was := w.in.before.wants[w.name]; was != nil {
 			return was.told

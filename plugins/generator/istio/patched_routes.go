@@ -1,18 +1,21 @@
 package istio
 
 import (
+	"slices"
+
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // patchedRoute is a route configuration after patches.
-func (g *graph) patchedRoute(c *incr.Ctx, k routeKey) []byte {
+func (g *graph) patchedRoute(c *incr.Ctx, k routeKey) [][]byte {
 	plain := k
 	plain.View.Patches = ""
-	body, ok := g.route.Get(c, plain)
+	fields, ok := g.route.Get(c, plain)
 	if !ok {
 		return nil
 	}
-	return g.sets.Of(c, k.View.Patches).Routes(side(k.View.Gateways != ""), body, parsePorts(k.View.Ports).sources)
+	body := slices.Concat(fields...)
+	return [][]byte{g.sets.Of(c, k.View.Patches).Routes(side(k.View.Gateways != ""), body, parsePorts(k.View.Ports).sources)}
 }
 
 // sources are the ports of Gateways that are served at a port of the proxy.

@@ -85,10 +85,14 @@ func (r *recorder) Change(_ string, view uint64, parts []uint64, upserts []sdk.R
 
 func (r *recorder) apply(to map[string][]byte, upserts []sdk.Resource, removes []string) {
 	for _, u := range upserts {
-		if had, ok := to[u.Name]; ok && bytes.Equal(had, u.Body) {
+		body := u.Body
+		if u.Fields != nil {
+			body = bytes.Join(u.Fields, nil)
+		}
+		if had, ok := to[u.Name]; ok && bytes.Equal(had, body) {
 			r.repeated = append(r.repeated, u.Name)
 		}
-		to[u.Name] = u.Body
+		to[u.Name] = body
 		r.reports++
 	}
 	for _, n := range removes {

@@ -11,12 +11,11 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// routes: a route configuration is joined from virtual hosts, each of which is encoded once.
+// routes: a route configuration is a list of virtual hosts, each of which is encoded once for all.
 type routes struct {
 	selectors incr.Collection[string, struct{}]
 	// connectionSelectors are those of routes for connections.
@@ -35,7 +34,7 @@ type routes struct {
 	someHosts           *incr.Func[someHostsKey, [][]byte]
 	virtualHost         *incr.Func[virtualHostKey, []byte]
 	rest                *incr.Func[restKey, []byte]
-	route               *incr.Func[routeKey, []byte]
+	route               *incr.Func[routeKey, [][]byte]
 }
 
 // routeView is what routes depend on of the proxies that use them.
@@ -107,6 +106,9 @@ type virtualHostKey struct {
 	Whole bool
 }
 
+// equalFields reports whether resources in fields are the same.
+func equalFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+
 func joinDomains(list []string) string { return strings.Join(list, " ") }
 
 // without are joined domains but for those that are taken.
@@ -132,7 +134,7 @@ func (g *graph) addRoutes() {
 	g.asks = incr.NewFunc(g.Graph, "asked of senders", incr.Same[asks], g.findAsks)
 	g.addNamedHosts()
 	g.virtualHost = incr.NewFunc(g.Graph, "virtual host", bytes.Equal, g.buildVirtualHost)
-	g.someHosts = incr.NewFunc(g.Graph, "some virtual hosts", func(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) },
+	g.someHosts = incr.NewFunc(g.Graph, "some virtual hosts", equalFields,
 		func(c *incr.Ctx, k someHostsKey) ([][]byte, error) {
 			named := g.namedHosts.Of(c, namesOf(k.View, k.Port))
 			first, end := min(k.First, len(named)), min(k.First+hostsAtOnce, len(named))
@@ -144,9 +146,9 @@ func (g *graph) addRoutes() {
 			h = route.AllowAny(k.Outside)
 		}
 		h.IncludeRequestAttemptCount = !k.Headers.NoAttempts
-		return encode.Bytes(h), nil
+		return route.EncodedHost(h), nil
 	})
-	g.route = incr.NewFunc(g.Graph, "route configuration", bytes.Equal, func(c *incr.Ctx, k routeKey) ([]byte, error) {
+	g.route = incr.NewFunc(g.Graph, "route configuration", equalFields, func(c *incr.Ctx, k routeKey) ([][]byte, error) {
 		if k.View.Patches != "" {
 			return g.patchedRoute(c, k), nil
 		}
@@ -158,7 +160,7 @@ func (g *graph) addRoutes() {
 }
 
 // sidecarRoute makes the route configuration that a sidecar's listener asks for: PORT, HOST:PORT, that of a Unix socket, or http_proxy. Other names mean nothing.
-func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) []byte {
+func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) [][]byte {
 	port, err := strconv.ParseUint(k.Name, 10, 16)
 	if l, ok := g.wholeEgress(c, k.View.Scope, k.Name, uint32(port)); ok {
 		return g.wholeRoute(c, k, l)
@@ -187,7 +189,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 }
 
 // portRoute joins the virtual hosts of all services at a port.
-func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) []byte {
+func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) [][]byte {
 	named := g.namedHosts.Of(c, namesOf(k.View, port))
 	hosts, taken := g.outsideHosts(c, k.View, port)
 	hosts = slices.Grow(hosts, len(named)+1)
@@ -302,7 +304,7 @@ func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) 
 	h := route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)
 	h.IncludeRequestAttemptCount = !k.View.Headers.NoAttempts
 	h.TypedPerFilterConfig = g.sessionsTo(c, host{k.View.Scope, k.Host})
-	return encode.Bytes(h), nil
+	return route.EncodedHost(h), nil
 }
 
 func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route, error) {

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -121,15 +122,8 @@ func TestGatewayHosts(t *testing.T) {
 
 func TestConfigurationIsWhatEncodingTheWholeWouldBe(t *testing.T) {
 	a, b := AllowAny("PassthroughCluster"), Unknown(80)
-	encode := func(m proto.Message) []byte {
-		out, err := proto.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
 	var got routev3.RouteConfiguration
-	if err := proto.Unmarshal(Configuration("80", [][]byte{encode(a), encode(b)}), &got); err != nil {
+	if err := proto.Unmarshal(bytes.Join(Configuration("80", [][]byte{EncodedHost(a), nil, EncodedHost(b)}), nil), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Name != "80" || len(got.VirtualHosts) != 2 || !proto.Equal(got.VirtualHosts[0], a) || !proto.Equal(got.VirtualHosts[1], b) {

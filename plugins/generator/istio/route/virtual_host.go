@@ -72,34 +72,28 @@ func Unknown(port uint32) *routev3.VirtualHost {
 	return &routev3.VirtualHost{Name: HostName("blackhole", port), Domains: []string{"*"}}
 }
 
-// Configuration is an encoded route configuration of encoded virtual hosts: they are copied, not made again. One that could never be made is
-// empty, and left out.
-func Configuration(name string, hosts [][]byte) []byte {
-	out := encode.Bytes(&routev3.RouteConfiguration{
+// EncodedHost is a virtual host as a field of a route configuration.
+func EncodedHost(h *routev3.VirtualHost) []byte {
+	b := encode.Bytes(h)
+	out := make([]byte, 0, 1+protowire.SizeBytes(len(b)))
+	return protowire.AppendBytes(protowire.AppendTag(out, virtualHostsField, protowire.BytesType), b)
+}
+
+// Configuration is a route configuration in fields, of encoded virtual hosts: these are as they were given, not copied. One that could never be made
+// is empty, and left out.
+func Configuration(name string, hosts [][]byte) [][]byte {
+	return append([][]byte{encode.Bytes(&routev3.RouteConfiguration{
 		Name:                           name,
 		ValidateClusters:               wrapperspb.Bool(false),
 		IgnorePortInHostMatching:       true,
 		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponse),
-	})
-	size := len(out)
-	for _, h := range hosts {
-		size += 1 + protowire.SizeBytes(len(h))
-	}
-	out = slices.Grow(out, size-len(out))
-	for _, h := range hosts {
-		if len(h) == 0 {
-			continue
-		}
-		out = protowire.AppendTag(out, virtualHostsField, protowire.BytesType)
-		out = protowire.AppendBytes(out, h)
-	}
-	return out
+	})}, slices.DeleteFunc(hosts, func(h []byte) bool { return len(h) == 0 })...)
 }
 
 // virtualHostsField is the number of RouteConfiguration.virtual_hosts.
 const virtualHostsField = 2
 
 // Empty is the route configuration of a name that means nothing to this proxy.
-func Empty(name string) []byte {
-	return encode.Bytes(&routev3.RouteConfiguration{Name: name, ValidateClusters: wrapperspb.Bool(false)})
+func Empty(name string) [][]byte {
+	return [][]byte{encode.Bytes(&routev3.RouteConfiguration{Name: name, ValidateClusters: wrapperspb.Bool(false)})}
 }
