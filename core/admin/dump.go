@@ -116,8 +116,13 @@ func (t TypeDump) body(b *view.Body) any {
 	return raw
 }
 
+func encoded(b *view.Body) []byte {
+	first, rest := b.Encoded(false)
+	return slices.Concat(append([][]byte{first}, rest...)...)
+}
+
 func toJSON(b *view.Body) (json.RawMessage, error) {
-	resource := slices.Concat(b.Encoded(false))
+	resource := encoded(b)
 	_, _, tag := protowire.ConsumeTag(resource)
 	if tag < 0 {
 		return nil, protowire.ParseError(tag)

@@ -10,7 +10,7 @@ func (vs *Views) Adopt(instead map[*Body]*Body) {
 		vs.adopted[from.version+from.name] = to
 		if s := vs.refs[from]; s != nil {
 			own := *to
-			s.raw = s.bytes()
+			s.value = s.bytes()
 			instead[from], s.body = &own, &own
 			delete(vs.refs, from)
 			vs.refs[&own] = s

@@ -21,40 +21,47 @@ type Body struct {
 	fragment      []byte
 	sotw          int
 	// apart is a large value, which the fragment's end announces.
-	apart []byte
+	apart value
 }
 
 // large is from which size on a value is not copied.
 const large = 32 << 10
 
-// NewBody encodes the resource value (the value of its Any) of a type. ttl in seconds, 0 for none. A large value is kept as it is, and must not be
+// NewBody encodes the bytes of a resource (the value of its Any) of a type. ttl in seconds, 0 for none. A large value is kept as it is, and must not be
 // changed any more.
-func NewBody(typeURL, name string, value []byte, ttl uint32) *Body {
+func NewBody(typeURL, name string, bytes []byte, ttl uint32) *Body {
+	return newBody(typeURL, name, value{bytes}, ttl)
+}
+
+func newBody(typeURL, name string, runs value, ttl uint32) *Body {
 	h := sha256.New()
 	h.Write([]byte(typeURL))
-	h.Write(value)
+	for _, run := range runs {
+		h.Write(run)
+	}
 	if ttl > 0 {
 		h.Write(protowire.AppendVarint(nil, uint64(ttl)))
 	}
 	version := hex.EncodeToString(h.Sum(nil))[:versionLength]
 
+	length := runs.size()
 	anySize := 1 + protowire.SizeBytes(len(typeURL))
-	if len(value) > 0 {
-		anySize += 1 + protowire.SizeBytes(len(value))
+	if length > 0 {
+		anySize += 1 + protowire.SizeBytes(length)
 	}
 	var life []byte
 	if ttl > 0 {
 		d := durationpb.Duration{Seconds: int64(ttl)}
 		life = protowire.AppendVarint([]byte{0x08}, uint64(d.Seconds))
 	}
-	apart := len(value) >= large
+	apart := length >= large
 	size := 1 + protowire.SizeBytes(len(name)) + 1 + protowire.SizeBytes(len(version)) + 1 + protowire.SizeBytes(anySize)
 	if ttl > 0 {
 		size += 1 + protowire.SizeBytes(len(life))
 	}
 	room := 1 + protowire.SizeBytes(size)
 	if apart {
-		room -= len(value)
+		room -= length
 	}
 	f := make([]byte, 0, room)
 	f = protowire.AppendVarint(append(f, 0x12), uint64(size)) // DeltaDiscoveryResponse.resources
@@ -69,10 +76,10 @@ func NewBody(typeURL, name string, value []byte, ttl uint32) *Body {
 	b := &Body{name: name, version: version, sotw: sotw}
 	switch {
 	case apart:
-		f = protowire.AppendVarint(append(f, 0x12), uint64(len(value))) // Any.value
-		b.apart = value
-	case len(value) > 0:
-		f = protowire.AppendBytes(append(f, 0x12), value)
+		f = protowire.AppendVarint(append(f, 0x12), uint64(length)) // Any.value
+		b.apart = runs
+	case length > 0:
+		f = protowire.AppendBytes(append(f, 0x12), runs.joined())
 	}
 	b.fragment = f
 	return b
@@ -84,9 +91,9 @@ func (b *Body) Name() string { return b.name }
 // Version returns the first characters of the content's hash: the same in every replica and after every restart.
 func (b *Body) Version() string { return b.version }
 
-// Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a DiscoveryResponse, in two parts, of which the second may be
-// nil. Read only.
-func (b *Body) Encoded(delta bool) (first, rest []byte) {
+// Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a DiscoveryResponse, its beginning and
+// what follows, one after the other. Read only.
+func (b *Body) Encoded(delta bool) (first []byte, rest [][]byte) {
 	if delta {
 		return b.fragment, b.apart
 	}
@@ -95,8 +102,26 @@ func (b *Body) Encoded(delta bool) (first, rest []byte) {
 
 // Size returns the number of bytes that Encoded returns.
 func (b *Body) Size(delta bool) int {
-	first, rest := b.Encoded(delta)
-	return len(first) + len(rest)
+	first, _ := b.Encoded(delta)
+	return len(first) + b.apart.size()
 }
+
+// value returns the resource's bytes out of the fragment, or what stands apart.
+func (b *Body) value() value {
+	if b.apart != nil || !b.Exists() {
+		return b.apart
+	}
+	_, n := protowire.ConsumeVarint(b.fragment[b.sotw+1:])
+	a := b.fragment[b.sotw+1+n:]
+	_, n = protowire.ConsumeBytes(a[1:])
+	if a = a[1+n:]; len(a) == 0 {
+		return nil
+	}
+	v, _ := protowire.ConsumeBytes(a[1:])
+	return value{v}
+}
+
+// Value returns the resource's bytes: the value of its Any. Read only.
+func (b *Body) Value() []byte { return b.value().joined() }
 
 func compareNames(a, b *Body) int { return cmp.Compare(a.name, b.name) }

@@ -32,14 +32,14 @@ func TestBodyIsBothProtocolsResource(t *testing.T) {
 				want.Ttl = durationpb.New(300e9)
 			}
 			var delta discovery.DeltaDiscoveryResponse
-			if err := proto.Unmarshal(slices.Concat(b.Encoded(true)), &delta); err != nil {
+			if err := proto.Unmarshal(encoded(b, true), &delta); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]*discovery.Resource{want}, delta.Resources, protocmp.Transform()); diff != "" {
 				t.Error(diff)
 			}
 			var sotw discovery.DiscoveryResponse
-			if err := proto.Unmarshal(slices.Concat(b.Encoded(false)), &sotw); err != nil {
+			if err := proto.Unmarshal(encoded(b, false), &sotw); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff([]*anypb.Any{resource}, sotw.Resources, protocmp.Transform()); diff != "" {
@@ -62,4 +62,9 @@ func TestVersionIsContent(t *testing.T) {
 			t.Errorf("equal versions of different content")
 		}
 	}
+}
+
+func encoded(b *Body, delta bool) []byte {
+	first, rest := b.Encoded(delta)
+	return slices.Concat(append([][]byte{first}, rest...)...)
 }

@@ -48,45 +48,27 @@ func sharedHead(a, b []byte) int {
 	return at
 }
 
-// sharedTail returns the bytes of the fields with which both end; none where a can't be read.
+// sharedTail returns the bytes of the fields with which both end; none where one of them can't be read.
 func sharedTail(a, b []byte) int {
-	most := sharedEnd(a, b)
-	ends := map[int]bool{} // where b's fields begin, counted from its end
-	for rest := b; len(rest) > 0; {
-		if len(rest) <= most {
-			ends[len(rest)] = true
-		}
-		_, _, n := protowire.ConsumeField(rest)
-		if n < 0 {
-			return 0
-		}
-		rest = rest[n:]
+	starts, others := fieldStarts(a), fieldStarts(b)
+	end, other := len(a), len(b)
+	for i, j := len(starts)-1, len(others)-1; i >= 0 && j >= 0 && bytes.Equal(a[starts[i]:end], b[others[j]:other]); i, j = i-1, j-1 {
+		end, other = starts[i], others[j]
 	}
-	tail := 0
-	for rest := a; len(rest) > 0; {
-		if tail == 0 && ends[len(rest)] {
-			tail = len(rest)
-		}
-		_, _, n := protowire.ConsumeField(rest)
-		if n < 0 {
-			return 0
-		}
-		rest = rest[n:]
-	}
-	return tail
+	return len(a) - end
 }
 
-// sharedEnd returns the number of bytes with which both end.
-func sharedEnd(a, b []byte) int {
-	const step = 256
-	n, most := 0, min(len(a), len(b))
-	for n+step <= most && bytes.Equal(a[len(a)-n-step:len(a)-n], b[len(b)-n-step:len(b)-n]) {
-		n += step
+// fieldStarts returns where the fields of a message begin; nil where it can't be read.
+func fieldStarts(b []byte) (starts []int) {
+	for at := 0; at < len(b); {
+		_, _, n := protowire.ConsumeField(b[at:])
+		if n < 0 {
+			return nil
+		}
+		starts = append(starts, at)
+		at += n
 	}
-	for n < most && a[len(a)-n-1] == b[len(b)-n-1] {
-		n++
-	}
-	return n
+	return starts
 }
 
 func check(d protoreflect.MessageDescriptor, b []byte, depth int) error {

@@ -21,8 +21,8 @@ func Same(typeURL string, a, b *Body) bool {
 	if len(a.life()) != len(b.life()) || !bytes.Equal(a.life(), b.life()) {
 		return false
 	}
-	x, errX := canonical(typeURL, a.value())
-	y, errY := canonical(typeURL, b.value())
+	x, errX := canonical(typeURL, a.Value())
+	y, errY := canonical(typeURL, b.Value())
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 

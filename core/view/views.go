@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Views is what one generator's session has said: bodies, parts and views. Not safe for concurrent use.
@@ -33,19 +32,6 @@ type Views struct {
 type key struct {
 	typeURL string
 	id      uint64
-}
-
-// stored is a body of the session. raw is what came of it until its first use gives it a name; it stays where that became another body's bytes. tail is
-// what follows once all has come.
-type stored struct {
-	id   uint64
-	raw  []byte
-	tail []byte
-	more bool
-	body *Body
-	refs int
-	told bool // Freed was sent
-	bad  error
 }
 
 type part struct {
@@ -124,7 +110,7 @@ func (vs *Views) All() []*View {
 // Len returns how many bodies, and how many of their bytes, are kept.
 func (vs *Views) Len() (bodies, bytes int) {
 	for _, s := range vs.bodies {
-		bytes += len(s.raw)
+		bytes += s.value.size()
 		if s.body != nil {
 			bytes += s.body.Size(true)
 		}
@@ -150,57 +136,6 @@ func (vs *Views) Forget(v *View) {
 		vs.release(b)
 	}
 	v.own = nil
-}
-
-// Store keeps bodies until they are named.
-func (vs *Views) Store(m *pb.Bodies) error {
-	for _, b := range m.Bodies {
-		s := vs.bodies[b.Id]
-		switch {
-		case s == nil:
-			s = &stored{id: b.Id, raw: b.Bytes, more: b.More}
-			if b.Base != 0 {
-				if err := vs.edited(s, b); err != nil {
-					return err
-				}
-			}
-			vs.bodies[b.Id] = s
-			vs.freed = append(vs.freed, s) // until it is named
-		case s.more:
-			s.raw, s.more = append(s.raw, b.Bytes...), b.More
-		default:
-			return fmt.Errorf("body %d was sent twice", b.Id)
-		}
-		if !s.more {
-			s.raw, s.tail = append(s.raw, s.tail...), nil
-		}
-	}
-	return nil
-}
-
-// edited puts a new body between the beginning and the end of another.
-func (vs *Views) edited(s *stored, b *pb.Body) error {
-	base := vs.bodies[b.Base]
-	if base == nil || base.more {
-		return fmt.Errorf("body %d is an edit of body %d, which was never sent", b.Id, b.Base)
-	}
-	bytes := base.bytes()
-	size := uint64(len(bytes))
-	if b.Head > size || b.Tail > size-b.Head {
-		return fmt.Errorf("body %d keeps %d and %d bytes of body %d, which has %d", b.Id, b.Head, b.Tail, b.Base, size)
-	}
-	s.tail = bytes[size-b.Tail:]
-	s.raw = make([]byte, 0, int(b.Head)+len(b.Bytes)+len(s.tail))
-	s.raw = append(append(s.raw, bytes[:b.Head]...), b.Bytes...)
-	return nil
-}
-
-// bytes returns what was sent.
-func (s *stored) bytes() []byte {
-	if s.raw == nil && s.body != nil {
-		return s.body.value()
-	}
-	return s.raw
 }
 
 // Part changes a part.
@@ -326,21 +261,18 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		return nil, s.bad
 	}
 	if s.body == nil {
-		if s.bad = checkIn(typeURL, s.raw, before); s.bad == nil && !trusted {
-			s.bad = keeps(typeURL, s.raw)
-		}
-		if s.bad != nil {
+		if s.bad = s.judge(typeURL, before, trusted); s.bad != nil {
 			return nil, s.bad
 		}
-		made := NewBody(typeURL, e.Name, s.raw, e.Ttl)
+		made := newBody(typeURL, e.Name, s.value, e.Ttl)
 		if s.body = vs.adoptedAs(made); s.body == made {
-			s.raw = nil
+			s.value = nil
 		}
 		vs.refs[s.body] = s
 	}
 	if s.body.name != e.Name {
 		// The same bytes under another name: rare enough to keep a copy.
-		return vs.adoptedAs(NewBody(typeURL, e.Name, s.body.value(), e.Ttl)), nil
+		return vs.adoptedAs(newBody(typeURL, e.Name, s.body.value(), e.Ttl)), nil
 	}
 	s.refs++
 	return s.body, nil
@@ -357,32 +289,6 @@ func (vs *Views) release(b *Body) {
 		}
 	}
 }
-
-// checkIn checks a value that takes a body's place, which may be nil or absent.
-func checkIn(typeURL string, value []byte, before *Body) error {
-	if before == nil || !before.Exists() {
-		return Check(typeURL, value)
-	}
-	return CheckChange(typeURL, value, before.value())
-}
-
-// value returns the resource's bytes out of the fragment.
-func (b *Body) value() []byte {
-	if b.apart != nil || !b.Exists() {
-		return b.apart
-	}
-	_, n := protowire.ConsumeVarint(b.fragment[b.sotw+1:])
-	a := b.fragment[b.sotw+1+n:]
-	_, n = protowire.ConsumeBytes(a[1:])
-	if a = a[1+n:]; len(a) == 0 {
-		return nil
-	}
-	v, _ := protowire.ConsumeBytes(a[1:])
-	return v
-}
-
-// Value returns the resource's bytes: the value of its Any. Read only.
-func (b *Body) Value() []byte { return b.value() }
 
 // Publish makes what was said since the last call visible, and returns the views that changed.
 func (vs *Views) Publish() []*View {

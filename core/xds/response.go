@@ -83,8 +83,9 @@ func fragments(bodies []*view.Body, delta bool) mem.BufferSlice {
 	out := make(mem.BufferSlice, 0, len(bodies))
 	for _, b := range bodies {
 		first, rest := b.Encoded(delta)
-		if out = append(out, mem.SliceBuffer(first)); rest != nil {
-			out = append(out, mem.SliceBuffer(rest))
+		out = append(out, mem.SliceBuffer(first))
+		for _, run := range rest {
+			out = append(out, mem.SliceBuffer(run))
 		}
 	}
 	return out

@@ -1,0 +1,128 @@
+package view
+
+import (
+	"fmt"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// stored is a body of the session. value is what came of it until its first use gives it a name; it stays where that became another body's bytes.
+type stored struct {
+	id    uint64
+	value value
+	more  bool
+	body  *Body
+	refs  int
+	told  bool // Freed was sent
+	bad   error
+	// checked is the type as which the bytes were found to decode.
+	checked string
+	edit
+}
+
+// edit is what is known of a body between the beginning and the end of another, until its first use.
+type edit struct {
+	// middle is what is new; tail follows once all of that has come.
+	middle []byte
+	tail   value
+	// sound is the type as which all but the middle was found to decode.
+	sound string
+	// fields: what was kept begins and ends with whole fields.
+	fields bool
+}
+
+// maxRuns is how many runs a value may have before it is joined.
+const maxRuns = 16
+
+// Store keeps bodies until they are named.
+func (vs *Views) Store(m *pb.Bodies) error {
+	for _, b := range m.Bodies {
+		s := vs.bodies[b.Id]
+		switch {
+		case s == nil:
+			s = &stored{id: b.Id, more: b.More}
+			s.middle = b.Bytes
+			if b.Base != 0 {
+				if err := vs.keep(s, b); err != nil {
+					return err
+				}
+			}
+			vs.bodies[b.Id] = s
+			vs.freed = append(vs.freed, s) // until it is named
+		case s.more:
+			s.middle, s.more = append(s.middle, b.Bytes...), b.More
+		default:
+			return fmt.Errorf("body %d was sent twice", b.Id)
+		}
+		if !s.more {
+			s.complete()
+		}
+	}
+	return nil
+}
+
+// keep gives a new body the beginning and the end of another.
+func (vs *Views) keep(s *stored, b *pb.Body) error {
+	base := vs.bodies[b.Base]
+	if base == nil || base.more {
+		return fmt.Errorf("body %d is an edit of body %d, which was never sent", b.Id, b.Base)
+	}
+	all := base.bytes()
+	size := uint64(all.size())
+	if b.Head > size || b.Tail > size-b.Head {
+		return fmt.Errorf("body %d keeps %d and %d bytes of body %d, which has %d", b.Id, b.Head, b.Tail, b.Base, size)
+	}
+	head, _, begins := all.cut(int(b.Head))
+	_, tail, ends := all.cut(int(size - b.Tail))
+	s.value, s.tail, s.fields = head, tail, begins && ends
+	if s.fields {
+		s.sound = base.checked
+	}
+	return nil
+}
+
+// complete puts the value together.
+func (s *stored) complete() {
+	edited := len(s.value)+len(s.tail) > 0
+	if len(s.middle) > 0 || !edited {
+		s.value = append(s.value, s.middle)
+	}
+	s.value = append(s.value, s.tail...)
+	if edited && !s.fields || len(s.value) > maxRuns {
+		s.value = value{s.value.joined()}
+	}
+	s.tail = nil
+}
+
+// bytes returns what was sent.
+func (s *stored) bytes() value {
+	if s.value == nil && s.body != nil {
+		return s.body.value()
+	}
+	return s.value
+}
+
+// judge checks a body before its first use, in the place of another one or of nil: whether it decodes and, where its plugin is not trusted to have looked,
+// whether it keeps Envoy's rules.
+func (s *stored) judge(typeURL string, before *Body, trusted bool) error {
+	known := s.edit
+	s.edit = edit{}
+	var err error
+	if known.sound != "" && known.sound == typeURL {
+		err = Check(typeURL, known.middle)
+	} else {
+		s.value = value{s.value.joined()} // runs need not be whole fields, where the whole is good
+		if before != nil && before.Exists() {
+			err = CheckChange(typeURL, s.value[0], before.Value())
+		} else {
+			err = Check(typeURL, s.value[0])
+		}
+	}
+	if err == nil {
+		s.checked = typeURL
+		if !trusted {
+			err = keeps(typeURL, s.value.joined())
+		}
+	}
+	return err
+}
