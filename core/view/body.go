@@ -4,15 +4,12 @@ package view
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
-
-// versionLength is the number of hex characters of the content hash that make a resource's version.
-const versionLength = 16
 
 // Body is one resource, encoded once for both protocols: the state-of-the-world form is the tail of the delta form, since field 2 of
 // envoy.service.discovery.v3.Resource and of DiscoveryResponse both hold the resource's Any, under the same tag.
@@ -34,15 +31,15 @@ func NewBody(typeURL, name string, bytes []byte, ttl uint32) *Body {
 }
 
 func newBody(typeURL, name string, runs value, ttl uint32) *Body {
-	h := sha256.New()
-	h.Write([]byte(typeURL))
+	h := xxhash.New()
+	_, _ = h.WriteString(typeURL)
 	for _, run := range runs {
-		h.Write(run)
+		_, _ = h.Write(run)
 	}
 	if ttl > 0 {
-		h.Write(protowire.AppendVarint(nil, uint64(ttl)))
+		_, _ = h.Write(protowire.AppendVarint(nil, uint64(ttl)))
 	}
-	version := hex.EncodeToString(h.Sum(nil))[:versionLength]
+	version := hex.EncodeToString(h.Sum(nil))
 
 	length := runs.size()
 	anySize := 1 + protowire.SizeBytes(len(typeURL))
@@ -88,7 +85,7 @@ func newBody(typeURL, name string, runs value, ttl uint32) *Body {
 // Name returns the resource's name.
 func (b *Body) Name() string { return b.name }
 
-// Version returns the first characters of the content's hash: the same in every replica and after every restart.
+// Version returns the hash of the content, 16 hex characters: the same in every replica and after every restart.
 func (b *Body) Version() string { return b.version }
 
 // Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a DiscoveryResponse, its beginning and
