@@ -41,7 +41,7 @@ type sharedFragments struct {
 
 // of returns the fragments of bodies, which must be the same at each call.
 func (f *sharedFragments) of(bodies []*view.Body, delta bool) mem.BufferSlice {
-	f.once.Do(func() { f.buffers = fragments(bodies, delta) })
+	f.once.Do(func() { f.buffers = joined(fragments(bodies, delta)) })
 	return f.buffers
 }
 

@@ -91,6 +91,28 @@ func fragments(bodies []*view.Body, delta bool) mem.BufferSlice {
 	return out
 }
 
+// block is how large joined fragments get. What is larger stays alone.
+const block = 64 << 10
+
+// joined returns the same bytes in fewer buffers: what many streams are sent is copied once, for each of them pays for each buffer.
+func joined(f mem.BufferSlice) mem.BufferSlice {
+	var out mem.BufferSlice
+	for first := 0; first < len(f); {
+		end, size := first+1, f[first].Len()
+		for end < len(f) && size+f[end].Len() <= block {
+			size += f[end].Len()
+			end++
+		}
+		if end == first+1 {
+			out = append(out, f[first])
+		} else {
+			out = append(out, mem.SliceBuffer(f[first:end].Materialize()))
+		}
+		first = end
+	}
+	return out
+}
+
 // size returns the number of bytes of the resources.
 func (r *response) size() int {
 	if r.fragments != nil {
