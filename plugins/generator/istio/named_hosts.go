@@ -2,6 +2,7 @@ package istio
 
 import (
 	"slices"
+	"strings"
 	"unique"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -36,27 +37,95 @@ type namedHost struct {
 	domains unique.Handle[string]
 }
 
-func (g *graph) addNamedHosts() {
-	equal := func(a, b namedHost) bool { return a.domains == b.domains && sameService(a.service, b.service) }
-	g.namedHosts = incr.NewFunc(g.Graph, "names of hosts on port", func(a, b []namedHost) bool { return slices.EqualFunc(a, b, equal) },
-		func(c *incr.Ctx, k namesKey) ([]namedHost, error) { return g.nameHosts(c, k), nil })
+func (h namedHost) equal(b namedHost) bool {
+	return h.domains == b.domains && sameService(h.service, b.service)
 }
 
-// nameHosts gives the services at a port their domains. A domain belongs to the service that has it in full, otherwise to the oldest that
-// claims it: Envoy refuses to have it twice.
+// commonHost is a named host as clients of other namespaces call it. Those of its own also call it by its label, which is empty where
+// that is another host's name.
+type commonHost struct {
+	namedHost
+	label, namespace string
+}
+
+func (g *graph) addNamedHosts() {
+	same := func(a, b []namedHost) bool { return slices.EqualFunc(a, b, namedHost.equal) }
+	g.commonHosts = incr.NewFunc(g.Graph, "common names of hosts on port", func(a, b []commonHost) bool {
+		return slices.EqualFunc(a, b, func(a, b commonHost) bool {
+			return a.label == b.label && a.namespace == b.namespace && a.equal(b.namedHost)
+		})
+	}, func(c *incr.Ctx, k namesKey) ([]commonHost, error) { return g.atPort(c, k).common(k), nil })
+	g.namedHosts = incr.NewFunc(g.Graph, "names of hosts on port", same,
+		func(c *incr.Ctx, k namesKey) ([]namedHost, error) { return g.nameHosts(c, k), nil })
+	g.someNamed = incr.NewFunc(g.Graph, "some names of hosts", same, func(c *incr.Ctx, k someHostsKey) ([]namedHost, error) {
+		named := g.namedHosts.Of(c, namesOf(k.View, k.Port))
+		return named[min(k.First, len(named)):min(k.First+hostsAtOnce, len(named))], nil
+	})
+}
+
+// nameHosts gives the services at a port the domains by which clients of a DNS domain may call them.
 func (g *graph) nameHosts(c *incr.Ctx, k namesKey) []namedHost {
+	namespace, cluster, ok := route.InCluster(k.Domain)
+	if !ok {
+		return g.atPort(c, k).named(k)
+	}
+	k.Domain = cluster
+	return calledIn(namespace, g.commonHosts.Of(c, k))
+}
+
+// calledIn are hosts as clients of a namespace call them.
+func calledIn(namespace string, common []commonHost) []namedHost {
+	out := make([]namedHost, len(common))
+	for i, h := range common {
+		if out[i] = h.namedHost; h.label != "" && h.namespace == namespace {
+			first, rest, _ := strings.Cut(h.domains.Value(), " ")
+			out[i].domains = unique.Make(strings.TrimSuffix(first+" "+h.label+" "+rest, " "))
+		}
+	}
+	return out
+}
+
+// atPort are the services at a port, the oldest first, and their full names.
+func (g *graph) atPort(c *incr.Ctx, k namesKey) portMembers {
 	members := slices.Clone(g.onPort.Of(c, scopePort{k.Scope, k.Port}))
 	slices.SortStableFunc(members, func(a, b incr.Item[hostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
-	taken, full := map[string]bool{"*": true}, make(map[string]bool, len(members))
-	for _, m := range members {
-		full[m.Key.Host] = true
+	m := portMembers{make([]*config.Service, len(members)), make(map[string]bool, len(members))}
+	for i, s := range members {
+		m.services[i], m.full[s.Key.Host] = s.Value, true
 	}
-	out := make([]namedHost, 0, len(members))
-	for _, m := range members {
-		domains := route.Domains(m.Key.Host, k.Domain, m.Value.AddressesFor(k.Dialing)[0])
-		domains = claim(taken, slices.DeleteFunc(domains, func(d string) bool { return d != m.Key.Host && full[d] }))
+	return m
+}
+
+// portMembers are services in the order in which their names count.
+type portMembers struct {
+	services []*config.Service
+	full     map[string]bool
+}
+
+// common names them for the clients of all namespaces of a cluster, whose domain is given.
+func (m portMembers) common(k namesKey) []commonHost {
+	named := m.named(k)
+	out := make([]commonHost, len(named))
+	for i, h := range named {
+		out[i].namedHost = h
+		if label, namespace, ok := route.Label(h.service.Host, k.Domain); ok && label != "*" && !m.full[label] {
+			out[i].label, out[i].namespace = label, namespace
+		}
+	}
+	return out
+}
+
+// named gives them their domains. A domain belongs to the service that has it in full, otherwise to the oldest that claims it: Envoy refuses to have
+// it twice.
+func (m portMembers) named(k namesKey) []namedHost {
+	taken := make(map[string]bool, 4*len(m.services))
+	taken["*"] = true
+	out := make([]namedHost, 0, len(m.services))
+	for _, s := range m.services {
+		domains := route.Domains(s.Host, k.Domain, s.AddressesFor(k.Dialing)[0])
+		domains = claim(taken, slices.DeleteFunc(domains, func(d string) bool { return d != s.Host && m.full[d] }))
 		if len(domains) > 0 {
-			out = append(out, namedHost{m.Value, unique.Make(joinDomains(domains))})
+			out = append(out, namedHost{s, unique.Make(joinDomains(domains))})
 		}
 	}
 	return out

@@ -30,7 +30,9 @@ type routes struct {
 	whole               *incr.Func[string, *config.VirtualService]
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
 	asks                *incr.Func[string, asks]
+	commonHosts         *incr.Func[namesKey, []commonHost]
 	namedHosts          *incr.Func[namesKey, []namedHost]
+	someNamed           *incr.Func[someHostsKey, []namedHost]
 	someHosts           *incr.Func[someHostsKey, [][]byte]
 	virtualHost         *incr.Func[virtualHostKey, []byte]
 	rest                *incr.Func[restKey, []byte]
@@ -136,9 +138,7 @@ func (g *graph) addRoutes() {
 	g.virtualHost = incr.NewFunc(g.Graph, "virtual host", bytes.Equal, g.buildVirtualHost)
 	g.someHosts = incr.NewFunc(g.Graph, "some virtual hosts", equalFields,
 		func(c *incr.Ctx, k someHostsKey) ([][]byte, error) {
-			named := g.namedHosts.Of(c, namesOf(k.View, k.Port))
-			first, end := min(k.First, len(named)), min(k.First+hostsAtOnce, len(named))
-			return g.theirHosts(c, k.View, k.Port, named[first:end], nil), nil
+			return g.theirHosts(c, k.View, k.Port, g.someNamed.Of(c, k), nil), nil
 		})
 	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, k restKey) ([]byte, error) {
 		h := route.BlockAll()

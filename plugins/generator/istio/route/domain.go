@@ -64,6 +64,22 @@ func short(host, clientDomain string) []string {
 	return []string{own}
 }
 
+// InCluster parts the DNS domain of a namespace's clients, NAMESPACE.svc.CLUSTER, into the namespace and that of the cluster, .svc.CLUSTER.
+func InCluster(clientDomain string) (namespace, cluster string, ok bool) {
+	namespace, cluster, ok = strings.Cut(clientDomain, services)
+	return namespace, services + cluster, ok
+}
+
+// Label returns the first label of a service's host, by which clients of its namespace call it in addition to what Domains gives for those of the
+// cluster (InCluster). It comes second among their domains.
+func Label(host, cluster string) (label, namespace string, ok bool) {
+	full, ok := strings.CutSuffix(host, cluster)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(full, ".")
+}
+
 // shortInCluster are those of a service (NAME.NAMESPACE.svc…) of the client's cluster. Names of other hosts might be taken for services.
 func shortInCluster(host, clientDomain string) []string {
 	namespace, cluster, _ := strings.Cut(clientDomain, services)
