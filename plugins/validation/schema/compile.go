@@ -16,6 +16,8 @@ import (
 // compiled is a schema that is ready to be used, by several goroutines.
 type compiled struct {
 	structural *schema.Structural
+	// defaults and lists are what of it leads to default values, and to lists that are sets or maps.
+	defaults, lists *schema.Structural
 	// quick is nil where the schema has what it can't check.
 	quick *quick
 	// whole is the API server's own code.
@@ -43,7 +45,7 @@ func compile(text []byte) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	c := &compiled{structural: structural, whole: sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) })}
+	c := &compiled{structural: structural, defaults: leading(structural, hasDefaults), lists: leading(structural, isSetOrMap), whole: sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) })}
 	if q, err := newQuick(text, structural); err == nil {
 		c.quick = q
 	}

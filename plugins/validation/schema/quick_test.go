@@ -6,15 +6,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/shared"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const own = `apiVersion: networking.istio.io/v1
@@ -136,7 +139,16 @@ func sure(t *testing.T, all []finding.Resource, edits int) {
 func both(t *testing.T, c *compiled, o map[string]any) (right, quick bool) {
 	t.Helper()
 	pruning.Prune(o, c.structural, true)
+	led := runtime.DeepCopyJSON(o)
 	defaulting.Default(o, c.structural)
+	defaulting.Default(led, c.defaults)
+	if !reflect.DeepEqual(o, led) {
+		t.Errorf("defaults by what leads to them: %v, not %v", led, o)
+	}
+	twice, some := listtype.ValidateListSetsAndMaps(nil, c.structural, o), listtype.ValidateListSetsAndMaps(nil, c.lists, o)
+	if len(twice) != len(some) {
+		t.Errorf("lists by what leads to them: %v, not %v", some, twice)
+	}
 	w, err := c.whole()
 	if err != nil {
 		t.Fatal(err)

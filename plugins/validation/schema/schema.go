@@ -70,8 +70,8 @@ func (s *Set) Check(r finding.Resource) []finding.Finding {
 func (c *compiled) check(o map[string]any) []finding.Finding {
 	dropped := pruning.PruneWithOptions(o, c.structural, true, kube.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	found := unknown(dropped)
-	defaulting.Default(o, c.structural)
-	twice := listtype.ValidateListSetsAndMaps(nil, c.structural, o)
+	defaulting.Default(o, c.defaults)
+	twice := listtype.ValidateListSetsAndMaps(nil, c.lists, o)
 	if len(twice) == 0 && c.quick != nil && c.quick.accepts(o) {
 		return found
 	}
