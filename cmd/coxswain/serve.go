@@ -21,7 +21,7 @@ import (
 // garbage is how much of it Go's runtime may let gather in the core, in percent of what is in use, where GOGC doesn't say otherwise; the
 // built-in plugins, which have less to do, let gather less. Measured in docs/performance.md: less memory at the peak for little work, as most of what
 // is allocated lives long.
-const garbage, garbageOfPlugins = 50, 30
+const garbage, garbageOfPlugins = 40, 25
 
 // tune sets Go's runtime and returns the environment that the built-in plugins get.
 func tune(environ []string) []string {
