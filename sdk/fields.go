@@ -38,13 +38,12 @@ func (g *generation) edit(id uint64, b *body, before uint64) *pb.Body {
 	if b.fields == nil || base == nil || base.fields == nil || !g.hello.Edits {
 		return &pb.Body{Id: id, Bytes: b.whole()}
 	}
-	same := func(a, b []byte) bool { return samePlace(a, b) || bytes.Equal(a, b) }
 	was, now, head, tail := base.fields, b.fields, 0, 0
-	for len(was) > 0 && len(now) > 0 && same(was[0], now[0]) {
+	for len(was) > 0 && len(now) > 0 && bytes.Equal(was[0], now[0]) {
 		head += len(now[0])
 		was, now = was[1:], now[1:]
 	}
-	for len(was) > 0 && len(now) > 0 && same(was[len(was)-1], now[len(now)-1]) {
+	for len(was) > 0 && len(now) > 0 && bytes.Equal(was[len(was)-1], now[len(now)-1]) {
 		tail += len(now[len(now)-1])
 		was, now = was[:len(was)-1], now[:len(now)-1]
 	}
@@ -66,19 +65,26 @@ func joined(fields [][]byte) []byte {
 	return slices.Concat(append([][]byte{{}}, fields...)...)
 }
 
+// fewBytes is up to which size fields are compared as they are, wherever they stand: making them anew costs little.
+const fewBytes = 256
+
 // placesOf hashes where fields are.
 func placesOf(seed maphash.Seed, fields [][]byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, f := range fields {
-		if len(f) > 0 {
+		if len(f) <= fewBytes {
+			_, _ = h.Write(f)
+		} else {
 			maphash.WriteComparable(&h, &f[0])
 		}
 	}
 	return h.Sum64()
 }
 
-// sameFields reports whether two lists are of the same memory.
-func sameFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, samePlace) }
-
-func samePlace(a, b []byte) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+// sameFields reports whether two lists are of the same memory, small fields apart.
+func sameFields(a, b [][]byte) bool {
+	return slices.EqualFunc(a, b, func(a, b []byte) bool {
+		return len(a) == len(b) && (len(a) <= fewBytes && bytes.Equal(a, b) || len(a) > fewBytes && &a[0] == &b[0])
+	})
+}

@@ -61,6 +61,9 @@ func growth(ctx context.Context, c config) error {
 			return grow(ctx, c, load{"G", 1000, n, "sotw"}, 10)
 		}},
 	} {
+		if !strings.Contains(a.name, c.only) {
+			continue
+		}
 		out := axis{Name: a.name}
 		for _, v := range a.values {
 			p, err := a.of(ctx, c, v)
