@@ -30,7 +30,7 @@ func (t *talk) answer(ctx context.Context, m *pb.FromPlugin, failed func(reason 
 func resourcesProto(resources []Resource) []*pb.Resource {
 	all := make([]*pb.Resource, len(resources))
 	for i, r := range resources {
-		all[i] = &pb.Resource{Name: r.Name, Bytes: r.Body}
+		all[i] = &pb.Resource{Name: r.Name, Bytes: r.encoded()}
 	}
 	return all
 }

@@ -24,6 +24,14 @@ func bodyOf(r *Resource) *body {
 	return &body{fields: r.Fields}
 }
 
+// encoded returns the resource's bytes, nil where it is absent.
+func (r *Resource) encoded() []byte {
+	if r.Fields != nil {
+		return joined(r.Fields)
+	}
+	return r.Body
+}
+
 // whole returns the body's bytes.
 func (b *body) whole() []byte {
 	if b.fields == nil {

@@ -242,7 +242,7 @@ func (g *generatorEngine) generate(number uint64, v *liveView, names []string, o
 // report adds a resource if it differs from what was reported.
 func (v *liveView) report(upserts []Resource, r Resource) []Resource {
 	var now *hash
-	if r.Body != nil {
+	if r.Body = r.encoded(); r.Body != nil {
 		h := v.digest.of(r.Body)
 		now = &h
 	}
@@ -251,7 +251,7 @@ func (v *liveView) report(upserts []Resource, r Resource) []Resource {
 		return upserts
 	}
 	v.last[r.Name] = now
-	return append(upserts, r)
+	return append(upserts, Resource{Name: r.Name, Body: r.Body})
 }
 
 // vanished takes out what is no longer there, and returns it.

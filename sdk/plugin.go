@@ -129,7 +129,7 @@ type Resource struct {
 	Body []byte
 	// Fields are given in place of Body where a resource is large and little of it changes at a time, such as a route configuration: its encoded fields, one
 	// after the other, each in memory that is never written to again. Of what an Output was told before under the same name, only the fields that
-	// differ are sent; those that are the same memory aren't even compared. An Engine's Output alone takes them.
+	// differ are sent; those that are the same memory aren't even compared. Elsewhere than in an Output they are joined.
 	Fields [][]byte
 }
 
