@@ -3,6 +3,7 @@ package xds
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -34,15 +35,26 @@ type sharedChange struct {
 	sotw, delta sharedFragments
 }
 
+// sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined: each pays for each buffer. Few don't, for
+// a copy has the size of all that they are sent.
 type sharedFragments struct {
-	once    sync.Once
-	buffers mem.BufferSlice
+	uses         atomic.Int32
+	plain, dense sync.Once
+	buffers      mem.BufferSlice
+	joined       mem.BufferSlice
 }
+
+// manyUses is from which use on fragments are joined.
+const manyUses = 16
 
 // of returns the fragments of bodies, which must be the same at each call.
 func (f *sharedFragments) of(bodies []*view.Body, delta bool) mem.BufferSlice {
-	f.once.Do(func() { f.buffers = joined(fragments(bodies, delta)) })
-	return f.buffers
+	f.plain.Do(func() { f.buffers = fragments(bodies, delta) })
+	if f.uses.Add(1) < manyUses {
+		return f.buffers
+	}
+	f.dense.Do(func() { f.joined = joined(f.buffers) })
+	return f.joined
 }
 
 func newMemo() *memo {

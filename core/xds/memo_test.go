@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"testing"
@@ -100,5 +101,28 @@ func BenchmarkPushToMany(b *testing.B) {
 			r := response{typeURL: eds, version: m.content(to).version, nonce: "n", resources: c.upserts, fragments: c.sotw.of(c.upserts, false)}
 			r.buffers()
 		}
+	}
+}
+
+// TestJoinedFragments: what few streams are sent is not copied, what many are sent goes out in few buffers, and is the same.
+func TestJoinedFragments(t *testing.T) {
+	var bodies []*view.Body
+	for i := range 300 {
+		value := bytes.Repeat([]byte{byte(i)}, 1000)
+		if i%100 == 50 {
+			value = bytes.Repeat(value, 100)
+		}
+		bodies = append(bodies, view.NewBody(cds, fmt.Sprint("c", i), value, 0))
+	}
+	var f sharedFragments
+	plain := f.of(bodies, false)
+	for range manyUses - 2 {
+		if got := f.of(bodies, false); len(got) != len(plain) || len(f.joined) > 0 {
+			t.Fatal("joined for few")
+		}
+	}
+	joined := f.of(bodies, false)
+	if len(joined) > 3*2+300*1100/block+4 || !bytes.Equal(joined.Materialize(), plain.Materialize()) {
+		t.Fatalf("%d buffers in place of %d", len(joined), len(plain))
 	}
 }

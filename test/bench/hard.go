@@ -68,6 +68,9 @@ func hard(ctx context.Context, c config) error {
 	}
 	var all []*hardResult
 	for _, s := range scenarios() {
+		if !strings.Contains(s.name, c.only) {
+			continue
+		}
 		for _, kind := range []string{coxswain, floor} {
 			r, err := hardOnce(ctx, c, l, s, kind)
 			if err != nil {
