@@ -11,17 +11,12 @@ import (
 // manyBytes is from which size on a resource that was given in fields is kept as such.
 const manyBytes = 32 << 10
 
-// bodyOf returns what is kept of a resource, nil where it is absent.
-func bodyOf(r *Resource) *body {
-	switch {
-	case r.Fields == nil && r.Body == nil:
-		return nil
-	case r.Fields == nil:
-		return &body{bytes: r.Body}
-	case length(r.Fields) < manyBytes:
-		return &body{bytes: joined(r.Fields)}
+// bodyOf returns what is kept of a resource; neither bytes nor fields where it is absent.
+func bodyOf(r *Resource) body {
+	if length(r.Fields) >= manyBytes {
+		return body{fields: r.Fields}
 	}
-	return &body{fields: r.Fields}
+	return body{bytes: r.encoded()}
 }
 
 // encoded returns the resource's bytes, nil where it is absent.
@@ -33,7 +28,7 @@ func (r *Resource) encoded() []byte {
 }
 
 // whole returns the body's bytes.
-func (b *body) whole() []byte {
+func (b body) whole() []byte {
 	if b.fields == nil {
 		return b.bytes
 	}
@@ -41,7 +36,7 @@ func (b *body) whole() []byte {
 }
 
 // edit returns the message for a new body: what differs from the one that it replaces, where the core has that and most of it stays.
-func (g *generation) edit(id uint64, b *body, before uint64) *pb.Body {
+func (g *generation) edit(id uint64, b body, before uint64) *pb.Body {
 	base := g.ledger.bodies[before]
 	if b.fields == nil || base == nil || base.fields == nil || !g.hello.Edits {
 		return &pb.Body{Id: id, Bytes: b.whole()}
@@ -70,7 +65,11 @@ func length(fields [][]byte) (n int) {
 
 // joined returns the fields as one, never nil.
 func joined(fields [][]byte) []byte {
-	return slices.Concat(append([][]byte{{}}, fields...)...)
+	out := make([]byte, 0, length(fields))
+	for _, f := range fields {
+		out = append(out, f...)
+	}
+	return out
 }
 
 // fewBytes is up to which size fields are compared as they are, wherever they stand: making them anew costs little.

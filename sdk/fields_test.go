@@ -12,10 +12,10 @@ import (
 // told books a resource as an Output does and returns what is sent of its body; nil where the core has it.
 func told(g *generation, name string, r Resource) (id uint64, sent *pb.Body) {
 	p := place{number: 1}
-	b, before := bodyOf(&r), g.ledger.named(p, name)
+	b := bodyOf(&r)
 	id, fresh := g.ledger.number(b)
 	if fresh {
-		sent = g.edit(id, b, before)
+		sent = g.edit(id, b, g.ledger.named(p, name))
 	}
 	g.ledger.set(p, "t", name, id)
 	return id, sent
@@ -99,5 +99,10 @@ func TestEqualFields(t *testing.T) {
 	}
 	if id, _ := told(g, "f", Resource{Fields: [][]byte{}}); id == 0 {
 		t.Error("an empty resource is absent")
+	}
+	for _, r := range []Resource{{Fields: [][]byte{}}, {Fields: [][]byte{{}}}, {Body: []byte{}}} {
+		if r.encoded() == nil {
+			t.Errorf("%v, an empty resource, is absent", r)
+		}
 	}
 }

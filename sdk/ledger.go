@@ -55,9 +55,9 @@ func newLedger() *ledger {
 	}
 }
 
-// number returns the number of a body, and whether it is new to the core. Nil, an absent resource, is number 0.
-func (l *ledger) number(b *body) (id uint64, fresh bool) {
-	if b == nil {
+// number returns the number of a body, and whether it is new to the core. That of an absent resource is 0.
+func (l *ledger) number(b body) (id uint64, fresh bool) {
+	if b.bytes == nil && b.fields == nil {
 		return 0, false
 	}
 	if b.fields != nil {
@@ -75,7 +75,8 @@ func (l *ledger) number(b *body) (id uint64, fresh bool) {
 		l.byHash[b.hash] = l.next + 1
 	}
 	l.next++
-	l.bodies[l.next] = b
+	kept := b
+	l.bodies[l.next] = &kept
 	return l.next, true
 }
 

@@ -7,13 +7,13 @@ import "testing"
 func TestFreed(t *testing.T) {
 	l := newLedger()
 	view := place{number: 1}
-	id, fresh := l.number(&body{bytes: []byte("x")})
+	id, fresh := l.number(body{bytes: []byte("x")})
 	if !fresh {
 		t.Fatal("the first is not new")
 	}
 	l.set(view, "t", "dropped", id)
 	l.freed([]uint64{id})
-	again, fresh := l.number(&body{bytes: []byte("x")})
+	again, fresh := l.number(body{bytes: []byte("x")})
 	if !fresh || again == id {
 		t.Errorf("number %d again for what the core let go as %d", again, id)
 	}

@@ -126,10 +126,10 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 	found := make([]*pb.Entry, 0, len(resources))
 	for i := range resources {
 		r := &resources[i]
-		b, before := bodyOf(r), o.g.ledger.named(p, r.Name)
+		b := bodyOf(r)
 		id, fresh := o.g.ledger.number(b)
 		if fresh {
-			o.body(o.g.edit(id, b, before))
+			o.body(o.g.edit(id, b, o.g.ledger.named(p, r.Name)))
 		}
 		o.g.ledger.set(p, typeURL, r.Name, id)
 		found = append(found, &pb.Entry{Name: r.Name, Body: id})

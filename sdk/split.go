@@ -7,7 +7,7 @@ import (
 
 // pieces cuts a body that does not fit into one message.
 func pieces(b *pb.Body) []*pb.Body {
-	const room = messageRoom - 96
+	const room = messageRoom - bodyHead
 	all := []*pb.Body{b}
 	for rest := b.Bytes; len(rest) > room; {
 		last := all[len(all)-1]

@@ -155,7 +155,7 @@ func (w *world) place(p *pb.Place) error {
 func (w *world) body(b *pb.Body) error {
 	if b.Base != 0 {
 		base := w.bodies[b.Base]
-		if b.Head+b.Tail > uint64(len(base)) {
+		if size := uint64(len(base)); b.Head > size || b.Tail > size-b.Head {
 			return fmt.Errorf("body %d keeps %d + %d bytes of body %d, which has %d", b.Id, b.Head, b.Tail, b.Base, len(base))
 		}
 		w.partial[b.Id], w.ends[b.Id] = slices.Clone(base[:b.Head]), base[uint64(len(base))-b.Tail:]
