@@ -116,13 +116,9 @@ func (t TypeDump) body(b *view.Body) any {
 	return raw
 }
 
-func encoded(b *view.Body) []byte {
-	first, rest := b.Encoded(false)
-	return slices.Concat(append([][]byte{first}, rest...)...)
-}
-
 func toJSON(b *view.Body) (json.RawMessage, error) {
-	resource := encoded(b)
+	first, rest := b.Encoded(false)
+	resource := slices.Concat(append([][]byte{first}, rest...)...)
 	_, _, tag := protowire.ConsumeTag(resource)
 	if tag < 0 {
 		return nil, protowire.ParseError(tag)

@@ -36,10 +36,11 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 		}
 		return m.common.subscriptions.get(true, nil)
 	}
+	first := !w.explicit && w.subscription == nil
+	w.explicit = w.explicit || len(r.ResourceNamesSubscribe)+len(r.ResourceNamesUnsubscribe) > 0
 	if to, ok := m.plain(w, r); ok {
 		return to
 	}
-	first := !w.explicit && w.subscription == nil
 	wildcard := w.subscription != nil && w.subscription.wildcard
 	names := map[string]bool{}
 	if w.subscription != nil {
@@ -62,7 +63,6 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 		wildcard = w.traits.Wildcard
 	}
 	wildcard = wildcard || w.traits.Wildcard && names[everything]
-	w.explicit = w.explicit || len(r.ResourceNamesSubscribe)+len(r.ResourceNamesUnsubscribe) > 0
 	for _, n := range r.ResourceNamesUnsubscribe {
 		delete(names, n)
 		wildcard = wildcard && n != everything
@@ -78,12 +78,10 @@ func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subsc
 	case slices.Contains(r.ResourceNamesSubscribe, everything) || slices.Contains(r.ResourceNamesUnsubscribe, everything):
 		return nil, false
 	case w.subscription != nil:
-		w.explicit = w.explicit || len(r.ResourceNamesSubscribe)+len(r.ResourceNamesUnsubscribe) > 0
 		return m.common.subscriptions.shift(w.subscription, r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe), true
 	case len(r.ResourceNamesSubscribe) == 0 || len(r.ResourceNamesUnsubscribe) > 0 || len(r.InitialResourceVersions) > 0:
 		return nil, false
 	}
-	w.explicit = true
 	return m.common.subscriptions.get(false, r.ResourceNamesSubscribe), true
 }
 

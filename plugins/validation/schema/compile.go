@@ -45,7 +45,12 @@ func compile(text []byte) (*compiled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	c := &compiled{structural: structural, defaults: leading(structural, hasDefaults), lists: leading(structural, isSetOrMap), whole: sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) })}
+	c := &compiled{
+		structural: structural,
+		defaults:   leading(structural, hasDefaults),
+		lists:      leading(structural, isSetOrMap),
+		whole:      sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) }),
+	}
 	if q, err := newQuick(text, structural); err == nil {
 		c.quick = q
 	}

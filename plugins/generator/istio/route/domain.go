@@ -82,16 +82,13 @@ func Label(host, cluster string) (label, namespace string, ok bool) {
 
 // shortInCluster are those of a service (NAME.NAMESPACE.svc…) of the client's cluster. Names of other hosts might be taken for services.
 func shortInCluster(host, clientDomain string) []string {
-	namespace, cluster, _ := strings.Cut(clientDomain, services)
-	full, ok := strings.CutSuffix(host, services+cluster)
+	namespace, cluster, _ := InCluster(clientDomain)
+	name, in, ok := Label(host, cluster)
 	if !ok {
 		return nil
 	}
-	name, in, ok := strings.Cut(full, ".")
-	switch {
-	case !ok:
-		return nil
-	case in == namespace:
+	full := strings.TrimSuffix(host, cluster)
+	if in == namespace {
 		return []string{name, full, full + ".svc"}
 	}
 	return []string{full, full + ".svc"}
