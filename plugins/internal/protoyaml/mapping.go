@@ -21,7 +21,7 @@ func Pairs(mapping *yaml.Node) ([]Pair, []Fault) {
 }
 
 func merge(mapping *yaml.Node) merger {
-	m := merger{seen: make(map[string]*yaml.Node, len(mapping.Content)/2)}
+	m := merger{pairs: make([]Pair, 0, len(mapping.Content)/2)}
 	m.add(mapping, 0)
 	return m
 }
@@ -29,7 +29,8 @@ func merge(mapping *yaml.Node) merger {
 type merger struct {
 	pairs  []Pair
 	faults []Fault
-	seen   map[string]*yaml.Node
+	// seen are the keys of pairs, once there are too many to look through.
+	seen map[string]*yaml.Node
 	// merged is how many entries merge keys have led to.
 	merged int
 }
@@ -55,10 +56,39 @@ func (m *merger) add(mapping *yaml.Node, depth int) {
 	}
 }
 
-func (m *merger) put(key, value *yaml.Node, depth int) {
-	first := m.seen[key.Value]
-	if first == nil {
+// few is how many keys are looked through, one by one: most mappings have no more.
+const few = 8
+
+// first returns a key's first place; nil: it is new.
+func (m *merger) first(key string) *yaml.Node {
+	if m.seen != nil {
+		return m.seen[key]
+	}
+	for _, p := range m.pairs {
+		if p.Key.Value == key {
+			return p.Key
+		}
+	}
+	return nil
+}
+
+// note makes a new key known.
+func (m *merger) note(key *yaml.Node) {
+	if m.seen == nil && len(m.pairs) == few {
+		m.seen = make(map[string]*yaml.Node, cap(m.pairs))
+		for _, p := range m.pairs {
+			m.seen[p.Key.Value] = p.Key
+		}
+	}
+	if m.seen != nil {
 		m.seen[key.Value] = key
+	}
+}
+
+func (m *merger) put(key, value *yaml.Node, depth int) {
+	first := m.first(key.Value)
+	if first == nil {
+		m.note(key)
 		m.pairs = append(m.pairs, Pair{key, value, depth > 0})
 		return
 	}

@@ -51,7 +51,7 @@ func compile(text []byte) (*compiled, error) {
 		lists:      leading(structural, isSetOrMap),
 		whole:      sync.OnceValues(func() (*whole, error) { return newWhole(&internal, structural) }),
 	}
-	if q, err := newQuick(text, structural); err == nil {
+	if q, err := newQuick(structural); err == nil {
 		c.quick = q
 	}
 	return c, nil

@@ -138,6 +138,8 @@ func sure(t *testing.T, all []finding.Resource, edits int) {
 // both asks both.
 func both(t *testing.T, c *compiled, o map[string]any) (right, quick bool) {
 	t.Helper()
+	whole := runtime.DeepCopyJSON(o)
+	surely := c.surely(whole)
 	pruning.Prune(o, c.structural, true)
 	led := runtime.DeepCopyJSON(o)
 	defaulting.Default(o, c.structural)
@@ -157,6 +159,9 @@ func both(t *testing.T, c *compiled, o map[string]any) (right, quick bool) {
 	found := w.check(c.structural, o, nil)
 	if quick && len(found) > 0 {
 		t.Errorf("accepted, but %v: %v", found, o)
+	}
+	if surely && (!reflect.DeepEqual(whole, o) || len(twice) > 0 || len(found) > 0) {
+		t.Errorf("there is nothing to say about %v, but %v %v, and left is %v", whole, twice, found, o)
 	}
 	return len(found) == 0, quick
 }

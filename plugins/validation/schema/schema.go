@@ -68,18 +68,27 @@ func (s *Set) Check(r finding.Resource) []finding.Finding {
 // check goes through the steps of the API server: unknown fields are dropped, defaults set, then the schema, the keys of
 // lists and the CEL rules are checked.
 func (c *compiled) check(o map[string]any) []finding.Finding {
+	if c.surely(o) {
+		return nil
+	}
 	dropped := pruning.PruneWithOptions(o, c.structural, true, kube.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	found := unknown(dropped)
 	defaulting.Default(o, c.defaults)
 	twice := listtype.ValidateListSetsAndMaps(nil, c.lists, o)
-	if len(twice) == 0 && c.quick != nil && c.quick.accepts(o) {
-		return found
-	}
 	w, err := c.whole()
 	if err != nil {
 		return []finding.Finding{finding.Errorf(CodeSchema, "", "%v", err)}
 	}
 	return append(found, w.check(c.structural, o, twice)...)
+}
+
+// surely says whether there is surely nothing to say about an object. It sets defaults.
+func (c *compiled) surely(o map[string]any) bool {
+	if c.quick == nil {
+		return false
+	}
+	defaulting.Default(o, c.defaults)
+	return len(listtype.ValidateListSetsAndMaps(nil, c.lists, o)) == 0 && c.quick.accepts(o)
 }
 
 // check returns what is wrong with an object, besides what lists have twice.

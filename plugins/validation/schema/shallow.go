@@ -11,10 +11,11 @@ import (
 // unread returns the value of a field that has its default, as it is written or because the text could not be read.
 func unread(n *yaml.Node, fd protoreflect.FieldDescriptor) any {
 	n = protoyaml.Resolve(n)
+	if kind := fd.Kind(); kind == protoreflect.StringKind || kind == protoreflect.BytesKind {
+		return shallow(n)
+	}
 	number, err := strconv.ParseInt(n.Value, 0, 64)
 	switch fd.Kind() {
-	case protoreflect.StringKind, protoreflect.BytesKind:
-		return shallow(n)
 	case protoreflect.BoolKind:
 		if n.Kind == yaml.ScalarNode && n.Style == 0 {
 			return false
