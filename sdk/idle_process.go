@@ -37,6 +37,20 @@ func giveBack(ctx context.Context) {
 	}
 }
 
+// lenient is how much garbage may gather, in percent of what is in use, while all that there is is read for the first time: nearly all of it is kept, so
+// that the more often it is collected, the more is looked through for nothing.
+const lenient = 100
+
+// leniently does such work.
+func leniently(work func()) {
+	before := debug.SetGCPercent(lenient)
+	defer debug.SetGCPercent(before)
+	if before < 0 || before > lenient {
+		debug.SetGCPercent(before)
+	}
+	work()
+}
+
 // allocated returns the bytes that were ever allocated.
 func allocated() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}

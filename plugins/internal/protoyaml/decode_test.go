@@ -2,6 +2,7 @@ package protoyaml
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -207,4 +208,30 @@ func FuzzDecode(f *testing.F) {
 			Decode(n, "", &structpb.Value{})
 		}
 	})
+}
+
+// A key that stands twice is found among few and among many, and the first one counts; what a merge key brings takes nobody's place.
+func TestKeysTwice(t *testing.T) {
+	for _, keys := range []int{1, few, few + 1, 3 * few} {
+		for _, twice := range []int{0, keys - 1} {
+			var text strings.Builder
+			text.WriteString("base: &base {more: 1, k0: base}\nall:\n")
+			for i := range keys {
+				fmt.Fprintf(&text, "  k%d: %d\n", i, i)
+			}
+			fmt.Fprintf(&text, "  k%d: again\n  <<: *base\n", twice)
+			root, fault := Chunk{Text: []byte(text.String())}.Parse()
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			pairs, faults := Pairs(Child(root, "all"))
+			want := fmt.Sprintf(`"k%d" is given twice, first in line %d`, twice, twice+3)
+			if len(faults) != 1 || faults[0].Reason != want || faults[0].Line != keys+3 {
+				t.Errorf("%d keys, number %d twice: %v, not in line %d: %s", keys, twice, faults, keys+3, want)
+			}
+			if len(pairs) != keys+1 || pairs[twice].Value.Value != strconv.Itoa(twice) || pairs[keys].Key.Value != "more" {
+				t.Errorf("%d keys, number %d twice: %v", keys, twice, pairs)
+			}
+		}
+	}
 }
