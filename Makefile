@@ -55,6 +55,9 @@ run: build envoy ## Run the demo mesh: the control plane, two backends, two Envo
 	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
 	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
+# Tests with servers wait more than they compute: half as many packages at once again as there are processors.
+TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
+
 # Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
 test: build envoy iptables grpc-js languages ## Pass all tests, with the race detector and real Envoys
@@ -63,7 +66,7 @@ test: build envoy iptables grpc-js languages ## Pass all tests, with the race de
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
-	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -timeout 20m ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 20m ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
 
 .PHONY: test-envoys
 test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too
