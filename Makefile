@@ -152,13 +152,17 @@ FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzze
 fuzz: ## Look for input that breaks readers of YAML, plugins.yaml, frames of sessions and ADS requests (FUZZTIME=60s each)
 	@$(MAKE) --keep-going --jobs=$(shell nproc) --output-sync=target $(FUZZ_TARGETS)
 
-# One target, on one core. An input that breaks it is left in its folder's testdata/fuzz, where go test finds it from then on.
+# One target, on one core. An input that breaks it is left in its folder's testdata/fuzz, where go test finds it from then on. Without one, a target whose time
+# was up while it worked has not failed, though Go before 1.27 may say so (go.dev/issue/75804).
 .PHONY: $(FUZZ_TARGETS)
 $(FUZZ_TARGETS): fuzz/%:
 	@mkdir -p '$(CACHE)/$(@D)'
 	@go test -c $(FUZZ_GUIDED) -o '$(CACHE)/$@.test' './$(*D)'
-	@cd '$(*D)' && '$(CURDIR)/$(CACHE)/$@.test' -test.run '^$$' -test.fuzz '^$(*F)$$' -test.fuzztime '$(FUZZTIME)' -test.parallel 1 \
-		-test.fuzzcachedir '$(CURDIR)/$(CACHE)/$(@D)' >'$(CURDIR)/$(CACHE)/$@.log' 2>&1 || { cat '$(CURDIR)/$(CACHE)/$@.log'; echo '$*: failed; inputs are in $(*D)/testdata/fuzz/$(*F)'; exit 1; }
+	@log='$(CURDIR)/$(CACHE)/$@.log'; \
+	cd '$(*D)' && '$(CURDIR)/$(CACHE)/$@.test' -test.run '^$$' -test.fuzz '^$(*F)$$' -test.fuzztime '$(FUZZTIME)' -test.fuzzminimizetime 2s -test.parallel 1 \
+		-test.fuzzcachedir '$(CURDIR)/$(CACHE)/$(@D)' >"$$log" 2>&1 || \
+	{ grep -qx '    context deadline exceeded' "$$log" && ! grep -q 'Failing input' "$$log"; } || \
+	{ cat "$$log"; echo '$*: failed; inputs are in $(*D)/testdata/fuzz/$(*F)'; exit 1; }
 	@echo "$*: $$(grep '^fuzz: elapsed' '$(CACHE)/$@.log' | tail -n 1)"
 
 .PHONY: generate

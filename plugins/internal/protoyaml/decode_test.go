@@ -200,6 +200,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("connectTimeout: 1s\ndefaultConfig: {proxyMetadata: {A: b}}\n---\n? [a]\n: b")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, chunk := range Split([]byte(text)) {
+			agree(t, chunk.Text)
 			n, fault := chunk.Parse()
 			if fault != nil || n == nil {
 				continue

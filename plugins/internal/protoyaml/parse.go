@@ -22,6 +22,10 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	if at := c.beyond(maxMarks); at > 0 {
 		return nil, &Fault{Line: at, Column: 1, Code: CodeTooLarge, Reason: fmt.Sprintf("the document has more than %d entries; write several documents", maxMarks)}
 	}
+	if root = plainly(c.Text); root != nil {
+		shift(root, c.Before)
+		return root, nil
+	}
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(c.Text)).Decode(&document)
 	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
