@@ -54,13 +54,8 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	revision := change.State.Revision().Proto()
 	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch{revision: revision}}
 	done := &pb.Done{Revision: revision}
-	var err error
-	derive := func() { err = caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) }) }
-	if change.Before == nil {
-		leniently(derive)
-	} else {
-		derive()
-	}
+	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
+	settle()
 	list, partial := faults(err)
 	done.Faults = list
 	if partial {

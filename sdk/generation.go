@@ -120,15 +120,7 @@ func (g *generation) state(ctx context.Context, m *pb.State, release func()) {
 	messages := g.parts
 	g.parts = nil
 	g.commits.receive()
-	g.serial.add(func() {
-		g.alive(ctx, func() {
-			if g.revision == nil {
-				leniently(func() { g.commit(ctx, messages) })
-			} else {
-				g.commit(ctx, messages)
-			}
-		})
-	})
+	g.serial.add(func() { g.alive(ctx, func() { g.commit(ctx, messages) }) })
 }
 
 // overtakes queues Overtake beside a Commit that runs or waits, or in its own turn; and a Commit of the same rows.
@@ -160,6 +152,7 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 			return
 		}
 	}
+	settle()
 	g.catchUp()
 	g.done(ctx, faults)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,7 @@ func giveBack(ctx context.Context) {
 		}
 		now := allocated()
 		if now-last < nothing && (now-done > worth || freed.Swap(false)) {
+			settle()
 			debug.FreeOSMemory()
 			done = now
 		}
@@ -41,14 +43,14 @@ func giveBack(ctx context.Context) {
 // that the more often it is collected, the more is looked through for nothing.
 const lenient = 100
 
-// leniently does such work.
-func leniently(work func()) {
+// beLenient goes for a process until settle.
+func beLenient() {
 	before := debug.SetGCPercent(lenient)
-	defer debug.SetGCPercent(before)
 	if before < 0 || before > lenient {
 		debug.SetGCPercent(before)
+		return
 	}
-	work()
+	settle = sync.OnceFunc(func() { debug.SetGCPercent(before) })
 }
 
 // allocated returns the bytes that were ever allocated.

@@ -17,6 +17,7 @@ import (
 // error may be written to; the core keeps the last lines for its error messages.
 func Serve(p Plugin) {
 	err := process.Serve(func(ctx context.Context, c session.Carrier) error {
+		beLenient()
 		go giveBack(ctx)
 		err := Run(ctx, p, c)
 		if err != nil {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -23,10 +22,20 @@ const (
 	maxLabel = 63
 )
 
-// label is one label of a DNS name.
-var label = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])?$`)
+// isLabel reports whether a text is one label of a DNS name.
+func isLabel(s string) bool { return len(s) <= maxLabel && isWord(s, "-", true) }
 
-func isLabel(s string) bool { return len(s) <= maxLabel && label.MatchString(s) }
+// isWord reports whether a text begins and ends with a letter or digit and has nothing else but those and what inner has; capitals may be letters or not.
+func isWord(s, inner string, capitals bool) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || capitals && 'A' <= c && c <= 'Z':
+		case i == 0 || i == len(s)-1 || strings.IndexByte(inner, c) < 0:
+			return false
+		}
+	}
+	return s != ""
+}
 
 func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,11 +15,8 @@ const (
 	badTarget     = "COX2008"
 )
 
-// Forms of labels' keys and values. Source: Kubernetes, labels and selectors.
-var (
-	labelName   = regexp.MustCompile(`^[a-zA-Z0-9]([-_.a-zA-Z0-9]*[a-zA-Z0-9])?$`)
-	labelPrefix = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
-)
+// isLabelName reports whether a text may be a label's name, or its value. Source: Kubernetes, labels and selectors.
+func isLabelName(s string) bool { return len(s) <= maxLabel && isWord(s, "-_.", true) }
 
 // labels checks keys and values of labels.
 func (c *checker) labels(at path, of map[string]string) {
@@ -29,10 +25,10 @@ func (c *checker) labels(at path, of map[string]string) {
 		if !both {
 			prefix, name = "", key
 		}
-		if len(name) > maxLabel || !labelName.MatchString(name) || both && (len(prefix) > 253 || !labelPrefix.MatchString(prefix)) {
+		if !isLabelName(name) || both && (len(prefix) > 253 || !isWord(prefix, "-.", false)) {
 			c.fail(badLabel, at.key(key), "invalid label key %s", quote(key)).hint("write such as app or example.com/app")
 		}
-		if value := of[key]; value != "" && (len(value) > maxLabel || !labelName.MatchString(value)) {
+		if value := of[key]; value != "" && !isLabelName(value) {
 			c.fail(badLabel, at.key(key), "invalid label value %s", quote(value)).hint("use at most 63 letters, digits, '-', '_' and '.'")
 		}
 	}
