@@ -55,7 +55,7 @@ run: build envoy ## Run the demo mesh: the control plane, two backends, two Envo
 	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
 	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
-# Tests with servers wait more than they compute: half as many packages at once again as there are processors.
+# Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
 # Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.

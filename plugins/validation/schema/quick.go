@@ -190,7 +190,7 @@ func (q *quick) accepts(value any) bool {
 	case bool:
 		ok = q.kind == "boolean"
 	case int64:
-		ok = q.kind != "string" && q.number(float64(v), true)
+		ok = q.number(float64(v), true)
 	case float64:
 		ok = q.number(v, false)
 	case map[string]any:
