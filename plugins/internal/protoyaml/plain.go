@@ -64,16 +64,15 @@ func (p *plain) split(text []byte) bool {
 	return true
 }
 
-// follows reports whether there is a next line, and whether it is deeper than an indentation.
-func (p *plain) follows(indent int) (line plainLine, deeper bool) {
+// next returns the next line; at the end one that belongs to no block.
+func (p *plain) next() plainLine {
 	if p.at == len(p.lines) {
-		return plainLine{indent: -1}, false
+		return plainLine{indent: -1}
 	}
-	line = p.lines[p.at]
-	return line, line.indent > indent
+	return p.lines[p.at]
 }
 
-// block parses the mapping or sequence that begins in the next line.
+// block parses the mapping or sequence that begins in the next line. It ends at a line that is none of its own; where that is nobody's, the text is not plain.
 func (p *plain) block(indent, depth int) *yaml.Node {
 	switch {
 	case depth > deepest:
@@ -89,14 +88,7 @@ func isItem(text []byte) bool { return text[0] == '-' && (len(text) == 1 || text
 
 func (p *plain) mapping(indent, depth int) *yaml.Node {
 	n := p.node(yaml.MappingNode, "!!map", p.lines[p.at], indent)
-	for {
-		line, deeper := p.follows(indent)
-		if deeper {
-			return nil
-		}
-		if line.indent < indent || isItem(line.text) {
-			return n
-		}
+	for line := p.next(); line.indent == indent && !isItem(line.text); line = p.next() {
 		end := keyEnd(line.text)
 		if end == 0 {
 			return nil
@@ -108,12 +100,14 @@ func (p *plain) mapping(indent, depth int) *yaml.Node {
 		}
 		n.Content = append(n.Content, key, value)
 	}
+	return n
 }
 
 // value parses what stands behind a key: in its line, from an offset, or below it.
 func (p *plain) value(line plainLine, indent, from, depth int) *yaml.Node {
 	p.at++
-	next, deeper := p.follows(indent)
+	next := p.next()
+	deeper := next.indent > indent
 	text := bytes.TrimLeft(line.text[from:], " ")
 	switch {
 	case len(text) > 0 && !deeper:
@@ -128,20 +122,14 @@ func (p *plain) value(line plainLine, indent, from, depth int) *yaml.Node {
 
 func (p *plain) sequence(indent, depth int) *yaml.Node {
 	n := p.node(yaml.SequenceNode, "!!seq", p.lines[p.at], indent)
-	for {
-		line, deeper := p.follows(indent)
-		if deeper {
-			return nil
-		}
-		if line.indent < indent || !isItem(line.text) {
-			return n
-		}
+	for line := p.next(); line.indent == indent && isItem(line.text); line = p.next() {
 		item := p.item(line, depth)
 		if item == nil {
 			return nil
 		}
 		n.Content = append(n.Content, item)
 	}
+	return n
 }
 
 // item parses an item of a sequence: a scalar, or a mapping that begins in its line.
@@ -155,8 +143,8 @@ func (p *plain) item(line plainLine, depth int) *yaml.Node {
 		return p.block(inner.indent, depth+1)
 	}
 	p.at++
-	if _, deeper := p.follows(line.indent); deeper {
-		return nil
+	if p.next().indent > line.indent {
+		return nil // it goes on in the next line
 	}
 	return p.scalar(inner, inner.indent, inner.text)
 }
