@@ -93,6 +93,3 @@ func (t *talk) alive(ctx context.Context, f func()) {
 	defer close(stop)
 	f()
 }
-
-// settle is called when the first state has been read, and by a process that rests.
-var settle = func() {}

@@ -76,6 +76,7 @@ func (p *publisher) Update(table string, upserts []*Row, deletes []string) error
 }
 
 func (p *publisher) Synced() error {
+	settle()
 	return p.source.link.Send(p.ctx, &pb.FromPlugin{Synced: &pb.Synced{}})
 }
 
