@@ -2,9 +2,12 @@ package file
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -17,14 +20,16 @@ type ground struct {
 	// missing says that the directory itself is away, and unwatched which cannot be watched: each is told once.
 	missing   bool
 	unwatched map[string]bool
+	// unread are those below it that could not be looked at, by the reason that was told.
+	unread map[string]string
 }
 
 // scan walks the directory and watches what it finds. It returns nil if the directory itself cannot be read: that is
 // rather a mistake, or half of a swap, than the wish to have no configuration, so that what was read last stays.
-func (g *ground) scan() map[string]fs.FileInfo {
+func (g *ground) scan() *tree.Found {
 	g.watcher.Sweep()
 	g.watchParent()
-	files, err := scan(g.dir, g.watch)
+	found, err := scan(g.dir, g.watch)
 	if err != nil {
 		if !g.missing {
 			g.log(sdk.Warn, "the configuration directory cannot be read; what was read last stays", "dir", g.dir, "error", err.Error())
@@ -33,7 +38,30 @@ func (g *ground) scan() map[string]fs.FileInfo {
 		return nil
 	}
 	g.missing = false
-	return files
+	g.tellUnread(found)
+	return found
+}
+
+// away reports whether the directory itself cannot be read now.
+func (g *ground) away() bool {
+	f, err := os.Open(g.dir)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = f.Close() }()
+	_, err = f.Readdirnames(1)
+	return err != nil && !errors.Is(err, io.EOF)
+}
+
+// tellUnread says once what could not be looked at.
+func (g *ground) tellUnread(found *tree.Found) {
+	now := make(map[string]string, len(found.Unread))
+	for path, err := range found.Unread {
+		if now[path] = err.Error(); g.unread[path] != now[path] {
+			g.log(sdk.Warn, "this cannot be read; what was read of it last stays", "path", path, "error", err.Error())
+		}
+	}
+	g.unread = now
 }
 
 // watchParent watches for the directory itself being swapped or coming back.

@@ -1,12 +1,13 @@
 package file
 
 import (
+	"errors"
 	"io/fs"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -18,7 +19,7 @@ type library struct {
 	checker *validation.Checker
 	catalog *catalog
 	files   map[string]*volume
-	// emptied are files that had objects and were found empty, and since when: their writers may just have begun.
+	// emptied are files that had objects and were found empty, and since when: their writers may just have begun; zero: it was said that they are.
 	emptied map[string]time.Time
 	work    work
 }
@@ -32,7 +33,7 @@ type volume struct {
 // work counts what was done.
 type work struct{ reads, parses int }
 
-// emptyFor is how many settle times a file must stay empty to count as emptied.
+// emptyFor is how many settle times a file must stay empty for that to be a fault.
 const emptyFor = 50
 
 func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
@@ -43,14 +44,14 @@ func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
 }
 
 // compare brings the library to what a scan found: it reads what is new or has another stat, and forgets what is gone.
-func (l *library) compare(found map[string]fs.FileInfo, now time.Time) {
+func (l *library) compare(found *tree.Found, now time.Time) {
 	for path := range l.files {
-		if found[path] == nil {
+		if found.Missing(path) {
 			l.forget(path)
 		}
 	}
 	var paths []string
-	for path, info := range found {
+	for path, info := range found.Files {
 		if v := l.files[path]; v == nil || !same(v.info, info) {
 			paths = append(paths, path)
 		}
@@ -91,22 +92,27 @@ func (l *library) take(r loaded, now time.Time) {
 	case r.err != nil:
 		v.parsed = nil
 		l.catalog.fail(r.path, unreadable(r.path, r.err))
-	case r.empty && l.maybeBegun(r.path, now):
+	case r.empty && l.catalog.holds(r.path):
+		l.doubt(v, r.path, now)
 	default:
 		delete(l.emptied, r.path)
 		l.shelve(v, r)
 	}
 }
 
-// maybeBegun reports whether a file that is empty may be one whose writing has just begun.
-func (l *library) maybeBegun(path string, now time.Time) bool {
-	if !l.catalog.holds(path) {
-		return false
-	}
-	if l.emptied[path].IsZero() {
+// errEmptied is what is wrong with a file of no bytes that had objects: somebody who takes them away removes them, or the file.
+var errEmptied = errors.New("it is empty, and was not; write it again, remove it, or leave a comment in it if it is to hold nothing")
+
+// doubt keeps what an empty file held: its writing may have just begun, or have failed. If it stays empty that is a fault.
+func (l *library) doubt(v *volume, path string, now time.Time) {
+	switch since, known := l.emptied[path]; {
+	case !known:
 		l.emptied[path] = now
+	case !since.IsZero() && now.Sub(since) >= emptyFor*l.config.Settle:
+		l.emptied[path] = time.Time{}
+		v.parsed = nil // so that the fault ends when the same content is back
+		l.catalog.fail(path, unreadable(path, errEmptied))
 	}
-	return now.Sub(l.emptied[path]) < emptyFor*l.config.Settle
 }
 
 // shelve offers what a file holds now.
@@ -129,12 +135,20 @@ func (l *library) forget(path string) {
 }
 
 // doubtful returns the files that are to be read again because they may have been empty for a moment only.
-func (l *library) doubtful() []string { return slices.Sorted(maps.Keys(l.emptied)) }
+func (l *library) doubtful() []string {
+	var paths []string
+	for path, since := range l.emptied {
+		if !since.IsZero() {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
 
 // deadline returns when doubt ends, if that is before another time (zero: never).
 func (l *library) deadline(other time.Time) time.Time {
 	for _, since := range l.emptied {
-		if end := since.Add(emptyFor * l.config.Settle); other.IsZero() || end.Before(other) {
+		if end := since.Add(emptyFor * l.config.Settle); !since.IsZero() && (other.IsZero() || end.Before(other)) {
 			other = end
 		}
 	}

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"syscall"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 )
@@ -86,7 +88,7 @@ func load(reader kinds.Reader, j job, maxFile int64) loaded {
 	if isGone(err) {
 		return loaded{path: j.path}
 	}
-	l.err, l.empty = err, len(content) == 0
+	l.err, l.empty = err, len(bytes.Trim(content, " \t\r\n\x00")) == 0 // some file systems leave zeros where a write was cut off
 	if err == nil {
 		l.parsed, l.err = parseFile(reader, j.path, content, j.before, l.fresh)
 	}
@@ -104,11 +106,14 @@ func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // readUpTo returns a file's content, of which size is what was last heard.
 func readUpTo(path string, size, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // what has become a pipe meanwhile must not be waited for
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if now, err := f.Stat(); err != nil || !now.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is no file"))
+	}
 	content := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
 	_, err = content.ReadFrom(io.LimitReader(f, limit))
 	return content.Bytes(), err

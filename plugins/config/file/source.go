@@ -129,8 +129,13 @@ func (r *run) nextRescan() time.Time {
 	return time.Now().Add(r.config.Rescan)
 }
 
-// apply reads the files among paths that changed, or looks at everything where a directory is among them.
+// apply reads the files among paths that changed, or looks at everything where a directory is among them. While the directory itself is away its
+// files are, too, and nothing is read.
 func (r *run) apply(paths []string, now time.Time) {
+	if r.ground.away() {
+		r.scan(now)
+		return
+	}
 	files := r.library.doubtful()
 	for _, path := range paths {
 		switch {

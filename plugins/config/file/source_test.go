@@ -5,9 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"go.uber.org/goleak"
@@ -198,10 +201,90 @@ func TestEditorsSave(t *testing.T) {
 	t.Run("emptied", func(t *testing.T) {
 		b := newBench(t, map[string]string{"a.yaml": route("a", "one")})
 		b.must(os.Truncate(b.path("a.yaml"), 0))
+		b.waitFaults("a.yaml:1:1")
+		b.waitRoutes("a=one")
+		b.write("a.yaml", route("a", "one"))
+		b.waitFaults()
+		b.must(os.Truncate(b.path("a.yaml"), 0))
+		b.waitFaults("a.yaml:1:1")
+		b.write("a.yaml", "# nothing\n")
 		b.waitRoutes("")
-		b.write("a.yaml", route("a", "two"))
-		b.waitRoutes("a=two")
+		b.waitFaults()
 	})
+}
+
+// TestDirectoryThatGoes: while the directory is away, all that was in it stays, whichever notices come of it.
+func TestDirectoryThatGoes(t *testing.T) {
+	b := newBench(t, map[string]string{"a.yaml": route("a", "one"), "sub/b.yaml": route("b", "one")})
+	b.must(os.Rename(b.dir, b.dir+".old")) // in one step: a removal may be seen half done
+	b.must(os.RemoveAll(b.dir + ".old"))
+	b.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
+		return strings.Contains(text, "what was read last stays")
+	})
+	if got := routes(b.Rows(kinds.VirtualService)); got != "a=one b=one" {
+		t.Errorf("routes %s", got)
+	}
+	b.write("a.yaml", route("a", "two"))
+	b.waitRoutes("a=two")
+}
+
+// TestFilesOfADirectoryThatIsAway: notices of the files come, and none of the directory.
+func TestFilesOfADirectoryThatIsAway(t *testing.T) {
+	dir := t.TempDir()
+	l := files(t, dir, 3, 1)
+	compareAll(t, l)
+	r := &run{config: l.config, library: l, ground: newGround(t, dir)}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	r.apply([]string{filepath.Join(dir, "0.yaml"), filepath.Join(dir, "1.yaml"), filepath.Join(dir, "2.yaml")}, time.Now())
+	if ch := l.catalog.settle(); len(ch.deletes) > 0 {
+		t.Errorf("deleted %v", ch.deletes)
+	}
+}
+
+func newGround(t *testing.T, dir string) *ground {
+	t.Helper()
+	w, err := watch.New(time.Millisecond, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return &ground{dir: dir, watcher: w, log: func(sdk.Level, string, ...any) {}}
+}
+
+// TestBrokenBytesInAName: half of a name is no other name.
+func TestBrokenBytesInAName(t *testing.T) {
+	b := newBench(t, map[string]string{"a.yaml": route("hello", "one") + "---\n" + route("b", "one")})
+	for _, broken := range []string{
+		strings.Replace(route("hello", "one"), "hello", "hel\xfflo", 1),
+		strings.Replace(route("hello", "one"), "metadata:\n  name: hello", "metadata: {namespace: de\xff, name: hello}", 1),
+	} {
+		b.write("a.yaml", broken+"---\n"+route("b", "two"))
+		b.waitRoutes("b=two hello=one")
+		b.waitFaults("a.yaml:")
+		b.write("a.yaml", route("hello", "one")+"---\n"+route("b", "one"))
+		b.waitRoutes("b=one hello=one")
+		b.waitFaults()
+	}
+}
+
+// TestLinksThatLeadFar: a link to everything is left out, and edits are seen.
+func TestLinksThatLeadFar(t *testing.T) {
+	b := newBench(t, map[string]string{"a.yaml": route("a", "one")})
+	far := t.TempDir()
+	for i := range 1100 {
+		b.must(os.MkdirAll(filepath.Join(far, fmt.Sprint(i/100), fmt.Sprint(i)), 0o700))
+	}
+	b.must(os.WriteFile(filepath.Join(far, "far.yaml"), []byte(route("far", "one")), 0o600))
+	b.link(far, "far")
+	b.link("/proc", "proc")
+	b.must(syscall.Mkfifo(b.path("pipe.yaml"), 0o600))
+	b.WaitLog(func(_ sdk.Level, text string, fields map[string]string) bool {
+		return strings.Contains(text, "cannot be read") && fields["path"] == b.path("far")
+	})
+	b.write("a.yaml", route("a", "two"))
+	b.WaitRows(kinds.VirtualService, func(rows map[string]*sdk.Row) bool { return strings.Contains(routes(rows), "a=two") })
 }
 
 func TestKubernetesSwap(t *testing.T) {

@@ -4,58 +4,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 )
 
-// scan walks a directory and returns the files that are to be read, by path, with what their targets' stat says. visit is
-// called for each directory before it is read, so that a watch set there misses nothing. Entries that vanish meanwhile
-// are left out; an error means that the directory itself cannot be read.
-func scan(dir string, visit func(path string)) (map[string]fs.FileInfo, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	w := walk{files: make(map[string]fs.FileInfo), visit: visit}
-	return w.files, w.dir(dir, []string{real})
-}
-
-type walk struct {
-	files map[string]fs.FileInfo
-	visit func(path string)
-}
-
-// dir reads a directory; above are the real paths that lead to it, since links may lead back.
-func (w *walk) dir(dir string, above []string) error {
-	w.visit(dir)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if name := e.Name(); !ignored(name) {
-			w.entry(filepath.Join(dir, name), e, above)
-		}
-	}
-	return nil
-}
-
-func (w *walk) entry(path string, e fs.DirEntry, above []string) {
-	link := e.Type()&fs.ModeSymlink != 0
-	if !link && !e.IsDir() && !isConfig(path) {
-		return
-	}
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-	case info.IsDir():
-		real, err := filepath.EvalSymlinks(path)
-		if err == nil && !slices.Contains(above, real) {
-			_ = w.dir(path, append(slices.Clip(above), real))
-		}
-	case info.Mode().IsRegular() && isConfig(path):
-		w.files[path] = info
-	}
+// scan walks a directory and returns the files that are to be read. visit is called for each directory before it is read, so that a watch set
+// there misses nothing. An error means that the directory itself cannot be read.
+func scan(dir string, visit func(path string)) (*tree.Found, error) {
+	return tree.Walk{Visit: visit, Ignored: ignored, Wanted: isConfig}.Dir(dir)
 }
 
 // ignored reports whether a name is hidden, or an editor's: .a.yaml.swp, .#a.yaml, #a.yaml#, a.yaml~, and Kubernetes' ..data.

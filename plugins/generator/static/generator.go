@@ -23,7 +23,7 @@ type generator struct {
 
 func newGenerator(c Config) *generator {
 	g := &generator{config: c}
-	g.offered, g.more = offered(types(c.scan(func(string) {})))
+	g.offered, g.more = offered(types(c.scan(func(string) {}).Files))
 	return g
 }
 

@@ -1,66 +1,47 @@
 package static
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-)
 
-// maxDepth bounds directories that lead back to themselves by links.
-const maxDepth = 20
+	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
+)
 
 // coarse is how far apart two writes are at most that a file system gives the same time.
 const coarse = 2 * time.Second
 
-// scan returns the files of a config by path. visit is called for each directory before it is read, so that a watch set there
-// misses nothing.
-func (c *Config) scan(visit func(dir string)) map[string]fs.FileInfo {
-	s := scanner{files: map[string]fs.FileInfo{}, visit: visit}
+// scan returns the files of a config. visit is called for each directory before it is read, so that a watch set there misses nothing. Files of a
+// directory that can't be read are out of sight, not gone.
+func (c *Config) scan(visit func(dir string)) *tree.Found {
 	if c.Dir != "" {
-		s.walk(c.Dir, 0)
-		return s.files
+		w := tree.Walk{Visit: visit, Ignored: hidden, Wanted: readable}
+		found, err := w.Dir(c.Dir)
+		if err != nil {
+			visit(filepath.Dir(c.Dir)) // to see it come back
+			return &tree.Found{Unread: map[string]error{c.Dir: err}}
+		}
+		return found
 	}
+	found := &tree.Found{Files: map[string]fs.FileInfo{}, Unread: map[string]error{}}
 	seen := map[string]bool{}
 	for _, path := range c.Files {
 		if dir := filepath.Dir(path); !seen[dir] {
 			seen[dir] = true
 			visit(dir)
 		}
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			s.files[path] = info
-		}
-	}
-	return s.files
-}
-
-type scanner struct {
-	files map[string]fs.FileInfo
-	visit func(dir string)
-}
-
-// walk follows links, as Kubernetes mounts files behind them.
-func (s *scanner) walk(dir string, depth int) {
-	s.visit(dir)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if hidden(e.Name()) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
 		info, err := os.Stat(path)
 		switch {
-		case err != nil:
-		case info.IsDir() && depth < maxDepth:
-			s.walk(path, depth+1)
-		case info.Mode().IsRegular() && readable(path):
-			s.files[path] = info
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			found.Unread[path] = err
+		case err == nil && info.Mode().IsRegular():
+			found.Files[path] = info
 		}
 	}
+	return found
 }
 
 // hidden says whether a name is not meant for us: an editor's, or one of the directories behind Kubernetes' links.

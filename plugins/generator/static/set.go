@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -17,6 +18,8 @@ type set struct {
 	// offered are the types that may be served.
 	offered map[string]bool
 	files   map[string]*file
+	// unread is what could not be looked at, and why, as it was said last.
+	unread map[string]string
 }
 
 type file struct {
@@ -36,17 +39,30 @@ type edit struct {
 }
 
 // refresh reads the files that changed. One that can't be read, or holds a mistake, keeps its rows.
-func (s *set) refresh(files map[string]fs.FileInfo) (e edit) {
+func (s *set) refresh(found *tree.Found) (e edit) {
 	for _, path := range slices.Sorted(maps.Keys(s.files)) {
-		if _, there := files[path]; !there {
+		if found.Missing(path) {
 			e.replace(s.files[path].rows, nil)
 			delete(s.files, path)
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		e.add(s.update(path, files[path]))
+	for _, path := range slices.Sorted(maps.Keys(found.Files)) {
+		e.add(s.update(path, found.Files[path]))
 	}
+	e.faults = append(e.faults, s.blind(found)...)
 	return e
+}
+
+// blind returns, once, why something can't be looked at.
+func (s *set) blind(found *tree.Found) (faults []error) {
+	now := map[string]string{}
+	for _, path := range slices.Sorted(maps.Keys(found.Unread)) {
+		if now[path] = found.Unread[path].Error(); s.unread[path] != now[path] {
+			faults = append(faults, fmt.Errorf("%s: %w", path, found.Unread[path]))
+		}
+	}
+	s.unread = now
+	return faults
 }
 
 // update reads a file if it changed.

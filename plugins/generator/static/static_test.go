@@ -209,6 +209,23 @@ func TestLinkedDirectory(t *testing.T) {
 	s.wait("Cluster b")
 }
 
+// TestDirectoryThatGoes: what was read last stays, and what comes back is read.
+func TestDirectoryThatGoes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	write(t, filepath.Join(dir, "a.yaml"), cluster("a", "1s"))
+	s := serve(t, map[string]any{"dir": dir})
+	s.wait("Cluster a")
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	s.WaitLog(func(level sdk.Level, text string, fields map[string]string) bool {
+		return level == sdk.Error && strings.Contains(fields["error"], "no such file")
+	})
+	s.wait("Cluster a")
+	write(t, filepath.Join(dir, "b.yaml"), cluster("b", "1s"))
+	s.wait("Cluster b")
+}
+
 func TestListedFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.conf"), filepath.Join(dir, "b.conf")

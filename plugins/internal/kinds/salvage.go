@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 )
@@ -27,7 +28,7 @@ func unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fault) Documen
 	group, _, _ := strings.Cut(first(versionLine, chunk.Text), "/")
 	f.Kind = first(kindLine, chunk.Text)
 	block := []byte(first(metadataBlock, chunk.Text))
-	if kind, ok := Lookup(group + "/" + f.Kind); ok {
+	if kind, ok := Lookup(group + "/" + f.Kind); ok && utf8.Valid(chunk.Text) { // where bytes are broken, half of a name is another name
 		d.Table, d.Name = kind.Table, cmp.Or(first(nameLine, block), first(inlineName, chunk.Text))
 	}
 	if d.Name != "" {

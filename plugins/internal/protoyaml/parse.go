@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -19,6 +20,9 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 			root, fault = nil, &Fault{Line: c.Before + 1, Column: 1, Code: CodeSyntax, Reason: fmt.Sprintf("not YAML: %v", r)}
 		}
 	}()
+	if at := c.invalid(); at > 0 {
+		return nil, &Fault{Line: at, Column: 1, Code: CodeSyntax, Reason: "not YAML: the line holds bytes that are no UTF-8; save the file as UTF-8"}
+	}
 	if at := c.beyond(maxMarks); at > 0 {
 		return nil, &Fault{Line: at, Column: 1, Code: CodeTooLarge, Reason: fmt.Sprintf("the document has more than %d entries; write several documents", maxMarks)}
 	}
@@ -37,6 +41,20 @@ func (c Chunk) Parse() (root *yaml.Node, fault *Fault) {
 	root = document.Content[0]
 	shift(root, c.Before)
 	return root, nil
+}
+
+// invalid returns the first line that is no UTF-8; 0: there is none. A parser that took it would make other names of what is there.
+func (c Chunk) invalid() int {
+	if utf8.Valid(c.Text) {
+		return 0
+	}
+	line := c.Before
+	for text := range bytes.Lines(c.Text) {
+		if line++; !utf8.Valid(text) {
+			break
+		}
+	}
+	return line
 }
 
 // maxMarks is how many characters a document may have that can begin an entry: each entry takes some 500 bytes to read, whatever it says. What

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -84,7 +85,8 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 		case event := <-w.events.Events:
 			w.note(event)
 		case err := <-w.events.Errors:
-			if errors.Is(err, fsnotify.ErrEventOverflow) {
+			// An invalid argument is a watch that had ended when it was to end: its directory went.
+			if errors.Is(err, fsnotify.ErrEventOverflow) || errors.Is(err, syscall.EINVAL) {
 				return Changes{Lost: true}, nil
 			}
 			return Changes{}, fmt.Errorf("watch files: %w", err)
