@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/server"
@@ -64,6 +65,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, HoldMax: s.HoldMax,
 		},
+		Retention: control.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
 		XDS: xds.Config{
 			Identifier: "coxswain " + build(), KeepaliveInterval: s.Interval, KeepaliveTimeout: s.Timeout,
 			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),

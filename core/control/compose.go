@@ -27,6 +27,7 @@ func (c *Control) spoil(changed []*view.View) {
 	if len(changed) == 0 {
 		return
 	}
+	c.left.weigh(changed...)
 	set := make(map[*view.View]bool, len(changed))
 	for _, v := range changed {
 		set[v] = true
@@ -238,7 +239,7 @@ func (p *patcher) apply(r *patched, bodies map[string]*view.Body) {
 	}
 }
 
-// dropUnplaced lets go of compositions of views that nobody is in.
+// dropUnplaced lets go of compositions of views that nobody is in, and that are not kept for those who were.
 func (c *Control) dropUnplaced() {
-	maps.DeleteFunc(c.composed, func(k composedKey, _ *composition) bool { return k.view.Connections == 0 })
+	maps.DeleteFunc(c.composed, func(k composedKey, _ *composition) bool { return k.view.Unused() })
 }

@@ -285,7 +285,7 @@ func (conn *connection) Close() {
 		}
 	}
 	for url, v := range conn.views {
-		c.unwant(conn.home[url], v, conn.subs[url], true)
+		c.depart(conn, url, v)
 	}
 	for url, n := range conn.next {
 		if n.view != nil {

@@ -67,6 +67,7 @@ type Config struct {
 	EndpointPatience time.Duration
 	// HoldMax is how long a revision waits for a plugin before it is served without.
 	HoldMax time.Duration
+	Retention
 	Log     *slog.Logger
 	Metrics Metrics
 	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
@@ -91,6 +92,7 @@ type Metrics interface {
 	Unknown(plugin string, what string, n int) // messages skipped
 	Crossed(plugin, limit string)              // it did not keep a limit that is no reason to end it
 	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
+	Retained(views int, bytes int64)           // views that are kept though nobody is in them, and what they count
 }
 
 // Control is the core's middle.
@@ -115,6 +117,7 @@ type Control struct {
 	unasked  bool
 	nextCall uint64
 	conns    map[uint64]*connection
+	left     *left
 	nextConn uint64
 	history  []served
 	wake     chan struct{}
@@ -181,7 +184,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		conns: map[uint64]*connection{}, patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		rules: cfg.Rules, trials: map[string]*Trial{},
 	}
 	now := time.Now()

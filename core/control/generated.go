@@ -141,6 +141,7 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 	if to != nil {
 		to.Connections++
 		delete(s.empty, to)
+		c.left.weigh(to)
 		c.want(s, to, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.next[typeURL]; old.view != nil {
@@ -203,6 +204,7 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 	if leave {
 		v.Connections--
 	}
+	c.left.weigh(v)
 	tell := func(d *pb.Drop) {
 		if c.lives(s) {
 			d.Type, d.View = v.Type, v.ID
@@ -221,7 +223,7 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 		tell(&pb.Drop{Names: gone[:n]})
 		gone = gone[n:]
 	}
-	if v.Connections == 0 {
+	if v.Unused() {
 		tell(&pb.Drop{All: true})
 		s.empty[v] = true
 	}
@@ -230,7 +232,7 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 // forgetEmpty forgets views of which the plugin knows that they are empty. Until then it may be placing connections into them.
 func (s *session) forgetEmpty(views []*view.View) {
 	for _, v := range views {
-		if v.Connections == 0 && s.empty[v] {
+		if v.Unused() && s.empty[v] {
 			s.views.Forget(v)
 			delete(s.empty, v)
 		}

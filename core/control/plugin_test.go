@@ -200,6 +200,7 @@ func (discard) Woken(int, int)               {}
 func (discard) Unknown(string, string, int)  {}
 func (discard) Crossed(string, string)       {}
 func (discard) Authenticated(string, string) {}
+func (discard) Retained(int, int64)          {}
 
 // stream connects a proxy.
 func (b *bench) stream(id string) *stream {

@@ -59,6 +59,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	c.hung(now, at)
 	c.overdue(now, at)
 	c.slumber(now, at)
+	c.expire(now, at)
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
 		return next
 	}

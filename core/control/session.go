@@ -240,6 +240,7 @@ func (c *Control) leave(s *session) {
 	}
 	delete(c.sessions, s.Name)
 	delete(c.forced, s.Name)
+	c.left.forget(s)
 	s.away = time.Now()
 	c.died(s)
 	c.abandon(s)

@@ -187,6 +187,7 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
 			delete(s.empty, to)
+			c.left.weigh(to)
 		}
 		if err := c.at(s, m.Revision, func() error { c.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err

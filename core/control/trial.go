@@ -96,6 +96,7 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 // leaveTrial takes a session out that was not served.
 func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
+	c.left.forget(s)
 	c.abandon(s)
 	if t := c.trials[s.Name]; t != nil && t.session == s {
 		t.session = nil

@@ -44,7 +44,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	b := newBench(t, nil, memory, istio)
+	return newWorldOf(newBench(t, nil, memory, istio))
+}
+
+func newWorldOf(b *bench) *world {
+	t := b.t
+	t.Helper()
 	w := &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", readyIstio())}
 	w.m.rows("services", nil, row("ns/a.com", "1"))
 	w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))

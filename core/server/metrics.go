@@ -12,7 +12,7 @@ type metrics struct {
 	commits, partial, faults, broken, unknown, restarts, transitions, asked, swaps, limits *prometheus.CounterVec
 	served                                                                                 *prometheus.HistogramVec
 	debounced                                                                              prometheus.Histogram
-	hidden                                                                                 prometheus.Gauge
+	hidden, retained, retainedBytes                                                        prometheus.Gauge
 	woken, views                                                                           prometheus.Counter
 }
 
@@ -38,10 +38,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
 		debounced:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
 		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because an earlier plugin has the same key."}),
-		woken:       counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
-		views:       counter("coxswain_changed_views_total", "Views that changed."),
+		retained: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coxswain_retained_views", Help: "Views that nobody is in, kept for those who come back (viewRetention).",
+		}),
+		retainedBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "coxswain_retained_bytes", Help: "Bytes of views and names that only those who left wanted, kept for those who come back, as viewRetentionBytes counts them.",
+		}),
+		woken: counter("coxswain_woken_streams_total", "Streams woken because a view of theirs changed."),
+		views: counter("coxswain_changed_views_total", "Views that changed."),
 	}
-	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.served, m.debounced, m.hidden, m.woken, m.views)
+	r.MustRegister(m.commits, m.partial, m.faults, m.broken, m.unknown, m.asked, m.restarts, m.transitions, m.swaps, m.limits, m.served, m.debounced, m.hidden, m.retained, m.retainedBytes, m.woken, m.views)
 	return m
 }
 
@@ -65,6 +71,11 @@ func (m *metrics) Authenticated(plugin, verdict string) {
 func (m *metrics) Woken(streams, views int) {
 	m.woken.Add(float64(streams))
 	m.views.Add(float64(views))
+}
+
+func (m *metrics) Retained(views int, bytes int64) {
+	m.retained.Set(float64(views))
+	m.retainedBytes.Set(float64(bytes))
 }
 
 func (m *metrics) Crossed(plugin, limit string) { m.limits.WithLabelValues(plugin, limit).Inc() }

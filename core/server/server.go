@@ -48,6 +48,8 @@ type Config struct {
 	// SystemNamespace is that of callers who may ask everything of debug types.
 	SystemNamespace string
 	Commit          Commit
+	// Retention is how long views outlive the proxies that were in them.
+	Retention control.Retention
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
 	// Shutdown is how long streams may take to end.
@@ -92,7 +94,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax,
+		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention,
 		Log: cfg.Log, Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },

@@ -8,6 +8,7 @@ import (
 // Set is an immutable set of resources by name. A body without content marks a name that is known to be absent.
 type Set struct {
 	bodies []*Body // by name
+	bytes  int     // as Bytes found them; 0: not asked yet
 }
 
 // NewSet returns the set of bodies, which it takes; names must be unique.
@@ -28,6 +29,16 @@ func (s *Set) Len() int {
 		return 0
 	}
 	return len(s.bodies)
+}
+
+// Bytes returns how many bytes the resources have together. Not safe for concurrent use.
+func (s *Set) Bytes() int {
+	if s.bytes == 0 {
+		for _, b := range s.bodies {
+			s.bytes += b.Size(true)
+		}
+	}
+	return s.bytes
 }
 
 // Bodies returns the set in order of names. Read only.

@@ -1,6 +1,9 @@
 package view
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Snapshot is a view at one served revision: parts that it shares with other views and entries of its own, which hide the parts'.
 // Two snapshots of equal content may be different pointers, equal pointers always mean equal content.
@@ -60,6 +63,20 @@ func (s *Snapshot) Known() []*Body {
 	}
 	slices.SortFunc(all, compareNames)
 	return all
+}
+
+// Sets yields the sets that the snapshot is made of.
+func (s *Snapshot) Sets() iter.Seq[*Set] {
+	return func(yield func(*Set) bool) {
+		if s.own != nil && !yield(s.own) {
+			return
+		}
+		for _, p := range s.parts {
+			if p != nil && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // Empty says whether no resource exists in it.

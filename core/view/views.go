@@ -47,6 +47,8 @@ type View struct {
 	Facts map[string]string
 	// Connections is how many are placed in the view, or about to be.
 	Connections int
+	// Left is how many lists of wishes are kept of connections that left.
+	Left int
 
 	own      *Set
 	parts    []uint64
@@ -55,6 +57,19 @@ type View struct {
 	lists    map[list]*wish
 	wants    map[string]int // how many lists have the name
 	snapshot *Snapshot
+}
+
+// Unused reports whether nobody is in the view, and nothing is kept for those who were.
+func (v *View) Unused() bool { return v.Connections == 0 && v.Left == 0 }
+
+// Alone returns how many bytes those of the names have that are on one list alone.
+func (v *View) Alone(names []string) (bytes int64) {
+	for _, n := range names {
+		if b := v.snapshot.Get(n); v.wants[n] == 1 && b != nil && b.Exists() {
+			bytes += int64(b.Size(true))
+		}
+	}
+	return bytes
 }
 
 // list identifies a slice of names.

@@ -123,11 +123,11 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 	return p, nil
 }
 
-// released returns the least memory of the generator in the minute after the last sidecar went: views stay for ten seconds, and a plugin gives back
-// what it can after ten quiet ones.
+// released returns the least memory of the generator in the two minutes after the last sidecar went: views stay for the first of them (viewRetention) and ten
+// seconds, and a plugin gives back what it can after ten quiet ones.
 func released(pid int, p point) float64 {
 	least := pss(pid)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(sampling) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(sampling) {
 		least = min(least, pss(pid))
 	}
 	return least

@@ -14,8 +14,10 @@ import (
 
 // round is what one server did under one load.
 type round struct {
-	Cold   phase  `json:"cold"`
+	Cold phase `json:"cold"`
+	// Warm: all sidecars come back after all had gone. Beside: they come while one of each namespace stayed.
 	Warm   phase  `json:"warm"`
+	Beside phase  `json:"beside"`
 	Server string `json:"server"`
 	// Changes by name of the edit.
 	Changes map[string][]phase `json:"changes"`
@@ -109,15 +111,10 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 	}
 	defer s.stop()
 	r := &round{Server: kind, Changes: map[string][]phase{}}
-	if c.profile {
-		s.signal()
-	}
-	cold, err := connect(ctx, c, s, l, nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	if c.profile {
-		s.signal()
+	for _, p := range []*phase{&r.Cold, &r.Warm} { // each time all sidecars come, and go again
+		if err := s.visit(ctx, c, l, r, p); err != nil {
+			return nil, err
+		}
 	}
 	release, err := hold(c, s, l.mode)
 	if err != nil {
@@ -137,21 +134,35 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 		s.signal()
 		defer s.signal()
 	}
-	warm, err := connect(ctx, c, s, l, made, repeats(c, kind))
+	beside, err := connect(ctx, c, s, l, made, repeats(c, kind))
 	if err != nil {
 		return nil, err
 	}
-	r.Cold, r.Warm, r.Broken = cold.Connect, warm.Connect, cold.Errors+warm.Errors
+	r.Beside, r.Broken = beside.Connect, r.Broken+beside.Errors
 	for i, e := range made {
-		r.Changes[e.name] = warm.Changes[i].Runs
+		r.Changes[e.name] = beside.Changes[i].Runs
 	}
 	r.After, r.Peak = s.memory.read()
 	r.Processes = s.memory.processes()
 	return r, nil
 }
 
-// held waits until the sidecars that keep the views have what they want: the server has done nothing for a while. A fixed time would let what a busy
-// machine had not finished by then count as part of the warm connect.
+// visit lets all sidecars connect and go again, and waits until the server has nothing to do any more.
+func (s *server) visit(ctx context.Context, c config, l load, r *round, p *phase) error {
+	if c.profile {
+		s.signal()
+		defer s.signal()
+	}
+	all, err := connect(ctx, c, s, l, nil, 0)
+	if err != nil {
+		return err
+	}
+	*p, r.Broken = all.Connect, r.Broken+all.Errors
+	return s.held(ctx)
+}
+
+// held waits until the server has done nothing for a while: nobody waits for anything. A fixed time would let what a busy machine had not finished
+// by then count as part of the next connect.
 func (s *server) held(ctx context.Context) error {
 	const quiet, most = 5, 150 // of a fifth of a second
 	last := -1.0

@@ -20,6 +20,8 @@ func rows() []row {
 	all := []row{
 		{"connect warm: p99 ms", each(func(r round) float64 { return r.Warm.Time.P99 })},
 		{"connect warm: CPU s", each(func(r round) float64 { return r.Warm.CPU })},
+		{"connect beside a few: p99 ms", each(func(r round) float64 { return r.Beside.Time.P99 })},
+		{"connect beside a few: CPU s", each(func(r round) float64 { return r.Beside.CPU })},
 		{"connect cold: p99 ms", each(func(r round) float64 { return r.Cold.Time.P99 })},
 		{"connect cold: CPU s", each(func(r round) float64 { return r.Cold.CPU })},
 		{"peak memory: MB", each(func(r round) float64 { return r.Peak })},

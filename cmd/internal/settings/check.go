@@ -87,13 +87,17 @@ func (s Serving) check() error {
 	if s.PushBytes < 0 {
 		errs = append(errs, fmt.Errorf("pushBytes: %d is negative", s.PushBytes))
 	}
+	if s.ViewRetentionBytes < 0 {
+		errs = append(errs, fmt.Errorf("viewRetentionBytes: %d is negative", s.ViewRetentionBytes))
+	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
 	}
 	if s.MaxRequestsPerSecond < 0 {
 		errs = append(errs, fmt.Errorf("maxRequestsPerSecond: %v is negative", s.MaxRequestsPerSecond))
 	}
-	return errors.Join(append(errs, notNegative("sendTimeout", s.SendTimeout), notNegative("shutdownDuration", s.ShutdownDuration))...)
+	return errors.Join(append(errs, notNegative("sendTimeout", s.SendTimeout), notNegative("shutdownDuration", s.ShutdownDuration),
+		notNegative("viewRetention", s.ViewRetention))...)
 }
 
 func (k Keepalive) check() error {

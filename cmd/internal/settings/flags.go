@@ -50,6 +50,9 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
 	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")
 
+	fs.Duration("viewRetention", d.ViewRetention, "how long what proxies get stays made after the last of them left, for those who come back; 0: not at all")
+	fs.Int64("viewRetentionBytes", d.ViewRetentionBytes, "how much is kept so, in bytes; what was left longest ago goes first; 0: no bound")
+
 	fs.Duration("keepaliveInterval", d.Keepalive.Interval, "ask a quiet xDS client for a sign of life after this time")
 	fs.Duration("keepaliveTimeout", d.Keepalive.Timeout, "close its connection if none comes for this time")
 	fs.Duration("keepaliveMaxServerConnectionAge", d.MaxAge, "send xDS clients away after this time, give or take a tenth; 0: never")

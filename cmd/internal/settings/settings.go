@@ -69,6 +69,9 @@ type Serving struct {
 	MaxRequestsPerSecond float64       `koanf:"maxRequestsPerSecond"`
 	SendTimeout          time.Duration `koanf:"sendTimeout"`
 	ShutdownDuration     time.Duration `koanf:"shutdownDuration"`
+	// ViewRetention is how long what proxies get stays made after the last of them left. Zero: not at all.
+	ViewRetention      time.Duration `koanf:"viewRetention"`
+	ViewRetentionBytes int64         `koanf:"viewRetentionBytes"`
 }
 
 // Keepalive of xDS connections. A MaxAge of zero: no end.
@@ -101,9 +104,11 @@ func Defaults() Settings {
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
-			PushBytes:        16 << 20,
-			SendTimeout:      time.Minute,
-			ShutdownDuration: 10 * time.Second,
+			PushBytes:          16 << 20,
+			SendTimeout:        time.Minute,
+			ShutdownDuration:   10 * time.Second,
+			ViewRetention:      time.Minute,
+			ViewRetentionBytes: 256 << 20,
 		},
 		Keepalive: Keepalive{
 			Interval:    30 * time.Second,
