@@ -3,11 +3,14 @@ package view
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	route "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"github.com/google/go-cmp/cmp"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -16,91 +19,110 @@ import (
 func TestEdits(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(40) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		edited, whole := NewViews(), NewViews()
-		for _, vs := range []*Views{edited, whole} {
-			vs.Describe(&pb.View{View: 1, Type: routeType})
-			if seed%2 == 0 {
-				vs.Trust(routeType)
-			}
-		}
-		host := func() []byte {
-			name := strings.Repeat("x", r.IntN(6000))
-			return encode(t, &route.RouteConfiguration{VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}}})
-		}
-		// sent are the bodies that were not let go.
-		sent := map[uint64][]byte{}
-		send := func(vs *Views, b *pb.Body, pieces int) {
-			all := b.Bytes
-			for i := range pieces {
-				size := len(all)
-				if i < pieces-1 {
-					size = r.IntN(len(all) + 1)
-				}
-				b.Bytes, b.More, all = bytes.Clone(all[:size]), i < pieces-1, all[size:]
-				if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
-					t.Fatal(err)
-				}
-				b = &pb.Body{Id: b.Id}
-			}
-		}
-		for id := uint64(1); id < 120; id++ {
-			var base uint64
-			for n := range sent {
-				base = n
-				break
-			}
-			old := sent[base]
-			head, tail := 0, 0
-			if base != 0 {
-				cuts := append(fieldStarts(old), len(old))
-				if r.IntN(8) == 0 {
-					cuts = []int{r.IntN(len(old) + 1), r.IntN(len(old) + 1)}
-				}
-				x, y := cuts[r.IntN(len(cuts))], cuts[r.IntN(len(cuts))]
-				head, tail = min(x, y), len(old)-max(x, y)
-			}
-			var middle []byte
-			for range r.IntN(4) {
-				middle = append(middle, host()...)
-			}
-			if len(middle) > 0 && r.IntN(8) == 0 {
-				middle[r.IntN(len(middle))] = byte(r.IntN(256))
-			}
-			value := bytes.Join([][]byte{old[:head], middle, old[len(old)-tail:]}, nil)
-			send(edited, &pb.Body{Id: id, Bytes: middle, Base: base, Head: uint64(head), Tail: uint64(tail)}, 1+r.IntN(3))
-			send(whole, &pb.Body{Id: id, Bytes: value}, 1)
-			sent[id] = value
-			entry := &pb.Change{View: 1, Type: routeType, Upserts: []*pb.Entry{{Name: fmt.Sprint(r.IntN(3)), Body: id}}}
-			var got [2]string
-			for i, vs := range []*Views{edited, whole} {
-				if err := vs.Change(entry); err != nil {
-					t.Fatal(err)
-				}
-				vs.Publish()
-				for _, b := range vs.Get(routeType, 1).Snapshot().Bodies() {
-					got[i] += fmt.Sprintf("%s %q ", b.Version(), encoded(b, true))
-				}
-				n := len(vs.Refused())
-				got[i] += fmt.Sprint(n)
-				if refused += n * i; n == 0 {
-					taken += i
-				}
-			}
-			if got[0] != got[1] {
-				t.Fatalf("seed %d, body %d: edited %.300s\nwhole %.300s", seed, id, got[0], got[1])
-			}
-			gone := edited.Freed()
-			edited.Collect(gone)
-			whole.Collect(whole.Freed())
-			for _, n := range gone {
-				delete(sent, n)
-			}
-		}
+		some, others, _ := edits(t, seed)
+		taken, refused = taken+some, refused+others
 	}
 	if taken < 1000 || refused < 200 {
 		t.Errorf("%d were taken and %d refused: too few to tell", taken, refused)
 	}
+}
+
+// TestEditsReproduce: a seed is a history. Otherwise none that fails could be looked at again.
+func TestEditsReproduce(t *testing.T) {
+	for seed := range uint64(2) {
+		_, _, once := edits(t, seed)
+		_, _, again := edits(t, seed)
+		if diff := cmp.Diff(once, again); diff != "" {
+			t.Fatalf("seed %d:\n%s", seed, diff)
+		}
+	}
+}
+
+// edits plays a random history of edits and returns how many were taken and how many refused, and what was served after each.
+func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	edited, whole := NewViews(), NewViews()
+	for _, vs := range []*Views{edited, whole} {
+		vs.Describe(&pb.View{View: 1, Type: routeType})
+		if seed%2 == 0 {
+			vs.Trust(routeType)
+		}
+	}
+	host := func() []byte {
+		name := strings.Repeat("x", r.IntN(6000))
+		return encode(t, &route.RouteConfiguration{VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}}})
+	}
+	// sent are the bodies that were not let go.
+	sent := map[uint64][]byte{}
+	send := func(vs *Views, b *pb.Body, pieces int) {
+		all := b.Bytes
+		for i := range pieces {
+			size := len(all)
+			if i < pieces-1 {
+				size = r.IntN(len(all) + 1)
+			}
+			b.Bytes, b.More, all = bytes.Clone(all[:size]), i < pieces-1, all[size:]
+			if err := vs.Store(&pb.Bodies{Bodies: []*pb.Body{b}}); err != nil {
+				t.Fatal(err)
+			}
+			b = &pb.Body{Id: b.Id}
+		}
+	}
+	for id := uint64(1); id < 120; id++ {
+		var base uint64
+		if names := slices.Sorted(maps.Keys(sent)); len(names) > 0 {
+			base = names[r.IntN(len(names))]
+		}
+		old := sent[base]
+		head, tail := 0, 0
+		if base != 0 {
+			cuts := append(fieldStarts(old), len(old))
+			if r.IntN(8) == 0 {
+				cuts = []int{r.IntN(len(old) + 1), r.IntN(len(old) + 1)}
+			}
+			x, y := cuts[r.IntN(len(cuts))], cuts[r.IntN(len(cuts))]
+			head, tail = min(x, y), len(old)-max(x, y)
+		}
+		var middle []byte
+		for range r.IntN(4) {
+			middle = append(middle, host()...)
+		}
+		if len(middle) > 0 && r.IntN(8) == 0 {
+			middle[r.IntN(len(middle))] = byte(r.IntN(256))
+		}
+		value := bytes.Join([][]byte{old[:head], middle, old[len(old)-tail:]}, nil)
+		send(edited, &pb.Body{Id: id, Bytes: middle, Base: base, Head: uint64(head), Tail: uint64(tail)}, 1+r.IntN(3))
+		send(whole, &pb.Body{Id: id, Bytes: value}, 1)
+		sent[id] = value
+		entry := &pb.Change{View: 1, Type: routeType, Upserts: []*pb.Entry{{Name: fmt.Sprint(r.IntN(3)), Body: id}}}
+		var got [2]string
+		for i, vs := range []*Views{edited, whole} {
+			if err := vs.Change(entry); err != nil {
+				t.Fatal(err)
+			}
+			vs.Publish()
+			for _, b := range vs.Get(routeType, 1).Snapshot().Bodies() {
+				got[i] += fmt.Sprintf("%s %q ", b.Version(), encoded(b, true))
+			}
+			n := len(vs.Refused())
+			got[i] += fmt.Sprint(n)
+			if refused += n * i; n == 0 {
+				taken += i
+			}
+		}
+		trace = append(trace, got[0])
+		if got[0] != got[1] {
+			t.Fatalf("seed %d, body %d: edited %.300s\nwhole %.300s", seed, id, got[0], got[1])
+		}
+		gone := edited.Freed()
+		edited.Collect(gone)
+		whole.Collect(whole.Freed())
+		for _, n := range gone {
+			delete(sent, n)
+		}
+	}
+	return taken, refused, trace
 }
 
 // TestWrongEdits: an edit of what is not there, or of more than there is, ends the session.

@@ -254,25 +254,26 @@ func TestSecretsByIdentity(t *testing.T) {
 	}
 }
 
-// TestStop ends streams at once with Unavailable, so that clients go elsewhere.
+// TestStop: a server that stops ends its streams with Unavailable, so that clients go elsewhere, and leaves no connection behind.
 func TestStop(t *testing.T) {
 	source := oneCluster()
-	var streams []sotwStream
-	t.Run("serve", func(t *testing.T) {
-		_, conn := serve(t, Config{Source: source})
-		s := open(t, conn)
-		ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
-		receiveNames(t, s)
-		streams = append(streams, s)
-		t.Cleanup(func() {})
-	})
+	server, err := New(Config{Source: source})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, stop := start(t, server)
+	t.Cleanup(stop)
+	s := open(t, dial(t, address))
+	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
+	receiveNames(t, s)
+	stop()
+	if _, err := s.Recv(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "the control plane is stopping") {
+		t.Errorf("the stream ended with %v", err)
+	}
 	source.mu.Lock()
 	defer source.mu.Unlock()
 	if len(source.connections) != 0 {
-		t.Fatal("connections are left")
-	}
-	if _, err := streams[0].Recv(); err == nil {
-		t.Fatal("the stream goes on")
+		t.Error("connections are left")
 	}
 }
 

@@ -97,12 +97,25 @@ func (m *machine) resubscribe(w *watch, to *subscription, e *effects) {
 	}
 	w.subscription = to
 	w.sent.subscription = m.common.subscriptions.and(w.sent.subscription, to)
+	m.dropped(w, to)
 	e.subscribe = &wish{typeURL: w.url}
 	if to == nil {
 		w.forget()
 		return
 	}
 	e.subscribe.wildcard, e.subscribe.names = to.wildcard, to.names
+}
+
+// dropped notes that the client has dropped what a subscription doesn't cover: if it asks for that again and refuses it, it has none of it.
+func (m *machine) dropped(w *watch, to *subscription) {
+	less := func(s *situation) { s.subscription = m.common.subscriptions.and(s.subscription, to) }
+	less(&w.acked.to)
+	for i := range w.flights {
+		less(&w.flights[i].to)
+	}
+	for i := range w.doubtful {
+		less(&w.doubtful[i])
+	}
 }
 
 // conclude sets whether there is something to send.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 )
 
@@ -112,14 +113,14 @@ func (c *client) receive() {
 	c.request(r.typeURL, nil, nil, r.nonce, detail)
 }
 
-// take applies a response; of a refused one an arbitrary part.
+// take applies a response; of a refused one an arbitrary part. There is nothing to refuse in a stand-in for what is absent.
 func (c *client) take(r *response, refused bool) {
 	has := c.has[r.typeURL]
 	skip := func() bool { return refused && c.random.IntN(2) == 0 }
 	got := decode(r)
-	for name, content := range got {
-		if (wildcard(r.typeURL) || c.names[r.typeURL][name]) && !skip() {
-			has[name] = content
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		if (wildcard(r.typeURL) || c.names[r.typeURL][name]) && (got[name] == "" || !skip()) {
+			has[name] = got[name]
 		}
 	}
 	for _, name := range r.removed {
@@ -128,7 +129,7 @@ func (c *client) take(r *response, refused bool) {
 		}
 	}
 	if !c.delta && wildcard(r.typeURL) {
-		for name := range has {
+		for _, name := range slices.Sorted(maps.Keys(has)) {
 			if _, ok := got[name]; !ok && !skip() {
 				delete(has, name)
 			}
@@ -142,12 +143,12 @@ func (c *client) followClusters() {
 		return
 	}
 	var plus, minus []string
-	for n := range c.has[cds] {
+	for _, n := range slices.Sorted(maps.Keys(c.has[cds])) {
 		if !c.names[eds][n] {
 			plus = append(plus, n)
 		}
 	}
-	for n := range c.names[eds] {
+	for _, n := range slices.Sorted(maps.Keys(c.names[eds])) {
 		if _, ok := c.has[cds][n]; !ok {
 			minus = append(minus, n)
 		}
@@ -186,7 +187,7 @@ func (c *client) step() bool {
 		f := c.outbox[0]
 		c.outbox = c.outbox[1:]
 		e := f()
-		c.note("   the server hears of it: %+v", e)
+		c.note("   the server hears of it: %s", e.text())
 		c.apply(e)
 		for _, r := range c.pending {
 			c.note("   sends %s", describe(r))
@@ -268,10 +269,9 @@ func world(random *rand.Rand, r map[string]map[string]string) {
 			listeners["l"+n] = fmt.Sprint(random.IntN(2))
 		}
 	}
-	for typeURL, fresh := range map[string]map[string]string{cds: clusters, eds: endpoints, rds: routes, lds: listeners} {
-		if random.IntN(4) > 0 || typeURL != lds {
-			r[typeURL] = fresh
-		}
+	r[cds], r[eds], r[rds] = clusters, endpoints, routes
+	if random.IntN(4) > 0 {
+		r[lds] = listeners
 	}
 }
 
@@ -313,7 +313,8 @@ func histories(t *testing.T) int {
 	return 1000
 }
 
-func history(t *testing.T, seed uint64, delta, refuse bool) {
+// history plays a random history and returns what happened.
+func history(t *testing.T, seed uint64, delta, refuse bool) []string {
 	random := rand.New(rand.NewPCG(seed, 1))
 	c := newClient(t, random, delta)
 	c.source.change(func(r map[string]map[string]string) { world(random, r) })
@@ -343,21 +344,58 @@ func history(t *testing.T, seed uint64, delta, refuse bool) {
 	c.settle()
 	if refuse {
 		c.refuse = false
-		c.change(func(r map[string]map[string]string) {
-			if r[lds] == nil {
-				r[lds] = map[string]string{}
-			}
-			r[cds]["c0"], r[eds]["c0"], r[lds]["l80"] = "0", "1", "0"
-			for _, n := range []string{"80", "90", "99"} {
-				r[rds][n] = "c0"
-			}
-			for _, typeURL := range types {
-				for n := range r[typeURL] {
-					r[typeURL][n] += "'"
-				}
-			}
-		})
+		c.change(c.touch)
 		c.settle()
 	}
 	c.check(seed, "at the end", types...)
+	return c.trace
+}
+
+// touch changes one resource of each type that the client wants, and leaves the rest as it is: what makes up for refusals must not need more.
+func (c *client) touch(r map[string]map[string]string) {
+	if len(r[cds]) == 0 {
+		r[cds]["c0"], r[eds]["c0"] = "0", "1"
+	}
+	if len(r[lds]) == 0 {
+		r[lds] = map[string]string{"l80": "0"}
+	}
+	for _, typeURL := range []string{cds, eds, lds, rds} {
+		wanted := slices.Sorted(maps.Keys(c.want(typeURL)))
+		there := func(name string) bool { return r[typeURL][name] != "" }
+		switch i := slices.IndexFunc(wanted, there); {
+		case i >= 0:
+			r[typeURL][wanted[i]] += "'"
+		case typeURL == eds && len(wanted) > 0:
+			r[cds][wanted[0]], r[eds][wanted[0]] = "0", "1"
+		case typeURL == rds && len(wanted) > 0:
+			r[rds][wanted[0]] = slices.Min(slices.Collect(maps.Keys(r[cds])))
+		}
+	}
+}
+
+// text spells effects out, the same for the same effects.
+func (e effects) text() string {
+	var subscribe wish
+	if e.subscribe != nil {
+		subscribe = *e.subscribe
+	}
+	var report Outcome
+	if e.report != nil {
+		report = *e.report
+	}
+	return fmt.Sprintf("subscribe %+v report %+v turn %v answer %v unknown %v stale %v", subscribe, report, e.turn, e.answer, e.unknown, e.stale)
+}
+
+// TestSeedsReproduce: a seed is a history. Otherwise none that fails could be looked at again.
+func TestSeedsReproduce(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		for _, refuse := range []bool{false, true} {
+			for seed := range uint64(50) {
+				once, again := history(t, seed, delta, refuse), history(t, seed, delta, refuse)
+				if diff := cmp.Diff(once, again); diff != "" {
+					t.Fatalf("seed %d, delta %v, refusals %v:\n%s", seed, delta, refuse, diff)
+				}
+			}
+		}
+	}
 }

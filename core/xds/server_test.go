@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,14 @@ func serve(t *testing.T, c Config) (*Server, *grpc.ClientConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	address, stop := start(t, s)
+	t.Cleanup(stop)
+	return s, dial(t, address)
+}
+
+// start runs a server on a loopback port until stop is called.
+func start(t *testing.T, s *Server) (address string, stop func()) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -30,13 +39,12 @@ func serve(t *testing.T, c Config) (*Server, *grpc.ClientConn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
-	t.Cleanup(func() {
+	return l.Addr().String(), sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	})
-	return s, dial(t, l.Addr().String())
 }
 
 func dial(t *testing.T, address string, options ...grpc.DialOption) *grpc.ClientConn {

@@ -52,6 +52,7 @@ func (m *machine) pass(w *watch, names []string) {
 		return
 	}
 	to := m.common.subscriptions.next(w.subscription, w.subscription.wildcard, names)
+	m.dropped(w, to)
 	switch {
 	case to == nil:
 		w.lost = append(w.lost, w.subscription.names...)
