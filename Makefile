@@ -142,6 +142,14 @@ soak: build envoy ## Run long random histories, then the end-to-end tests again 
 	@go test -race -count=$(or $(COUNT),20) -failfast ./test/...
 	@$(MAKE) fuzz FUZZTIME=$(or $(FUZZSOAK),10m)
 
+# The table goes to docs/reliability.md only if all cases ran. Details of what failed are in the log.
+.PHONY: reliability
+reliability: build envoy ## Show what abuses and accidents cost, in figures; makes the table of docs/reliability.md (15 minutes; CASE=node: some)
+	@go test -c -o $(CACHE)/reliability.test ./test/reliability
+	@cd test/reliability && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' '$(CURDIR)/$(CACHE)/reliability.test' -test.timeout 40m -test.run 'TestReliability/$(CASE)' \
+		-reliability.all -reliability.doc '$(CURDIR)/docs/reliability.md' >'$(CURDIR)/$(CACHE)/reliability.log' || \
+		{ echo "promises were broken: $(CACHE)/reliability.log has details"; exit 1; }
+
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
 FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources)

@@ -65,6 +65,7 @@ func answer(code int, body string, err error) string {
 // Traffic is a client that asks all the time.
 type Traffic struct {
 	target Target
+	pause  time.Duration
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 
@@ -78,9 +79,12 @@ const pause = 5 * time.Millisecond
 
 // NewTraffic starts two clients, one that keeps its connection and one that opens one for each request. A request counts as failed if its
 // answer isn't 200.
-func NewTraffic(t testing.TB, target Target) *Traffic {
+func NewTraffic(t testing.TB, target Target) *Traffic { return NewSlowTraffic(t, target, pause) }
+
+// NewSlowTraffic does so with another pause between two requests of a client.
+func NewSlowTraffic(t testing.TB, target Target, pause time.Duration) *Traffic {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &Traffic{target: target, stop: stop}
+	f := &Traffic{target: target, pause: pause, stop: stop}
 	for _, keep := range []bool{true, false} {
 		f.ended.Go(func() { f.run(ctx, &http.Client{Transport: &http.Transport{DisableKeepAlives: !keep}}) })
 	}
@@ -97,7 +101,7 @@ func (f *Traffic) run(ctx context.Context, c *http.Client) {
 		f.note(at, code, body, err)
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(f.pause):
 		}
 	}
 }

@@ -44,7 +44,7 @@ func build(root string) (binary string, remove func(), err error) {
 	remove = func() { _ = os.RemoveAll(dir) }
 	binary = filepath.Join(dir, "coxswain")
 	args := []string{"build", "-o", binary}
-	if race {
+	if Race {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/coxswain")...)

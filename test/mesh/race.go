@@ -2,4 +2,5 @@
 
 package mesh
 
-const race = true
+// Race reports whether programs are built with the race detector.
+const Race = true

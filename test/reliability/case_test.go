@@ -1,0 +1,67 @@
+package reliability
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// trial is an abuse or an accident, and what is promised while it lasts.
+type trial struct {
+	name, promise string
+	// do does it. It measures edits meanwhile.
+	do func(w *world)
+	// set has more entries of plugins.yaml.
+	set func(w *world) string
+	// limits are those of each plugin.
+	limits string
+	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few leaves it 256 descriptors.
+	secure, own, few bool
+	// restarts are plugins that it may cost a restart.
+	restarts []string
+	// own edits are held up by what it does, until the promised time in words: delays are shown and not judged.
+	late bool
+	// core and generator are MiB that they may have at most; 0: most.
+	core, generator int
+}
+
+// most is how many MiB a process may have at its peak, and how much more where the race detector's shadows come on top.
+const (
+	most      = 512
+	raceTimes = 4
+)
+
+func trials() []trial {
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), wireTrials(), pageTrials(), pluginTrials(), accidentTrials())
+}
+
+// often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the others, too.
+var often = []string{
+	"node that nests deeply", "requests on one stream", "plugins that are killed",
+}
+
+// TestReliability runs them one by one: each needs the machine for itself.
+func TestReliability(t *testing.T) {
+	var rows []row
+	for _, c := range trials() {
+		t.Run(c.name, func(t *testing.T) {
+			if !*all && !slices.Contains(often, c.name) {
+				t.Skip("make reliability runs it")
+			}
+			w := newWorld(t, c)
+			began := time.Now()
+			w.run()
+			w.note("%v", time.Since(began).Round(time.Second))
+			r := row{c.name, c.promise, w.figures, t.Failed()}
+			rows = append(rows, r)
+			if *all {
+				fmt.Fprintln(os.Stderr, r.line())
+			}
+		})
+	}
+	if *doc != "" && len(rows) == len(trials()) {
+		writeTable(t, *doc, rows)
+	}
+}

@@ -1,0 +1,112 @@
+package reliability
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// figures are what was seen of a trial.
+type figures struct {
+	asked, failed int
+	// calm is the slowest edit before the abuse, worst the slowest while it lasted; lost never came in time.
+	calm, worst time.Duration
+	edits, lost int
+	// before and core are MiB of the core before and at its peak, generator those of istio.
+	before, core, generator int
+	// restarts of plugins that should not have been, ended are streams of well-behaved clients that were.
+	restarts, ended int
+	notes           []string
+}
+
+// promised is how long an edit may take.
+func (f *figures) promised() time.Duration { return 2*f.calm + time.Second }
+
+func (f *figures) requests() string { return fmt.Sprintf("%d of %d", f.failed, f.asked) }
+
+func (f *figures) delay() string {
+	s := fmt.Sprintf("%s -> %s", seconds(f.calm), seconds(f.worst))
+	switch {
+	case f.edits == 0:
+		return "-"
+	case f.lost > 0:
+		return fmt.Sprintf("%s; %d of %d lost", s, f.lost, f.edits)
+	}
+	return s
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+func (f *figures) memory() string { return fmt.Sprintf("%d / %d", f.core, f.generator) }
+
+// row is a trial's in the table.
+type row struct {
+	name, promise string
+	figures       *figures
+	failed        bool
+}
+
+// line is the row for a terminal.
+func (r row) line() string {
+	verdict := "held"
+	if r.failed {
+		verdict = "BROKEN"
+	}
+	f := r.figures
+	return fmt.Sprintf("%-28s %-6s failed %-12s core/generator MiB %-12s edit %-28s restarts %d %s",
+		r.name, verdict, f.requests(), f.memory(), f.delay(), f.restarts, strings.Join(f.notes, "; "))
+}
+
+const (
+	begin = "<!-- figures: made by `make reliability` -->\n"
+	end   = "<!-- end of figures -->"
+)
+
+// writeTable puts the figures between the marks of a document.
+func writeTable(t *testing.T, file string, rows []row) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for the table: %s … %s", file, begin, end)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+table(t, rows)+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func table(t *testing.T, rows []row) string {
+	t.Helper()
+	once := earlier(t)
+	var b strings.Builder
+	b.WriteString("| test | promised | failed requests | MiB of core / generator | edit of another, calm -> then | held | before |\n|---|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		held := "yes"
+		if r.failed {
+			held = "**no**"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.name, r.promise, r.figures.requests(), r.figures.memory(), r.figures.delay(), held, once[r.name])
+	}
+	return b.String()
+}
+
+// earlier reads what was seen before there were such promises: lines of NAME, tab, words.
+func earlier(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/before.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, words, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		all[name] = words
+	}
+	return all
+}
