@@ -11,8 +11,10 @@ import (
 // messageRoom is how large the contents of a message may grow; the rest is for what surrounds them.
 const messageRoom = session.MaxMessage - 4096
 
-// batch gathers rows into messages of at most 1 MiB.
+// batch gathers rows into messages.
 type batch struct {
+	// most is how large they may grow.
+	most     int
 	revision *pb.Revision
 	full     []*pb.Rows
 	open     *pb.Rows
@@ -23,8 +25,8 @@ type batch struct {
 func (b *batch) add(table string, upserts []*Row, deletes []string) error {
 	for _, r := range upserts {
 		n := r.Size() + 8
-		if n > messageRoom {
-			return text.Error("row ", r.Key, " of table ", table, " has ", n, " bytes: a row must fit into a message of 1 MiB")
+		if n > b.most {
+			return text.Error("row ", r.Key, " of table ", table, " has ", n, " bytes: a row must fit into a message, which has ", b.most, " at most")
 		}
 		t := b.room(table, n)
 		t.Upserts = append(t.Upserts, r)
@@ -38,7 +40,7 @@ func (b *batch) add(table string, upserts []*Row, deletes []string) error {
 
 // room returns where n bytes of a table go.
 func (b *batch) room(table string, n int) *pb.TableRows {
-	if b.open == nil || b.size+n+len(table)+16 > messageRoom {
+	if b.open == nil || b.size+n+len(table)+16 > b.most {
 		b.turn()
 	}
 	b.size += n

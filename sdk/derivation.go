@@ -52,7 +52,7 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	change = merge(d.missed, change)
 	revision := change.State.Revision().Proto()
-	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch{revision: revision}}
+	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch{revision: revision, most: d.room()}}
 	done := &pb.Done{Revision: revision}
 	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
 	settle()
@@ -65,7 +65,7 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 		d.missed = change
 	}
 	// An error of Send is the end of the session, which the reader sees.
-	_ = d.link.Send(ctx, &pb.FromPlugin{Done: done})
+	d.say(ctx, &pb.FromPlugin{Done: done})
 }
 
 func (d *derivation) publish(ctx context.Context, messages []*pb.Rows) {

@@ -17,9 +17,9 @@ type generation struct {
 	serial     *lane
 	overtaking *lane
 	commits    commits
-	// parts of a State that isn't complete, and extensions by id: of the reader alone.
+	// parts of a State that isn't complete, and lists of extensions: of the reader alone.
 	parts      []*pb.State
-	extensions map[uint64][]string
+	extensions extensions
 	placements *placements
 	// revision of the last Commit, jobs that came before the first one, what ends the session, and whether bodies were freed since the
 	// last rest: of the serial lane alone.
@@ -38,7 +38,7 @@ type generation struct {
 func newGeneration(t *talk, e Engine, author any) *generation {
 	return &generation{
 		talk: t, engine: e, author: author, serial: newLane(), overtaking: newLane(),
-		extensions: map[uint64][]string{}, placements: newPlacements(), ledger: newLedger(),
+		extensions: newExtensions(), placements: newPlacements(), ledger: newLedger(),
 	}
 }
 
@@ -70,7 +70,7 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 		g.state(ctx, m.State, release)
 		return nil
 	case m.Extensions != nil:
-		g.extensions[m.Extensions.Id] = m.Extensions.Names
+		g.extensions.lists[m.Extensions.Id] = m.Extensions.Names
 		release()
 		return nil
 	}
@@ -197,7 +197,7 @@ func (g *generation) overtake(ctx context.Context, change *state.Change) {
 		out.Fault("overtake", err)
 	}
 	out.flush()
-	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: out.faults}})
+	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: revision, Faults: bounded(out.faults)}})
 }
 
 func (g *generation) output(ctx context.Context, revision *pb.Revision) *output {

@@ -185,7 +185,7 @@ func (l *ledger) freed(ids []uint64) {
 }
 
 // naming returns the messages that name any of the bodies, as they are now.
-func (l *ledger) naming(ids map[uint64]bool, revision *pb.Revision) []*pb.FromPlugin {
+func (l *ledger) naming(ids map[uint64]bool, revision *pb.Revision, room int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	for p, e := range l.places {
 		var found []*pb.Entry
@@ -195,7 +195,7 @@ func (l *ledger) naming(ids map[uint64]bool, revision *pb.Revision) []*pb.FromPl
 			}
 		}
 		if found != nil {
-			messages = append(messages, entryMessages(p, e.typeURL, revision, found, nil)...)
+			messages = append(messages, entryMessages(p, e.typeURL, revision, found, nil, room)...)
 		}
 	}
 	return messages

@@ -84,7 +84,7 @@ func (o *output) put(p place, typeURL string, parts []uint64, upserts []Resource
 		o.last = place{}
 	}
 	if !o.join(p, typeURL, found, removes) {
-		for _, m := range entryMessages(p, typeURL, o.revision, found, removes) {
+		for _, m := range entryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
 			o.push(m, m.Size())
 			o.last, o.lastSize = p, m.Size()
 		}
@@ -104,7 +104,7 @@ func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []st
 	for _, e := range upserts {
 		size += len(e.Name) + 32
 	}
-	if size > messageRoom {
+	if size > o.g.room() {
 		return false
 	}
 	m := o.rest[len(o.rest)-1]
@@ -140,7 +140,7 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 // body queues a body, in pieces if it is large. The queue is the session's, since another output may name the body at once.
 func (o *output) body(b *pb.Body) {
 	o.size += len(b.Bytes)
-	o.g.bodies = append(o.g.bodies, pieces(b)...)
+	o.g.bodies = append(o.g.bodies, pieces(b, o.g.room())...)
 }
 
 func (o *output) Progress() {
@@ -172,11 +172,8 @@ func (o *output) flush() {
 // send sends bodies, then the rest; both locks are held, so that what two outputs say of one place goes in the ledger's order.
 // An error of Send is the end of the session, which the reader sees.
 func (o *output) send() {
-	for _, m := range slices.Concat(bodyMessages(o.g.bodies), o.views) {
-		_ = o.g.link.Send(o.ctx, m)
-	}
-	for _, m := range o.rest {
-		_ = o.g.link.Send(o.ctx, m)
+	for _, m := range slices.Concat(bodyMessages(o.g.bodies, o.g.room()), o.views, o.rest) {
+		o.g.say(o.ctx, m)
 	}
 	o.g.bodies, o.views, o.rest, o.places, o.size = nil, nil, nil, nil, 0
 }

@@ -17,7 +17,7 @@ func entriesOf(m *pb.FromPlugin) (upserts, removes int) {
 // TestJoin: what an engine says of one place bit by bit is one message; what it takes away keeps its place in the order.
 func TestJoin(t *testing.T) {
 	const typ = "type.googleapis.com/t"
-	o := &output{g: &generation{ledger: newLedger()}, revision: &pb.Revision{}}
+	o := &output{g: &generation{talk: &talk{hello: &pb.Hello{}}, ledger: newLedger()}, revision: &pb.Revision{}}
 	put := func(name string) []Resource { return []Resource{{Name: name, Body: []byte(name)}} }
 	for _, n := range []string{"a", "b", "c"} {
 		o.Change(typ, 1, nil, put(n), nil)

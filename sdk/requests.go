@@ -14,6 +14,7 @@ func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
 		p := g.proxy(m.Attach)
 		return func() { g.attach(ctx, p) }
 	case m.Detach != nil:
+		g.extensions.detach(m.Detach.Connection)
 		return func() { g.detach(ctx, m.Detach.Connection) }
 	case m.Want != nil:
 		return func() { g.want(ctx, m.Want) }
@@ -35,7 +36,7 @@ func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
 
 func (g *generation) proxy(a *pb.Attach) *Proxy {
 	return &Proxy{
-		Connection: a.Connection, Node: a.Node, Extensions: g.extensions[a.Extensions],
+		Connection: a.Connection, Node: a.Node, Extensions: g.extensions.attach(a.Connection, a.Extensions),
 		Identities: a.Identities, RemoteAddress: a.RemoteAddress, Types: a.Types,
 	}
 }
@@ -89,7 +90,7 @@ func (g *generation) finish(ctx context.Context, out *output) {
 
 // done says that the revision of the last Commit is done, for the first time or again: the faults are those of now.
 func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
-	_ = g.link.Send(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: bounded(faults)}})
+	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: bounded(faults)}})
 }
 
 func (g *generation) detach(ctx context.Context, connection uint64) {
@@ -149,10 +150,10 @@ func (g *generation) missing(ctx context.Context, ids []uint64) {
 	for _, id := range ids {
 		if b := g.ledger.bodies[id]; b != nil {
 			wanted[id] = true
-			bodies = append(bodies, pieces(&pb.Body{Id: id, Bytes: b.whole()})...)
+			bodies = append(bodies, pieces(&pb.Body{Id: id, Bytes: b.whole()}, g.room())...)
 		}
 	}
-	for _, m := range append(bodyMessages(bodies), g.ledger.naming(wanted, g.revision)...) {
+	for _, m := range append(bodyMessages(bodies, g.room()), g.ledger.naming(wanted, g.revision, g.room())...) {
 		_ = g.link.Send(ctx, m)
 	}
 }

@@ -63,7 +63,7 @@ func (p *publisher) Update(table string, upserts []*Row, deletes []string) error
 	if err := declared(&p.source.plugin, table); err != nil {
 		return err
 	}
-	var b batch
+	b := batch{most: p.source.room()}
 	if err := b.add(table, upserts, deletes); err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // pieces cuts a body that does not fit into one message.
-func pieces(b *pb.Body) []*pb.Body {
-	const room = messageRoom - bodyHead
+func pieces(b *pb.Body, room int) []*pb.Body {
+	room -= bodyHead
 	all := []*pb.Body{b}
 	for rest := b.Bytes; len(rest) > room; {
 		last := all[len(all)-1]
@@ -21,13 +21,13 @@ func pieces(b *pb.Body) []*pb.Body {
 // bodyHead bounds what a body takes besides its bytes.
 const bodyHead = 64
 
-// bodyMessages packs bodies into messages of at most 1 MiB.
-func bodyMessages(bodies []*pb.Body) []*pb.FromPlugin {
+// bodyMessages packs bodies into messages.
+func bodyMessages(bodies []*pb.Body, most int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	size := 0
 	for i, first := 0, 0; i < len(bodies); i++ {
 		size += len(bodies[i].Bytes) + bodyHead
-		if i+1 == len(bodies) || size+len(bodies[i+1].Bytes)+bodyHead > messageRoom {
+		if i+1 == len(bodies) || size+len(bodies[i+1].Bytes)+bodyHead > most {
 			messages = append(messages, &pb.FromPlugin{Bodies: &pb.Bodies{Bodies: bodies[first : i+1]}})
 			first, size = i+1, 0
 		}
@@ -35,18 +35,18 @@ func bodyMessages(bodies []*pb.Body) []*pb.FromPlugin {
 	return messages
 }
 
-// entryMessages packs changes of a part or view into messages of at most 1 MiB.
-func entryMessages(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string) []*pb.FromPlugin {
+// entryMessages packs changes of a part or view into messages.
+func entryMessages(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string, most int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	for len(upserts)+len(removes) > 0 {
 		var u []*pb.Entry
 		var r []string
-		room := messageRoom - len(typeURL)
+		room := most - len(typeURL)
 		u, upserts, room = cut(upserts, room, func(e *pb.Entry) int { return len(e.Name) + 32 })
 		r, removes, _ = cut(removes, room, func(name string) int { return len(name) + 8 })
 		messages = append(messages, entryMessage(p, typeURL, revision, u, r))
 		if len(u)+len(r) == 0 {
-			break // A name of 1 MiB; Send will refuse the message that has it.
+			break // A name as large as a message; Send will refuse the message that has it.
 		}
 	}
 	return messages

@@ -158,20 +158,43 @@ func (c *Control) introduce(conn *connection, name string) {
 	s.attach(conn, conn.servedBy(name))
 }
 
-// attach tells a generator of a connection.
+// attach tells a generator of a connection, if its node fits into a message.
 func (s *session) attach(conn *connection, types []string) {
-	if conn.extensions != 0 && !s.extensions[conn.extensions] {
-		m := &pb.Extensions{Id: conn.extensions}
-		for _, e := range conn.peer.Node.Extensions {
-			m.Names = append(m.Names, e.Name)
-		}
-		s.out.call(&pb.FromCore{Extensions: m})
-		s.extensions[conn.extensions] = true
-	}
-	s.out.call(&pb.FromCore{Attach: &pb.Attach{
+	m := &pb.Attach{
 		Connection: conn.id, Node: conn.node, Extensions: conn.extensions, Identities: conn.peer.Identities,
 		RemoteAddress: conn.peer.RemoteAddress, Types: types,
-	}})
+	}
+	var list *pb.Extensions
+	if conn.extensions != 0 && s.extensions[conn.extensions] == 0 {
+		list = &pb.Extensions{Id: conn.extensions}
+		for _, e := range conn.peer.Node.Extensions {
+			list.Names = append(list.Names, e.Name)
+		}
+	}
+	if err := s.fits(m, list); err != nil {
+		s.deny(conn, err)
+		return
+	}
+	if list != nil {
+		s.out.call(&pb.FromCore{Extensions: list})
+	}
+	if conn.extensions != 0 && !s.attached[conn.id] {
+		s.extensions[conn.extensions]++
+	}
+	s.attached[conn.id] = true
+	s.out.call(&pb.FromCore{Attach: m})
+}
+
+// detach tells a generator that a connection has gone, if it was told of it. A list of extensions goes with the last connection that has it.
+func (s *session) detach(conn *connection) {
+	if !s.attached[conn.id] {
+		return
+	}
+	delete(s.attached, conn.id)
+	if s.extensions[conn.extensions]--; s.extensions[conn.extensions] <= 0 {
+		delete(s.extensions, conn.extensions)
+	}
+	s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 }
 
 // ID implements xds.Connection.
@@ -253,7 +276,7 @@ func (conn *connection) Report(o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.out.call(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.id, Type: o.Type, Event: event, Detail: o.Refused, Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
+		Connection: conn.id, Type: o.Type, Event: event, Detail: clipped(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
 	}})
 }
 
@@ -281,7 +304,7 @@ func (conn *connection) Close() {
 	delete(c.stale, conn)
 	for _, s := range c.sessions {
 		if s.generates() && conn.attached[s.Name] {
-			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+			s.detach(conn)
 		}
 	}
 	for url, v := range conn.views {
@@ -298,7 +321,15 @@ func (conn *connection) Close() {
 
 // refuse ends the stream: a generator can make nothing of the node.
 func (conn *connection) refuse(plugin, reason string) {
-	conn.err = status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", reason, plugin)
+	conn.end(status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", clipped(reason, mostReason), plugin))
+}
+
+// mostReason is how much of a plugin's reason a client is told: it goes into a header.
+const mostReason = 4 << 10
+
+// end ends the stream.
+func (conn *connection) end(err error) {
+	conn.err = err
 	conn.wake(xds.WakeAll)
 }
 

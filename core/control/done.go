@@ -27,10 +27,9 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	s.suspects, s.deaths = environment.Changes{}, 0
 	s.suspects.Merge(s.dirty)
 	if s.generates() {
-		s.forgetEmpty(s.emptied)
-		s.views.Expire(s.unused)
-		s.views.Collect(s.toCollect)
+		s.spent = append(s.spent, spent{s.emptied, s.unused, s.toCollect})
 		s.emptied, s.unused, s.toCollect = nil, nil, nil
+		s.letGo()
 	}
 	if s.ready.Derives {
 		c.derived(s, now)

@@ -42,7 +42,9 @@ func (s *session) lenient(c *Control, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
 		c.cfg.Log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
-		s.out.call(&pb.FromCore{Missing: &pb.Missing{Bodies: missing.Bodies}})
+		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
+			s.out.call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
+		}
 		return nil
 	}
 	return err
@@ -88,13 +90,38 @@ func (c *Control) apply(s *session) error {
 			return err
 		}
 	}
+	s.letGo()
 	return nil
 }
+
+// spent is what a plugin is known to use no more.
+type spent struct {
+	views         []*view.View
+	parts, bodies []uint64
+}
+
+// letGo lets go of what is spent, once nothing waits that was said before the plugin knew of it.
+func (s *session) letGo() {
+	if len(s.ops)+len(s.overtakenOps) > 0 {
+		return
+	}
+	for _, x := range s.spent {
+		s.forgetEmpty(x.views)
+		s.views.Expire(x.parts)
+		s.views.Collect(x.bodies)
+	}
+	s.spent = nil
+}
+
+// idsAtOnce is how many numbers of bodies go into a message.
+const idsAtOnce = 50_000
 
 // free tells a generator which of its bodies are no longer used.
 func (c *Control) free(s *session) {
 	if ids := s.views.Freed(); len(ids) > 0 {
-		s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: ids}})
+		for some := range slices.Chunk(ids, idsAtOnce) {
+			s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
+		}
 		s.freed = append(s.freed, ids...)
 	}
 }
@@ -119,7 +146,11 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 		}
 		var to *view.View
 		if p.View != 0 {
-			if to = s.views.Get(p.Type, p.View); to == nil {
+			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
+				c.anew(s, conn, p)
+				continue
+			}
+			if to == nil {
 				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 			}
 		}
@@ -128,6 +159,19 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 		}
 	}
 	return nil
+}
+
+// anew has a generator place a connection again that it placed into a view which the core has forgotten: it describes the view again, unless others
+// are in it.
+func (c *Control) anew(s *session, conn *connection, p *pb.Placement) {
+	c.cfg.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
+	types := conn.servedBy(s.Name)
+	if s.shadow != nil {
+		types = s.shadow.seat(conn, nil).types
+	}
+	s.detach(conn)
+	s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
+	s.attach(conn, types)
 }
 
 func (c *Control) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
@@ -178,8 +222,9 @@ func (c *Control) want(s *session, v *view.View, sub subscription, hold bool) {
 	if all {
 		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, hold)
 	}
+	fresh = s.short(v, fresh)
 	for len(fresh) > 0 {
-		n := cut(fresh)
+		n := s.batch(fresh)
 		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Names: fresh[:n]}, hold)
 		fresh = fresh[n:]
 	}
@@ -218,8 +263,9 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 	if len(gone) > 0 {
 		s.views.Unwant(v, false, gone)
 	}
+	gone = slices.DeleteFunc(gone, func(n string) bool { return len(n) > s.mostName() })
 	for len(gone) > 0 {
-		n := cut(gone)
+		n := s.batch(gone)
 		tell(&pb.Drop{Names: gone[:n]})
 		gone = gone[n:]
 	}
@@ -237,17 +283,6 @@ func (s *session) forgetEmpty(views []*view.View) {
 			delete(s.empty, v)
 		}
 	}
-}
-
-// cut returns how many names fit into one message.
-func cut(names []string) int {
-	size := 0
-	for i, n := range names {
-		if size += len(n) + 4; size > stateRoom && i > 0 {
-			return i
-		}
-	}
-	return len(names)
 }
 
 // takeWanted notes that a wish has been answered.

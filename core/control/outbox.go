@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -20,8 +21,9 @@ type outbox struct {
 	calls  []*pb.FromCore
 	states []*stateJob
 	signal chan struct{}
-	// sent is called when a state has been handed to the carrier.
-	sent func(number uint64)
+	// sent is called when a state has been handed to the carrier; failed when a call is too large for it. What fails is that call alone.
+	sent   func(number uint64)
+	failed func(call *pb.FromCore, why error)
 }
 
 // stateJob is a State that is not encoded yet: the rows are shared pointers. Or, with call, a message that must come after the states before it.
@@ -33,8 +35,8 @@ type stateJob struct {
 	tables    []*pb.TableRows
 }
 
-func newOutbox(sent func(uint64)) *outbox {
-	return &outbox{signal: make(chan struct{}, 1), sent: sent}
+func newOutbox(sent func(uint64), failed func(*pb.FromCore, error)) *outbox {
+	return &outbox{signal: make(chan struct{}, 1), sent: sent, failed: failed}
 }
 
 func (o *outbox) call(m *pb.FromCore) {
@@ -61,35 +63,51 @@ func (o *outbox) ring() {
 func (o *outbox) nextCall() *pb.FromCore {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.takeCall()
+}
+
+func (o *outbox) takeCall() *pb.FromCore {
 	if len(o.calls) == 0 {
 		return nil
 	}
 	m := o.calls[0]
+	o.calls[0] = nil
 	o.calls = o.calls[1:]
 	return m
 }
 
-func (o *outbox) nextState() *stateJob {
+// next takes what is to be sent: a call, or a state that no call waits before. So what was put in before a state is never sent after it: the
+// core counts on a plugin that is done with a state to know of it.
+func (o *outbox) next() (*pb.FromCore, *stateJob) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if m := o.takeCall(); m != nil {
+		return m, nil
+	}
 	if len(o.states) == 0 {
-		return nil
+		return nil, nil
 	}
 	j := o.states[0]
+	o.states[0] = nil
 	o.states = o.states[1:]
-	return j
+	return nil, j
 }
 
 // run sends until ctx ends or the link breaks.
 func (o *outbox) run(ctx context.Context, link *carrier.Core) error {
 	for {
-		if err := o.flushCalls(ctx, link); err != nil {
+		call, job := o.next()
+		var err error
+		switch {
+		case call != nil:
+			err = o.sendCall(ctx, link, call)
+		case job != nil:
+			err = o.sendState(ctx, link, job)
+		}
+		if err != nil {
 			return err
 		}
-		if j := o.nextState(); j != nil {
-			if err := o.sendState(ctx, link, j); err != nil {
-				return err
-			}
+		if call != nil || job != nil {
 			continue
 		}
 		select {
@@ -102,16 +120,26 @@ func (o *outbox) run(ctx context.Context, link *carrier.Core) error {
 
 func (o *outbox) flushCalls(ctx context.Context, link *carrier.Core) error {
 	for m := o.nextCall(); m != nil; m = o.nextCall() {
-		if err := link.Send(ctx, m); err != nil {
+		if err := o.sendCall(ctx, link, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// sendCall sends a call. One that is too large for a message fails, and not the session: what makes it large may come from outside.
+func (o *outbox) sendCall(ctx context.Context, link *carrier.Core, m *pb.FromCore) error {
+	err := link.Send(ctx, m)
+	if errors.Is(err, carrier.ErrTooLarge) {
+		o.failed(m, err)
+		return nil
+	}
+	return err
+}
+
 func (o *outbox) sendState(ctx context.Context, link *carrier.Core, j *stateJob) error {
 	if j.call != nil {
-		return link.Send(ctx, j.call)
+		return o.sendCall(ctx, link, j.call)
 	}
 	split := newSplit(j)
 	for m := split.next(); m != nil; m = split.next() {
@@ -159,8 +187,13 @@ func (s *split) next() *pb.State {
 			room -= size
 		}
 		for ; s.gone < len(from.Deletes) && room > 0; s.gone++ {
+			size := len(from.Deletes[s.gone]) + 8
+			if size > room && room < stateRoom {
+				room = 0
+				break
+			}
 			t.Deletes = append(t.Deletes, from.Deletes[s.gone])
-			room -= len(from.Deletes[s.gone]) + 8
+			room -= size
 		}
 		if len(t.Upserts)+len(t.Deletes) > 0 {
 			m.Tables = append(m.Tables, t)

@@ -52,12 +52,14 @@ type session struct {
 	wants        map[uint64]bool // Want ids that hold the revision
 	nextWant     uint64
 	asked        map[uint64]*pb.Want // by id, until Wanted
-	extensions   map[uint64]bool
+	attached     map[uint64]bool     // connections that the plugin knows of
+	extensions   map[uint64]int      // lists that the plugin knows, and how many connections that it knows of have them
 	freed        []uint64            // told since a state was sent last
 	toCollect    []uint64            // told before that
 	unused       []uint64            // parts that no view listed when it was sent
 	empty        map[*view.View]bool // the plugin was told that no connection is in them
 	emptied      []*view.View        // told before the state that was sent last
+	spent        []spent             // what the plugin uses no more, and earlier words of it may still wait for
 	untidy       time.Time           // since when there is something of these
 }
 
@@ -191,9 +193,9 @@ func newViews(r *pb.Ready) *view.Views {
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
 		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]bool{},
+		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
-	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) })
+	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	for _, r := range inst.Ready.Reads {
 		s.reads[r.Table] = r.Sources
 	}

@@ -159,7 +159,7 @@ func (c *Control) detachShadows(conn *connection) {
 		if at == nil {
 			continue
 		}
-		s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+		s.detach(conn)
 		for url, v := range at.placed {
 			c.unwant(s, v, conn.subs[url], true)
 		}
@@ -182,7 +182,11 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 		}
 		var to *view.View
 		if p.View != 0 {
-			if to = s.views.Get(p.Type, p.View); to == nil {
+			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
+				c.anew(s, conn, p)
+				continue
+			}
+			if to == nil {
 				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile

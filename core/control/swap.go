@@ -117,7 +117,7 @@ func (c *Control) reattach(conn *connection, had map[string]string, except strin
 		switch {
 		case len(after) == 0 && conn.attached[k.Name]:
 			delete(conn.attached, k.Name)
-			s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+			s.detach(conn)
 		case conn.attached[k.Name]:
 			s.attach(conn, after)
 		default:

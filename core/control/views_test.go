@@ -48,9 +48,13 @@ func newWorld(t *testing.T) *world {
 }
 
 func newWorldOf(b *bench) *world {
-	t := b.t
-	t.Helper()
-	w := &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", readyIstio())}
+	b.t.Helper()
+	return worldOf(b, readyIstio())
+}
+
+func worldOf(b *bench, ready *pb.Ready) *world {
+	b.t.Helper()
+	t, w := b.t, &world{bench: b, m: b.join("memory", readyMemory()), g: b.join("istio", ready)}
 	w.m.rows("services", nil, row("ns/a.com", "1"))
 	w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
 	w.m.synced()

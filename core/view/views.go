@@ -16,6 +16,8 @@ type Views struct {
 	parts  map[uint64]*part
 	views  map[key]*View
 	dirty  map[*View]bool
+	// gone are views that were forgotten: what is still said of them harms nobody.
+	gone   map[key]bool
 	unused map[uint64]*part // were listed, but by no view now
 	freed  []*stored
 	bad    []Refused
@@ -94,7 +96,7 @@ func (e *MissingError) Error() string {
 // NewViews returns the empty views of a new session.
 func NewViews() *Views {
 	return &Views{
-		bodies: map[uint64]*stored{}, refs: map[*Body]*stored{}, parts: map[uint64]*part{}, views: map[key]*View{},
+		bodies: map[uint64]*stored{}, refs: map[*Body]*stored{}, parts: map[uint64]*part{}, views: map[key]*View{}, gone: map[key]bool{},
 		dirty: map[*View]bool{}, unused: map[uint64]*part{}, adopted: map[string]*Body{},
 		carried: map[string]string{}, trusted: map[string]bool{}, standing: map[spot]Refused{},
 	}
@@ -136,6 +138,7 @@ func (vs *Views) Len() (bodies, bytes int) {
 // Describe notes a new view.
 func (vs *Views) Describe(m *pb.View) {
 	k := key{m.Type, m.View}
+	delete(vs.gone, k)
 	if vs.views[k] == nil {
 		vs.views[k] = &View{Type: m.Type, ID: m.View, Label: m.Label, Facts: m.Facts, lists: map[list]*wish{}, wants: map[string]int{}}
 	}
@@ -143,6 +146,11 @@ func (vs *Views) Describe(m *pb.View) {
 
 // Forget lets go of a view that no connection is in.
 func (vs *Views) Forget(v *View) {
+	const most = 100_000
+	if len(vs.gone) >= most {
+		clear(vs.gone)
+	}
+	vs.gone[key{v.Type, v.ID}] = true
 	delete(vs.views, key{v.Type, v.ID})
 	delete(vs.dirty, v)
 	vs.settled(v)
@@ -151,6 +159,22 @@ func (vs *Views) Forget(v *View) {
 		vs.release(b)
 	}
 	v.own = nil
+}
+
+// Gone reports whether a view was described and has been forgotten. It says so once: who asks deals with it.
+func (vs *Views) Gone(typeURL string, id uint64) bool {
+	k := key{typeURL, id}
+	defer delete(vs.gone, k)
+	return vs.gone[k]
+}
+
+// drop lets go of bodies that nothing will name: they came for a view that is gone.
+func (vs *Views) drop(entries []*pb.Entry) {
+	for _, e := range entries {
+		if s := vs.bodies[e.Body]; s != nil && s.refs == 0 {
+			vs.freed = append(vs.freed, s)
+		}
+	}
 }
 
 // Part changes a part.
@@ -173,9 +197,13 @@ func (vs *Views) part(id uint64) *part {
 	return p
 }
 
-// Change changes a view.
+// Change changes a view. One that is gone is left alone: the plugin may have said this before it read that nobody is in it.
 func (vs *Views) Change(m *pb.Change) error {
 	v := vs.views[key{m.Type, m.View}]
+	if v == nil && vs.gone[key{m.Type, m.View}] {
+		vs.drop(m.Upserts)
+		return nil
+	}
 	if v == nil {
 		return fmt.Errorf("view %d of %s was changed but never described", m.View, m.Type)
 	}

@@ -292,7 +292,8 @@ type RowName struct {
 	Key   string `json:"key,omitempty"`
 }
 
-// Extensions is a list of Envoy extensions that nodes share; sent once before the first Attach that names it.
+// Extensions is a list of Envoy extensions that nodes share; sent once before the first Attach that names it, and forgotten with the Detach of
+// the last connection that has it.
 type Extensions struct {
 	Id    uint64   `json:"id,omitempty"`
 	Names []string `json:"names,omitempty"`

@@ -1,0 +1,35 @@
+package sdk
+
+// extensions are lists of Envoy extensions that nodes share. A list goes with the last connection that has it, at both ends of the session:
+// clients can make any number of them.
+type extensions struct {
+	lists map[uint64][]string
+	users map[uint64]int
+	// of is the list that a connection has.
+	of map[uint64]uint64
+}
+
+func newExtensions() extensions {
+	return extensions{lists: map[uint64][]string{}, users: map[uint64]int{}, of: map[uint64]uint64{}}
+}
+
+// attach returns a connection's list; 0 is none.
+func (x *extensions) attach(connection, id uint64) []string {
+	if _, again := x.of[connection]; !again && id != 0 {
+		x.of[connection] = id
+		x.users[id]++
+	}
+	return x.lists[id]
+}
+
+func (x *extensions) detach(connection uint64) {
+	id, ok := x.of[connection]
+	if !ok {
+		return
+	}
+	delete(x.of, connection)
+	if x.users[id]--; x.users[id] == 0 {
+		delete(x.users, id)
+		delete(x.lists, id)
+	}
+}

@@ -1,0 +1,65 @@
+package sdk
+
+import (
+	"context"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// room is how large the contents of a message of this session may grow: the core sets it (limits.messageBytes), and has set it by the time
+// anything is sent but Ready. The rest is for what surrounds them.
+func (t *talk) room() int {
+	most := session.MaxMessage
+	if l := t.hello.Limits; l != nil && l.MessageBytes > 0 {
+		most = min(most, int(l.MessageBytes))
+	}
+	return most - min(session.MaxMessage-messageRoom, most/4)
+}
+
+// say sends a message. Words that would make it too large — a view's label and facts, why a node is refused, a line of the log — are cut:
+// they may repeat what a client said, and nothing that a client says may keep from the core what it must know.
+func (t *talk) say(ctx context.Context, m *pb.FromPlugin) {
+	wordy := m.View != nil || m.Place != nil || m.Log != nil || m.Done != nil
+	if wordy && m.Size() > t.room() {
+		cutWords(m, max(64, t.room()/64))
+	}
+	_ = t.link.Send(ctx, m)
+}
+
+// cutWords cuts the words of a message to some bytes each.
+func cutWords(m *pb.FromPlugin, most int) {
+	switch {
+	case m.View != nil:
+		m.View.Label, m.View.Facts = cutText(m.View.Label, most), cutFields(m.View.Facts, most)
+	case m.Place != nil:
+		m.Place.Refused = cutText(m.Place.Refused, most)
+	case m.Log != nil:
+		m.Log.Text, m.Log.Fields = cutText(m.Log.Text, most), cutFields(m.Log.Fields, most)
+	case m.Done != nil:
+		for _, f := range m.Done.Faults {
+			f.What, f.Reason = cutText(f.What, most/16), cutText(f.Reason, most/16)
+			f.Rows = f.Rows[:min(len(f.Rows), 1)]
+		}
+	}
+}
+
+// cutFields cuts values, and leaves out what is one too many.
+func cutFields(fields map[string]string, most int) map[string]string {
+	const fieldsAtMost = 24
+	out := map[string]string{}
+	for k, v := range fields {
+		if len(out) < fieldsAtMost && len(k) <= most {
+			out[k] = cutText(v, most)
+		}
+	}
+	return out
+}
+
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
