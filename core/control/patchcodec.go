@@ -49,6 +49,9 @@ func (p *patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body
 		}
 		seen[r.Name] = true
 		value, err := p.value(typeURL, r)
+		if err == nil {
+			err = view.CheckName(typeURL, r.Name, value)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ func TestPatchInJSON(t *testing.T) {
 	for name, tt := range map[string]struct{ resources, want string }{
 		"no JSON":           {`{"name": 1`, "which does not decode"},
 		"unknown field":     {`{"nam": "a"}`, "which does not decode"},
+		"another name":      {`{"name": "b"}`, `it is named "a" but says of itself that it is "b"`},
 		"a rule of Envoy's": {`{"name": "a", "listenerFiltersTimeout": "1s", "filterChains": [{"filters": [{"name": ""}]}]}`, "which Envoy would refuse"},
 	} {
 		if _, err := p.decode(listenerType, []*pb.Resource{{Name: "a", Bytes: []byte(tt.resources)}}); err == nil || !strings.Contains(err.Error(), tt.want) {

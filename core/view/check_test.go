@@ -71,8 +71,9 @@ func TestCheck(t *testing.T) {
 func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
 	vs := NewViews()
 	vs.Describe(&pb.View{View: 1, Type: clusterType})
-	good := encode(t, sample(t))
-	bodies := &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: good}, {Id: 2, Bytes: []byte("\x08\x01")}, {Id: 3, Bytes: good}}}
+	good, other := encode(t, sample(t)), sample(t)
+	other.Name = "c"
+	bodies := &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: good}, {Id: 2, Bytes: []byte("\x08\x01")}, {Id: 3, Bytes: encode(t, other)}}}
 	if err := vs.Store(bodies); err != nil {
 		t.Fatal(err)
 	}

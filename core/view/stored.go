@@ -105,6 +105,9 @@ func (s *stored) bytes() value {
 // judge checks a body before its first use, in the place of another one or of nil: whether it decodes and, where its plugin is not trusted to have looked,
 // whether it keeps Envoy's rules.
 func (s *stored) judge(typeURL string, before *Body, trusted bool) error {
+	if s.checked == typeURL {
+		return nil // under another name, which was not its own
+	}
 	known := s.edit
 	s.edit = edit{}
 	var err error

@@ -51,7 +51,7 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 	}
 	host := func() []byte {
 		name := strings.Repeat("x", r.IntN(6000))
-		return encode(t, &route.RouteConfiguration{VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}}})
+		return encode(t, &route.RouteConfiguration{Name: strings.Repeat("r", r.IntN(3)), VirtualHosts: []*route.VirtualHost{{Name: name + "n", Domains: []string{"a.example"}}}})
 	}
 	// sent are the bodies that were not let go.
 	sent := map[uint64][]byte{}
@@ -95,7 +95,11 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 		send(edited, &pb.Body{Id: id, Bytes: middle, Base: base, Head: uint64(head), Tail: uint64(tail)}, 1+r.IntN(3))
 		send(whole, &pb.Body{Id: id, Bytes: value}, 1)
 		sent[id] = value
-		entry := &pb.Change{View: 1, Type: routeType, Upserts: []*pb.Entry{{Name: fmt.Sprint(r.IntN(3)), Body: id}}}
+		name := nameOf(value)
+		if r.IntN(8) == 0 {
+			name = strings.Repeat("r", r.IntN(3))
+		}
+		entry := &pb.Change{View: 1, Type: routeType, Upserts: []*pb.Entry{{Name: name, Body: id}}}
 		var got [2]string
 		for i, vs := range []*Views{edited, whole} {
 			if err := vs.Change(entry); err != nil {
@@ -124,6 +128,8 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 	}
 	return taken, refused, trace
 }
+
+func nameOf(b []byte) string { return string(ownName(value{b})) }
 
 // TestWrongEdits: an edit of what is not there, or of more than there is, ends the session.
 func TestWrongEdits(t *testing.T) {

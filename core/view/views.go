@@ -307,6 +307,9 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		if s.bad = s.judge(typeURL, before, trusted); s.bad != nil {
 			return nil, s.bad
 		}
+		if err := checkName(typeURL, e.Name, s.value); err != nil {
+			return nil, err
+		}
 		made := newBody(typeURL, e.Name, s.value, e.Ttl)
 		if s.body = vs.adoptedAs(made); s.body == made {
 			s.value = nil
@@ -314,6 +317,9 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		vs.refs[s.body] = s
 	}
 	if s.body.name != e.Name {
+		if err := checkName(typeURL, e.Name, s.bytes()); err != nil {
+			return nil, err
+		}
 		// The same bytes under another name: rare enough to keep a copy.
 		return vs.adoptedAs(newBody(typeURL, e.Name, s.body.value(), e.Ttl)), nil
 	}
