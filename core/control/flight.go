@@ -204,6 +204,7 @@ func (c *Control) finish(now time.Time) {
 		c.served.Number = f.number
 	}
 	c.remember(c.served)
+	c.noteSwitched(f.number)
 	c.cfg.Metrics.Served(f.kind, c.served.Took)
 	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", f.views, "took", c.served.Took)
 }

@@ -46,7 +46,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		t.composed = map[composedKey]*composition{}
 		c.spoilAll()
 	}
-	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1)
+	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1, c.conns)
 	c.begin("swap", c.env.Of(k.shard), true, now)
 	c.serving(name)
 	c.touched(now)

@@ -223,6 +223,67 @@ func TestRefusalsAfterASwap(t *testing.T) {
 	})
 }
 
+// TestRefusalsThatAreNotItsDoing: what a swap left as it was, what was accepted after it and what another revision changed counts for nothing; what it
+// changed does, also for a proxy that comes later.
+func TestRefusalsThatAreNotItsDoing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		content  string // of the new one's resource
+		accepted bool   // by the proxy, after the switch
+		revised  bool   // the resource changes again before it is refused
+		late     bool   // a proxy that comes after the switch refuses
+		typeURL  string
+		counts   bool
+	}{
+		"what it changed":                     {content: "v2", typeURL: typeA, counts: true},
+		"what it changed, by who comes later": {content: "v2", late: true, typeURL: typeA, counts: true},
+		"nothing was changed":                 {content: "v1", typeURL: typeA},
+		"nothing was changed, later it is":    {content: "v1", revised: true, typeURL: typeA},
+		"nothing, by who comes later":         {content: "v1", late: true, typeURL: typeA},
+		"accepted first":                      {content: "v2", accepted: true, revised: true, typeURL: typeA},
+		"changed again":                       {content: "v2", revised: true, typeURL: typeA},
+		"of another type":                     {content: "v2", typeURL: "another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				trial := w.try(istio)
+				next := w.candidate("istio", readyIstio())
+				next.answer(w.proxy.ID(), tt.content)
+				if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
+					t.Fatal(err)
+				}
+				at := w.Revision()
+				if tt.accepted {
+					w.proxy.Report(xds.Outcome{Type: typeA, Number: at.Number})
+				}
+				if tt.revised {
+					r := w.revise("2")
+					w.g.done(r)
+					if next.state() == nil {
+						t.Fatal("the new one was not asked")
+					}
+					next.send(body(9, "v9"), change(typeA, 1, r, &pb.Entry{Name: "a", Body: 9}))
+					next.done(r)
+					w.expect("a=v9")
+				}
+				refuses := w.proxy
+				if tt.late {
+					refuses = w.stream("late")
+					refuses.Subscribe(typeA, true, nil)
+					next.send(place(refuses.ID(), typeA, 1, w.at))
+					if got := refuses.names(typeA); len(got) != 1 {
+						t.Fatalf("it has %v", got)
+					}
+				}
+				refuses.Report(xds.Outcome{Type: tt.typeURL, Number: w.Revision().Number, Refused: "no"})
+				if n, lines := trial.Refusals(); (n == 1) != tt.counts {
+					t.Errorf("%d: %v", n, lines)
+				}
+			})
+		})
+	}
+}
+
 // TestCandidateDies: who waits for it is told, and nothing has changed.
 func TestCandidateDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package swap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -21,10 +22,8 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	runs, before := map[string]string{}, s.programs()
-	for name, stamp := range before {
-		runs[name] = stamp
-	}
+	before := s.programs()
+	runs := maps.Clone(before)
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
@@ -36,8 +35,8 @@ func (s *Swapper) Develop(ctx context.Context) error {
 		now := s.programs()
 		for name, stamp := range now {
 			switch {
-			case runs[name] == "":
-				runs[name] = stamp
+			case runs[name].paths != stamp.paths: // it was swapped for another program, which runs already
+				runs[name] = s.startedFrom(name, stamp)
 			case stamp != runs[name] && stamp == before[name]:
 				runs[name] = stamp
 				s.renew(ctx, name)
@@ -47,6 +46,16 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	}
 }
 
+// startedFrom returns the stamp of what a plugin was started from, as far as that is known: its program may have changed since.
+func (s *Swapper) startedFrom(name string, now stamp) stamp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.ofLocked(name).program; was.paths == now.paths {
+		return was
+	}
+	return now
+}
+
 func (s *Swapper) renew(ctx context.Context, name string) {
 	s.cfg.Log.Info("the plugin's program has changed", "plugin", name)
 	if _, err := s.Restart(ctx, name, Options{Force: true}); err != nil && ctx.Err() == nil {
@@ -54,25 +63,29 @@ func (s *Swapper) renew(ctx context.Context, name string) {
 	}
 }
 
+// stamp is what can be seen of a plugin's program without reading it.
+type stamp struct{ paths, state string }
+
 // programs returns a stamp of each plugin's program. One that is being replaced has none.
-func (s *Swapper) programs() map[string]string {
-	set, stamps := s.current(), map[string]string{}
+func (s *Swapper) programs() map[string]stamp {
+	set, stamps := s.current(), map[string]stamp{}
 	for _, e := range set.Plugins {
-		if stamp := stampOf(set, e); !e.Disabled && stamp != "" {
-			stamps[e.Name] = stamp
+		if st, ok := stampOf(set, e); ok && !e.Disabled {
+			stamps[e.Name] = st
 		}
 	}
 	return stamps
 }
 
-func stampOf(set *host.Set, e *host.Entry) string {
-	var all []string
-	for _, path := range set.Programs(e) {
+func stampOf(set *host.Set, e *host.Entry) (st stamp, ok bool) {
+	paths := set.Programs(e)
+	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return ""
+			return stamp{}, false
 		}
-		all = append(all, fmt.Sprintf("%s %d %d", path, info.ModTime().UnixNano(), info.Size()))
+		st.state += fmt.Sprintf("%d %d\n", info.ModTime().UnixNano(), info.Size())
 	}
-	return strings.Join(all, "\n")
+	st.paths = strings.Join(paths, "\n")
+	return st, len(paths) > 0
 }

@@ -6,48 +6,85 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
-	"github.com/fsnotify/fsnotify"
 )
 
-const (
-	// settle is how long the file must stay as it is before it is read: editors write in pieces.
-	settle = 100 * time.Millisecond
-	// look is how often it is read without a notice, as those of some file systems don't come.
-	look = 10 * time.Second
-)
-
-// follow applies what the file says, whenever it changes, until ctx ends. The directory is watched, as files are replaced.
+// follow applies what the file says, whenever it changes, until ctx ends. It looks at the file itself rather than for notices of its directory: these come
+// for all that is written there, may be lost, and say nothing of a link further up that leads elsewhere now.
 func (s *Swapper) follow(ctx context.Context) error {
-	notices := make(chan fsnotify.Event)
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer func() { _ = w.Close() }()
-		if err := w.Add(filepath.Dir(s.cfg.File)); err == nil {
-			notices = w.Events
-		}
-	}
-	timer := time.NewTimer(look)
-	defer timer.Stop()
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	g := gaze{read: time.Now()}
+	g.seen = lookAt(s.cfg.File)
+	g.since = g.read // what was written since the start is read, too
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case _, ok := <-notices:
-			if !ok {
-				notices = nil
-			}
-			timer.Reset(settle)
-		case <-timer.C:
+		case <-tick.C:
+		}
+		if g.due(time.Now(), lookAt(s.cfg.File)) {
 			s.reread(ctx)
-			timer.Reset(look)
 		}
 	}
 }
+
+const (
+	// putOff is how long a file is waited for that goes on changing.
+	putOff = time.Second
+	// lookAgain is how often it is read though it seems to be as it was: a write may leave size and time as they are.
+	lookAgain = 10 * time.Second
+)
+
+// gaze decides when a file is read.
+type gaze struct {
+	seen sight
+	// since is when it was first seen to have changed; zero: it is as it was read.
+	since, read time.Time
+}
+
+// due reports whether it is time to read the file: once it has stayed as it is from one look to the next, for editors write in pieces.
+func (g *gaze) due(now time.Time, is sight) bool {
+	switch {
+	case !is.same(g.seen):
+		g.seen = is
+		if g.since.IsZero() {
+			g.since = now
+		}
+		if now.Sub(g.since) < putOff {
+			return false
+		}
+	case g.since.IsZero() && now.Sub(g.read) < lookAgain:
+		return false
+	}
+	g.since, g.read = time.Time{}, now
+	return true
+}
+
+// sight is what can be seen of a file without reading it; nil: it can't be seen.
+type sight struct{ info os.FileInfo }
+
+func lookAt(path string) sight {
+	info, err := os.Stat(path)
+	if err != nil {
+		return sight{}
+	}
+	return sight{info}
+}
+
+func (a sight) same(b sight) bool {
+	if a.info == nil || b.info == nil {
+		return a.info == b.info
+	}
+	return os.SameFile(a.info, b.info) && a.info.ModTime().Equal(b.info.ModTime()) && a.info.Size() == b.info.Size()
+}
+
+// Reread applies the file as it is now.
+func (s *Swapper) Reread(ctx context.Context) { s.reread(ctx) }
 
 // reread takes its turn and applies the file.
 func (s *Swapper) reread(ctx context.Context) {

@@ -55,6 +55,8 @@ type Swapper struct {
 type plugin struct {
 	changes []*Change
 	window  *window
+	// program is what could be seen of the last one's that took another's place when it was started.
+	program stamp
 }
 
 // New checks the config. Run must be called.
@@ -137,12 +139,13 @@ func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Ch
 		return nil, err
 	}
 	c.step(s, Starting)
+	program, _ := stampOf(set, e)
 	process, err := s.cfg.Host.Standby(e, order)
 	if err != nil {
 		trial.End()
 		return nil, err
 	}
-	st := &standing{trial: trial, process: process}
+	st := &standing{trial: trial, process: process, program: program}
 	ctx, cancel := context.WithTimeoutCause(ctx, patience(e), fmt.Errorf("it did not get ready within %v", patience(e)))
 	defer cancel()
 	c.step(s, Syncing)
@@ -163,6 +166,7 @@ func patience(e *host.Entry) time.Duration {
 type standing struct {
 	trial   *control.Trial
 	process *host.Standby
+	program stamp
 }
 
 // wait does something that ends early, with the reason, when the process ends.

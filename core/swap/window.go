@@ -34,7 +34,7 @@ func (s *Swapper) watchOver(st *standing, last, e *host.Entry, c *Change, failed
 	c.step(s, Switched)
 	s.mu.Lock()
 	c.WarmUntil = time.Now().Add(length)
-	s.ofLocked(e.Name).window = w
+	s.ofLocked(e.Name).window, s.ofLocked(e.Name).program = w, st.program
 	s.mu.Unlock()
 	s.windows.Go(func() { w.run(length) })
 }

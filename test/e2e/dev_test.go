@@ -16,22 +16,7 @@ import (
 func TestDev(t *testing.T) {
 	dir := t.TempDir()
 	program1, program2 := filepath.Join(dir, "hello"), filepath.Join(dir, "other")
-	source, err := os.ReadFile("../../examples/registry-hello/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, host := range map[string]string{program1: "hello.example.com", program2: "other.example.com"} {
-		file := filepath.Join(dir, host, "main.go")
-		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(source), "hello.example.com", host)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := exec.Command("go", "build", "-o", path, file).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
+	buildHello(t, dir, map[string]string{program1: "hello.example.com", program2: "other.example.com"})
 	set := filepath.Join(dir, "plugins.yaml")
 	if err := os.WriteFile(set, []byte("plugins: [{name: hello, kind: registry, insecure: true, process: {command: ./hello}}]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -53,6 +38,43 @@ func TestDev(t *testing.T) {
 	hasService(t, plane, "hello.example.com")
 	rename(t, program2, program1)
 	hasService(t, plane, "other.example.com")
+}
+
+// TestDevLeavesSwapsAlone: a swap for another program is no change of the program; a change of that one is.
+func TestDevLeavesSwapsAlone(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	buildHello(t, dir, map[string]string{in("hello"): "hello.example.com", in("other"): "other.example.com", in("third"): "third.example.com"})
+	b := newBenchIn(t, dir, "plugins: [{name: hello, kind: registry, insecure: true, process: {command: ./hello}, guard: {maxRemoved: 100%}}]\n", "--dev")
+	hasService(t, b.plane, "hello.example.com")
+	b.must("switched", "swap", "hello", "--process", "./other")
+	hasService(t, b.plane, "other.example.com")
+	rename(t, in("third"), in("other"))
+	hasService(t, b.plane, "third.example.com")
+	if n := strings.Count(b.plane.Log(), "the plugin's program has changed"); n != 1 {
+		t.Errorf("a program changed once, and the log says so %d times:\n%s", n, b.plane.Log())
+	}
+}
+
+// buildHello builds examples/registry-hello once for each path, with a host of its own.
+func buildHello(t *testing.T, dir string, hosts map[string]string) {
+	t.Helper()
+	source, err := os.ReadFile("../../examples/registry-hello/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, host := range hosts {
+		file := filepath.Join(dir, host, "main.go")
+		if err := os.Mkdir(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(source), "hello.example.com", host)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("go", "build", "-o", path, file).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
 }
 
 func rename(t *testing.T, from, to string) {
