@@ -69,7 +69,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		XDS: xds.Config{
 			Identifier: "coxswain " + build(), KeepaliveInterval: s.Interval, KeepaliveTimeout: s.Timeout,
 			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),
-			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, StreamsPerSecond: s.MaxRequestsPerSecond,
+			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
 		Shutdown: s.ShutdownDuration, Log: log,
 	})

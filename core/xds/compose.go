@@ -124,21 +124,41 @@ func (b *batch) add(bodies []*view.Body) {
 	b.upserts = slices.CompactFunc(b.upserts, func(x, y *view.Body) bool { return x.Name() == y.Name() })
 }
 
+// lack puts absent names in that are not there yet.
+func (b *batch) lack(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	have := make(map[string]bool, len(b.absent)+len(names))
+	for _, n := range b.absent {
+		have[n] = true
+	}
+	b.absent = slices.Clip(b.absent) // it may be shared
+	for _, n := range names {
+		if !have[n] {
+			have[n] = true
+			b.absent = append(b.absent, n)
+		}
+	}
+}
+
 // repeatIn puts the names in that are to be sent once more.
 func (m *machine) repeatIn(w *watch, b *batch) {
 	var more []*view.Body
+	var absent []string
 	for _, n := range w.resend {
 		if !b.to.subscription.wants(n) {
 			continue
 		}
 		if body := b.to.snapshot.Get(n); body != nil && body.Exists() {
 			more = append(more, body)
-		} else if !slices.Contains(b.absent, n) {
-			b.absent = append(slices.Clone(b.absent), n)
+		} else {
+			absent = append(absent, n)
 		}
 	}
 	b.add(more)
-	w.resend = nil
+	b.lack(absent)
+	w.resend, w.sifted = nil, 0
 }
 
 // fillAbsent turns absent names that are asked for into empty resources.
@@ -264,7 +284,7 @@ func (m *machine) follow(w *watch, b *batch) {
 		default:
 			for _, n := range dependents(w.url, b.upserts) {
 				if d.sent.subscription.wants(n) {
-					d.resend = append(d.resend, n)
+					d.repeat(n)
 				}
 			}
 		}

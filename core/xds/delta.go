@@ -15,6 +15,8 @@ func (m *machine) deltaRequest(r *discovery.DeltaDiscoveryRequest) effects {
 		return effects{unknown: !known}
 	}
 	var e effects
+	w.explicit = w.explicit || slices.Contains(r.ResourceNamesSubscribe, "")
+	r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe = named(r.ResourceNamesSubscribe), named(r.ResourceNamesUnsubscribe)
 	if r.ResponseNonce != "" {
 		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail))
 		e.stale = e.report == nil && r.ResponseNonce != w.nonce && w.nonce != ""
@@ -90,12 +92,12 @@ func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subsc
 func (m *machine) repeat(w *watch, before *subscription, r *discovery.DeltaDiscoveryRequest) {
 	for _, n := range r.ResourceNamesSubscribe {
 		if before.named(n) && w.subscription.named(n) || n != everything && before.wants(n) && w.sent.subscription.wants(n) {
-			w.resend = append(w.resend, n)
+			w.repeat(n)
 		}
 	}
 	for _, n := range r.ResourceNamesUnsubscribe {
 		if before.named(n) && w.subscription.wants(n) {
-			w.resend = append(w.resend, n)
+			w.repeat(n)
 		}
 	}
 }

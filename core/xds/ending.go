@@ -55,6 +55,7 @@ func (l *lines) log(to *slog.Logger, level slog.Level, text string, args ...any)
 func (st *stream) ended(err error) {
 	code, reason, level := ending(err)
 	st.server.metrics.ended.WithLabelValues(code.String()).Inc()
+	st.server.metrics.limited(err)
 	args := []any{"code", code.String(), "reason", reason, "after", time.Since(st.since).Round(time.Millisecond)}
 	if s := st.sending; s != nil {
 		args = append(args, "sending", short(s.response.typeURL), "for", time.Since(s.since).Round(time.Millisecond))

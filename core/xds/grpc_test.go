@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusters "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -225,7 +226,7 @@ func TestChangesWhileStreamsBegin(t *testing.T) {
 
 // TestRateLimit: a stream above the rate waits and is refused after a second.
 func TestRateLimit(t *testing.T) {
-	_, conn := serve(t, Config{Source: oneCluster(), StreamsPerSecond: 0.01})
+	_, conn := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Total.NewStreams = 0.01 })})
 	first, second := open(t, conn), open(t, conn)
 	for _, s := range []sotwStream{first, second} {
 		// io.EOF: the stream was refused already; Recv says why.
@@ -298,7 +299,7 @@ func TestConfig(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Fatal("no source")
 	}
-	if _, err := New(Config{Source: newTwin(), StreamsPerSecond: -1}); err == nil {
+	if _, err := New(Config{Source: newTwin(), Limits: limits(func(l *budget.Limits) { l.Total.NewStreams = -1 })}); err == nil {
 		t.Fatal("negative rate")
 	}
 	registry := prometheus.NewRegistry()

@@ -6,14 +6,16 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
 const (
 	// longList is from how many bytes on a list of names is worth to be shared.
 	longList = 1024
-	// keptLists is how many of them are kept.
+	// keptLists is how many of them are kept, keptBytes how much memory they may take.
 	keptLists = 256
+	keptBytes = 32 << 20
 	// requestNames is the field of the names in both protocols' requests: resource_names, resource_names_subscribe.
 	requestNames = 3
 )
@@ -21,9 +23,10 @@ const (
 // lists keeps the lists of names that requests brought lately. In state of the world each ACK repeats the whole list, and the lists of
 // many streams are alike: decoding them anew was half of what a core of 500 proxies allocated.
 type lists struct {
-	seed maphash.Seed
-	mu   sync.Mutex
-	kept map[print][]string
+	seed  maphash.Seed
+	mu    sync.Mutex
+	kept  map[print][]string
+	bytes int // that those kept take
 }
 
 // print stands for a list: a hash of 64 bits that nobody outside can compute, over names and lengths, and their numbers.
@@ -31,6 +34,9 @@ type print struct {
 	sum         uint64
 	bytes, many int
 }
+
+// weight is about how many bytes of memory the list takes.
+func (p print) weight() int { return budget.WeighNames(p.many, p.bytes) }
 
 func newLists() *lists { return &lists{seed: maphash.MakeSeed(), kept: map[print][]string{}} }
 
@@ -121,12 +127,24 @@ func (l *lists) shared(p print, message []byte) []string {
 	if kept := l.kept[p]; kept != nil {
 		return kept // another stream was quicker
 	}
-	if len(l.kept) >= keptLists {
-		for any := range l.kept {
-			delete(l.kept, any)
-			break
-		}
+	l.keep(p, names)
+	return names
+}
+
+// keep keeps a list, in place of others if there are too many or too much of them. One that would take most of the room isn't kept.
+func (l *lists) keep(p print, names []string) {
+	if p.weight() > keptBytes/4 {
+		return
 	}
 	l.kept[p] = names
-	return names
+	l.bytes += p.weight()
+	for other := range l.kept {
+		if len(l.kept) <= keptLists && l.bytes <= keptBytes {
+			return
+		}
+		if other != p {
+			delete(l.kept, other)
+			l.bytes -= other.weight()
+		}
+	}
 }

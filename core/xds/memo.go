@@ -26,13 +26,15 @@ type weakSituation struct {
 type sharedContent struct {
 	once sync.Once
 	*content
-	sotw sharedFragments
+	sotw      sharedFragments
+	lifetimes lifetimes
 }
 
 type sharedChange struct {
 	once sync.Once
 	*change
 	sotw, delta sharedFragments
+	lifetimes   lifetimes
 }
 
 // sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined: each pays for each buffer. Few don't, for
@@ -73,7 +75,7 @@ func (m *memo) content(s situation) *sharedContent {
 	if c == nil {
 		c = &sharedContent{}
 		m.contents[key] = c
-		whenGone(s, func() { m.forgetContent(key) })
+		c.lifetimes.when(s, func() { m.forgetContent(key) })
 	}
 	m.mu.Unlock()
 	c.once.Do(func() { c.content = resolve(s) })
@@ -88,8 +90,8 @@ func (m *memo) change(from, to situation) *sharedChange {
 	if c == nil {
 		c = &sharedChange{}
 		m.changes[key] = c
-		whenGone(from, func() { m.forgetChange(key) })
-		whenGone(to, func() { m.forgetChange(key) })
+		c.lifetimes.when(from, func() { m.forgetChange(key) })
+		c.lifetimes.when(to, func() { m.forgetChange(key) })
 	}
 	m.mu.Unlock()
 	c.once.Do(func() {
@@ -102,27 +104,49 @@ func (m *memo) change(from, to situation) *sharedChange {
 	return c
 }
 
-// whenGone calls f when either half of a situation is no longer used. f must not hold the situation.
-func whenGone(s situation, f func()) {
+// lifetimes are the cleanups of a result, one for each snapshot and subscription that it was computed from.
+type lifetimes []runtime.Cleanup
+
+// when calls f when either half of a situation is no longer used. f must not hold the situation.
+func (l *lifetimes) when(s situation, f func()) {
 	run := func(f func()) { f() }
 	if s.snapshot != nil {
-		runtime.AddCleanup(s.snapshot, run, f)
+		*l = append(*l, runtime.AddCleanup(s.snapshot, run, f))
 	}
 	if s.subscription != nil {
-		runtime.AddCleanup(s.subscription, run, f)
+		*l = append(*l, runtime.AddCleanup(s.subscription, run, f))
 	}
+}
+
+// stop takes back the cleanups that have not run: what lives on must not carry one for each result that has ended.
+func (l *lifetimes) stop(of ...weakSituation) {
+	var alive []any
+	for _, s := range of {
+		alive = append(alive, s.snapshot.Value(), s.subscription.Value())
+	}
+	for _, c := range *l {
+		c.Stop() // of what is gone: no effect
+	}
+	runtime.KeepAlive(alive) // Stop asks for it
+	*l = nil
 }
 
 func (m *memo) forgetContent(key weakSituation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.contents, key)
+	if c := m.contents[key]; c != nil {
+		delete(m.contents, key)
+		c.lifetimes.stop(key)
+	}
 }
 
 func (m *memo) forgetChange(key [2]weakSituation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.changes, key)
+	if c := m.changes[key]; c != nil {
+		delete(m.changes, key)
+		c.lifetimes.stop(key[:]...)
+	}
 }
 
 // size returns the numbers of contents and changes that are held.

@@ -3,6 +3,7 @@ package xds
 import (
 	"errors"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -14,9 +15,11 @@ type metrics struct {
 	refused, ended              *prometheus.CounterVec // by code
 	totalRejects                *prometheus.CounterVec // by type
 	typeRejects                 map[string]prometheus.Gauge
-	timeouts, unknown, limited  prometheus.Counter
+	limits                      *prometheus.CounterVec // by the limit's name
+	timeouts, unknown           prometheus.Counter
 	sendTime                    prometheus.Histogram
 	configSize                  *prometheus.HistogramVec // by type
+	versions                    map[string]int           // streams by the version that connected has
 }
 
 // newMetrics returns the metrics, registered if there is somewhere to.
@@ -36,14 +39,15 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		ended:        counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
 		totalRejects: counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
 		typeRejects:  map[string]prometheus.Gauge{},
+		versions:     map[string]int{},
 		timeouts:     counter("pilot_xds_write_timeout", "Streams ended because the client took nothing."),
 		unknown:      counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
-		limited:      counter("coxswain_xds_streams_limited", "Streams refused by the rate limit."),
+		limits:       counters("coxswain_xds_limited_total", "What clients were refused, or had to wait for, by the setting that limits it.", "limit"),
 		sendTime:     prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_xds_send_time", Help: "Seconds until gRPC has written a response to the client's connection.", Buckets: []float64{.01, .1, 1, 3, 5, 10, 20, 30}}),
 		configSize:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pilot_xds_config_size_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
 	}
 	all := []prometheus.Collector{
-		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limited, m.sendTime, m.configSize,
+		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limits, m.sendTime, m.configSize,
 	}
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
 		m.typeRejects[t] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pilot_xds_" + t + "_reject", Help: "Refused responses of " + t + "."})
@@ -57,6 +61,29 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		err = errors.Join(err, r.Register(c))
 	}
 	return m, err
+}
+
+// maxVersions is how many versions of proxies are told apart.
+const maxVersions = 100
+
+// connect counts a stream by its proxy's version, and returns what it is counted as. Clients say what they like: a version that none has any more is
+// forgotten, and of those that they have only so many are told apart. The server's lock is held.
+func (m *metrics) connect(version string) string {
+	if m.versions[version] == 0 && len(m.versions) >= maxVersions {
+		version = "other"
+	}
+	m.versions[version]++
+	m.connected.WithLabelValues(version).Inc()
+	return version
+}
+
+// disconnect takes a stream out. The server's lock is held.
+func (m *metrics) disconnect(version string) {
+	m.connected.WithLabelValues(version).Dec()
+	if m.versions[version]--; m.versions[version] == 0 {
+		delete(m.versions, version)
+		m.connected.DeleteLabelValues(version)
+	}
 }
 
 func (m *metrics) rejects(typeURL string) {
@@ -100,5 +127,5 @@ func version(n *core.Node) string {
 	if v == "" {
 		v = "unknown"
 	}
-	return v[:min(len(v), 64)]
+	return budget.Line(v, 64)
 }

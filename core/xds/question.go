@@ -48,11 +48,15 @@ func (st *stream) question(r request) (q Question, ok bool) {
 }
 
 // answer looks for the answer to a question, apart from the stream, which goes on: what is asked may be about this very stream.
-func (st *stream) answer(r request) {
+func (st *stream) answer(r request) error {
 	q, ok := st.question(r)
 	if !ok {
-		return
+		return nil
 	}
+	if err := st.server.config.Limits.Stream.CheckQuestions(st.asking + len(st.answered) + 1); err != nil {
+		return err
+	}
+	st.asking++
 	st.questions[q.Type] = asked{names: q.Names}
 	st.endpoint.wg.Go(func() {
 		resources, err := st.server.config.Answerer.Answer(q)
@@ -61,10 +65,12 @@ func (st *stream) answer(r request) {
 		case <-st.done:
 		}
 	})
+	return nil
 }
 
 // reply makes a response of an answer, for the stream's next turn.
 func (st *stream) reply(a reply) error {
+	st.asking--
 	if a.err != nil {
 		return a.err
 	}

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -35,9 +35,8 @@ type Config struct {
 	Identify func(context.Context, *core.Node) ([]string, error)
 	// Answerer answers types per request; nil: there are none.
 	Answerer Answerer
-	// MaxStreams of one connection: 100000. MaxReceive bytes of a request: 4 MiB.
-	MaxStreams uint32
-	MaxReceive int
+	// Limits of what clients may cost: budget.Defaults.
+	Limits budget.Limits
 	// KeepaliveInterval: 30 s, KeepaliveTimeout: 10 s. Clients may ping twice as often.
 	KeepaliveInterval, KeepaliveTimeout time.Duration
 	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
@@ -50,8 +49,6 @@ type Config struct {
 	OrderPatience time.Duration
 	// Push limits what goes on at once: no limit, but that twice as many as there are processors compose their responses.
 	Push push.Limits
-	// StreamsPerSecond that may begin: no limit. Above it a stream waits up to a second and is refused then.
-	StreamsPerSecond float64
 	// StopTimeout is how long Serve waits for connections to end: 5 s.
 	StopTimeout time.Duration
 }
@@ -60,14 +57,16 @@ func (c *Config) complete() error {
 	if c.Source == nil {
 		return errors.New("xds: no source")
 	}
-	if c.StreamsPerSecond < 0 || c.Push.Running < 0 || c.Push.Bytes < 0 {
-		return fmt.Errorf("xds: limits must not be negative (%v streams per second, %+v); 0 means no limit", c.StreamsPerSecond, c.Push)
+	if c.Push.Running < 0 || c.Push.Bytes < 0 {
+		return fmt.Errorf("xds: limits must not be negative (%+v); 0 means no limit", c.Push)
+	}
+	orDefault(&c.Limits, budget.Defaults())
+	if err := c.Limits.Check(); err != nil {
+		return fmt.Errorf("xds: %w", err)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.MaxStreams, 100000)
-	orDefault(&c.MaxReceive, 4<<20)
 	orDefault(&c.KeepaliveInterval, 30*time.Second)
 	orDefault(&c.KeepaliveTimeout, 10*time.Second)
 	orDefault(&c.MaxConnectionAgeGrace, 10*time.Second)
@@ -91,7 +90,8 @@ type Server struct {
 	config  Config
 	common  *common
 	turns   *push.Turns
-	rate    *rate.Limiter // nil: no limit
+	peers   *budget.Peers
+	conns   conns
 	metrics *metrics
 	seed    uint32
 	lines   *lines
@@ -111,10 +111,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), lines: newLines(), streams: map[*stream]struct{}{},
-	}
-	if c.StreamsPerSecond > 0 {
-		s.rate = rate.NewLimiter(rate.Limit(c.StreamsPerSecond), 1)
+		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
 	return s, nil
 }
@@ -130,7 +127,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.Serv
 	reflection.Register(g)
 
 	failed := make(chan error, 1)
-	go func() { failed <- g.Serve(l) }()
+	go func() { failed <- g.Serve(&gate{l, s, budget.Files(openFiles())}) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -148,17 +145,30 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.Serv
 // options are those of every gRPC server of ours.
 func (s *Server) options() []grpc.ServerOption {
 	c := &s.config
-	return []grpc.ServerOption{
+	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxConcurrentStreams(c.MaxStreams),
-		grpc.MaxRecvMsgSize(c.MaxReceive),
+		grpc.MaxRecvMsgSize(c.Limits.Stream.RequestBytes),
+		// Twice that: what is a little more is refused by us, with words.
+		grpc.MaxHeaderListSize(2 * uint32(c.Limits.Stream.HeaderBytes)),
+		// Requests are small: what is not read yet must not grow with the speed of the network, as it does by default.
+		grpc.StaticStreamWindowSize(64 << 10),
+		grpc.StaticConnWindowSize(1 << 20),
+		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.KeepaliveInterval / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: c.KeepaliveInterval, Timeout: c.KeepaliveTimeout,
-			MaxConnectionAge: c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
+			MaxConnectionIdle: c.Limits.Stream.Idle,
+			MaxConnectionAge:  c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
 		}),
 	}
+	if n := c.Limits.Total.StreamsPerConnection; n > 0 {
+		options = append(options, grpc.MaxConcurrentStreams(uint32(n)))
+	}
+	if d := c.Limits.Stream.Idle; d > 0 {
+		options = append(options, grpc.ConnectionTimeout(d))
+	}
+	return options
 }
 
 // endpoint is the server on one listener.

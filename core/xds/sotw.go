@@ -37,7 +37,7 @@ func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 	w.missed = false
 	for _, n := range w.lost {
 		if w.subscription.named(n) {
-			w.resend = append(w.resend, n)
+			w.repeat(n)
 		}
 	}
 	w.lost = nil
@@ -55,22 +55,32 @@ func (m *machine) pass(w *watch, names []string) {
 	m.dropped(w, to)
 	switch {
 	case to == nil:
-		w.lost = append(w.lost, w.subscription.names...)
+		w.lose(w.subscription.names)
 	case to != w.subscription:
-		w.lost = append(w.lost, w.subscription.lacks(to.names)...)
+		w.lose(w.subscription.lacks(to.names))
 	}
+}
+
+// named leaves out what is no name: no resource has an empty one.
+func named(names []string) []string {
+	if !slices.Contains(names, "") {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "" })
 }
 
 // want sets what a request names. Whatever it adds is owed an answer; what it leaves out is dropped without one.
 func (m *machine) want(w *watch, names []string, e *effects) {
+	any := len(names) > 0
+	names = named(names)
 	all := slices.Contains(names, everything)
 	if all || w.traits.Unnamed {
 		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == everything || w.traits.Unnamed })
 	}
 	wildcard := w.traits.Unnamed
 	if w.traits.Wildcard {
-		wildcard = wildcard || all || len(names) == 0 && !w.explicit
-		w.explicit = w.explicit || all || len(names) > 0
+		wildcard = wildcard || all || !any && !w.explicit
+		w.explicit = w.explicit || any
 	}
 	m.resubscribe(w, m.common.subscriptions.next(w.subscription, wildcard, names), e)
 	if w.subscription != nil && w.sent.subscription != w.subscription && (e.subscribe != nil || !w.owed) {

@@ -59,16 +59,16 @@ func (s *Server) Status() []StreamStatus {
 }
 
 func (s *Server) join(st *stream) {
-	s.metrics.connected.WithLabelValues(version(st.node)).Inc()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	st.version = s.metrics.connect(version(st.node))
 	s.streams[st] = struct{}{}
 }
 
 func (s *Server) leave(st *stream) {
-	s.metrics.connected.WithLabelValues(version(st.node)).Dec()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.metrics.disconnect(st.version)
 	delete(s.streams, st)
 }
 

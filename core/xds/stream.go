@@ -1,18 +1,18 @@
 package xds
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 )
 
@@ -22,10 +22,13 @@ type stream struct {
 	server   *Server
 	endpoint *endpoint
 	grpc     grpc.ServerStream
+	lease    *budget.Lease
 	log      *slog.Logger
 	delta    bool
 
 	node       *core.Node
+	weight     int    // of the node in memory
+	version    string // of the proxy, as metrics have it
 	identities []string
 	remote     string
 	since      time.Time
@@ -43,6 +46,7 @@ type stream struct {
 	questions map[string]asked
 	replies   chan reply
 	answered  []*response
+	asking    int // questions without an answer
 
 	ready   []*response   // composed, not handed over yet
 	pushing bool          // it is our turn
@@ -70,15 +74,10 @@ type incoming struct {
 // handle serves a stream until it ends.
 func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error {
 	s := e.server
-	if err := s.admit(g.Context()); err != nil {
-		return err
-	}
 	in := incoming{make(chan request), make(chan error, 1)}
 	e.wg.Go(func() { in.failed <- read(g, delta, typeURL, in.requests) })
-	st := &stream{server: s, endpoint: e, grpc: g, delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
-	if p, ok := peer.FromContext(g.Context()); ok {
-		st.remote = p.Addr.String()
-	}
+	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
+	st.remote = remoteOf(g.Context())
 	first, err := st.greet(in)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -95,20 +94,6 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 		err = st.run(in)
 	}
 	return err
-}
-
-// admit lets a new stream in, at the rate that is set.
-func (s *Server) admit(ctx context.Context) error {
-	if s.rate == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	if err := s.rate.Wait(ctx); err != nil {
-		s.metrics.limited.Inc()
-		return status.Errorf(codes.ResourceExhausted, "more than %v new streams per second: try again", s.config.StreamsPerSecond)
-	}
-	return nil
 }
 
 // read passes requests on until the stream ends, which it does with its handler. It returns why.
@@ -128,15 +113,24 @@ func read(g grpc.ServerStream, delta bool, typeURL string, out chan<- request) e
 
 // greet waits for the first request that counts: reports of health may come before it and mean nothing then.
 func (st *stream) greet(in incoming) (request, error) {
+	l := &st.server.config.Limits.Stream
+	var late <-chan time.Time
+	if l.Idle > 0 {
+		timer := time.NewTimer(l.Idle)
+		defer timer.Stop()
+		late = timer.C
+	}
 	for {
 		select {
 		case r := <-in.requests:
 			if r.typeURL() == healthType {
 				continue
 			}
-			return r, checkNode(r.node())
+			return r, cmp.Or(checkNode(r.node()), l.CheckNode(r.node()))
 		case err := <-in.failed:
 			return request{}, err
+		case <-late:
+			return request{}, l.Silent()
 		case <-st.endpoint.stop:
 			return request{}, errStopping()
 		}
@@ -155,10 +149,14 @@ func (st *stream) connect(first request) error {
 			return err
 		}
 	}
-	st.node, st.identities, st.since = node, identities, time.Now()
+	st.node, st.weight, st.identities, st.since = node, budget.Weigh(node), identities, time.Now()
 	protocol := "sotw"
 	if st.delta {
 		protocol = "delta"
+	}
+	if err := st.introduce(); err != nil {
+		st.refuse(node, err)
+		return err
 	}
 	st.member = s.turns.Join()
 	var err error
@@ -169,7 +167,7 @@ func (st *stream) connect(first request) error {
 		st.refuse(node, err)
 		return err
 	}
-	st.log = s.config.Log.With("node", node.Id, "connection", st.connection.ID())
+	st.log = s.config.Log.With("node", budget.Line(node.Id, maxLogged), "connection", st.connection.ID())
 	st.machine = &machine{
 		common: s.common, delta: st.delta, offers: st.connection.Offers, authenticated: len(identities) > 0,
 		prefix: fmt.Sprintf("%08x-%d-", s.seed, st.connection.ID()),
@@ -184,7 +182,8 @@ func (st *stream) connect(first request) error {
 func (st *stream) refuse(node *core.Node, reason error) {
 	code := status.Code(reason).String()
 	st.server.metrics.refused.WithLabelValues(code).Inc()
-	st.server.lines.log(st.server.config.Log, slog.LevelInfo, "stream refused", "node", node.GetId(), "remote", st.remote, "code", code, "reason", reason)
+	st.server.metrics.limited(reason)
+	st.server.lines.log(st.server.config.Log, slog.LevelInfo, "stream refused", "node", budget.Line(node.GetId(), maxLogged), "remote", st.remote, "code", code, "reason", reason)
 }
 
 // stopped returns a timer that doesn't run.
@@ -240,15 +239,24 @@ func (st *stream) run(in incoming) error {
 	}
 }
 
+// maxLogged is how many bytes of what a client says of itself are logged.
+const maxLogged = 256
+
 // take handles a request.
 func (st *stream) take(r request) error {
+	l := &st.server.config.Limits.Stream
+	if err := r.check(l); err != nil {
+		return err
+	}
+	if r.cut(l.ErrorBytes) {
+		st.server.metrics.limits.WithLabelValues("maxErrorBytes").Inc()
+	}
 	if r.typeURL() == healthType {
 		st.connection.Report(Outcome{Type: healthType, Health: true, Refused: r.errorDetail().GetMessage()})
 		return nil
 	}
 	if a := st.server.config.Answerer; a != nil && a.Answers(r.typeURL()) {
-		st.answer(r)
-		return nil
+		return st.answer(r)
 	}
 	var e effects
 	if st.delta {
@@ -258,10 +266,13 @@ func (st *stream) take(r request) error {
 	}
 	if e.unknown {
 		st.server.metrics.unknown.Inc()
-		st.log.Warn("request for a type that no generator offers to this proxy: not answered", "type", r.typeURL())
+		st.server.lines.log(st.log, slog.LevelWarn, "request for a type that no generator offers to this proxy: not answered", "type", budget.Line(r.typeURL(), maxLogged))
 	}
 	if e.stale {
 		st.server.metrics.expired.WithLabelValues(short(r.typeURL())).Inc()
+	}
+	if err := st.afford(r.typeURL()); err != nil {
+		return err
 	}
 	if w := e.subscribe; w != nil {
 		st.connection.Subscribe(w.typeURL, w.wildcard, w.names)
@@ -281,7 +292,7 @@ func (st *stream) take(r request) error {
 func (st *stream) report(o *Outcome) {
 	if o.Refused != "" {
 		st.server.metrics.rejects(o.Type)
-		st.log.Warn("response refused", "type", o.Type, "version", o.Version, "reason", o.Refused)
+		st.server.lines.log(st.log, slog.LevelWarn, "response refused", "type", o.Type, "version", o.Version, "reason", o.Refused)
 	}
 	st.connection.Report(*o)
 }
@@ -313,6 +324,9 @@ func (st *stream) begin(responses []*response) error {
 	for _, r := range responses {
 		r.bytes = r.size()
 		bytes += r.bytes
+	}
+	if err := st.server.config.Limits.Stream.CheckQueue(bytes); err != nil {
+		return err
 	}
 	st.member.Sending(int64(bytes))
 	st.ready = append(st.ready, responses...)

@@ -15,6 +15,7 @@ import (
 type subscription struct {
 	wildcard bool
 	names    []string // sorted, unique
+	bytes    int      // of the names
 	print    uint64   // sum of the names' hashes: a quick test for equality, whatever the order
 	self     weak.Pointer[subscription]
 }
@@ -166,11 +167,18 @@ func (t *subscriptions) intern(wildcard bool, names []string) *subscription {
 	if s := t.live[key].Value(); s != nil {
 		return s
 	}
-	s := &subscription{wildcard: wildcard, names: names, print: t.print(names)}
+	s := &subscription{wildcard: wildcard, names: names, bytes: bytesOf(names), print: t.print(names)}
 	s.self = weak.Make(s)
 	t.live[key] = s.self
 	runtime.AddCleanup(s, func(key [sha256.Size]byte) { t.drop(key) }, key)
 	return s
+}
+
+func bytesOf(names []string) (n int) {
+	for _, name := range names {
+		n += len(name)
+	}
+	return n
 }
 
 // drop forgets a subscription that nobody has any more, unless an equal one was made meanwhile.

@@ -21,11 +21,12 @@ type watch struct {
 	late bool // what is owed was waited for long enough
 	// missed (SotW) is set while the client may want names that were passed over with a stale nonce.
 	missed bool
-	lost   []string // names that such requests dropped
+	lost   []string // names that such requests dropped, of those that it asks for; sorted
 	// again (SotW) is set while the next request is to be answered whole, even if nothing changed.
 	again bool
-	// resend are names to be sent once more, though the client has them.
+	// resend are names to be sent once more, though the client has them; sifted is how many there were when they were last made unique.
 	resend []string
+	sifted int
 	// initial (delta) are the versions that a reconnecting client has, until the first answer.
 	initial map[string]string
 
@@ -86,6 +87,35 @@ func (w *watch) forget() {
 	w.sent, w.gone, w.nonce, w.version, w.flights, w.acked, w.doubtful, w.refused = situation{}, nil, "", "", nil, flight{}, nil, ""
 	w.resend, w.initial, w.lost, w.again, w.owed, w.missed = nil, nil, nil, false, false, false
 	w.kept = nil
+	w.sifted = 0
+}
+
+// lose notes names that the client dropped, all of them asked for and sorted.
+func (w *watch) lose(names []string) {
+	switch {
+	case len(w.lost) == len(w.subscription.names) || len(names) == 0:
+	case len(w.lost) == 0 || len(names) == len(w.subscription.names):
+		w.lost = names
+	default:
+		all := slices.Concat(w.lost, names)
+		slices.Sort(all)
+		w.lost = slices.Clip(slices.Compact(all))
+	}
+}
+
+// repeat notes names that are to be sent once more. However often they are noted, they take the room of each once, twice at most.
+func (w *watch) repeat(names ...string) {
+	w.resend = append(w.resend, names...)
+	if len(w.resend) > 2*w.sifted+64 {
+		w.sift()
+	}
+}
+
+// sift leaves each name that is to be sent once more in once.
+func (w *watch) sift() {
+	slices.Sort(w.resend)
+	w.resend = slices.Clip(slices.Compact(w.resend))
+	w.sifted = len(w.resend)
 }
 
 // take records a response. It returns the outcome to report, or nil for an answer that says nothing new.

@@ -14,7 +14,7 @@ import (
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Keepalive.check(), s.Log.check())
+	return errors.Join(s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.Log.check())
 }
 
 func (p Ports) check() error {
@@ -92,9 +92,6 @@ func (s Serving) check() error {
 	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
-	}
-	if s.MaxRequestsPerSecond < 0 {
-		errs = append(errs, fmt.Errorf("maxRequestsPerSecond: %v is negative", s.MaxRequestsPerSecond))
 	}
 	return errors.Join(append(errs, notNegative("sendTimeout", s.SendTimeout), notNegative("shutdownDuration", s.ShutdownDuration),
 		notNegative("viewRetention", s.ViewRetention))...)

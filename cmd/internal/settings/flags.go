@@ -46,12 +46,14 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")
 	fs.Int64("pushBytes", d.PushBytes, "bytes of responses that may be on their way at once; a push waits while there are more; 0: no bound")
-	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second; 0: no limit")
+	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second, ten times as many at once; 0: no limit")
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
 	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")
 
 	fs.Duration("viewRetention", d.ViewRetention, "how long what proxies get stays made after the last of them left, for those who come back; 0: not at all")
 	fs.Int64("viewRetentionBytes", d.ViewRetentionBytes, "how much is kept so, in bytes; what was left longest ago goes first; 0: no bound")
+	d.Clients.flags(fs)
+	d.Peers.flags(fs)
 
 	fs.Duration("keepaliveInterval", d.Keepalive.Interval, "ask a quiet xDS client for a sign of life after this time")
 	fs.Duration("keepaliveTimeout", d.Keepalive.Timeout, "close its connection if none comes for this time")

@@ -4,7 +4,11 @@
 // prefix (COXSWAIN_DEBOUNCE_AFTER), on the command line it is a flag (--debounceAfter). Flags win over the environment, and that over the file.
 package settings
 
-import "time"
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+)
 
 // Settings of a control plane.
 type Settings struct {
@@ -13,6 +17,8 @@ type Settings struct {
 	TLS       `koanf:",squash"`
 	Commit    `koanf:",squash"`
 	Serving   `koanf:",squash"`
+	Clients   `koanf:",squash"`
+	Peers     `koanf:",squash"`
 	Keepalive `koanf:",squash"`
 	Log       `koanf:",squash"`
 }
@@ -74,6 +80,37 @@ type Serving struct {
 	ViewRetentionBytes int64         `koanf:"viewRetentionBytes"`
 }
 
+// Clients bounds what xDS clients may cost. Zero: no bound.
+type Clients struct {
+	RequestBytes      int           `koanf:"maxRequestBytes"`
+	HeaderBytes       int           `koanf:"maxHeaderBytes"`
+	NodeBytes         int           `koanf:"maxNodeBytes"`
+	Extensions        int           `koanf:"maxExtensions"`
+	ExtensionBytes    int           `koanf:"maxExtensionBytes"`
+	NameBytes         int           `koanf:"maxNameBytes"`
+	NamesPerType      int           `koanf:"maxNamesPerType"`
+	NamesPerStream    int           `koanf:"maxNamesPerStream"`
+	Types             int           `koanf:"maxTypes"`
+	BytesPerStream    int           `koanf:"maxBytesPerStream"`
+	ErrorBytes        int           `koanf:"maxErrorBytes"`
+	QueuedBytes       int           `koanf:"maxQueuedBytes"`
+	Questions         int           `koanf:"maxQuestions"`
+	RequestsPerSecond float64       `koanf:"maxRequestsPerStream"`
+	IdleTimeout       time.Duration `koanf:"idleTimeout"`
+	Connections       int           `koanf:"maxConnections"`
+	StreamsPerConn    int           `koanf:"maxStreamsPerConnection"`
+}
+
+// Peers bounds what the clients of one peer may cost together. Zero: no bound.
+type Peers struct {
+	Connections int     `koanf:"maxConnectionsPerPeer"`
+	Streams     int     `koanf:"maxStreamsPerPeer"`
+	NewStreams  float64 `koanf:"maxNewStreamsPerPeer"`
+	Requests    float64 `koanf:"maxRequestsPerPeer"`
+	Names       int     `koanf:"maxNamesPerPeer"`
+	Bytes       int     `koanf:"maxBytesPerPeer"`
+}
+
 // Keepalive of xDS connections. A MaxAge of zero: no end.
 type Keepalive struct {
 	Interval    time.Duration `koanf:"keepaliveInterval"`
@@ -104,12 +141,15 @@ func Defaults() Settings {
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
-			PushBytes:          16 << 20,
-			SendTimeout:        time.Minute,
-			ShutdownDuration:   10 * time.Second,
-			ViewRetention:      time.Minute,
-			ViewRetentionBytes: 256 << 20,
+			ViewRetention:        time.Minute,
+			ViewRetentionBytes:   256 << 20,
+			PushBytes:            16 << 20,
+			MaxRequestsPerSecond: budget.Defaults().Total.NewStreams,
+			SendTimeout:          time.Minute,
+			ShutdownDuration:     10 * time.Second,
 		},
+		Clients: clients(budget.Defaults()),
+		Peers:   peers(budget.Defaults().Peer),
 		Keepalive: Keepalive{
 			Interval:    30 * time.Second,
 			Timeout:     10 * time.Second,
