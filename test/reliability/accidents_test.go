@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,10 +29,10 @@ func accidentTrials() []trial {
 		{name: "file cut to nothing", promise: keepPromise, do: func(w *world) {
 			w.spoil(func() { _ = os.Truncate(filepath.Join(w.dir, "web.yaml"), 0) })
 		}},
-		{name: "disk full while saving", promise: keepPromise, do: diskFull},
+		{name: "disk full while saving", promise: keepPromise, small: true, do: diskFull},
 		{name: "name that is no UTF-8", promise: "the good resource stays", do: func(w *world) {
 			text, _ := os.ReadFile(filepath.Join(w.dir, "web.yaml"))
-			w.spoil(func() { w.place("web.yaml", strings.Replace(string(text), "name: web,", "name: web\xff,", 1)) })
+			w.spoil(func() { w.place("web.yaml", strings.Replace(string(text), "name: web,", "name: w\xffeb,", 1)) })
 		}},
 		{name: "directory renamed away", promise: keepPromise, do: func(w *world) {
 			away := w.dir + "-away"
@@ -95,32 +94,14 @@ func halve(file string) error {
 
 // diskFull saves in place where there is no room: the file is there, and empty.
 func diskFull(w *world) {
-	small := filepath.Join(w.root, "small")
-	if err := os.Mkdir(small, 0o700); err != nil {
-		w.t.Fatal(err)
-	}
-	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small).CombinedOutput(); err != nil {
-		w.t.Skipf("no tmpfs here: %v %s", err, out)
-	}
-	w.t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
-	file, link := filepath.Join(small, "web.yaml"), filepath.Join(w.dir, "web.yaml")
-	text, _ := os.ReadFile(link)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.Remove(link); err == nil {
-		err = os.Symlink(file, link)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	w.pass(200)
-	_ = os.WriteFile(filepath.Join(small, "fill"), make([]byte, 1<<20), 0o600)
+	file, fill := filepath.Join(w.dir, "web.yaml"), filepath.Join(w.dir, ".fill")
+	text, _ := os.ReadFile(file)
+	_ = os.WriteFile(fill, make([]byte, 1<<20), 0o600)
 	if err := os.WriteFile(file, append(text, make([]byte, 8192)...), 0o600); err == nil {
 		w.t.Error("the disk is not full")
 	}
 	w.pass(1000)
-	_ = os.Remove(filepath.Join(small, "fill"))
+	_ = os.Remove(fill)
 	_ = os.WriteFile(file, text, 0o600)
 	w.under(func(context.Context, func()) {})
 }
@@ -222,12 +203,14 @@ func (w *world) disable(name string) {
 func busyDirectory(w *world) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var writer sync.WaitGroup
-	writer.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			_ = os.WriteFile(filepath.Join(filepath.Dir(w.file), "some.log"), fmt.Append(nil, i), 0o600)
-			pause(ctx, 6*time.Millisecond)
-		}
-	})
+	for n := range 3 { // one alone may have to wait for a processor for longer than the core waits for quiet
+		writer.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				_ = os.WriteFile(filepath.Join(filepath.Dir(w.file), fmt.Sprintf("log-%d", n)), fmt.Append(nil, i), 0o600)
+				pause(ctx, 20*time.Millisecond)
+			}
+		})
+	}
 	defer func() { cancel(); writer.Wait() }()
 	w.pass(100)
 	began := time.Now()
@@ -277,7 +260,8 @@ func hangup(w *world) {
 	w.pass(200)
 	if syscall.Kill(w.plane.PID(), 0) != nil || peakOf(w.plane.PID()) == 0 {
 		w.note("it ended")
-		w.t.Fatal("it ended")
+		w.t.Error("it ended")
+		return
 	}
 	w.under(func(context.Context, func()) {})
 }

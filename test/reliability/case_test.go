@@ -1,8 +1,6 @@
 package reliability
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -17,8 +15,9 @@ type trial struct {
 	set func(w *world) string
 	// limits are those of each plugin.
 	limits string
-	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few leaves it 256 descriptors.
-	secure, own, few bool
+	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few leaves it 256 descriptors,
+	// small puts the configuration on a disk of 256 KiB.
+	secure, own, few, small bool
 	// restarts are plugins that it may cost a restart.
 	restarts []string
 	// own edits are held up by what it does, until the promised time in words: delays are shown and not judged.
@@ -50,15 +49,12 @@ func TestReliability(t *testing.T) {
 			if !*all && !slices.Contains(often, c.name) {
 				t.Skip("make reliability runs it")
 			}
-			w := newWorld(t, c)
+			r := row{trial: c, figures: &figures{}}
+			defer func() { rows = append(rows, r.ended(t)) }()
+			w := newWorld(t, c, r.figures)
 			began := time.Now()
 			w.run()
 			w.note("%v", time.Since(began).Round(time.Second))
-			r := row{c.name, c.promise, w.figures, t.Failed()}
-			rows = append(rows, r)
-			if *all {
-				fmt.Fprintln(os.Stderr, r.line())
-			}
 		})
 	}
 	if *doc != "" && len(rows) == len(trials()) {

@@ -160,11 +160,12 @@ func (w *world) place(name, text string) {
 
 func (w *world) replace(file, text string) {
 	w.t.Helper()
-	beside := filepath.Join(w.root, "beside")
-	if err := os.WriteFile(beside, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
+	beside := filepath.Join(filepath.Dir(file), ".beside")
+	err := os.WriteFile(beside, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(beside, file)
 	}
-	if err := os.Rename(beside, file); err != nil && !os.IsNotExist(err) {
+	if err != nil && !os.IsNotExist(err) {
 		w.t.Fatal(err)
 	}
 }

@@ -43,20 +43,27 @@ func (f *figures) memory() string { return fmt.Sprintf("%d / %d", f.core, f.gene
 
 // row is a trial's in the table.
 type row struct {
-	name, promise string
-	figures       *figures
-	failed        bool
+	trial   trial
+	figures *figures
+	// held says whether the promise was kept, or that it was not tried.
+	held string
 }
 
-// line is the row for a terminal.
-func (r row) line() string {
-	verdict := "held"
-	if r.failed {
-		verdict = "BROKEN"
+// ended is the row when its test is over. Where all run, it is shown at once.
+func (r row) ended(t *testing.T) row {
+	r.held = "yes"
+	switch {
+	case t.Failed():
+		r.held = "**no**"
+	case t.Skipped():
+		r.held = "not tried"
 	}
-	f := r.figures
-	return fmt.Sprintf("%-28s %-6s failed %-12s core/generator MiB %-12s edit %-28s restarts %d %s",
-		r.name, verdict, f.requests(), f.memory(), f.delay(), f.restarts, strings.Join(f.notes, "; "))
+	if *all {
+		f := r.figures
+		fmt.Fprintf(os.Stderr, "%-32s held: %-9s failed %-12s core/generator MiB %-12s edit %-28s restarts %d %s\n",
+			r.trial.name, r.held, f.requests(), f.memory(), f.delay(), f.restarts, strings.Join(f.notes, "; "))
+	}
+	return r
 }
 
 const (
@@ -87,11 +94,8 @@ func table(t *testing.T, rows []row) string {
 	var b strings.Builder
 	b.WriteString("| test | promised | failed requests | MiB of core / generator | edit of another, calm -> then | held | before |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		held := "yes"
-		if r.failed {
-			held = "**no**"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.name, r.promise, r.figures.requests(), r.figures.memory(), r.figures.delay(), held, once[r.name])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
+			r.trial.name, r.trial.promise, r.figures.requests(), r.figures.memory(), r.figures.delay(), r.held, once[r.trial.name])
 	}
 	return b.String()
 }

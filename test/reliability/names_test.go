@@ -63,7 +63,11 @@ func nameTrials() []trial {
 			}
 			return all
 		}),
-		{name: "20 streams of 100,000 names", promise: namePromise, do: crowdOfNames},
+		{name: "20 streams of 100,000 names", promise: namePromise, do: func(w *world) { w.crowdOfNames(20, 100_000, func(int) string { return stranger }) }},
+		{name: "20,000 names from 100 addresses", promise: namePromise, do: func(w *world) {
+			w.crowdOfNames(100, 20_000, func(i int) string { return fmt.Sprintf("127.0.66.%d", i+1) })
+		}},
+		{name: "100,000 names from our address", promise: namePromise, do: func(w *world) { w.crowdOfNames(1, 100_000, func(int) string { return "127.0.0.1" }) }},
 		{name: "stale nonces", promise: "memory stays bounded", do: staleNonces},
 		{name: "refusals of 1 MB", promise: "memory stays bounded; no plugin's session ends", do: longRefusals},
 	}
@@ -77,17 +81,18 @@ func unknown(n int) []string {
 	return names
 }
 
-func crowdOfNames(w *world) {
-	ads := w.ads()
+// crowdOfNames opens streams, each with names of its own that nobody knows.
+func (w *world) crowdOfNames(streams, names int, from func(i int) string) {
 	w.under(func(ctx context.Context, ready func()) {
-		many(20, func(i int) {
+		many(streams, func(i int) {
+			ads := w.adsFrom(from(i))
 			insist(ctx, func(ctx context.Context) {
 				s, err := ads.StreamAggregatedResources(ctx)
-				names := unknown(100_000)
-				for j := range names {
-					names[j] += fmt.Sprint(i)
+				all := unknown(names)
+				for j := range all {
+					all[j] += fmt.Sprint(i)
 				}
-				_ = hold(s, err, []*discoveryv3.DiscoveryRequest{{Node: strangerNode(), TypeUrl: eds, ResourceNames: names}}, ready)
+				_ = hold(s, err, []*discoveryv3.DiscoveryRequest{{Node: strangerNode(), TypeUrl: eds, ResourceNames: all}}, ready)
 			})
 		})
 	})

@@ -219,7 +219,7 @@ func offspring(w *world) {
 func (w *world) offspring() (all []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		if text, _ := os.ReadFile(file); bytes.Equal(text, fmt.Appendf(nil, "sleep\x00299.%d\x00", w.backends[1].Port)) {
+		if text, _ := os.ReadFile(file); bytes.Equal(text, fmt.Appendf(nil, "/bin/sleep\x00299.%d\x00", w.backends[1].Port)) {
 			var pid int
 			if _, err := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil {
 				all = append(all, pid)
@@ -237,18 +237,20 @@ func (w *world) broken(what string) {
 	w.declare(w.plugins())
 }
 
+// asked is how many requests were made.
+func (w *world) asked() (n int) {
+	for _, t := range w.traffic {
+		n += t.Asked()
+	}
+	return n
+}
+
 // pass lets a number of requests pass.
 func (w *world) pass(requests int) {
 	w.t.Helper()
-	asked := func() (n int) {
-		for _, t := range w.traffic {
-			n += t.Asked()
-		}
-		return n
-	}
-	until := asked() + requests
+	until := w.asked() + requests
 	w.eventually(fmt.Sprintf("%d requests have passed", requests), func() error {
-		if n := asked(); n < until {
+		if n := w.asked(); n < until {
 			return fmt.Errorf("%d are missing", until-n)
 		}
 		return nil

@@ -19,8 +19,10 @@ func dialer(from string) func(context.Context, string) (net.Conn, error) {
 }
 
 // ads are a new connection of a stranger, closed with the test.
-func (w *world) ads() discoveryv3.AggregatedDiscoveryServiceClient {
-	conn := connect(w.t, w.plane.XDS, stranger)
+func (w *world) ads() discoveryv3.AggregatedDiscoveryServiceClient { return w.adsFrom(stranger) }
+
+func (w *world) adsFrom(address string) discoveryv3.AggregatedDiscoveryServiceClient {
+	conn := connect(w.t, w.plane.XDS, address)
 	w.t.Cleanup(func() { _ = conn.Close() })
 	return discoveryv3.NewAggregatedDiscoveryServiceClient(conn)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ const probed = "probe.example"
 // between is the time between two requests of a client: four of them make 200 a second.
 const between = 20 * time.Millisecond
 
-func newWorld(t *testing.T, c trial) *world {
+func newWorld(t *testing.T, c trial, f *figures) *world {
 	t.Helper()
 	envoy.Binary(t)                      // or skip
 	root, err := os.MkdirTemp("", "cox") // paths of sockets are short
@@ -55,7 +56,7 @@ func newWorld(t *testing.T, c trial) *world {
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	w := &world{
 		t: t, trial: c, root: root, dir: filepath.Join(root, "config"), file: filepath.Join(root, "set", "plugins.yaml"),
-		runtime: filepath.Join(root, "run"), program: program, port: wait.Port(t), figures: &figures{},
+		runtime: filepath.Join(root, "run"), program: program, port: wait.Port(t), figures: f,
 		backends: []*mesh.Backend{mesh.NewBackend(t, "web"), mesh.NewBackend(t, "reg")},
 	}
 	for _, dir := range []string{w.dir, filepath.Dir(w.file), w.runtime} {
@@ -64,6 +65,8 @@ func newWorld(t *testing.T, c trial) *world {
 		}
 	}
 	switch {
+	case c.small:
+		w.mount()
 	case c.own:
 		w.copyProgram()
 	case c.few:
@@ -77,6 +80,14 @@ func newWorld(t *testing.T, c trial) *world {
 	w.configure()
 	w.start()
 	return w
+}
+
+// mount makes the directory of the configuration a small disk.
+func (w *world) mount() {
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", w.dir).CombinedOutput(); err != nil {
+		w.t.Skipf("no tmpfs here: %v %s", err, out)
+	}
+	w.t.Cleanup(func() { _ = syscall.Unmount(w.dir, syscall.MNT_DETACH) })
 }
 
 func (w *world) copyProgram() {
@@ -187,8 +198,8 @@ func (w *world) edit() {
 	}
 }
 
-// under does something and measures edits while it lasts: ten after it called ready, or until it ends by itself. It is over after a minute and a half,
-// whatever it does.
+// under does something and measures edits while it lasts: ten after it called ready, and as long as 600 requests take, or until it ends by itself.
+// It is over after a minute and a half, whatever it does.
 func (w *world) under(abuse func(ctx context.Context, ready func())) {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
@@ -197,13 +208,14 @@ func (w *world) under(abuse func(ctx context.Context, ready func())) {
 		defer close(ended)
 		abuse(ctx, sync.OnceFunc(func() { close(begun) }))
 	}()
-	for after := 0; after < 10 && w.figures.lost < 3 && ctx.Err() == nil; {
+	until := w.asked() + 600
+	for after := 0; (after < 10 || w.asked() < until) && w.figures.lost < 3 && ctx.Err() == nil; {
 		w.edit()
 		select {
 		case <-begun:
 			after++
 		case <-ended:
-			after = 10
+			after, until = 10, 0
 		default:
 		}
 	}

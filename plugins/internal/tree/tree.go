@@ -5,6 +5,7 @@ package tree
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ type Found struct {
 	Unread map[string]error
 }
 
-// errFar is why a link is not followed.
+// errFar is why a link is not followed, and nothing behind it is read: which part of it came first would be chance.
 var errFar = errors.New("links lead to more than 1000 directories from here; this one is not followed")
 
 // Dir walks a directory. Entries that vanish meanwhile are left out; an error means that the directory itself cannot be read.
@@ -106,9 +107,20 @@ func (s *steps) entry(path string, e fs.DirEntry, above []string, linked bool) e
 		if err != nil || slices.Contains(above, real) {
 			return err
 		}
-		return s.dir(path, append(slices.Clip(above), real), linked || link)
+		err = s.dir(path, append(slices.Clip(above), real), linked || link)
+		if errors.Is(err, errFar) && !linked {
+			s.forget(path)
+		}
+		return err
 	case info.Mode().IsRegular() && s.Wanted(e.Name()):
 		s.found.Files[path] = info
 	}
 	return nil
+}
+
+// forget drops what was found below a directory.
+func (s *steps) forget(dir string) {
+	below := func(path string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }
+	maps.DeleteFunc(s.found.Files, func(path string, _ fs.FileInfo) bool { return below(path) })
+	maps.DeleteFunc(s.found.Unread, func(path string, _ error) bool { return below(path) })
 }

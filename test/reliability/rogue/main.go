@@ -121,7 +121,7 @@ func line() error {
 // offspring starts processes that leave its session and its process group, for five minutes.
 func offspring(seconds string) error {
 	for range 5 {
-		cmd := exec.Command("sleep", seconds)
+		cmd := exec.Command("/bin/sleep", seconds)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {
 			return err
