@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -46,6 +47,9 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	if err := sandbox.Hide(); err != nil {
+		log.Warn("other processes of this user can read the core's memory", "error", err)
+	}
 	exe, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("this program's own path: %w", err)
@@ -55,7 +59,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		return err
 	}
 	core, err := server.New(server.Config{
-		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Develop: s.Dev, Environ: tune(p.environ), Version: build(),
+		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: tune(p.environ), Version: build(),
 		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureGRPCAddr,

@@ -7,20 +7,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/cgroup"
 )
 
-// groups are the control groups of plugins with a limit of memory, where the core may make any. Without such plugins nothing is touched.
+// groups are the control groups of plugins, where the core may make any.
 type groups struct {
 	mu     sync.Mutex
 	tree   *cgroup.Tree
 	failed error
 }
 
-// group makes the control group of one start of an entry; nil where it has no limit, or there are no control groups. That is said once.
+// group makes the control group of one start of an entry; nil where there are none. What can't be had is said once.
 func (h *Host) group(s *slot) *cgroup.Group {
-	limit := s.entry.Limits.Memory
-	if limit == 0 {
-		return nil
-	}
-	g, err := h.groups.make(s.entry.Name, uint64(limit))
+	g, err := h.groups.make(s.entry.Name, uint64(s.entry.Limits.Memory))
 	if err != nil && !errors.Is(err, errSaid) {
 		h.cfg.Log.Info("memory is watched without control groups", "why", err)
 	}
@@ -30,18 +26,23 @@ func (h *Host) group(s *slot) *cgroup.Group {
 // errSaid is that there are no groups, which was said.
 var errSaid = errors.New("no control groups")
 
+// make makes a group. There may be one and an error: the kernel doesn't hold it to its memory.
 func (g *groups) make(name string, limit uint64) (*cgroup.Group, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case g.failed != nil:
-		return nil, errSaid
-	case g.tree == nil:
-		if g.tree, g.failed = ownTree(); g.failed != nil {
-			return nil, g.failed
+	said := errSaid
+	if g.tree == nil && g.failed == nil {
+		if g.tree, g.failed = ownTree(); g.failed == nil {
+			said = g.tree.Undivided()
+		} else {
+			said = g.failed
 		}
 	}
-	return g.tree.Make(name, limit)
+	if g.failed != nil {
+		return nil, said
+	}
+	made, err := g.tree.Make(name, limit)
+	return made, errors.Join(err, said)
 }
 
 func ownTree() (*cgroup.Tree, error) {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/load"
 )
 
@@ -29,6 +31,8 @@ type Config struct {
 	Sessions Sessions
 	// Starter starts processes; nil: real ones.
 	Starter Starter
+	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
+	Alone   bool
 	Backoff Backoff
 	Log     *slog.Logger
 	// OnTransition, if set, is called at each step of a plugin's life, one at a time for each plugin. It must not block.
@@ -48,7 +52,10 @@ type Transition struct {
 
 // Host runs a set of plugins.
 type Host struct {
-	cfg    Config
+	cfg Config
+	// self is the program of built-ins and runners, opened at the beginning; nil where only its path is known.
+	self   *os.File
+	family *family.Family
 	groups groups
 	done   chan struct{}
 	err    error
@@ -77,8 +84,9 @@ func New(cfg Config) (*Host, error) {
 	if cfg.Set == nil || cfg.Sessions == nil || cfg.Log == nil {
 		return nil, errors.New("host: Set, Sessions and Log are needed")
 	}
+	relatives := &family.Family{Alone: cfg.Alone, Log: cfg.Log}
 	if cfg.Starter == nil {
-		cfg.Starter = Processes{}
+		cfg.Starter = Processes{Family: relatives}
 	}
 	if cfg.RuntimeDir == "" {
 		return nil, errors.New("host: RuntimeDir is needed")
@@ -92,7 +100,7 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("host: runtime directory: %w", err)
 	}
 	cfg.RuntimeDir = dir
-	h := &Host{cfg: cfg, done: make(chan struct{}), open: make(chan struct{})}
+	h := &Host{cfg: cfg, self: openProgram(cfg.Exe), family: relatives, done: make(chan struct{}), open: make(chan struct{})}
 	for i, e := range cfg.Set.Plugins {
 		if !e.Disabled {
 			h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
@@ -117,6 +125,10 @@ func (h *Host) run(ctx context.Context) error {
 	}
 	defer dir.remove()
 	defer h.groups.close()
+	defer h.adopt(ctx)()
+	if h.self != nil {
+		defer h.self.Close()
+	}
 	r := &running{dir: dir}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
@@ -133,6 +145,26 @@ func (h *Host) run(ctx context.Context) error {
 	h.mu.Unlock()
 	r.all.Wait()
 	return errors.Join(r.errs...)
+}
+
+// adopt sweeps what killed cores left running and, if the core is alone, takes the orphans that plugins make. The function that it returns ends that.
+func (h *Host) adopt(ctx context.Context) (end func()) {
+	if swept := family.Sweep(); swept > 0 {
+		h.cfg.Log.Warn("processes that plugins of a killed core had left were killed", "processes", swept)
+	}
+	if !h.cfg.Alone {
+		return func() {}
+	}
+	if err := family.Adopt(); err != nil {
+		h.cfg.Log.Warn("what plugins start may outlive them: orphans can't be adopted", "error", err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var done sync.WaitGroup
+	done.Go(func() { h.family.Collect(ctx) })
+	return func() {
+		stop()
+		done.Wait()
+	}
 }
 
 // begin keeps a slot's plugin running, until its context ends. The lock is held.

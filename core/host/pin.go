@@ -9,6 +9,16 @@ import (
 	"os"
 )
 
+// artifact is a program or module that is ready to be run.
+type artifact struct {
+	// path for people and, where file is nil, to be opened.
+	path string
+	// file holds the very bytes that are meant, open for reading.
+	file *os.File
+	// release is called when a process has both.
+	release func()
+}
+
 // verify checks a file's hash.
 func verify(path string, want Digest) error {
 	f, err := os.Open(path)

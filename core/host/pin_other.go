@@ -8,15 +8,14 @@ import (
 	"path/filepath"
 )
 
-// pin returns a path that executes the bytes that were hashed: a private copy, good until release.
-func pin(path string, want Digest) (exec string, release func(), err error) {
+// pin returns the bytes that were hashed: a private copy, good until release.
+func pin(path string, want Digest) (artifact, error) {
 	dir, err := os.MkdirTemp("", "coxswain-pin-")
 	if err != nil {
-		return "", nil, err
+		return artifact{}, err
 	}
-	release = func() { os.RemoveAll(dir) }
-	exec = filepath.Join(dir, filepath.Base(path))
-	to, err := os.OpenFile(exec, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	is := artifact{path: filepath.Join(dir, filepath.Base(path)), release: func() { os.RemoveAll(dir) }}
+	to, err := os.OpenFile(is.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
 	if err == nil {
 		err = copyPinned(to, path, want)
 		if closed := to.Close(); err == nil {
@@ -24,8 +23,14 @@ func pin(path string, want Digest) (exec string, release func(), err error) {
 		}
 	}
 	if err != nil {
-		release()
-		return "", nil, fmt.Errorf("a private copy of %s: %w", path, err)
+		is.release()
+		return artifact{}, fmt.Errorf("a private copy of %s: %w", path, err)
 	}
-	return exec, release, nil
+	return is, nil
 }
+
+// opened is a file by its path: only Linux hands open files on by a path.
+func opened(path string) (artifact, error) { return artifact{path: path, release: func() {}}, nil }
+
+// openProgram opens nothing here: built-ins are run by the program's path.
+func openProgram(string) *os.File { return nil }

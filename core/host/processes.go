@@ -5,17 +5,21 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 )
 
 // Processes starts plugins as child processes; it is what a core uses.
-type Processes struct{}
+type Processes struct {
+	// Family ends with each process all that it started.
+	Family *family.Family
+}
 
 // Start runs the process and shakes hands with it.
-func (Processes) Start(ctx context.Context, l Launch) (Running, error) {
+func (ps Processes) Start(ctx context.Context, l Launch) (Running, error) {
 	p, err := process.Start(ctx, process.Spec{
-		Name: l.Name, Path: l.Path, Args: l.Args, Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
-		OpenFiles: l.OpenFiles, Join: l.Join,
+		Name: l.Name, Path: l.Path, Program: l.Program, Files: l.Files, Args: l.Args, Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
+		OpenFiles: l.OpenFiles, Group: l.Group, User: l.User, Sandbox: l.Sandbox, Family: ps.Family,
 		StartTimeout: l.Timeout, Stderr: &lines{log: l.Log}, Logger: l.Log,
 	})
 	if err != nil {

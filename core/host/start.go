@@ -23,7 +23,7 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	defer release()
 	l.Log, l.SocketDir = s.log, private
 	if group != nil {
-		l.Join = group.Join
+		l.Group = group.Dir()
 	}
 	return h.cfg.Starter.Start(ctx, l)
 }
@@ -43,7 +43,7 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 	case e.Wasm != nil:
 		return h.runner(e, l)
 	case e.Process == nil:
-		l.Path, l.Args = h.cfg.Exe, []string{"plugin", e.Builtin}
+		l.Path, l.Program, l.Args = h.cfg.Exe, h.self, []string{"plugin", e.Builtin}
 		l.Env = h.tuned(e)
 	default:
 		l.Args, l.TLS = e.Process.Args, e.Process.TLS != "off"
@@ -52,7 +52,10 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
 		}
 		l.Env = limited(e, l.Env)
-		l.Path, release, err = h.program(e, dir)
+		var is artifact
+		if is, err = h.program(e, dir); err == nil {
+			l.Path, l.Program, release = is.path, is.file, is.release
+		}
 	}
 	return l, release, err
 }
@@ -63,18 +66,18 @@ func (h *Host) Find(command string) (string, error) {
 }
 
 // program finds a process's program and checks what is pinned.
-func (h *Host) program(e *Entry, dir string) (path string, release func(), err error) {
-	path, err = find(e.Process.Command, dir, h.environ("PATH"))
+func (h *Host) program(e *Entry, dir string) (artifact, error) {
+	path, err := find(e.Process.Command, dir, h.environ("PATH"))
 	if err != nil {
-		return "", nil, err
+		return artifact{}, err
 	}
 	for _, f := range e.Process.Files {
 		if err := verify(under(dir, f.Path), f.SHA256); err != nil {
-			return "", nil, err
+			return artifact{}, err
 		}
 	}
 	if e.SHA256 == "" {
-		return path, func() {}, nil
+		return artifact{path: path, release: func() {}}, nil
 	}
 	return pin(path, e.SHA256)
 }

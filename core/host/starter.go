@@ -3,8 +3,11 @@ package host
 import (
 	"context"
 	"log/slog"
+	"os"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/process"
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
@@ -19,9 +22,12 @@ type Starter interface {
 type Launch struct {
 	// Name of the entry.
 	Name string
-	// Path of the program and its arguments, without the program's name.
-	Path string
-	Args []string
+	// Path of the program and its arguments, without the program's name. With Program it is that open file which is executed. Files are open in the
+	// process, too, under the names that process.Inherited gives them.
+	Path    string
+	Program *os.File
+	Files   []*os.File
+	Args    []string
 	// Env is the whole environment but for what the handshake adds, as NAME=value.
 	Env []string
 	// Dir is the working directory.
@@ -32,8 +38,11 @@ type Launch struct {
 	TLS bool
 	// OpenFiles is how many files it may have open; 0: as many as the core.
 	OpenFiles uint64
-	// Join, if set, is called with the process's number as soon as there is one.
-	Join func(pid int) error
+	// Group, if set, is the control group in which it begins.
+	Group *os.File
+	// User, if set, is who it runs as; Sandbox what is taken from it.
+	User    *process.User
+	Sandbox sandbox.Rules
 	// Timeout of the start.
 	Timeout time.Duration
 	// Log takes the lines that the process writes to standard error.

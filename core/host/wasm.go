@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
 )
 
@@ -19,18 +20,28 @@ func (h *Host) runner(e *Entry, l Launch) (_ Launch, release func(), err error) 
 	if err := readable(path); err != nil {
 		return l, nil, err
 	}
+	module, err := h.module(e, path)
+	if err != nil {
+		return l, nil, err
+	}
 	s := spec.Spec{
-		Module: path, File: e.Wasm.Path, Cache: filepath.Join(h.cfg.RuntimeDir, "wasm"),
+		Module: module.path, File: e.Wasm.Path, Cache: filepath.Join(h.cfg.RuntimeDir, "wasm"),
 		Memory: uint64(cmp.Or(e.Wasm.Memory, spec.DefaultMemory)), Instances: cmp.Or(e.Wasm.Instances, spec.DefaultInstances),
 	}
-	release = func() {}
-	if e.Wasm.SHA256 != "" {
-		if s.Module, release, err = pin(path, e.Wasm.SHA256); err != nil {
-			return l, nil, err
-		}
+	l.Path, l.Program = h.cfg.Exe, h.self
+	if module.file != nil {
+		l.Files, s.Module = []*os.File{module.file}, process.Inherited(0, l.Program != nil)
 	}
-	l.Path, l.Args, l.Env = h.cfg.Exe, s.Args(), h.tuned(e)
-	return l, release, nil
+	l.Args, l.Env = s.Args(), h.tuned(e)
+	return l, module.release, nil
+}
+
+// module is what a runner reads: it is opened once, here.
+func (h *Host) module(e *Entry, path string) (artifact, error) {
+	if e.Wasm.SHA256 != "" {
+		return pin(path, e.Wasm.SHA256)
+	}
+	return opened(path)
 }
 
 func readable(path string) error {

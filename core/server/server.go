@@ -29,6 +29,8 @@ type Config struct {
 	Set             *host.Set
 	Exe, RuntimeDir string
 	Environ         []string
+	// Alone: this process starts nothing but plugins; see host.Config.
+	Alone bool
 	// Develop restarts plugins whose programs change.
 	Develop bool
 	// File is the plugins.yaml that Set was parsed from, which is followed and written to; empty: there is none. Text is what it said, or the
@@ -103,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	if s.host, err = host.New(host.Config{
-		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Epoch: s.control.Epoch(),
+		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Epoch: s.control.Epoch(),
 		Sessions: s.control, Log: cfg.Log, OnTransition: m.transition,
 	}); err != nil {
 		return nil, err

@@ -23,17 +23,24 @@ import (
 type Plane struct {
 	XDS, HTTP, Monitoring string
 
-	binary string
-	args   []string
-	cmd    *exec.Cmd
-	log    *log
-	ended  chan struct{}
+	binary  string
+	args    []string
+	prepare func(*exec.Cmd)
+	cmd     *exec.Cmd
+	log     *log
+	ended   chan struct{}
 }
 
 // Start starts the program on a directory of configuration, if there is one. Args come in addition.
 func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 	t.Helper()
-	p := &Plane{XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t), binary: binary}
+	return StartWith(t, func(*exec.Cmd) {}, binary, dir, args...)
+}
+
+// StartWith starts it as Start does, after prepare has changed how.
+func StartWith(t testing.TB, prepare func(*exec.Cmd), binary, dir string, args ...string) *Plane {
+	t.Helper()
+	p := &Plane{XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t), binary: binary, prepare: prepare}
 	if dir != "" {
 		args = append(args, "--configDir", dir)
 	}
@@ -46,7 +53,7 @@ func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 func (p *Plane) Again(t testing.TB) *Plane {
 	t.Helper()
 	<-p.ended
-	next := &Plane{XDS: p.XDS, HTTP: p.HTTP, Monitoring: p.Monitoring, binary: p.binary, args: p.args}
+	next := &Plane{XDS: p.XDS, HTTP: p.HTTP, Monitoring: p.Monitoring, binary: p.binary, args: p.args, prepare: p.prepare}
 	next.start(t)
 	return next
 }
@@ -57,6 +64,7 @@ func (p *Plane) start(t testing.TB) {
 	p.cmd = exec.Command(p.binary, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
+	p.prepare(p.cmd)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/host/family"
 )
 
 func put(t *testing.T, dir, name, text string) {
@@ -65,17 +68,14 @@ func TestFind(t *testing.T) {
 
 // What a group is told, and what it tells.
 func TestGroup(t *testing.T) {
-	g := &Group{t.TempDir()}
-	for _, file := range []string{"memory.max", "memory.oom.group", "memory.swap.max", "cgroup.procs"} {
+	g := &Group{path: t.TempDir()}
+	for _, file := range []string{"memory.max", "memory.oom.group", "memory.swap.max"} {
 		put(t, g.path, file, "")
 	}
 	if err := g.limit(64 << 20); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Join(77); err != nil {
-		t.Fatal(err)
-	}
-	for file, want := range map[string]string{"memory.max": "67108864", "memory.oom.group": "1", "memory.swap.max": "0", "cgroup.procs": "77"} {
+	for file, want := range map[string]string{"memory.max": "67108864", "memory.oom.group": "1", "memory.swap.max": "0"} {
 		if got := says(t, g.path, file); got != want {
 			t.Errorf("%s says %q, want %q", file, got, want)
 		}
@@ -113,17 +113,17 @@ func TestRemoveEnds(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
 		t.Skip("this kernel ends no groups (cgroup.kill): run on Linux 5.14 or later")
 	}
-	path := filepath.Join(dir, prefix+"a")
-	if err := os.Mkdir(path, 0o755); err != nil {
+	tree, err := Open(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Group{path}
+	g, err := tree.Make("a", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("setsid", "sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Dir().Fd())}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Join(cmd.Process.Pid); err != nil {
-		_ = cmd.Process.Kill()
 		t.Fatal(err)
 	}
 	go g.Remove()
@@ -131,7 +131,42 @@ func TestRemoveEnds(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	g.Remove()
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
+	if _, err := os.Stat(g.path); !os.IsNotExist(err) {
 		t.Errorf("the group is there: %v", err)
 	}
+}
+
+// What a core that was killed has left in its groups is ended by the next; what a living one runs is not.
+func TestSweep(t *testing.T) {
+	dir := writable(t)
+	sleep := func(group string) *exec.Cmd {
+		path := filepath.Join(dir, group)
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup((&Group{path: path}).Remove)
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		cmd := exec.Command("setsid", "sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(f.Fd())}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	dead, living := sleep(prefix+"999999999-1-a-1"), sleep(prefix+family.Self()+"-a-1")
+	if _, err := Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the dead core's ended with %v", err)
+	}
+	if err := living.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the living core's has ended: %v", err)
+	}
+	_ = living.Process.Kill()
+	_ = living.Wait()
 }

@@ -8,23 +8,38 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/family"
 )
 
 // Group is the control group of one process of a plugin.
-type Group struct{ path string }
+type Group struct {
+	path string
+	dir  *os.File
+}
 
-// Make makes a group for a plugin's process that may use so many bytes. Its name is unique among the tree's groups.
+// Make makes a group for a plugin's process that may use so many bytes, if memory is divided; 0: as many as it likes. Its name is unique among the tree's
+// groups, and says whose it is.
 func (t *Tree) Make(plugin string, memory uint64) (*Group, error) {
-	path, err := os.MkdirTemp(t.path, prefix+plugin+"-")
+	path, err := os.MkdirTemp(t.path, prefix+family.Self()+"-"+plugin+"-")
 	if err != nil {
 		return nil, err
 	}
-	g := &Group{path}
-	if err := g.limit(memory); err != nil {
+	g := &Group{path: path}
+	if memory > 0 && t.undivided == nil {
+		err = g.limit(memory)
+	}
+	if err == nil {
+		g.dir, err = os.Open(path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
 	}
 	return g, nil
 }
+
+// Dir is the group's directory: a process that is cloned into it begins there.
+func (g *Group) Dir() *os.File { return g.dir }
 
 // limit holds the group to its memory: no swap beyond it, and all of it ends where it needs more. The last two are missing in some kernels.
 func (g *Group) limit(memory uint64) error {
@@ -32,9 +47,6 @@ func (g *Group) limit(memory uint64) error {
 	_ = write(g.file("memory.oom.group"), "1")
 	return write(g.file("memory.max"), strconv.FormatUint(memory, 10))
 }
-
-// Join moves a process into the group; what it starts is in it, too.
-func (g *Group) Join(pid int) error { return write(g.file("cgroup.procs"), strconv.Itoa(pid)) }
 
 // Exceeded reports whether the kernel ended the group because it used more memory than it may.
 func (g *Group) Exceeded() bool {
@@ -50,6 +62,9 @@ func (g *Group) Exceeded() bool {
 // Remove ends what is left in the group, a process that left its process group for example, and removes it. What the kernel doesn't end in time goes
 // with the tree, or at the core's next start.
 func (g *Group) Remove() {
+	if g.dir != nil {
+		_ = g.dir.Close()
+	}
 	_ = write(g.file("cgroup.kill"), "1")
 	const tries, pause = 50, 10 * time.Millisecond
 	for range tries {

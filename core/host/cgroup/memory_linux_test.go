@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -51,8 +52,8 @@ func core(dir string) {
 	cmd.Env = append(os.Environ(), "TEST_CORE_IN=", "TEST_HUNGRY=1")
 	in, err := cmd.StdinPipe()
 	fail(err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Dir().Fd())}
 	fail(cmd.Start())
-	fail(g.Join(cmd.Process.Pid))
 	_, err = in.Write([]byte("go\n"))
 	fail(err)
 	err = cmd.Wait()

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 
+	"github.com/coxswain-mesh/coxswain/core/host/family"
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 )
 
@@ -26,16 +27,22 @@ type child struct {
 	stderr   *os.File
 	lifeline *os.File // The end that the core holds open.
 	theirs   []*os.File
-	tail     *tail
-	copy     io.Writer
-	begun    func(pid int) error // Called when it runs.
-	heard    chan struct{}       // Closed when its standard output was read to the end.
-	told     func()              // Closes it.
-	pid      atomic.Int64
-	killed   atomic.Bool   // Kill was called.
-	done     chan struct{} // Closed when it was waited for.
-	err      error
-	copied   sync.WaitGroup
+	// inherited are open in the child, after the lifeline.
+	inherited []*os.File
+	tail      *tail
+	copy      io.Writer
+	begun     func(pid int) error // Called when it runs.
+	family    *family.Family
+	mark      string
+	rules     sandbox.Rules
+	report    atomic.Pointer[sandbox.Report]
+	heard     chan struct{} // Closed when its standard output was read to the end.
+	told      func()        // Closes it.
+	pid       atomic.Int64
+	killed    atomic.Bool   // Kill was called.
+	done      chan struct{} // Closed when it was waited for.
+	err       error
+	copied    sync.WaitGroup
 }
 
 var _ runner.Runner = (*child)(nil)
@@ -44,16 +51,38 @@ func newChild(spec Spec) *child {
 	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr,
 		heard: make(chan struct{}), done: make(chan struct{})}
 	c.told = sync.OnceFunc(func() { close(c.heard) })
-	c.begun = func(pid int) error {
-		err := confine(pid, spec.OpenFiles)
-		if spec.Join != nil && err == nil {
-			err = spec.Join(pid)
-		}
-		return err
-	}
+	c.begun = func(pid int) error { return confine(pid, spec.OpenFiles) }
 	c.cmd.Dir = spec.Dir
-	c.cmd.SysProcAttr = attributes()
+	c.cmd.SysProcAttr = attributes(spec)
+	c.rules = spec.Sandbox
+	if c.family = spec.Family; c.family == nil {
+		c.family = &family.Family{}
+	}
+	c.inherits(spec)
 	return c
+}
+
+// LifelineFD is followed by the program, if that is given open, and the other files.
+const firstInherited = sdkprocess.LifelineFD + 1
+
+// Inherited is the path under which a process sees the nth of Spec.Files; program says whether there is Spec.Program.
+func Inherited(n int, program bool) string {
+	if program {
+		n++
+	}
+	return fmt.Sprintf("/proc/self/fd/%d", firstInherited+n)
+}
+
+// inherits notes the open files. The program is executed by the path that it has in the child: /proc/PID/fd of the core is closed to whoever is not
+// the core, once that hides itself.
+func (c *child) inherits(spec Spec) {
+	c.inherited = spec.Files
+	if spec.Program == nil {
+		return
+	}
+	c.inherited = append([]*os.File{spec.Program}, spec.Files...)
+	c.cmd.Path = Inherited(-1, true)
+	c.cmd.Args[0] = spec.Path
 }
 
 // prepare makes what Start needs. handshake is the environment that go-plugin adds.
@@ -61,6 +90,8 @@ func (c *child) prepare(env, handshake []string) error {
 	c.cmd.Env = append(append([]string{}, env...), handshake...)
 	c.cmd.Env = append(c.cmd.Env,
 		fmt.Sprintf("%s=%d", sdkprocess.LifelineEnv, sdkprocess.LifelineFD), fmt.Sprintf("%s=%d", sdkprocess.CoreEnv, os.Getpid()))
+	c.mark = c.family.Mark()
+	c.cmd.Env = append(c.cmd.Env, family.Env+"="+c.mark)
 	err := c.pipes()
 	if err != nil {
 		c.close()
@@ -85,42 +116,86 @@ func (c *child) pipes() error {
 		return err
 	}
 	c.lifeline, c.theirs = lifeW, append(c.theirs, lifeR)
-	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = outW, errW, []*os.File{lifeR}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	c.theirs = append(c.theirs, null)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = null, outW, errW
+	c.cmd.ExtraFiles = append([]*os.File{lifeR}, c.inherited...)
 	return nil
 }
 
 // Start starts the child on a thread of its own, which lives as long as the child: the parent-death signal comes when the thread
-// that forked ends.
+// that forked ends. What the sandbox takes is taken from that thread, so that the child begins without it.
 func (c *child) Start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
+		c.abandon()
 		return err
 	}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := c.cmd.Start()
-		for _, f := range c.theirs {
-			_ = f.Close()
-		}
-		if err == nil {
-			c.pid.Store(int64(c.cmd.Process.Pid))
-			started <- c.begun(c.cmd.Process.Pid)
-			c.wait()
-			return
-		}
-		c.close()
+	started, exited := make(chan error), make(chan struct{})
+	sandbox.OnThread(func() {
+		err := c.fork()
 		started <- err
+		if err == nil {
+			awaitExit(c.cmd)
+			close(exited)
+		}
+	})
+	if err := <-started; err != nil {
+		c.abandon()
+		return err
+	}
+	c.release()
+	c.copied.Go(c.read)
+	go func() {
+		<-exited
+		c.wait()
 	}()
-	return <-started
+	return c.begun(c.PID())
 }
 
-// wait reads standard error and waits for the child and its group.
+// release closes the ends of the pipes that are the child's.
+func (c *child) release() {
+	for _, f := range c.theirs {
+		_ = f.Close()
+	}
+}
+
+// abandon undoes prepare, where nothing was started.
+func (c *child) abandon() {
+	c.family.End(c.mark)
+	c.release()
+	c.close()
+}
+
+// fork starts the child, from a thread that has no more than the child is to have.
+func (c *child) fork() error {
+	report, err := sandbox.Enter(c.rules)
+	if err != nil {
+		return err
+	}
+	c.report.Store(&report)
+	return c.family.Start(func() (int, error) {
+		err := c.cmd.Start()
+		if err != nil {
+			return 0, err
+		}
+		c.pid.Store(int64(c.cmd.Process.Pid))
+		return c.cmd.Process.Pid, nil
+	})
+}
+
+// PID of the child; 0: there is none.
+func (c *child) PID() int { return int(c.pid.Load()) }
+
+// wait ends what is left of an ended child: its process group, and then whatever else it started.
 func (c *child) wait() {
 	defer close(c.done)
-	c.copied.Go(c.read)
 	c.err = waitGroup(c.cmd)
-	// A descendant that left the group may hold the pipes open; what is in them by now is read.
+	c.family.Waited(c.PID())
+	c.family.End(c.mark)
+	// A descendant that got away may hold the pipes open; what is in them by now is read.
 	until := time.Now().Add(terminating)
 	_ = c.stdout.SetReadDeadline(until)
 	_ = c.stderr.SetReadDeadline(until)
@@ -175,7 +250,7 @@ func (c *child) wasKilled() bool {
 func (c *child) terminate() { _ = c.signal(syscall.SIGTERM) }
 
 func (c *child) signal(s syscall.Signal) error {
-	pid := int(c.pid.Load())
+	pid := c.PID()
 	if pid == 0 {
 		return nil
 	}
@@ -209,8 +284,8 @@ func (c *child) Stderr() io.ReadCloser { return io.NopCloser(noLines{}) }
 func (c *child) Name() string          { return c.cmd.Path }
 
 func (c *child) ID() string {
-	if pid := c.pid.Load(); pid != 0 {
-		return strconv.FormatInt(pid, 10)
+	if pid := c.PID(); pid != 0 {
+		return strconv.Itoa(pid)
 	}
 	return ""
 }

@@ -10,18 +10,26 @@ import (
 
 // attributes: a process group of its own, so that a terminal's Ctrl-C reaches the core alone; and death with the core, the quick
 // way. The lifeline is the sure one.
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+func attributes(spec Spec) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: credential(spec.User)}
+	if spec.Group != nil {
+		a.UseCgroupFD, a.CgroupFD = true, int(spec.Group.Fd())
+	}
+	return a
 }
 
-// waitGroup waits for a child and kills what is left of its group: before the child's number is free to be used again.
-func waitGroup(cmd *exec.Cmd) error {
+// awaitExit waits until a child has ended, and leaves its number taken.
+func awaitExit(cmd *exec.Cmd) {
 	for {
 		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			break
+			return
 		}
 	}
+}
+
+// waitGroup collects a child that has ended, and kills what is left of its group: before the child's number is free to be used again.
+func waitGroup(cmd *exec.Cmd) error {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return cmd.Wait()
 }

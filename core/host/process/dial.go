@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -72,7 +71,7 @@ func (d *dialer) own(c net.Conn) error {
 	if !known {
 		return nil
 	}
-	if who.UID != os.Geteuid() {
+	if who.UID != d.child.uid() {
 		return fmt.Errorf("%w: user %d listens on %s", errStranger, who.UID, d.address)
 	}
 	if group, err := syscall.Getpgid(who.PID); err != nil || group != int(d.child.pid.Load()) {

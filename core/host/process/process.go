@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -72,10 +74,25 @@ func (p *Process) config() *plugin.ClientConfig {
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.spec.SocketDir},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, sockets string) (runner.Runner, error) {
 			p.sockets, p.dialer.dir = sockets, sockets
+			if err := p.give(sockets); err != nil {
+				return nil, err
+			}
 			return p.child, p.child.prepare(p.spec.Env, cmd.Env)
 		},
 	}
 }
+
+// give makes the directory of the process's socket its user's, and part of what its sandbox leaves it.
+func (p *Process) give(sockets string) error {
+	p.child.rules.Own = append(slices.Clone(p.child.rules.Own), sockets)
+	if u := p.spec.User; u != nil {
+		return os.Chown(sockets, int(u.UID), int(u.GID))
+	}
+	return nil
+}
+
+// Sandbox says what was taken from the process.
+func (p *Process) Sandbox() sandbox.Report { return *p.child.report.Load() }
 
 // connect starts the child and opens the session.
 func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {

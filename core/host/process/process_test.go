@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		parent(path)
 		return
 	}
+	if dir := os.Getenv("TEST_CORE_OF"); dir != "" {
+		core(dir)
+		return
+	}
 	if socket := os.Getenv("TEST_STRANGER_TO"); socket != "" {
 		stranger(socket)
 		return

@@ -6,17 +6,25 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/family"
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 )
 
 // Spec says what to run and how.
 type Spec struct {
 	// Name is the plugin's name, for errors and logs.
 	Name string
-	// Path is the executable, Args its arguments (without the name), Dir its working directory.
-	Path string
-	Args []string
-	Dir  string
+	// Path is the executable, Args its arguments (without the name), Dir its working directory. With Program it is that open file which is executed,
+	// whatever is at Path by now.
+	Path    string
+	Program *os.File
+	// Files are open in the process, too, as Inherited names them.
+	Files []*os.File
+	Args  []string
+	Dir   string
 	// Env is the whole environment, but for what the handshake needs.
 	Env []string
 	// SocketDir is a private directory (mode 0700) in which the plugin's socket is made, in a directory of its own.
@@ -27,12 +35,25 @@ type Spec struct {
 	StartTimeout time.Duration
 	// OpenFiles is how many files it may have open (Linux); 0: as many as the core.
 	OpenFiles uint64
-	// Join, if set, is called with the process's number as soon as there is one: to put it into a control group.
-	Join func(pid int) error
+	// Group, if set, is the directory of a control group, in which the process begins (Linux).
+	Group *os.File
+	// User, if set, is who it runs as.
+	User *User
+	// Sandbox is what is taken from it.
+	Sandbox sandbox.Rules
+	// Family, if set, ends with the process all that it started.
+	Family *family.Family
 	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake.
 	Stderr io.Writer
 	// Logger gets go-plugin's lines, at level debug; none if it is nil.
 	Logger *slog.Logger
+}
+
+// User is who a process runs as.
+type User struct {
+	UID, GID uint32
+	// Groups are those that it is in besides GID.
+	Groups []uint32
 }
 
 // maxSocketDir leaves room for what go-plugin adds; a socket's path has at most 107 bytes.

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/sdk/peer"
+	"golang.org/x/time/rate"
 )
 
 // Socket is the name of the socket on which changes are asked for, in the core's private directory.
@@ -54,7 +56,7 @@ type Detail struct {
 
 // Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends.
 func (s *Server) Serve(ctx context.Context, path string) error {
-	l, err := listenPrivately(ctx, path)
+	l, err := listenPrivately(ctx, path, s.Log)
 	if err != nil {
 		return fmt.Errorf("admin socket: %w", err)
 	}
@@ -68,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 }
 
 // listenPrivately opens a socket of mode 0600.
-func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
+func listenPrivately(ctx context.Context, path string, log *slog.Logger) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
@@ -76,11 +78,16 @@ func listenPrivately(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	return &ours{l}, nil
+	return &ours{Listener: l, log: log, said: rate.NewLimiter(1, 5)}, nil
 }
 
-// ours takes connections of this user and of root alone, whoever else may have got at the socket.
-type ours struct{ net.Listener }
+// ours takes connections of this user and of root alone, whoever else may have got at the socket, and never of what the core has started itself: a
+// plugin that could change plugins could run anything.
+type ours struct {
+	net.Listener
+	log  *slog.Logger
+	said *rate.Limiter
+}
 
 func (l *ours) Accept() (net.Conn, error) {
 	for {
@@ -88,11 +95,28 @@ func (l *ours) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if who, known := peer.Of(c); !known || who.UID == 0 || who.UID == os.Geteuid() {
+		why := stranger(c)
+		if why == "" {
 			return c, nil
+		}
+		if l.said.Allow() {
+			l.log.Warn("a connection to the admin socket was refused", "reason", why)
 		}
 		_ = c.Close()
 	}
+}
+
+// stranger says why a connection is refused; empty: it isn't.
+func stranger(c net.Conn) string {
+	who, known := peer.Of(c)
+	switch {
+	case !known, who.PID == os.Getpid():
+	case who.UID != 0 && who.UID != os.Geteuid():
+		return fmt.Sprintf("process %d is of user %d", who.PID, who.UID)
+	case who.PID != 0 && family.Descends(who.PID):
+		return fmt.Sprintf("process %d was started by this control plane: plugins may not change plugins", who.PID)
+	}
+	return ""
 }
 
 // Handler returns the handler of the socket.
