@@ -17,6 +17,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // TestRecorded walks through what istiod answers, with all kinds of connections: each has an end that the simulator can tell.
@@ -27,7 +29,7 @@ func TestRecorded(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(base, "parity", "cases", "*", "expected", "*.json"))
 	if err != nil || len(files) == 0 {
-		t.Skipf("skipped: no recorded configurations in %s; set COXSWAIN_SHARED to the folder that has them", base)
+		need.Missing(t, "no recorded configurations in %s; set COXSWAIN_SHARED to the folder that has them", base)
 	}
 	ends := map[Verdict]int{}
 	for _, file := range files {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
@@ -26,7 +27,7 @@ func Binary(t testing.TB) string {
 		path = filepath.Join(Root(t), ".cache", "envoy")
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no Envoy at %s: `make envoy` installs one", path)
+		need.Missing(t, "no Envoy at %s: `make envoy` installs one", path)
 	}
 	return path
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -37,11 +38,11 @@ func startScript(t *testing.T, bootstrap []byte, target string) *script {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("skipped: no Node.js to run grpc-js with: install Node.js (node in PATH)")
+		need.Missing(t, "no Node.js to run grpc-js with: install Node.js (node in PATH)")
 	}
 	modules := filepath.Join(envoy.Root(t), ".cache", "grpc-js", "node_modules")
 	if _, err := os.Stat(modules); err != nil {
-		t.Skip("skipped: no grpc-js here: `make grpc-js` installs it")
+		need.Missing(t, "no grpc-js here: `make grpc-js` installs it")
 	}
 	file := filepath.Join(t.TempDir(), "bootstrap.json")
 	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // program is the path of the binary under test.
@@ -26,7 +27,7 @@ func python(t *testing.T, module string) string {
 		t.Fatal(err)
 	}
 	if err := exec.Command(path, "-c", "import "+module).Run(); err != nil {
-		t.Skipf("no %s in .cache/venv: run make languages", module)
+		need.Missing(t, "no %s in .cache/venv: run make languages", module)
 	}
 	return path
 }
@@ -71,7 +72,7 @@ func rustc(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "bin/rustc")); err != nil {
-		t.Skip("no Rust in .cache/rust: run make languages on Debian 12")
+		need.Missing(t, "no Rust in .cache/rust: run make languages on Debian 12")
 	}
 	return []string{"PATH=" + filepath.Join(dir, "bin") + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + filepath.Join(dir, "lib/x86_64-linux-gnu")}
 }

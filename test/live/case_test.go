@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // recorded is a configuration with proxies: mostly one for which istiod's answers were recorded.
@@ -39,7 +40,7 @@ func cases(t *testing.T) []string {
 	}
 	dirs, err := filepath.Glob(filepath.Join(shared, "parity", "cases", "*"))
 	if err != nil || len(dirs) == 0 {
-		t.Skipf("recorded configurations are skipped: none in %s (set COXSWAIN_SHARED)", shared)
+		need.Missing(t, "no recorded configurations in %s: set COXSWAIN_SHARED", shared)
 	}
 	return dirs
 }

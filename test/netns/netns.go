@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // inside is the first argument of a test binary that is to become another program, once its namespace is ready.
@@ -47,7 +49,7 @@ func command(args []string) *exec.Cmd {
 func possible(t testing.TB) {
 	t.Helper()
 	if out, err := command([]string{"/bin/true"}).CombinedOutput(); err != nil {
-		t.Skipf("skipped: no network namespaces here: run as root, or allow users namespaces (unshare -Urn): %v %s", err, out)
+		need.Missing(t, "no network namespaces here: run as root, or allow users namespaces (unshare -Urn): %v %s", err, out)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // Pod is a network namespace with an address, in which several programs run and in which the test itself can listen and dial.
@@ -28,10 +30,10 @@ type Pod struct {
 func NewPod(t testing.TB, name, address string) *Pod {
 	t.Helper()
 	if os.Getuid() != 0 || !users() {
-		t.Skip("skipped: pods need root and its users (without: unshare -Ur --map-auto)")
+		need.Missing(t, "pods need root and its users (without: unshare -Ur --map-auto)")
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("skipped: no program ip to make pods with: install iproute2")
+		need.Missing(t, "no program ip to make pods with: install iproute2")
 	}
 	p := &Pod{Name: name, Address: address, thread: make(chan func())}
 	ready := make(chan error)
@@ -39,7 +41,7 @@ func NewPod(t testing.TB, name, address string) *Pod {
 	go func() { defer close(ended); p.work(ready) }()
 	t.Cleanup(func() { close(p.thread); <-ended })
 	if err := <-ready; err != nil {
-		t.Skipf("skipped: no network namespaces here, which root has where the kernel allows them: %v", err)
+		need.Missing(t, "no network namespaces here, which root has where the kernel allows them: %v", err)
 	}
 	p.Run(t, "ip", "addr", "add", address+"/32", "dev", "lo")
 	return p

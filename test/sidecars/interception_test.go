@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 )
 
@@ -62,7 +63,7 @@ func iptables(t *testing.T) *exec.Cmd {
 	root := filepath.Join(envoy.Root(t), ".cache", "iptables")
 	path := filepath.Join(root, "usr", "sbin", "iptables-nft-restore")
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("skipped: no iptables-restore here: `make iptables` installs one")
+		need.Missing(t, "no iptables-restore here: `make iptables` installs one")
 	}
 	cmd := exec.Command(path)
 	libs, err := filepath.Glob(filepath.Join(root, "usr", "lib", "*"))

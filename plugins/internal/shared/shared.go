@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // Dir returns a folder below COXSWAIN_SHARED, which is absolute or relative to the module's root, by default ../shared. The test is
@@ -20,7 +22,7 @@ func Dir(t testing.TB, path string) string {
 	}
 	dir := filepath.Join(base, path)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("skipped: %s is absent; set COXSWAIN_SHARED to the folder that has %s", dir, path)
+		need.Missing(t, "%s is absent; set COXSWAIN_SHARED to the folder that has %s", dir, path)
 	}
 	return dir
 }
