@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
@@ -93,14 +94,10 @@ func (p *program) variable(name string) string {
 }
 
 func pluginTable(w io.Writer, list []admin.Plugin) {
-	fmt.Fprintln(w, "NAME\tKIND\tCARRIER\tSTATE\tVERSION\tROWS\tREVISION\tRESTARTS\tMEMORY")
+	fmt.Fprintln(w, "NAME\tKIND\tCARRIER\tSTATE\tVERSION\tROWS\tREVISION\tSAID\tRESTARTS\tMEMORY")
 	for _, p := range list {
-		state := p.State
-		if p.Stale {
-			state += " (stale rows)"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n",
-			p.Name, p.Kind, p.Carrier, state, cmp.Or(p.Version, "-"), p.Rows, p.Revision, p.Restarts, size(p.Memory))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%s\n",
+			p.Name, p.Kind, p.Carrier, stateOf(p), cmp.Or(p.Version, "-"), p.Rows, p.Revision, age(p.LastSign), p.Restarts, size(p.Memory))
 	}
 	for _, p := range list {
 		if p.LastError != "" {
@@ -116,6 +113,29 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
 		}
 	}
+}
+
+// stateOf is a plugin's state and for how long what it said last has been out of date.
+func stateOf(p admin.Plugin) string {
+	if !p.Stale {
+		return p.State
+	}
+	return fmt.Sprintf("%s (stale for %s: %s)", p.State, age(p.StaleSince), cmp.Or(p.StaleWhy, "away"))
+}
+
+// age is how long ago something was, as people say it.
+func age(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	d := max(0, time.Since(at))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
 // size in the unit that people read.

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 )
@@ -21,7 +22,7 @@ func pages(t *testing.T) string {
 	}
 	show("/debug/plugins", []admin.Plugin{
 		{Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7, Restarts: 1, Memory: 30_500_000, LastError: "killed"},
-		{Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true},
+		{Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true, StaleSince: time.Now().Add(-90*time.Minute - 10*time.Second), StaleWhy: "away"},
 	})
 	show("/debug/views", []admin.View{
 		{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Facts: map[string]string{"scope": "a", "network": "n"}, Connections: 2, Resources: 3},
@@ -47,9 +48,9 @@ func TestLists(t *testing.T) {
 		want []string
 	}{
 		{[]string{"plugins"}, 0, []string{
-			"NAME   KIND       CARRIER  STATE                VERSION  ROWS  REVISION  RESTARTS  MEMORY",
-			"files  config     process  serving              1        5     7         1         30.5 MB",
-			"istio  generator  process  failed (stale rows)  -        0     0         0         -",
+			"NAME   KIND       CARRIER  STATE                           VERSION  ROWS  REVISION  SAID  RESTARTS  MEMORY",
+			"files  config     process  serving                         1        5     7         -     1         30.5 MB",
+			"istio  generator  process  failed (stale for 1h30m: away)  -        0     0         -     0         -",
 			"files failed last: killed",
 		}},
 		{[]string{"plugins", "-o", "json"}, 0, []string{`"name":"files"`}},

@@ -33,6 +33,8 @@ type Revision struct {
 	Number uint64 `json:"number"`
 	// Partial names plugins whose last rows were served because they did not finish in time.
 	Partial []string `json:"partial,omitempty"`
+	// PartialSince is since when revisions go out without them.
+	PartialSince map[string]time.Time `json:"partialSince,omitempty"`
 }
 
 // Plugin is an entry of plugins.yaml and the process that carries it out.
@@ -48,9 +50,13 @@ type Plugin struct {
 	Plugin  string `json:"plugin,omitempty"`
 	Version string `json:"version,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Rows that it has published, and Stale: it is away and its rows are kept.
-	Rows  int  `json:"rows"`
-	Stale bool `json:"stale,omitempty"`
+	// Rows that it has published, and Stale: they, and what it generates, are kept and may be out of date, since when, and why.
+	Rows       int       `json:"rows"`
+	Stale      bool      `json:"stale,omitempty"`
+	StaleSince time.Time `json:"staleSince,omitzero"`
+	StaleWhy   string    `json:"staleWhy,omitempty"`
+	// LastSign is when it last said rows, bodies, that it is done or that work goes on; a source may have nothing to say.
+	LastSign time.Time `json:"lastSign,omitzero"`
 	// Revision that it has finished.
 	Revision uint64 `json:"revision"`
 	Restarts int    `json:"restarts"`

@@ -28,8 +28,11 @@ type question struct {
 // debt is what a session has not answered.
 type debt struct {
 	bytes, overdue int
-	// since is when it last answered, or began to owe.
+	// row counts those in a row that were not answered in time.
+	row int
+	// since is when it last answered, or began to owe, and lost what the plugin had lost of its time by then.
 	since time.Time
+	lost  time.Duration
 }
 
 const (
@@ -50,7 +53,7 @@ func (c *Control) pose(find func() *session, m *pb.Authenticate) (*question, str
 	a := &c.asked
 	d := a.owed[s]
 	if d == nil {
-		d = &debt{since: time.Now()}
+		d = &debt{since: time.Now(), lost: s.lost}
 	}
 	size := m.Size()
 	if d.bytes+size > maxOwed {
@@ -87,7 +90,7 @@ func (a *questions) close(q *question) {
 	delete(a.open, q.id)
 	d := a.owed[q.session]
 	d.bytes -= q.size
-	d.since = time.Now()
+	d.since, d.lost, d.row = time.Now(), q.session.lost, 0
 	if q.overdue {
 		d.overdue--
 	}
@@ -111,15 +114,19 @@ func (c *Control) waitedFor(q *question) {
 	q.overdue = true
 	s, d := q.session, c.asked.owed[q.session]
 	d.overdue++
+	d.row++
 	since := d.since
 	if last := s.inst.Link.LastProgress(); last.After(since) {
 		since = last
 	}
-	switch l := s.Limits.Progress; {
+	const inARow, calls = 3, 3 // so many questions without an answer, and none answered for the time of so many
+	switch l, call := s.Limits.Progress, s.Limits.Call; {
 	case d.overdue > maxOverdue:
 		s.cancel(fmt.Errorf("plugin %s left %d questions without an answer", s.Name, d.overdue))
 	case l > 0 && time.Since(since) >= l:
 		s.cancel(fmt.Errorf("plugin %s answers no question: it showed no progress for limits.progress, %s", s.Name, l))
+	case call > 0 && d.row >= inARow && !time.Now().Before(s.due(moment{d.since, d.lost}, calls*call)):
+		s.cancel(fmt.Errorf("plugin %s hangs: it answered none of %d questions in a row within limits.call, %s", s.Name, d.row, call))
 	}
 }
 

@@ -148,6 +148,8 @@ type known struct {
 	suspects environment.Changes
 	deaths   int
 	withheld withheld
+	// late is since when revisions go out without it; zero if they don't.
+	late time.Time
 	// slow says now and then that it does not answer in time.
 	slow rate.Sometimes
 }

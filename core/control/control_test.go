@@ -182,8 +182,8 @@ func TestDeriverThatDiesInARevision(t *testing.T) {
 		if s := g.state(); s != nil {
 			t.Fatalf("half of a revision got out: %v", keys(s))
 		}
-		if !b.PluginRows()["serviceentry"].Stale {
-			t.Error("its shard is not marked stale")
+		if st := b.PluginRows()["serviceentry"].Stale; st.Why != "away" || time.Since(st.Since) < time.Second {
+			t.Errorf("its shard is marked stale as %v", st)
 		}
 		d = b.join("serviceentry", readyEntries())
 		s = d.state()

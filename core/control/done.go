@@ -23,7 +23,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if m.Revision.Number != s.sent {
 		return nil // of a state that a newer one has replaced
 	}
-	s.done, s.busy = m.Revision.Number, time.Time{}
+	s.done, s.busy, s.late = m.Revision.Number, time.Time{}, time.Time{}
 	s.suspects, s.deaths = environment.Changes{}, 0
 	s.suspects.Merge(s.dirty)
 	if s.generates() {

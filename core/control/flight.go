@@ -142,12 +142,12 @@ func (c *Control) giveUp(now time.Time) {
 	f := c.flight
 	for name := range f.waiting {
 		f.late = append(f.late, name)
-		c.cfg.Metrics.Partial(name)
+		c.noteLate(name, now)
 	}
 	for _, s := range c.sessions {
 		if len(s.wants) > 0 && !slices.Contains(f.late, s.Name) {
 			f.late = append(f.late, s.Name)
-			c.cfg.Metrics.Partial(s.Name)
+			c.noteLate(s.Name, now)
 		}
 		clear(s.wants)
 	}
@@ -156,6 +156,14 @@ func (c *Control) giveUp(now time.Time) {
 	clear(f.waiting)
 	f.until = now.Add(c.cfg.HoldMax) // for the stages after theirs, which had no time yet
 	c.advance(now)
+}
+
+// noteLate notes that the revision goes out without a plugin.
+func (c *Control) noteLate(name string, now time.Time) {
+	c.cfg.Metrics.Partial(name)
+	if k := c.known[name]; k != nil && k.late.IsZero() {
+		k.late = now
+	}
 }
 
 // serve gives the revision to the proxies, whole.

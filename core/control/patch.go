@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,6 +29,9 @@ type patcher struct {
 	said string
 	// missed counts how often in a row it has let calls pass without an answer.
 	missed uint
+	// unanswered is the same for the session that there is, since when, and when it was last so.
+	unanswered            int
+	missedSince, missedAt time.Time
 }
 
 type patchKey struct{ typeURL, name, version, facts string }
@@ -161,7 +165,7 @@ func (c *Control) takePatched(s *session, m *pb.Patched) error {
 	}
 	delete(p.calls, m.Id)
 	p.close(r)
-	p.missed = 0
+	p.missed, p.unanswered = 0, 0
 	if m.Error != "" {
 		r.failed = m.Error
 		if host.Crossed(m.Error) == "call" { // says its module's runner
@@ -211,12 +215,28 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 			}
 			if p.close(r); !missed {
 				missed = true
-				p.missed++
+				c.miss(p, r, now)
 			}
 			c.cfg.Metrics.Crossed(p.Name, "call")
 			r.late, r.failed = true, "there was no answer in time (limits.call)"
 			c.answered(p, r)
 		}
+	}
+}
+
+// miss notes that a call was not answered in time. A plugin that is there and answers none is started again.
+func (c *Control) miss(p *patcher, r *patched, now time.Time) {
+	p.missed++
+	s := c.sessions[p.Name]
+	if s == nil || c.patcherOf(s) != p {
+		return
+	}
+	if p.unanswered++; p.unanswered == 1 {
+		p.missedSince = now
+		c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.key.typeURL, "resource", r.key.name, "limit", p.Limits.Call)
+	}
+	if p.missedAt = now; p.unanswered >= maxUnanswered {
+		s.cancel(fmt.Errorf("plugin %s hangs: it answered none of %d calls in a row within limits.call, %s", p.Name, p.unanswered, p.Limits.Call))
 	}
 }
 
@@ -259,6 +279,7 @@ func (c *Control) retryLate() {
 // patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile. What another version said before doesn't count.
 func (c *Control) patcherIsBack(p *patcher) {
 	clear(p.calls)
+	p.unanswered = 0
 	if id := p.identity(); p.said != id {
 		p.said = id
 		p.reset()

@@ -148,7 +148,7 @@ func (c *Control) sendState(s *session, number uint64) {
 	s.out.state(&stateJob{
 		revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: s.whole, tables: c.delta(s),
 	})
-	s.sent, s.busy = number, time.Now()
+	s.sent, s.busy, s.busyLost = number, time.Now(), s.lost
 	if s.generates() {
 		s.emptied = slices.Collect(maps.Keys(s.empty))
 		s.unused = s.views.Unused()

@@ -56,7 +56,6 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			next = t
 		}
 	}
-	c.hung(now, at)
 	c.overdue(now, at)
 	c.slumber(now, at)
 	c.expire(now, at)
@@ -146,42 +145,6 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 		return
 	}
 	c.overtake()
-}
-
-// hung ends sessions that owe a Done for too long.
-func (c *Control) hung(now time.Time, at func(time.Time)) {
-	for s := range c.everybody() {
-		if s.busy.IsZero() {
-			continue
-		}
-		end, why := s.deadline()
-		if end.IsZero() {
-			continue
-		}
-		if end.After(now) {
-			at(end)
-			continue
-		}
-		s.cancel(fmt.Errorf("plugin %s did not finish revision %d: %s", s.Name, s.sent, why))
-		s.busy = time.Time{}
-	}
-}
-
-// deadline is when a session that owes a Done counts as hung, and by which limit; zero for never.
-func (s *session) deadline() (end time.Time, why string) {
-	if l := s.Limits.Revision; l > 0 {
-		end, why = s.busy.Add(l), fmt.Sprintf("it took longer than limits.revision, %s", l)
-	}
-	if l := s.Limits.Progress; l > 0 {
-		last := s.inst.Link.LastProgress()
-		if last.Before(s.busy) {
-			last = s.busy
-		}
-		if e := last.Add(l); end.IsZero() || e.Before(end) {
-			end, why = e, fmt.Sprintf("it showed no progress for limits.progress, %s", l)
-		}
-	}
-	return end, why
 }
 
 // unready says what the first revision waits for.

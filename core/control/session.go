@@ -32,7 +32,16 @@ type session struct {
 	// Numbers of the newest state sent, done, and of the one whose results proxies have been given.
 	sent, done, acked uint64
 	busy              time.Time // since when a Done is owed; zero if none
+	busyLost          time.Duration
 	needed            time.Time // when somebody last needed it that starts on demand, as far as was looked
+
+	// Watching: how much time it lost to a busy machine, its last progress, the ping that it has not answered yet, whether that is for so long that it
+	// is marked, and when it answered last.
+	lost     time.Duration
+	progress moment
+	pinged   moment
+	silent   bool
+	answered time.Time
 
 	// Publishing.
 	synced    bool
@@ -84,6 +93,7 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 		return err
 	}
 	defer c.leave(s)
+	go c.watch(ctx, s)
 	go func() {
 		if err := s.out.run(ctx, inst.Link); err != nil {
 			cancel(err)
@@ -192,7 +202,7 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		known: k, inst: inst, cancel: cancel, whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
+		known: k, inst: inst, cancel: cancel, answered: time.Now(), whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })

@@ -21,13 +21,25 @@ func (c *Control) Ready() []string {
 func (c *Control) Revision() admin.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return admin.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
+	r := admin.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
+	for _, name := range r.Partial {
+		if k := c.known[name]; k != nil && !k.late.IsZero() {
+			if r.PartialSince == nil {
+				r.PartialSince = map[string]time.Time{}
+			}
+			r.PartialSince[name] = k.late.UTC()
+		}
+	}
+	return r
 }
 
 // PluginRows is what control knows of a plugin.
 type PluginRows struct {
-	Rows     int
-	Stale    bool
+	Rows int
+	// Stale: its rows and views are kept, and may be out of date; the zero value: they are not.
+	Stale Stale
+	// Sign is when it last said rows, bodies, Done or Progress; zero without a session.
+	Sign     time.Time
 	Revision uint64
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before.
 	Withheld []string
@@ -39,10 +51,10 @@ type PluginRows struct {
 func (c *Control) PluginRows() map[string]PluginRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counts := c.env.Counts()
+	counts, now := c.env.Counts(), time.Now()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
-		r := PluginRows{Stale: !k.away.IsZero() && k.ready != nil, Withheld: k.withheld.names()}
+		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names()}
 		for _, f := range k.faults {
 			w := admin.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
 			for _, row := range f.Rows {
@@ -55,7 +67,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 			r.Rows += shards[name]
 		}
 		if s := c.sessions[name]; s != nil {
-			r.Revision = s.done
+			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
 		out[name] = r
 	}

@@ -72,7 +72,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc) *control.Control {
 		<-served
 		<-ran
 	})
-	for end := time.Now().Add(10 * time.Second); c.PluginRows()["a"].Stale || !joined(c); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !c.PluginRows()["a"].Stale.Since.IsZero() || !joined(c); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the plugin does not join")
 		}

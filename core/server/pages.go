@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -22,7 +24,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		r := rows[s.Name]
 		found[s.Name] = admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
-			PID: s.PID, Rows: r.Rows, Stale: r.Stale, Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
+			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
 			Withheld: r.Withheld, Faults: r.Faults, Load: loads[s.Name],
 		}
 	}
@@ -38,4 +40,12 @@ func (p *pages) Plugins() []admin.Plugin {
 		all = append(all, v)
 	}
 	return all
+}
+
+// utc keeps the zero time.
+func utc(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.UTC()
 }

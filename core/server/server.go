@@ -115,7 +115,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newLoads(s.host.Loads))
+	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
 	s.pages = &pages{s.control, s.host, s.swap}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller

@@ -1,0 +1,226 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host/sched"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Nothing hangs unseen: a plugin is pinged, whatever its kind, and what it owes has a deadline. A deadline counts the time that a plugin had: not
+// that in which it could have run and the machine was busy with others, nor that in which this process itself did not run. But it is not put off
+// beyond patience times itself.
+const (
+	pingEvery = 10 * time.Second
+	lookEvery = time.Second
+	patience  = 10
+)
+
+// maxUnanswered is how many calls in a row a patch may leave without an answer.
+const maxUnanswered = 5
+
+// moment is a time, and how much time the plugin had lost by then.
+type moment struct {
+	at   time.Time
+	lost time.Duration
+}
+
+func (s *session) now(at time.Time) moment { return moment{at, s.lost} }
+
+// due is when a limit that began at a moment ends, as far as is known now.
+func (s *session) due(m moment, limit time.Duration) time.Time {
+	return m.at.Add(limit + min(s.lost-m.lost, (patience-1)*limit))
+}
+
+// watch looks after a session until ctx ends.
+func (c *Control) watch(ctx context.Context, s *session) {
+	every := s.lookEvery()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	w := &watcher{every: every, last: time.Now(), pid: s.inst.PID}
+	for id := uint64(1); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		lost := w.lost(time.Now())
+		if c.look(s, time.Now(), lost) {
+			_ = s.inst.Link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: id}}) // costs no credit, so it never waits; an error is the session's end
+			id++
+		}
+	}
+}
+
+// lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
+func (s *session) lookEvery() time.Duration {
+	every := lookEvery
+	for _, l := range []time.Duration{s.Limits.Progress, s.Limits.Revision} {
+		if l > 0 {
+			every = min(every, l/4)
+		}
+	}
+	return max(every, 10*time.Millisecond)
+}
+
+// pingEvery is a third of the time after which a plugin counts as hung, so that it is known before.
+func (s *session) pingEvery() time.Duration {
+	if l := s.Limits.Progress; l > 0 {
+		return min(pingEvery, l/3)
+	}
+	return pingEvery
+}
+
+// watcher measures how much time a plugin loses.
+type watcher struct {
+	every time.Duration
+	last  time.Time
+	pid   int
+	times sched.Times
+}
+
+// lost returns how much time was lost since the last call.
+func (w *watcher) lost(now time.Time) time.Duration {
+	interval := now.Sub(w.last)
+	w.last = now
+	times, ok := sched.Read(w.pid)
+	before := w.times
+	w.times = times
+	if interval > 2*w.every { // this process did not run either: nobody can say what the plugin might have done
+		return interval - w.every
+	}
+	if !ok || before == (sched.Times{}) {
+		return 0
+	}
+	return sched.Lost(before, times, interval)
+}
+
+// look ends a session that hangs, and reports whether the plugin is to be pinged.
+func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.lost += lost
+	c.wait(s, now, lost)
+	if seen := s.inst.Link.LastSeen(); s.pinged.at.IsZero() || !seen.Before(s.pinged.at) {
+		if s.silent = false; !s.pinged.at.IsZero() {
+			s.answered, s.pinged = now, moment{}
+		}
+	}
+	if p := s.inst.Link.LastProgress(); p.After(s.progress.at) {
+		s.progress = s.now(p)
+	}
+	c.askAgain(s, now)
+	if why := s.hangs(now); why != nil {
+		c.cfg.Metrics.Crossed(s.Name, "hung")
+		s.cancel(why)
+		s.busy, s.pinged = time.Time{}, moment{}
+		return false
+	}
+	defer c.schedule(now)
+	switch {
+	case !s.pinged.at.IsZero():
+		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
+			s.silent = true
+			c.cfg.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.at.UTC(), "limit", s.Limits.Progress)
+		}
+		return false
+	case now.Sub(s.answered) >= s.pingEvery():
+		s.pinged = s.now(now)
+		return true
+	}
+	return false
+}
+
+// wait has the revision in the making wait longer for a plugin that the machine kept from working.
+func (c *Control) wait(s *session, now time.Time, lost time.Duration) {
+	const most = 3
+	f := c.flight
+	if lost == 0 || f == nil || f.patching || !f.waiting[s.Name] || !f.until.After(now) {
+		return
+	}
+	if end := f.start.Add(most * c.cfg.HoldMax); f.until.Before(end) {
+		f.until = f.until.Add(min(lost, end.Sub(f.until)))
+	}
+}
+
+// hangs says why a session counts as hung; nil: it doesn't.
+func (s *session) hangs(now time.Time) error {
+	over := func(m moment, limit time.Duration) bool {
+		return limit > 0 && !m.at.IsZero() && !now.Before(s.due(m, limit))
+	}
+	l := s.Limits
+	if over(s.pinged, l.Progress) {
+		return fmt.Errorf("plugin %s hangs: it answered no ping for limits.progress, %s", s.Name, l.Progress)
+	}
+	if s.busy.IsZero() {
+		return nil
+	}
+	owed := moment{s.busy, s.busyLost}
+	if over(owed, l.Revision) {
+		return fmt.Errorf("plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name, s.sent, l.Revision)
+	}
+	last := s.progress
+	if last.at.Before(owed.at) {
+		last = owed
+	}
+	if over(last, l.Progress) {
+		return fmt.Errorf("plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name, s.sent, l.Progress)
+	}
+	return nil
+}
+
+// askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
+func (c *Control) askAgain(s *session, now time.Time) {
+	p := c.patchers[s.Name]
+	if p == nil || c.sessions[s.Name] != s || p.unanswered == 0 || len(p.open) > 0 || now.Sub(p.missedAt) < s.pingEvery() {
+		return
+	}
+	p.missedAt = now
+	c.retryLate()
+	c.settle()
+}
+
+// Stale says since when, and why, what a plugin said last may be out of date.
+type Stale struct {
+	Since time.Time
+	Why   string
+}
+
+// staleness is the zero value for a plugin that is there and owes nothing for long.
+func (c *Control) staleness(k *known, now time.Time) Stale {
+	if !k.away.IsZero() {
+		if k.ready == nil {
+			return Stale{}
+		}
+		return Stale{k.away, "away"}
+	}
+	s := c.sessions[k.Name]
+	if s == nil {
+		return Stale{}
+	}
+	switch p, d := c.patchers[k.Name], c.asked.owed[s]; {
+	case s.silent:
+		return Stale{s.pinged.at, "hung: it answers no ping"}
+	case p != nil && p.unanswered > 0:
+		return Stale{p.missedSince, fmt.Sprintf("hung: %d calls in a row without an answer", p.unanswered)}
+	case d != nil && d.overdue > 0:
+		return Stale{d.since, fmt.Sprintf("hung: %d questions without an answer", d.overdue)}
+	case !s.busy.IsZero() && now.Sub(s.busy) >= c.cfg.HoldMax:
+		return Stale{s.busy, fmt.Sprintf("late: it is not done with revision %d", s.sent)}
+	}
+	return Stale{}
+}
+
+// Stale returns for each plugin whether its last words may be out of date.
+func (c *Control) Stale() map[string]Stale {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	all := map[string]Stale{}
+	for name, k := range c.known {
+		all[name] = c.staleness(k, now)
+	}
+	return all
+}

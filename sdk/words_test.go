@@ -1,0 +1,54 @@
+package sdk
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// Words that a client may have chosen are cut where they would make a message too large; what the core must know arrives.
+func TestWordsAreCut(t *testing.T) {
+	long := strings.Repeat("n", 2*session.MaxMessage)
+	for _, most := range []uint32{0, 4096} {
+		a, b := session.Pipe()
+		core, plugin := session.NewCore(a), session.NewPlugin(b)
+		tk := &talk{link: plugin, hello: &pb.Hello{Limits: &pb.Limits{MessageBytes: most}}}
+		for _, m := range []*pb.FromPlugin{
+			{View: &pb.View{View: 1, Label: long, Facts: map[string]string{"labels": long, "a": "b"}}},
+			{Place: &pb.Place{Connection: 1, Refused: long}},
+			{Log: &pb.Log{Text: long}},
+			{Done: &pb.Done{Faults: []*pb.Fault{{What: long, Reason: long}}}},
+		} {
+			tk.say(t.Context(), m)
+			got, _, err := core.Recv(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Size() > tk.room() {
+				t.Errorf("%d bytes", got.Size())
+			}
+		}
+		_ = core.Close()
+		_ = plugin.Close()
+	}
+}
+
+// A source says that it goes on.
+func TestProgress(t *testing.T) {
+	a, b := session.Pipe()
+	core := session.NewCore(a)
+	t.Cleanup(func() { _ = core.Close() })
+	before := core.LastProgress()
+	tk := &talk{link: session.NewPlugin(b)}
+	Progress(context.WithValue(t.Context(), talkKey{}, tk))
+	Progress(t.Context()) // outside of a plugin nothing happens
+	for end := time.Now().Add(10 * time.Second); !core.LastProgress().After(before); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing came")
+		}
+	}
+}
