@@ -31,7 +31,7 @@ func (c *Control) Withdraw(name string, rules Rules) error {
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case c.sessions[name] != nil || c.trials[name] != nil:
+	case c.sessions[name] != nil || c.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := time.Now()
@@ -122,8 +122,10 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 		if at, ok := order[name]; ok {
 			k.Order = at
 			shards[k.shard] = at
-			if t := c.trials[name]; t != nil {
-				t.known.Order = at
+			for _, t := range c.trials {
+				if t.known.Name == name {
+					t.known.Order = at
+				}
 			}
 		}
 	}

@@ -134,8 +134,10 @@ func (p *patcher) patience(most time.Duration) time.Duration {
 // ask sends a call if the plugin is there; if not, it is asked when it comes back.
 func (c *Control) ask(p *patcher, r *patched) {
 	s := c.sessions[p.Name]
-	if t := c.trials[p.Name]; t != nil && t.patcher == p {
-		s = t.session
+	for _, t := range c.trials {
+		if t.patcher == p {
+			s = t.session
+		}
 	}
 	if s == nil {
 		return
@@ -149,7 +151,7 @@ func (c *Control) ask(p *patcher, r *patched) {
 
 // patcherOf is the patcher whose answers a session gives.
 func (c *Control) patcherOf(s *session) *patcher {
-	if t := c.trials[s.Name]; t != nil && t.session == s {
+	if t := c.trialOf(s); t != nil {
 		return t.patcher
 	}
 	return c.patchers[s.Name]

@@ -22,6 +22,8 @@ type session struct {
 	inst *host.Instance
 	// shadow: what it says is not served.
 	shadow *shadow
+	// trial is whose session it is while it is not served.
+	trial  *Trial
 	out    *outbox
 	cancel context.CancelCauseFunc
 	reads  map[string]bool // table -> sources only

@@ -82,8 +82,7 @@ func (c *Control) everybody() iter.Seq[*session] {
 
 // lives says whether a session has not ended.
 func (c *Control) lives(s *session) bool {
-	t := c.trials[s.Name]
-	return c.sessions[s.Name] == s || t != nil && t.session == s
+	return c.sessions[s.Name] == s || c.trialOf(s) != nil
 }
 
 // lacks says whether there are rows that the session has not been sent.
@@ -99,7 +98,7 @@ func (c *Control) feedShadows() {
 	for s := range c.shadows() {
 		if s.lacks() && s.busy.IsZero() {
 			c.sendState(s, c.env.Number())
-			if t := c.trials[s.Name]; t.patcher != nil {
+			if t := c.trialOf(s); t.patcher != nil {
 				t.patcher.reset()
 				clear(t.composed)
 			}
@@ -245,7 +244,7 @@ func (c *Control) rested(s *session) bool {
 	if s.lacks() || !s.busy.IsZero() || len(s.asked) > 0 {
 		return false
 	}
-	return (!publishesRows(s.ready) || s.synced) && c.trials[s.Name].hasComposed()
+	return (!publishesRows(s.ready) || s.synced) && c.trialOf(s).hasComposed()
 }
 
 // said says whether the session has said all about some revision.
@@ -256,7 +255,7 @@ func (c *Control) said(s *session) bool {
 	case publishesRows(s.ready):
 		return s.synced
 	}
-	return c.trials[s.Name].hasComposed()
+	return c.trialOf(s).hasComposed()
 }
 
 func publishesRows(r *pb.Ready) bool { return len(r.Publishes) > 0 }

@@ -19,10 +19,10 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 
 	c.known[name], t.known = t.known, c.known[name]
 	t.rules, c.rules = c.rules, rules
-	next.shadow = nil
+	next.shadow, next.trial = nil, nil
 	c.sessions[name] = next
 	if t.session = last; last != nil {
-		last.shadow = newShadow(before)
+		last.shadow, last.trial = newShadow(before), t
 	}
 	delete(c.forced, name)
 	k := c.known[name]

@@ -17,6 +17,8 @@ import (
 // is the old one, which is kept warm and may come back in the same way.
 type Trial struct {
 	c *Control
+	// key is its own among all trials.
+	key string
 	// known and session are those of the one that is not served; no session: it has not joined, or has ended.
 	known   *known
 	session *session
@@ -35,23 +37,27 @@ type Trial struct {
 // ErrEnded is why a trial cannot go on: its session ended.
 var ErrEnded = errors.New("it ended")
 
-// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate. One at a time for each name.
+// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate. One at a time for each name; while the last one that had the
+// place is kept warm, another one can be compared, but not take it.
 func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.known[e.Name]
+	k, key := c.known[e.Name], e.Name
+	if warm := c.trials[key]; warm != nil && warm.refusals != nil {
+		key += " beside"
+	}
 	switch {
 	case !c.started:
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
-	case c.trials[e.Name] != nil:
+	case c.trials[key] != nil:
 		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
 	case k.Kind != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Trial{c: c, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: map[pair]bool{}}
-	c.trials[e.Name] = t
+	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: map[pair]bool{}}
+	c.trials[key] = t
 	c.rouse(e.Name)
 	return t, nil
 }
@@ -60,17 +66,45 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	delete(t.c.trials, t.known.Name)
+	delete(t.c.trials, t.key)
 	if t.session != nil {
 		t.session.cancel(errors.New("it is not needed any more"))
 	}
 	t.c.schedule(time.Now())
 }
 
+// tried says whether something may take the place of a plugin, or has taken it and the last one is kept.
+func (c *Control) tried(name string) bool {
+	for _, t := range c.trials {
+		if t.known.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// awaited returns the trial of a plugin that waits for its session, nil if there is none.
+func (c *Control) awaited(name string) *Trial {
+	for _, t := range c.trials {
+		if t.known.Name == name && t.session == nil && t.known.ready == nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// trialOf returns the trial whose session it is; nil: it is served, or has ended.
+func (c *Control) trialOf(s *session) *Trial {
+	if t := s.trial; t != nil && t.session == s && c.trials[t.key] == t {
+		return t
+	}
+	return nil
+}
+
 // joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
 func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
-	t := c.trials[inst.Entry.Name]
-	if t == nil || t.session != nil {
+	t := c.awaited(inst.Entry.Name)
+	if t == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
 	}
 	if _, err := stage.Levels(c.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
@@ -79,7 +113,7 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 	t.known.ready, t.known.away = inst.Ready, time.Time{}
 	s := c.newSession(t.known, inst, cancel)
 	s.shadow = newShadow(environment.Tables{})
-	t.session = s
+	t.session, s.trial = s, t
 	if s.generates() {
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {
@@ -98,7 +132,7 @@ func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
 	c.left.forget(s)
 	c.abandon(s)
-	if t := c.trials[s.Name]; t != nil && t.session == s {
+	if t := c.trialOf(s); t != nil {
 		t.session = nil
 	}
 	c.schedule(time.Now())
@@ -123,6 +157,9 @@ func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*Difference
 	return t.compared(ctx, func(d *Difference, same map[*view.Body]*view.Body) error {
 		if err := decide(d); err != nil {
 			return err
+		}
+		if t.key != t.known.Name {
+			return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.known.Name)
 		}
 		t.c.swap(t, rules, same)
 		return nil
@@ -210,7 +247,7 @@ func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
 		case m.t == nil: // nobody waits any more
 		case c.closed:
 			m.done <- errors.New("the control plane is stopping")
-		case c.trials[m.t.known.Name] != m.t || m.t.session == nil && m.t.known.ready != nil:
+		case c.trials[m.t.key] != m.t || m.t.session == nil && m.t.known.ready != nil:
 			m.done <- ErrEnded
 		case m.t.session != nil && m.until.IsZero() && c.said(m.t.session):
 			m.done <- m.act()

@@ -20,7 +20,13 @@ var errCompared = errors.New("only compared")
 
 // replace lets an entry take the place of the plugin of its name. The turn is held.
 func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Options) error {
-	s.closeWindow(e.Name)
+	if o.DryRun {
+		var done func()
+		ctx, done = s.giveWay(ctx, e.Name)
+		defer done()
+	} else {
+		s.closeWindow(e.Name)
+	}
 	set := s.current()
 	last, _ := set.Get(e.Name)
 	next := set.With(e)

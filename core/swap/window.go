@@ -19,6 +19,8 @@ type window struct {
 	limit   control.Share
 	refused <-chan struct{}
 	failed  <-chan struct{}
+	// returning is closed when the old instance is to come back.
+	returning chan struct{}
 	// closing is closed by whoever ends it early, done when it is over.
 	closing chan struct{}
 	done    chan struct{}
@@ -29,7 +31,7 @@ func (s *Swapper) watchOver(st *standing, last, e *host.Entry, c *Change, failed
 	limit, length := rollbackOf(e)
 	w := &window{
 		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
-		closing: make(chan struct{}), done: make(chan struct{}),
+		returning: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.step(s, Switched)
 	s.mu.Lock()
@@ -61,8 +63,28 @@ func (w *window) run(length time.Duration) {
 	}
 }
 
+// giveWay returns a context for what only looks at a plugin: it ends when the plugin's old instance is to come back, which must not wait.
+func (s *Swapper) giveWay(ctx context.Context, name string) (_ context.Context, done func()) {
+	s.mu.Lock()
+	w := s.ofLocked(name).window
+	s.mu.Unlock()
+	if w == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-w.returning:
+			cancel(errors.New("the swap before it is being rolled back"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // back lets the old instance be served again. It says whether it is.
 func (w *window) back(why string) bool {
+	close(w.returning)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	over := make(chan struct{})

@@ -310,6 +310,41 @@ func TestRollback(t *testing.T) {
 	}
 }
 
+// TestDryRunLeavesTheWindow: while the old instance is kept warm, others can be compared, and it comes back all the same if proxies refuse what the swap brought.
+func TestDryRunLeavesTheWindow(t *testing.T) {
+	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "window: 10m"))
+	p := newProxy(t, b.plane, "dry", func(name string) bool { return strings.Contains(name, "c.example") })
+	wait.For(t, "it has the first clusters", func() error { return p.want("outbound|80||b.example", true) })
+	const service = "- {host: %s, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}\n"
+	for _, name := range []string{"c", "d", "e"} {
+		place(t, filepath.Join(b.dir, name+".yaml"), fmt.Sprintf("services:\n"+service+service, "a.example", name+".example"))
+	}
+	warm := func() {
+		t.Helper()
+		c := b.detail("memory").Changes
+		if !slices.ContainsFunc(c, func(c *swap.Change) bool { return c.State == swap.Switched }) {
+			t.Fatalf("no window is open any more: %+v", c)
+		}
+	}
+	b.must("switched", "swap", "memory", "--config", "d.yaml")
+	for range 2 {
+		b.must("−1 service", "swap", "memory", "--config", "e.yaml", "--dry-run")
+		b.must("no difference", "swap", "istio", "--builtin", "generator/istio", "--dry-run")
+		warm()
+	}
+	wait.For(t, "the swap counts", func() error { return p.want("outbound|80||d.example", true) })
+	b.must("switched", "swap", "memory", "--config", "c.yaml")
+	b.plugins("swap", "memory", "--config", "e.yaml", "--dry-run") // it may give way to the return
+	wait.For(t, "the old instance is back", func() error { return p.want("outbound|80||c.example", false) })
+	wait.For(t, "the change is rolled back", func() error {
+		c := b.detail("memory").Changes
+		if !slices.ContainsFunc(c, func(c *swap.Change) bool { return c.State == swap.RolledBack }) {
+			return fmt.Errorf("the changes are %+v", c)
+		}
+		return nil
+	})
+}
+
 // TestSwapToTheSame: a generator that makes the same sends nothing.
 func TestSwapToTheSame(t *testing.T) {
 	b := newBench(t, swapSet)
