@@ -210,7 +210,7 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 		case !m.leads(w):
 			w.gone = nil
 		case len(w.gone) > 0: // the union, until everything else has been sent
-			r.resources, r.fragments = slices.Concat(r.resources, w.gone), nil
+			r.resources, r.fragments = slices.Concat(r.resources, m.stands(w)), nil
 			slices.SortFunc(r.resources, byName)
 			r.version = versionOf(r.resources)
 		}
@@ -219,6 +219,22 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 		return nil
 	}
 	return m.depart(w, b, r)
+}
+
+// stands returns what the client is left of what is to be taken from it. After a refusal that is what it accepted before: what it was refused for would be
+// refused again, and all that comes with it.
+func (m *machine) stands(w *watch) []*view.Body {
+	if w.refused == "" {
+		return w.gone
+	}
+	accepted := m.common.memo.content(w.acked.to).bodies
+	var left []*view.Body
+	for _, g := range w.gone {
+		if i, ok := slices.BinarySearchFunc(accepted, g, byName); ok && accepted[i].Exists() {
+			left = append(left, accepted[i])
+		}
+	}
+	return left
 }
 
 func (m *machine) bringDelta(w *watch, b *batch) *response {

@@ -20,8 +20,10 @@ type client struct {
 	*conversation
 	random  *rand.Rand
 	delta   bool
-	refuse  bool // sometimes
-	refused bool // at some time: then nothing can be said about routes
+	refuse  bool   // sometimes
+	poison  string // the content for which it refuses a response
+	spoiled int    // responses that it refused for it
+	refused bool   // at some time: then nothing can be said about routes
 	names   map[string]map[string]bool
 	has     map[string]map[string]string
 	nonce   map[string]string
@@ -100,6 +102,10 @@ func (c *client) receive() {
 	c.nonce[r.typeURL] = r.nonce
 	c.note("gets %s nonce %s", describe(r), r.nonce)
 	refused := c.refuse && c.random.IntN(4) == 0
+	if c.poison != "" && slices.Contains(slices.Collect(maps.Values(decode(r))), c.poison) {
+		refused = true
+		c.spoiled++
+	}
 	c.refused = c.refused || refused
 	c.take(r, refused)
 	if r.typeURL == cds {
@@ -294,6 +300,59 @@ func TestClientRecoversFromRefusals(t *testing.T) {
 		t.Run(protocolName(delta), func(t *testing.T) {
 			for seed := range uint64(histories(t)) {
 				history(t, seed, delta, true)
+			}
+		})
+	}
+}
+
+// TestPoisonGoesWithItsRevision: resources that a client refuses are in no response any more once they are gone from what is served, or better: the client
+// refuses nothing then, and has what it should have, without a new stream.
+func TestPoisonGoesWithItsRevision(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		t.Run(protocolName(delta), func(t *testing.T) {
+			spoiled := 0
+			for seed := range uint64(histories(t)) {
+				random := rand.New(rand.NewPCG(seed, 2))
+				c := newClient(t, random, delta)
+				c.source.change(func(r map[string]map[string]string) { world(random, r) })
+				types := []string{cds, eds, lds, rds}
+				c.start(types...)
+				c.poison = "bad"
+				c.settle()
+				for range 1 + random.IntN(3) {
+					c.change(func(r map[string]map[string]string) {
+						world(random, r)
+						for i := range 1 + random.IntN(2) {
+							typeURL := []string{cds, lds}[random.IntN(2)]
+							if r[typeURL] == nil {
+								r[typeURL] = map[string]string{}
+							}
+							r[typeURL][[]string{"c0", "bad0", "bad1"}[random.IntN(2)+i]] = c.poison
+						}
+					})
+					for range random.IntN(10) {
+						c.step()
+					}
+				}
+				c.settle()
+				before := c.spoiled
+				spoiled += before
+				c.change(func(r map[string]map[string]string) {
+					world(random, r)
+					for _, typeURL := range types { // nothing is as it was
+						for n := range r[typeURL] {
+							r[typeURL][n] += "'"
+						}
+					}
+				})
+				c.settle()
+				if c.spoiled > before {
+					t.Fatalf("seed %d: what was bad came again\n%s", seed, strings.Join(c.trace, "\n"))
+				}
+				c.check(seed, "at the end", types...)
+			}
+			if spoiled < histories(t) {
+				t.Errorf("%d responses were refused: too few to tell", spoiled)
 			}
 		})
 	}
