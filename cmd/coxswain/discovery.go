@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/spf13/cobra"
 )
 
@@ -26,7 +28,7 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 			if err != nil {
 				return usageError{err}
 			}
-			log := logger(s.Log, p.err)
+			log, level := logger(s.Log, p.err)
 			for _, line := range settings.Ignored(c.Flags()) {
 				log.Warn(line)
 			}
@@ -34,7 +36,9 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 				log.Warn(fmt.Sprintf("the environment variable %s is no setting", name))
 			}
 			p.profile("core", log)
-			return p.serve(c.Context(), s, log)
+			return p.serve(c.Context(), s, log, func(ctx context.Context, core *server.Server) {
+				p.reload(ctx, c.Flags(), &s, level, log, core)
+			})
 		},
 	}
 	settings.Flags(c.Flags(), settings.Defaults())
@@ -42,12 +46,13 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 	return c
 }
 
-func logger(l settings.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
+// logger returns a log, and its level, which may be changed.
+func logger(l settings.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := &slog.LevelVar{}
 	_ = level.UnmarshalText([]byte(l.Level)) // checked with the settings
 	o := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(slog.NewJSONHandler(w, o)), level
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(slog.NewTextHandler(w, o)), level
 }

@@ -25,6 +25,7 @@ func main() {
 // run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be.
 func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	p := &program{environ: environ, in: in, out: out, err: errOut}
+	ctx = context.WithValue(ctx, tokenKey{}, p.variable(tokenVariable))
 	root := p.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -44,6 +44,12 @@ func (p *program) request() *cobra.Command {
 	return c
 }
 
+// tokenVariable has what commands show to a control plane on another machine.
+const tokenVariable = "COXSWAIN_TOKEN"
+
+// tokenKey is that of the token in a context.
+type tokenKey struct{}
+
 // call returns what a control plane answers.
 func call(ctx context.Context, method, addr, path string, body []byte) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -52,6 +58,9 @@ func call(ctx context.Context, method, addr, path string, body []byte) (int, []b
 	r, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, usageError{err}
+	}
+	if token, _ := ctx.Value(tokenKey{}).(string); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
 	if err != nil {

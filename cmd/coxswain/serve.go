@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
@@ -37,7 +39,10 @@ func tune(environ []string) []string {
 }
 
 // serve runs the control plane until ctx ends.
-func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logger) error {
+func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logger, reload func(context.Context, *server.Server)) error {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	file, text, err := setText(s.Inputs)
 	if err != nil {
 		return err
@@ -80,6 +85,18 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				reload(ctx, core)
+			case <-over:
+				return
+			}
+		}
+	}()
 	return core.Run(ctx)
 }
 

@@ -18,6 +18,9 @@ type Config struct {
 	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
 	HTTPAddr, MonitoringAddr string
 	Source                   Source
+	// Caller says who shows what, as xds.Config.Identify does: callers of SystemNamespace see debug pages from elsewhere, too. nil: nobody can say.
+	Caller          func(context.Context, Shown) ([]string, error)
+	SystemNamespace string
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
 	// Version is what /version shows.
@@ -29,7 +32,8 @@ type Config struct {
 
 // Server serves both ports.
 type Server struct {
-	cfg Config
+	cfg  Config
+	gate *gate
 }
 
 // shutdown is how long requests that are under way may take when the server stops.
@@ -51,7 +55,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Registry.Register(newFaultCounter(cfg.Source)); err != nil {
 		return nil, fmt.Errorf("admin: %w", err)
 	}
-	return &Server{cfg: cfg}, nil
+	return &Server{cfg: cfg, gate: newGate(cfg)}, nil
 }
 
 // Run opens the ports and serves until ctx ends. The error is about a port that can't be opened.
@@ -78,7 +82,8 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 	}
 	s.cfg.Log.Info("listening", "port", name, "address", l.Addr().String())
 	s.cfg.Listening(name, l.Addr())
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 90 * time.Second}
+	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
+	Limit(server)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -89,7 +94,7 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 			_ = server.Close()
 		}
 	}()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(limited(l, mostConnections, connectionsOfPeer)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s port: %w", name, err)
 	}
 	<-stopped

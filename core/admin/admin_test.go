@@ -86,6 +86,13 @@ func start(t *testing.T, s Source) *Server {
 	return a
 }
 
+// here is a request from this machine.
+func here(path string) *http.Request {
+	r := httptest.NewRequest("GET", "http://localhost"+path, nil)
+	r.RemoteAddr = "127.0.0.1:4000"
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}))
+}
+
 func TestPages(t *testing.T) {
 	a := start(t, twin{})
 	for path, want := range map[string][]string{
@@ -105,7 +112,7 @@ func TestPages(t *testing.T) {
 		"/debug/config_dump?proxyID=a&types=lds":        {"dynamic_listeners", "active_state"},
 	} {
 		w := httptest.NewRecorder()
-		a.HTTP().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		a.HTTP().ServeHTTP(w, here(path))
 		if w.Code != 200 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
@@ -136,7 +143,7 @@ func TestAnswersThatHelp(t *testing.T) {
 		{"/debug/config_dump?proxyID=x", "", 404, "not connected"},
 		{"/debug/nothing", "", 404, ""},
 	} {
-		r := httptest.NewRequest("GET", c.path, nil)
+		r := here(c.path)
 		r.Header.Set("Accept", c.accept)
 		w := httptest.NewRecorder()
 		a.HTTP().ServeHTTP(w, r)
@@ -150,7 +157,7 @@ func TestMonitoring(t *testing.T) {
 	a := start(t, twin{})
 	for path, want := range map[string]string{"/metrics": "one 1", "/version": "v1.2.3", "/debug/plugins": "files"} {
 		w := httptest.NewRecorder()
-		a.Monitoring().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		a.Monitoring().ServeHTTP(w, here(path))
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}

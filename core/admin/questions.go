@@ -68,13 +68,7 @@ func (c caller) sees(namespace string) bool {
 }
 
 func (q *Questions) admit(asked xds.Question) (c caller, err error) {
-	for _, id := range asked.Identities {
-		parts := strings.Split(strings.TrimPrefix(id, "spiffe://"), "/")
-		if len(parts) == 5 && parts[1] == "ns" && parts[3] == "sa" {
-			c.namespaces = append(c.namespaces, parts[2])
-		}
-	}
-	if len(c.namespaces) == 0 {
+	if c.namespaces = namespacesOf(asked.Identities); len(c.namespaces) == 0 {
 		return c, status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
 	}
 	c.system = slices.Contains(c.namespaces, q.SystemNamespace)

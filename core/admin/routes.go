@@ -33,7 +33,7 @@ func (s *Server) pages() []page {
 // HTTP returns the handler of the HTTP port.
 func (s *Server) HTTP() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/ready", s.ready)
+	mux.Handle("/ready", reading(http.HandlerFunc(s.ready)))
 	s.debug(mux)
 	return mux
 }
@@ -41,23 +41,25 @@ func (s *Server) HTTP() http.Handler {
 // Monitoring returns the handler of the monitoring port.
 func (s *Server) Monitoring() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry}))
-	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, s.cfg.Version) })
+	metrics := promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{Registry: s.cfg.Registry, MaxRequestsInFlight: atOnce})
+	mux.Handle("/metrics", reading(metrics))
+	mux.Handle("/version", reading(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, s.cfg.Version) })))
 	s.debug(mux)
 	return mux
 }
 
 func (s *Server) debug(mux *http.ServeMux) {
+	handle := func(path string, h http.HandlerFunc) { mux.Handle(path, s.gate.debug(h)) }
 	for _, p := range s.pages() {
-		mux.HandleFunc(p.path, p.serve)
+		handle(p.path, p.serve)
 	}
-	mux.HandleFunc("/debug", s.index)
-	mux.HandleFunc("/debug/list", s.list)
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	handle("/debug", s.index)
+	handle("/debug/list", s.list)
+	handle("/debug/pprof/", pprof.Index)
+	handle("/debug/pprof/cmdline", pprof.Cmdline)
+	handle("/debug/pprof/profile", pprof.Profile)
+	handle("/debug/pprof/symbol", pprof.Symbol)
+	handle("/debug/pprof/trace", pprof.Trace)
 }
 
 // ready answers 200, or 503 with the reasons.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -51,7 +52,8 @@ func (i *identify) shown(ctx context.Context) (*control.Credentials, error) {
 	if !secure && !i.plaintext {
 		return nil, nil
 	}
-	headers, err := shownHeaders(ctx)
+	all, _ := metadata.FromIncomingContext(ctx)
+	headers, err := shownHeaders(all.Get)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +81,20 @@ func travelling() map[string]bool {
 	return map[string]bool{"authorization": false, "clusterid": false, "x-forwarded-client-cert": true}
 }
 
+// reader is an admin.Config's Caller: who asks for a debug page.
+func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, error) {
+	headers, err := shownHeaders(shown.Headers.Values)
+	if err != nil {
+		return nil, err
+	}
+	return i.control.Authenticate(ctx, &corev3.Node{}, control.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
+}
+
 // shownHeaders returns the headers that travel.
-func shownHeaders(ctx context.Context) (map[string]string, error) {
-	all, _ := metadata.FromIncomingContext(ctx)
+func shownHeaders(all func(name string) []string) (map[string]string, error) {
 	headers, size := map[string]string{}, 0
 	for name, several := range travelling() {
-		values := all.Get(name)
+		values := all(name)
 		if len(values) == 0 {
 			continue
 		}

@@ -125,9 +125,13 @@ func New(cfg Config) (*Server, error) {
 	if s.xds, err = xds.New(cfg.XDS); err != nil {
 		return nil, err
 	}
+	var reader func(context.Context, admin.Shown) ([]string, error)
+	if authenticates(cfg.Set) {
+		reader = identify.reader
+	}
 	s.admin, err = admin.New(admin.Config{
 		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Version: cfg.Version, Log: cfg.Log, Listening: cfg.Listening,
+		Registry: registry, Version: cfg.Version, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, SystemNamespace: cfg.SystemNamespace,
 	})
 	questions.Server, questions.Clients = s.admin, s.xds.Status
 	return s, err
@@ -181,6 +185,21 @@ func (s *Server) Run(ctx context.Context) error {
 		return s.serveXDS(outer)
 	})
 	return parts.Wait()
+}
+
+// Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are read again by themselves. What can't be read leaves things
+// as they are.
+func (s *Server) Reload(ctx context.Context) {
+	if s.cfg.SecureGRPCAddr != "" {
+		if err := s.cfg.TLS.check(); err != nil {
+			s.cfg.Log.Error("certificates can't be read; the last good ones stay in use", "error", err)
+		}
+	}
+	select {
+	case <-s.control.Started():
+		s.swap.Reread(ctx)
+	default: // it is being read for the start
+	}
 }
 
 // serveXDS opens the ports when the first revision is complete.

@@ -328,7 +328,7 @@ func TestDryRunLeavesTheWindow(t *testing.T) {
 	}
 	b.must("switched", "swap", "memory", "--config", "d.yaml")
 	for range 2 {
-		b.must("−1 service", "swap", "memory", "--config", "e.yaml", "--dry-run")
+		b.must("+1 service −1", "swap", "memory", "--config", "e.yaml", "--dry-run")
 		b.must("no difference", "swap", "istio", "--builtin", "generator/istio", "--dry-run")
 		warm()
 	}

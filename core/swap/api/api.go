@@ -61,7 +61,8 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 		return fmt.Errorf("admin socket: %w", err)
 	}
 	s.Log.Info("listening", "port", "admin", "address", path)
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 30 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	server := &http.Server{Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
+	admin.Limit(server)
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("admin socket: %w", err)
@@ -150,6 +151,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
+	atLeisure(w)
 	name, options := r.PathValue("name"), swap.Options{DryRun: o.DryRun, Force: o.Force, Ephemeral: o.Ephemeral}
 	var c *swap.Change
 	var err error
@@ -173,7 +175,17 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, Outcome{Change: c})
 }
 
+// atLeisure lets a request that has come whole take as long as it needs; the answer has its time again.
+func atLeisure(w http.ResponseWriter) {
+	c := http.NewResponseController(w)
+	_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})
+}
+
+// answerTimeout is how long a client may take to read an answer, or some more of a recording.
+const answerTimeout = time.Minute
+
 func answer(w http.ResponseWriter, code int, body any) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
@@ -20,6 +21,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, Outcome{Error: fmt.Sprintf("limit is a number of bytes up to %d, not %q", mostRecorded, r.FormValue("limit"))})
 		return
 	}
+	atLeisure(w)
 	queue := &spool{filled: make(chan struct{}, 1)}
 	writer := recording.NewWriter(queue, r.PathValue("name"), limit)
 	stop, err := s.Swapper.Record(r.Context(), r.PathValue("name"), writer)
@@ -37,6 +39,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
 		if _, err := w.Write(queue.take()); err != nil {
 			return
 		}

@@ -1,0 +1,176 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// What callers of a port may cost.
+const (
+	readTimeout  = 30 * time.Second
+	writeTimeout = time.Minute
+	idleTimeout  = 90 * time.Second
+	maxHeaders   = 80 << 10 // authenticators see up to 64 KiB
+	// maxBody is how much of a body that nobody wants is read.
+	maxBody = 64 << 10
+	// mostConnections of a port, of which connectionsOfPeer may be one address's, unless it is this machine's.
+	mostConnections, connectionsOfPeer = 512, 64
+	// atOnce is how many debug pages, how many readers of metrics, and how many questions who is calling are dealt with at once.
+	atOnce = 4
+	// turn is how long a page is waited for before the caller is sent away.
+	turn = 5 * time.Second
+)
+
+// Limit sets what a server of ours allows its callers: times, and sizes. A page that takes longer than writeTimeout to be read is cut.
+func Limit(s *http.Server) {
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = readTimeout/3, readTimeout, writeTimeout, idleTimeout
+	s.MaxHeaderBytes = maxHeaders
+}
+
+// Shown is what a caller of a page shows.
+type Shown struct {
+	// Headers are those that authenticators see.
+	Headers       http.Header
+	RemoteAddress string
+}
+
+// gate lets callers in to debug pages: from this machine as they are, from elsewhere those whom an authenticator vouches for.
+type gate struct {
+	caller func(context.Context, Shown) ([]string, error)
+	// namespace is that of operators.
+	namespace    string
+	pages, calls chan struct{}
+}
+
+func newGate(cfg Config) *gate {
+	return &gate{caller: cfg.Caller, namespace: cfg.SystemNamespace, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce)}
+}
+
+// debug wraps a debug page.
+func (g *gate) debug(h http.Handler) http.Handler {
+	return reading(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.admit(w, r) {
+			return
+		}
+		if !take(w, r, g.pages) {
+			return
+		}
+		defer func() { <-g.pages }()
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		h.ServeHTTP(w, r)
+	}))
+}
+
+// reading lets GET and HEAD through.
+func reading(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, fmt.Sprintf("%s is for reading: GET and HEAD", r.URL.Path), http.StatusMethodNotAllowed)
+			return
+		}
+		if r.ContentLength == 0 {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it has come whole; its end would end a long profile, too
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// take waits for a place, a while.
+func take(w http.ResponseWriter, r *http.Request, places chan struct{}) bool {
+	timer := time.NewTimer(turn)
+	defer timer.Stop()
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+	case <-timer.C:
+		w.Header().Set("Retry-After", strconv.Itoa(int(turn/time.Second)))
+		http.Error(w, fmt.Sprintf("%d requests of this kind are dealt with already; try again", cap(places)), http.StatusServiceUnavailable)
+	}
+	return false
+}
+
+// admit answers who may not see debug pages.
+func (g *gate) admit(w http.ResponseWriter, r *http.Request) bool {
+	if local(r) {
+		if named(r.Host) {
+			return true
+		}
+		// A page of a browser may have a name of its own that leads to this machine.
+		http.Error(w, fmt.Sprintf("debug pages of this machine are asked for by its address or as localhost, not as %q", r.Host), http.StatusForbidden)
+		return false
+	}
+	if g.caller == nil {
+		http.Error(w, "debug pages are shown on this machine alone: no plugin can say who is calling. Ask on it, or through a tunnel to its loopback; "+
+			"or declare one of kind authenticator in plugins.yaml", http.StatusForbidden)
+		return false
+	}
+	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, "debug pages are for callers of namespace "+g.namespace+" (--systemNamespace): show a token (Authorization: Bearer TOKEN), "+
+			"or ask on this machine", http.StatusUnauthorized)
+		return false
+	}
+	if !take(w, r, g.calls) {
+		return false
+	}
+	identities, err := g.caller(r.Context(), Shown{r.Header, r.RemoteAddr})
+	<-g.calls
+	switch {
+	case status.Code(err) == codes.Unavailable:
+		http.Error(w, "who is calling can't be said now: "+status.Convert(err).Message(), http.StatusServiceUnavailable)
+	case err != nil:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
+	case !slices.Contains(namespacesOf(identities), g.namespace):
+		http.Error(w, "debug pages are for callers of namespace "+g.namespace+" (--systemNamespace)", http.StatusForbidden)
+	default:
+		return true
+	}
+	return false
+}
+
+// local reports whether a request came over this machine's own loopback.
+func local(r *http.Request) bool {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return at != nil && loopback(at.String()) && loopback(r.RemoteAddr)
+}
+
+func loopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}
+
+// named reports whether a Host header names this machine as only those do who are on it.
+func named(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// namespacesOf returns those of the identities of workloads.
+func namespacesOf(identities []string) (all []string) {
+	for _, id := range identities {
+		parts := strings.Split(strings.TrimPrefix(id, "spiffe://"), "/")
+		if len(parts) == 5 && parts[1] == "ns" && parts[3] == "sa" {
+			all = append(all, parts[2])
+		}
+	}
+	return all
+}
