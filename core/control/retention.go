@@ -56,14 +56,11 @@ func newLeft() *left {
 	}
 }
 
-// depart takes a connection that has ended out of a view. What it wanted stays wanted for a while.
+// depart takes a connection that has ended out of a view. What it wanted stays wanted for a while, and if that was nothing the view stays a view: a generator
+// that forgot it would have to place anew whoever comes back.
 func (c *Control) depart(conn *connection, typeURL string, v *view.View) {
 	s, sub := conn.home[typeURL], conn.subs[typeURL]
-	if !c.retains(conn, s, typeURL) || !sub.wildcard && len(sub.names) == 0 {
-		c.unwant(s, v, sub, true)
-		return
-	}
-	if c.left.renew(v, sub) {
+	if !c.retains(conn, s, typeURL) || c.left.renew(v, sub) {
 		c.unwant(s, v, sub, true)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -18,6 +19,9 @@ type engine struct {
 	g           *graph
 	state       *state.State
 	connections map[uint64]*connection
+	seats       *seats
+	// lastSeat is the number of the seat that was made last.
+	lastSeat    uint64
 	views       *views
 	assignments *assignments
 	// watched are what a wave may change, by root.
@@ -50,11 +54,16 @@ func (e *engine) unwatch(r incr.Observed) { delete(e.watched, r) }
 
 // connection is an attached proxy.
 type connection struct {
-	id    uint64
+	id uint64
+	// seat is its number in the graph, which may be that of another connection before.
+	seat  uint64
+	key   seatKey
 	types []string
 	root  *incr.Root[uint64, placed]
 	// views that it was placed in, by type.
 	views map[string]uint64
+	// since is when it ended, if only its seat is kept.
+	since time.Time
 }
 
 func newEngine(c Config) *engine {
@@ -62,6 +71,7 @@ func newEngine(c Config) *engine {
 	e := &engine{
 		g:           g,
 		connections: map[uint64]*connection{},
+		seats:       newSeats(),
 		assignments: newAssignments(g.reader),
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[Scope]int{},
@@ -78,6 +88,7 @@ var (
 
 // Commit implements sdk.Engine.
 func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
+	e.clear(time.Now())
 	e.load(change, out)
 	touched := e.assignments.commit(change, out)
 	e.wave(out)
@@ -125,6 +136,7 @@ func (e *engine) wave(out sdk.Output) {
 
 // Rest implements sdk.Rester: it lets go of what the graph keeps for views that come back soon.
 func (e *engine) Rest(_ context.Context, out sdk.Output) bool {
+	e.clear(time.Now())
 	for range 3 {
 		e.wave(out)
 	}
@@ -139,19 +151,25 @@ func (e *engine) Overtake(_ context.Context, change *state.Change, out sdk.Outpu
 
 // Attach implements sdk.Engine.
 func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
+	key := keyOf(p)
+	if e.connections[p.Connection] == nil && e.sit(p, key) {
+		placing{e, e.connections[p.Connection]}.report(out)
+		return nil
+	}
 	n, err := node.Parse(p.Node, p.Extensions)
 	if err != nil {
 		return err
 	}
 	c := e.connections[p.Connection]
 	if c == nil {
-		c = &connection{id: p.Connection, views: map[string]uint64{}}
+		e.lastSeat++
+		c = &connection{id: p.Connection, seat: e.lastSeat, views: map[string]uint64{}}
 		e.connections[p.Connection] = c
 	}
-	c.types = p.Types
-	e.g.proxies.Set(c.id, n)
+	c.types, c.key = p.Types, key
+	e.g.proxies.Set(c.seat, n)
 	if c.root == nil {
-		c.root = incr.Observe(e.g.placement, c.id)
+		c.root = incr.Observe(e.g.placement, c.seat)
 		e.watch(c.root, placing{e, c})
 	}
 	e.wave(out)
@@ -168,10 +186,8 @@ func (e *engine) Detach(connection uint64) {
 	if c == nil {
 		return
 	}
-	e.unwatch(c.root)
-	c.root.Close()
-	e.g.proxies.Delete(connection)
 	delete(e.connections, connection)
+	e.vacate(c)
 }
 
 // Want implements sdk.Engine.
@@ -196,6 +212,7 @@ func (e *engine) Drop(_ string, view uint64, names []string, gone bool) {
 	if gone {
 		v.close()
 		e.views.forget(v)
+		e.empty()
 		return
 	}
 	v.drop(names)
