@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -144,6 +145,12 @@ func (a *author) edits(tables []string) []*pb.TableRows {
 	for range 1 + a.rand.IntN(4) {
 		table := oneOf(a.rand, tables)
 		row := a.row(table)
+		switch n := a.rand.IntN(12); {
+		case n == 0 && table != config.KeySets: // these are text, whatever it is
+			row = unreadable(row)
+		case n < 4:
+			row = ofAge(a.rand, row)
+		}
 		key := row.Key
 		c := &pb.TableRows{Table: table}
 		if here := slices.Sorted(maps.Keys(a.rows[table])); len(here) > 0 && a.rand.IntN(3) == 0 {

@@ -82,7 +82,9 @@ func (p *play) commit(changes []*pb.TableRows) error {
 			p.rows[c.Table] = map[string]*pb.Row{}
 		}
 		for _, r := range c.Upserts {
-			p.rows[c.Table][r.Key] = r
+			if !isUnreadable(r) { // otherwise what was there stays
+				p.rows[c.Table][r.Key] = r
+			}
 		}
 		for _, key := range c.Deletes {
 			delete(p.rows[c.Table], key)

@@ -55,6 +55,9 @@ func newPool(t *testing.T) *pool {
 		}
 		p.cases = append(p.cases, of)
 	}
+	for table, rows := range tokens() {
+		p.rows[table] = append(p.rows[table], rows...)
+	}
 	p.tables = slices.Sorted(maps.Keys(p.rows))
 	for _, rows := range p.rows {
 		slices.SortStableFunc(rows, func(a, b *pb.Row) int { return compareStrings(a.Key, b.Key) })
