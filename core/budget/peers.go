@@ -32,6 +32,7 @@ type peer struct {
 	starts, requests     *rate.Limiter
 	lists                map[any]*list
 	names, bytes         int
+	absent, asked        int // of the names, those that don't exist and those that plugins are asked for
 }
 
 // list is what streams of a peer hold together: equal lists of names are one.
@@ -45,6 +46,8 @@ type Held struct {
 	// Of tells equal things from others: they are kept once.
 	Of           any
 	Names, Bytes int
+	// Absent of the names don't exist, Asked are those that plugins have not answered.
+	Absent, Asked int
 }
 
 // minSweep is from how many peers on those that have nothing are looked for.
@@ -205,17 +208,25 @@ func (l *Lease) Hold(slot string, h Held) error {
 	return p.limits.Peer.check(e)
 }
 
+// add notes what a stream holds. What others hold already is what it is said to be last.
 func (e *peer) add(h Held) {
 	if h.Of == nil {
 		return
 	}
 	k := e.lists[h.Of]
 	if k == nil {
-		k = &list{Held: h}
+		k = &list{}
 		e.lists[h.Of] = k
-		e.names, e.bytes = e.names+h.Names, e.bytes+h.Bytes
 	}
+	e.count(k.Held, -1)
+	e.count(h, 1)
+	k.Held = h
 	k.streams++
+}
+
+func (e *peer) count(h Held, sign int) {
+	e.names, e.bytes = e.names+sign*h.Names, e.bytes+sign*h.Bytes
+	e.absent, e.asked = e.absent+sign*h.Absent, e.asked+sign*h.Asked
 }
 
 func (e *peer) drop(h Held) {
@@ -225,7 +236,7 @@ func (e *peer) drop(h Held) {
 	}
 	if k.streams--; k.streams == 0 {
 		delete(e.lists, h.Of)
-		e.names, e.bytes = e.names-k.Names, e.bytes-k.Bytes
+		e.count(k.Held, -1)
 	}
 }
 

@@ -97,14 +97,14 @@ func TestHold(t *testing.T) {
 			t.Error(u)
 		}
 	}
-	hold(a, "eds", Held{x, 60, 10}, 60, "")
-	hold(a, "eds", Held{x, 60, 10}, 60, "")
-	hold(b, "eds", Held{x, 60, 10}, 60, "")
-	hold(b, "rds", Held{y, 40, 10}, 100, "")
-	hold(a, "rds", Held{"z", 1, 10}, 101, "maxNamesPerPeer")
+	hold(a, "eds", Held{Of: x, Names: 60, Bytes: 10}, 60, "")
+	hold(a, "eds", Held{Of: x, Names: 60, Bytes: 10}, 60, "")
+	hold(b, "eds", Held{Of: x, Names: 60, Bytes: 10}, 60, "")
+	hold(b, "rds", Held{Of: y, Names: 40, Bytes: 10}, 100, "")
+	hold(a, "rds", Held{Of: "z", Names: 1, Bytes: 10}, 101, "maxNamesPerPeer")
 	hold(a, "rds", Held{}, 100, "")
 	hold(a, "eds", Held{}, 100, "") // b still has it
-	hold(b, "eds", Held{"z", 1, 2000}, 41, "maxBytesPerPeer")
+	hold(b, "eds", Held{Of: "z", Names: 1, Bytes: 2000}, 41, "maxBytesPerPeer")
 	if err := b.Become("spiffe://b", now); err != nil {
 		t.Error(err)
 	}
@@ -113,7 +113,7 @@ func TestHold(t *testing.T) {
 		t.Error(u)
 	}
 	b.End()
-	_ = b.Hold("eds", Held{x, 1, 1}) // too late
+	_ = b.Hold("eds", Held{Of: x, Names: 1, Bytes: 1}) // too late
 	for _, e := range p.all {
 		if len(e.lists)+e.names+e.bytes+e.streams != 0 {
 			t.Errorf("%+v", e)
@@ -199,5 +199,43 @@ func TestFiles(t *testing.T) {
 	}
 	if err := CheckFiles(32, 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAsk: long lists of names that nobody has an answer for are asked for in parts; those who ask for what doesn't exist are refused in the end.
+func TestAsk(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := NewPeers(Limits{Stream: Stream{UnknownNames: 10}, Peer: Peer{UnknownNames: 25}})
+	begin := func() *Lease {
+		l, _, err := p.Begin("a", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	a, b, c := begin(), begin(), begin()
+	ask := func(l *Lease, of string, absent, unanswered, want int, limit string) {
+		t.Helper()
+		got, err := l.Ask("eds", Held{Of: of, Names: 30, Absent: absent}, unanswered)
+		if got != want || limitOf(err) != limit {
+			t.Errorf("%d now, %v", got, err)
+		}
+	}
+	ask(a, "x", 0, 30, 10, "")
+	ask(a, "x", 0, 20, 10, "") // the first exist
+	ask(b, "x", 0, 20, 10, "") // an equal list costs nothing more
+	ask(c, "y", 0, 8, 8, "")
+	ask(b, "z", 0, 20, 7, "") // of the 25, 18 are asked for
+	ask(a, "x", 9, 11, 1, "")
+	ask(a, "x", 10, 0, 0, "")
+	ask(a, "x", 10, 10, 0, "maxUnknownNames")
+	ask(c, "y", 8, 0, 0, "")
+	ask(b, "z", 7, 13, 0, "maxUnknownNamesPerPeer")
+	a.End()
+	ask(b, "z", 7, 13, 3, "")
+	b.End()
+	c.End()
+	if e := p.all["a"]; e.absent+e.asked+len(e.lists) != 0 {
+		t.Errorf("%+v", e)
 	}
 }

@@ -50,23 +50,6 @@ func (st *stream) own(bytes int) budget.Held {
 	return budget.Held{Of: mine{st, bytes}, Bytes: bytes}
 }
 
-// afford judges what the stream keeps after a request for a type.
-func (st *stream) afford(typeURL string) error {
-	h := st.holding()
-	if err := st.server.config.Limits.Stream.CheckHolding(h); err != nil {
-		return err
-	}
-	w := st.machine.find(typeURL)
-	if w == nil {
-		return nil
-	}
-	var names budget.Held
-	if s := w.subscription; s != nil && len(s.names) > 0 {
-		names = budget.Held{Of: s, Names: len(s.names), Bytes: budget.WeighNames(len(s.names), s.bytes)}
-	}
-	return st.lease.Hold(typeURL, names)
-}
-
 // holding returns what the stream makes the core keep.
 func (st *stream) holding() budget.Holding {
 	h := budget.Holding{Bytes: st.weight}

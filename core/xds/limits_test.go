@@ -418,3 +418,60 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestUnknownNames: names that nobody has an answer for reach the source in parts. A client that asks for what exists gets all of it; one that asks
+// for what doesn't is refused before all of it was asked for.
+func TestUnknownNames(t *testing.T) {
+	for _, d := range []bool{false, true} {
+		t.Run(protocolName(d), func(t *testing.T) {
+			source := newTwin()
+			source.unknown[eds] = map[string]bool{"nobody ever knows of it": true}
+			for _, n := range numbered(100, 0) {
+				source.unknown[eds][n] = true
+			}
+			server, conn := serve(t, Config{Source: source, OrderPatience: -1, Limits: limits(func(l *budget.Limits) { l.Stream.UnknownNames = 30 })})
+			request := func(names ...string) request {
+				if d {
+					return delta(eds, names...)
+				}
+				return sotw(node(), eds, names...)
+			}
+			asked := make(chan error, 1)
+			go func() { asked <- say(t, conn, request(numbered(100, 0)...)) }()
+			for most, asks := 0, 0; ; { // it asks for what has no answer, and the source has one after a while
+				eventually(t, func() bool { asks = len(source.wanted(eds)); return asks > most || len(asked) > 0 })
+				if len(asked) > 0 {
+					break
+				}
+				if asks > most+30 {
+					t.Fatalf("asks for %d names, with %d answered", asks, most)
+				}
+				most = asks
+				source.change(func(r map[string]map[string]string) {
+					if r[eds] == nil {
+						r[eds] = map[string]string{}
+					}
+					for _, n := range source.wantedLocked(eds) {
+						r[eds][n] = "1"
+						delete(source.unknown[eds], n)
+					}
+				})
+			}
+			if err := <-asked; err != nil {
+				t.Fatal("those that exist:", err)
+			}
+			other := open(t, dial(t, conn.Target()))
+			ask(t, other, sotw(node(), eds, "name-1").sotw)
+			receiveNames(t, other)
+			err := say(t, conn, request(numbered(50, 5)...), request(append(numbered(50, 5), "name-1")...))
+			if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "maxUnknownNames") {
+				t.Fatal("those that don't:", err)
+			}
+			if n := count(t, server.metrics.limits.WithLabelValues("maxUnknownNames")); n == 0 {
+				t.Error("it isn't counted")
+			}
+			source.change(func(r map[string]map[string]string) { r[eds]["name-1"] = "2" })
+			receiveNames(t, other)
+		})
+	}
+}

@@ -53,10 +53,10 @@ func (st *stream) answer(r request) error {
 	if !ok {
 		return nil
 	}
-	if err := st.server.config.Limits.Stream.CheckQuestions(st.asking + len(st.answered) + 1); err != nil {
+	if err := st.server.config.Limits.Stream.CheckQuestions(st.posed + len(st.answered) + 1); err != nil {
 		return err
 	}
-	st.asking++
+	st.posed++
 	st.questions[q.Type] = asked{names: q.Names}
 	st.endpoint.wg.Go(func() {
 		resources, err := st.server.config.Answerer.Answer(q)
@@ -70,7 +70,7 @@ func (st *stream) answer(r request) error {
 
 // reply makes a response of an answer, for the stream's next turn.
 func (st *stream) reply(a reply) error {
-	st.asking--
+	st.posed--
 	if a.err != nil {
 		return a.err
 	}

@@ -20,6 +20,8 @@ type content struct {
 	bodies []*view.Body
 	// known is false while something that is asked for isn't known yet.
 	known bool
+	// absent of the names that are asked for don't exist, of unanswered ones that isn't known yet.
+	absent, unanswered int
 	// version is a hash over names and versions of what exists.
 	version string
 }
@@ -39,10 +41,15 @@ func resolve(s situation) *content {
 		switch {
 		case b == nil && !s.snapshot.Complete():
 			c.known = false
+			c.unanswered++
 		case b == nil:
 			c.bodies = append(c.bodies, view.Absent(name))
+			c.absent++
 		case !s.subscription.wildcard || !b.Exists():
 			c.bodies = append(c.bodies, b)
+			if !b.Exists() {
+				c.absent++
+			}
 		}
 	}
 	if s.subscription.wildcard && len(s.subscription.names) > 0 {

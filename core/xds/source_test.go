@@ -172,3 +172,20 @@ func (c *twinConnection) Close() {
 	defer c.twin.mu.Unlock()
 	delete(c.twin.connections, c)
 }
+
+// wanted returns the names of a type that some stream wants.
+func (t *twin) wanted(typeURL string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wantedLocked(typeURL)
+}
+
+func (t *twin) wantedLocked(typeURL string) []string {
+	all := map[string]bool{}
+	for c := range t.connections {
+		for _, n := range c.wants[typeURL].names {
+			all[n] = true
+		}
+	}
+	return slices.Collect(maps.Keys(all))
+}

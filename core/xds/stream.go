@@ -46,7 +46,8 @@ type stream struct {
 	questions map[string]asked
 	replies   chan reply
 	answered  []*response
-	asking    int // questions without an answer
+	posed     int               // questions without an answer
+	asking    map[string]asking // by type, while some names have no answer
 
 	ready   []*response   // composed, not handed over yet
 	pushing bool          // it is our turn
@@ -56,6 +57,7 @@ type stream struct {
 	alarm   *time.Timer
 	slow    *time.Timer
 	timeout *time.Timer
+	later   *time.Timer // when names that wait are handed on
 }
 
 // sending is a response that is being handed over.
@@ -76,7 +78,7 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 	s := e.server
 	in := incoming{make(chan request), make(chan error, 1)}
 	e.wg.Go(func() { in.failed <- read(g, delta, typeURL, in.requests) })
-	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
+	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, asking: map[string]asking{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
 	st.remote = remoteOf(g.Context())
 	first, err := st.greet(in)
 	switch {
@@ -172,7 +174,7 @@ func (st *stream) connect(first request) error {
 		common: s.common, delta: st.delta, offers: st.connection.Offers, authenticated: len(identities) > 0,
 		prefix: fmt.Sprintf("%08x-%d-", s.seed, st.connection.ID()),
 	}
-	st.alarm, st.slow, st.timeout = stopped(), stopped(), stopped()
+	st.alarm, st.slow, st.timeout, st.later = stopped(), stopped(), stopped(), stopped()
 	s.join(st)
 	st.log.Info("stream begins", "remote", st.remote, "protocol", protocol)
 	return nil
@@ -198,7 +200,7 @@ func (st *stream) close(reason error) {
 	st.server.leave(st)
 	st.member.Leave()
 	st.connection.Close()
-	for _, t := range []*time.Timer{st.alarm, st.slow, st.timeout} {
+	for _, t := range []*time.Timer{st.alarm, st.slow, st.timeout, st.later} {
 		t.Stop()
 	}
 	st.ended(reason)
@@ -222,6 +224,8 @@ func (st *stream) run(in incoming) error {
 			err = st.delivered()
 		case <-st.alarm.C:
 			st.want(answers)
+		case <-st.later.C:
+			err = st.resume()
 		case <-st.slow.C:
 			st.member.Yield()
 		case <-st.timeout.C:
@@ -271,11 +275,14 @@ func (st *stream) take(r request) error {
 	if e.stale {
 		st.server.metrics.expired.WithLabelValues(short(r.typeURL())).Inc()
 	}
-	if err := st.afford(r.typeURL()); err != nil {
+	if err := l.CheckHolding(st.holding()); err != nil {
 		return err
 	}
-	if w := e.subscribe; w != nil {
-		st.connection.Subscribe(w.typeURL, w.wildcard, w.names)
+	if e.subscribe != nil {
+		w := st.machine.find(r.typeURL())
+		if err := st.hand(w, st.machine.newest.Types[w.url]); err != nil {
+			return err
+		}
 	}
 	if e.report != nil {
 		st.report(e.report)
@@ -305,6 +312,9 @@ func (st *stream) push() error {
 	if served.Err != nil {
 		return served.Err
 	}
+	if err := st.goOn(served); err != nil {
+		return err
+	}
 	if todo == pushes|dependent && !st.passedLong() {
 		st.want(pushes)
 		return st.begin(st.machine.ahead(served))
@@ -315,6 +325,15 @@ func (st *stream) push() error {
 		st.alarm.Reset(time.Until(alarm))
 	}
 	return st.begin(responses)
+}
+
+// resume hands on names that have waited for others of the same peer.
+func (st *stream) resume() error {
+	served := st.connection.Pull()
+	if served.Err != nil {
+		return served.Err
+	}
+	return st.goOn(served)
 }
 
 // begin hands responses over, one by one.

@@ -10,7 +10,7 @@ func clients(l budget.Limits) Clients {
 	s := l.Stream
 	return Clients{
 		RequestBytes: s.RequestBytes, HeaderBytes: s.HeaderBytes, NodeBytes: s.NodeBytes, Extensions: s.Extensions, ExtensionBytes: s.ExtensionBytes,
-		NameBytes: s.NameBytes, NamesPerType: s.TypeNames, NamesPerStream: s.Names, Types: s.Types, BytesPerStream: s.Bytes,
+		NameBytes: s.NameBytes, NamesPerType: s.TypeNames, NamesPerStream: s.Names, UnknownNames: s.UnknownNames, Types: s.Types, BytesPerStream: s.Bytes,
 		ErrorBytes: s.ErrorBytes, QueuedBytes: s.QueuedBytes, Questions: s.Questions, Connections: l.Total.Connections, StreamsPerConn: l.Total.StreamsPerConnection,
 		RequestsPerSecond: s.Requests, IdleTimeout: s.Idle,
 	}
@@ -27,12 +27,13 @@ func (s Settings) Limits() budget.Limits {
 	l.Stream.Requests, l.Stream.Idle = c.RequestsPerSecond, c.IdleTimeout
 	p := s.Peers
 	l.Peer.Connections, l.Peer.Streams, l.Peer.NewStreams, l.Peer.Requests = p.Connections, p.Streams, p.NewStreams, p.Requests
+	l.Stream.UnknownNames, l.Peer.UnknownNames = c.UnknownNames, p.UnknownNames
 	l.Peer.Names, l.Peer.Bytes = p.Names, p.Bytes
 	return l
 }
 
 func peers(p budget.Peer) Peers {
-	return Peers{Connections: p.Connections, Streams: p.Streams, NewStreams: p.NewStreams, Requests: p.Requests, Names: p.Names, Bytes: p.Bytes}
+	return Peers{Connections: p.Connections, Streams: p.Streams, NewStreams: p.NewStreams, Requests: p.Requests, Names: p.Names, UnknownNames: p.UnknownNames, Bytes: p.Bytes}
 }
 
 func (p Peers) flags(fs *pflag.FlagSet) {
@@ -41,6 +42,7 @@ func (p Peers) flags(fs *pflag.FlagSet) {
 	fs.Float64("maxNewStreamsPerPeer", p.NewStreams, "streams that it may begin in a second, ten times as many at once; 0: no bound")
 	fs.Float64("maxRequestsPerPeer", p.Requests, "requests of it that are taken in a second, ten times as many at once; others wait; 0: no bound")
 	fs.Int("maxNamesPerPeer", p.Names, "names that its streams may ask for together, equal lists counted once; 0: no bound")
+	fs.Int("maxUnknownNamesPerPeer", p.UnknownNames, "names that don't exist that its streams may ask for together, equal lists counted once; 0: no bound")
 	fs.Int("maxBytesPerPeer", p.Bytes, "bytes of memory that its streams' nodes and names may take together; 0: no bound")
 }
 
@@ -53,6 +55,7 @@ func (c Clients) flags(fs *pflag.FlagSet) {
 	fs.Int("maxNameBytes", c.NameBytes, "bytes that one name of a resource, a type or a node may have")
 	fs.Int("maxNamesPerType", c.NamesPerType, "names that a stream may ask for of one type; 0: no bound")
 	fs.Int("maxNamesPerStream", c.NamesPerStream, "names that a stream may ask for of all types; 0: no bound")
+	fs.Int("maxUnknownNames", c.UnknownNames, "names that don't exist that a stream may ask for of one type; more are asked for in parts, as long as those before exist; 0: no bound")
 	fs.Int("maxTypes", c.Types, "types that a stream may ask for; 0: no bound")
 	fs.Int("maxBytesPerStream", c.BytesPerStream, "bytes of memory that a stream's node and names may take; 0: no bound")
 	fs.Int("maxErrorBytes", c.ErrorBytes, "bytes of a client's refusal that are kept; the rest is cut off")

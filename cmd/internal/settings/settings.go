@@ -90,6 +90,7 @@ type Clients struct {
 	NameBytes         int           `koanf:"maxNameBytes"`
 	NamesPerType      int           `koanf:"maxNamesPerType"`
 	NamesPerStream    int           `koanf:"maxNamesPerStream"`
+	UnknownNames      int           `koanf:"maxUnknownNames"`
 	Types             int           `koanf:"maxTypes"`
 	BytesPerStream    int           `koanf:"maxBytesPerStream"`
 	ErrorBytes        int           `koanf:"maxErrorBytes"`
@@ -103,12 +104,13 @@ type Clients struct {
 
 // Peers bounds what the clients of one peer may cost together. Zero: no bound.
 type Peers struct {
-	Connections int     `koanf:"maxConnectionsPerPeer"`
-	Streams     int     `koanf:"maxStreamsPerPeer"`
-	NewStreams  float64 `koanf:"maxNewStreamsPerPeer"`
-	Requests    float64 `koanf:"maxRequestsPerPeer"`
-	Names       int     `koanf:"maxNamesPerPeer"`
-	Bytes       int     `koanf:"maxBytesPerPeer"`
+	Connections  int     `koanf:"maxConnectionsPerPeer"`
+	Streams      int     `koanf:"maxStreamsPerPeer"`
+	NewStreams   float64 `koanf:"maxNewStreamsPerPeer"`
+	Requests     float64 `koanf:"maxRequestsPerPeer"`
+	Names        int     `koanf:"maxNamesPerPeer"`
+	UnknownNames int     `koanf:"maxUnknownNamesPerPeer"`
+	Bytes        int     `koanf:"maxBytesPerPeer"`
 }
 
 // Keepalive of xDS connections. A MaxAge of zero: no end.
