@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -36,6 +37,23 @@ func tune(environ []string) []string {
 	}
 	debug.SetGCPercent(garbage)
 	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageOfPlugins))
+}
+
+// memoryLimit returns how much memory the core may use, and tells Go's runtime, unless the environment has told it already.
+func memoryLimit(setting int64, environ []string) uint64 {
+	told := slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOMEMLIMIT=") && e != "GOMEMLIMIT=" })
+	switch {
+	case setting == 0 && told:
+		if setting = debug.SetMemoryLimit(-1); setting == math.MaxInt64 {
+			return 0 // it is told that there is none
+		}
+	case setting == 0:
+		setting = int64(server.DefaultMemory())
+	}
+	if !told && setting > 0 {
+		debug.SetMemoryLimit(setting)
+	}
+	return uint64(setting)
 }
 
 // serve runs the control plane until ctx ends.
@@ -80,6 +98,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),
 			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
+		Memory:   memoryLimit(s.MemoryLimit, p.environ),
 		Shutdown: s.ShutdownDuration, Log: log,
 	})
 	if err != nil {

@@ -23,6 +23,8 @@ type Config struct {
 	SystemNamespace string
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
+	// Budget returns what clients may cost and do cost; optional.
+	Budget func() any
 	// Version is what /version shows.
 	Version string
 	Log     *slog.Logger

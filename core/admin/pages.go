@@ -14,6 +14,14 @@ func (s *Server) plugins(w http.ResponseWriter, _ *http.Request) {
 	write(w, append([]Plugin{}, s.cfg.Source.Plugins()...))
 }
 
+func (s *Server) budget(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.Budget == nil {
+		http.NotFound(w, nil)
+		return
+	}
+	write(w, s.cfg.Budget())
+}
+
 func (s *Server) views(w http.ResponseWriter, r *http.Request) {
 	want := r.URL.Query().Get("type")
 	all := []View{}

@@ -25,6 +25,7 @@ func (s *Server) pages() []page {
 		{"/debug/endpointShardz", "endpoints, by service and by the plugin that published them", s.endpointShardz},
 		{"/debug/configz", "config objects, with the place that they came from and what is wrong with them", s.configz},
 		{"/debug/rowz", "?table=GROUP/KIND, mesh or networks: rows with their payload", s.rowz},
+		{"/debug/budget", "what xDS clients may cost, and do cost by peer; how short of memory the core is", s.budget},
 		{"/debug/tables", "tables, with the number of rows that each plugin published", s.tables},
 		{"/debug/config_dump", "?proxyID=NODE[&types=cds,eds,…]: what a proxy is to have, as Envoy's own config_dump shows it", s.configDump},
 	}

@@ -4,9 +4,54 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	gometrics "runtime/metrics"
 	"strconv"
 	"strings"
 )
+
+// DefaultMemory returns how much memory the core may use where nobody says it: half of what the machine has, or of the narrowest limit of this process's
+// cgroup (v2); the other half is for the plugins. 0 where that isn't known.
+func DefaultMemory() uint64 {
+	all, _ := meminfo("/proc/meminfo", "MemTotal:")
+	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
+		if path, found := strings.CutPrefix(strings.TrimSpace(string(own)), "0::"); found {
+			if most, limited := limitOf("/sys/fs/cgroup", path); limited && (all == 0 || most < all) {
+				all = most
+			}
+		}
+	}
+	return all / 2
+}
+
+// limitOf returns the narrowest limit of a cgroup and those around it.
+func limitOf(root, path string) (most uint64, limited bool) {
+	for at := filepath.Clean("/" + path); ; at = filepath.Dir(at) {
+		if here, ok := number(filepath.Join(root, at, "memory.max")); ok && (!limited || here < most) {
+			most, limited = here, true
+		}
+		if at == "/" {
+			return most, limited
+		}
+	}
+}
+
+// usedMemory returns how many bytes this process uses: what the last collection found alive, and what Go's runtime needs besides. Garbage doesn't count,
+// for it goes when there is need.
+func usedMemory() uint64 {
+	sample := []gometrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
+		{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/mcache/inuse:bytes"},
+		{Name: "/memory/classes/metadata/other:bytes"}, {Name: "/memory/classes/other:bytes"}, {Name: "/memory/classes/profiling/buckets:bytes"},
+	}
+	gometrics.Read(sample)
+	var sum uint64
+	for _, s := range sample {
+		if s.Value.Kind() == gometrics.KindUint64 {
+			sum += s.Value.Uint64()
+		}
+	}
+	return sum
+}
 
 // freeMemory returns how much memory may still be used: what the machine has, or what is left of a limit of this process's cgroup (v2).
 func freeMemory() (bytes uint64, known bool) {
@@ -44,14 +89,17 @@ func leftOf(root, path string) (left uint64, limited bool) {
 }
 
 // available reads MemAvailable.
-func available(path string) (bytes uint64, known bool) {
+func available(path string) (bytes uint64, known bool) { return meminfo(path, "MemAvailable:") }
+
+// meminfo reads a line of /proc/meminfo.
+func meminfo(path, line string) (bytes uint64, known bool) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, false
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:"); ok {
+		if rest, ok := strings.CutPrefix(lines.Text(), line); ok {
 			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			return kib << 10, err == nil
 		}

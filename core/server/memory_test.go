@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 )
 
@@ -32,5 +33,47 @@ func TestLeftOf(t *testing.T) {
 	}
 	if left, limited := leftOf(root, "/b"); limited {
 		t.Errorf("/b is limited to %d", left)
+	}
+}
+
+// TestLimitOf: the narrowest limit around counts.
+func TestLimitOf(t *testing.T) {
+	root := t.TempDir()
+	write := func(at, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(root, at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, at, "memory.max"), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a/b", "max")
+	if most, limited := limitOf(root, "/a/b"); limited {
+		t.Error(most)
+	}
+	write("a", "3000")
+	write("a/b", "5000")
+	if most, limited := limitOf(root, "/a/b"); !limited || most != 3000 {
+		t.Error(most, limited)
+	}
+}
+
+// TestUsedMemory: what is alive counts, garbage doesn't.
+func TestUsedMemory(t *testing.T) {
+	runtime.GC()
+	before := usedMemory()
+	alive := make([]byte, 64<<20)
+	runtime.GC()
+	with := usedMemory()
+	runtime.KeepAlive(alive)
+	alive = nil
+	runtime.GC()
+	after := usedMemory()
+	if before == 0 || with < before+60<<20 || after > before+30<<20 {
+		t.Error(before, with, after)
+	}
+	if DefaultMemory() < 64<<20 {
+		t.Error(DefaultMemory())
 	}
 }

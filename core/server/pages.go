@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
 // pages is what the admin pages are made from.
@@ -14,6 +15,16 @@ type pages struct {
 	*control.Control
 	host *host.Host
 	swap *swap.Swapper
+	xds  *xds.Server
+}
+
+// Ready implements admin.Source: where memory is short streams had better begin elsewhere.
+func (p *pages) Ready() []string {
+	reasons := p.Control.Ready()
+	if why := p.xds.Overloaded(); why != "" {
+		reasons = append(reasons, why)
+	}
+	return reasons
 }
 
 // Plugins implements admin.Source.

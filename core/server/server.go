@@ -54,6 +54,8 @@ type Config struct {
 	Retention control.Retention
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
+	// Memory is how many bytes the core may use; 0: no bound.
+	Memory uint64
 	// Shutdown is how long streams may take to end.
 	Shutdown time.Duration
 	Log      *slog.Logger
@@ -116,22 +118,26 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
-	s.pages = &pages{s.control, s.host, s.swap}
+	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
 	cfg.XDS.Answerer = questions
 	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, cfg.Log, registry, cfg.Shutdown
+	if cfg.Memory > 0 {
+		cfg.XDS.Memory = func() (used, limit uint64) { return usedMemory(), cfg.Memory }
+	}
 	if s.xds, err = xds.New(cfg.XDS); err != nil {
 		return nil, err
 	}
+	s.pages.xds = s.xds
 	var reader func(context.Context, admin.Shown) ([]string, error)
 	if authenticates(cfg.Set) {
 		reader = identify.reader
 	}
 	s.admin, err = admin.New(admin.Config{
 		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Version: cfg.Version, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, SystemNamespace: cfg.SystemNamespace,
+		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, SystemNamespace: cfg.SystemNamespace,
 	})
 	questions.Server, questions.Clients = s.admin, s.xds.Status
 	return s, err
@@ -166,6 +172,7 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
+	parts.Go(func() error { return s.xds.Watch(inner) })
 	if s.cfg.Develop {
 		parts.Go(func() error { return s.swap.Develop(inner) })
 	}

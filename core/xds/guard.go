@@ -63,6 +63,9 @@ func (s *Server) admit(ctx context.Context, remote string) (*budget.Lease, error
 	if err := s.config.Limits.Stream.CheckHeaders(headerBytes(headers)); err != nil {
 		return nil, err
 	}
+	if err := s.short(); err != nil {
+		return nil, err
+	}
 	lease, wait, err := s.peers.Begin(budget.Address(remote), time.Now())
 	if err != nil {
 		return nil, err

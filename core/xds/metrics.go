@@ -20,6 +20,7 @@ type metrics struct {
 	sendTime                    prometheus.Histogram
 	configSize                  *prometheus.HistogramVec // by type
 	versions                    map[string]int           // streams by the version that connected has
+	overload                    prometheus.Gauge
 }
 
 // newMetrics returns the metrics, registered if there is somewhere to.
@@ -39,6 +40,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		ended:        counters("coxswain_xds_streams_ended_total", "Streams that ended, by gRPC code: OK and Canceled are the client's doing.", "code"),
 		totalRejects: counters("pilot_total_xds_rejects", "Responses that proxies refused, by type.", "type"),
 		typeRejects:  map[string]prometheus.Gauge{},
+		overload:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_overload_state", Help: "For lack of memory: 1 refuses new streams, 2 ends the heaviest too."}),
 		versions:     map[string]int{},
 		timeouts:     counter("pilot_xds_write_timeout", "Streams ended because the client took nothing."),
 		unknown:      counter("coxswain_xds_unknown_types", "Requests for types that no generator offers to the proxy."),
@@ -47,7 +49,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		configSize:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "pilot_xds_config_size_bytes", Help: "Bytes of the resources of a response, by type.", Buckets: []float64{1, 1e4, 1e6, 4e6, 1e7, 4e7}}, []string{"type"}),
 	}
 	all := []prometheus.Collector{
-		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limits, m.sendTime, m.configSize,
+		m.connected, m.pushes, m.sendErrors, m.expired, m.refused, m.ended, m.totalRejects, m.timeouts, m.unknown, m.limits, m.overload, m.sendTime, m.configSize,
 	}
 	for _, t := range []string{"cds", "eds", "lds", "rds"} {
 		m.typeRejects[t] = prometheus.NewGauge(prometheus.GaugeOpts{Name: "pilot_xds_" + t + "_reject", Help: "Refused responses of " + t + "."})

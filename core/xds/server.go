@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
@@ -39,6 +40,8 @@ type Config struct {
 	Limits budget.Limits
 	// KeepaliveInterval: 30 s, KeepaliveTimeout: 10 s. Clients may ping twice as often.
 	KeepaliveInterval, KeepaliveTimeout time.Duration
+	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
+	Memory func() (used, limit uint64)
 	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.
@@ -87,14 +90,15 @@ func orDefault[T comparable](v *T, d T) {
 
 // Server serves xDS from a Source.
 type Server struct {
-	config  Config
-	common  *common
-	turns   *push.Turns
-	peers   *budget.Peers
-	conns   conns
-	metrics *metrics
-	seed    uint32
-	lines   *lines
+	config   Config
+	common   *common
+	turns    *push.Turns
+	peers    *budget.Peers
+	conns    conns
+	pressure atomic.Pointer[pressure]
+	metrics  *metrics
+	seed     uint32
+	lines    *lines
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -113,6 +117,7 @@ func New(c Config) (*Server, error) {
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
 		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
+	s.pressure.Store(&pressure{})
 	return s, nil
 }
 

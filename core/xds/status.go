@@ -39,12 +39,7 @@ type TypeStatus struct {
 
 // Status returns the connected streams in order of their connections.
 func (s *Server) Status() []StreamStatus {
-	s.mu.Lock()
-	streams := make([]*stream, 0, len(s.streams))
-	for st := range s.streams {
-		streams = append(streams, st)
-	}
-	s.mu.Unlock()
+	streams := s.snapshot()
 	out := make([]StreamStatus, 0, len(streams))
 	for _, st := range streams {
 		answer := make(chan StreamStatus, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
@@ -46,8 +47,13 @@ type stream struct {
 	questions map[string]asked
 	replies   chan reply
 	answered  []*response
-	posed     int               // questions without an answer
-	asking    map[string]asking // by type, while some names have no answer
+	// holds is what the stream keeps, weighs also what waits to be written, in bytes. evicted says that it has to end.
+	holds   int
+	weighs  atomic.Int64
+	evicted chan error
+
+	posed  int               // questions without an answer
+	asking map[string]asking // by type, while some names have no answer
 
 	ready   []*response   // composed, not handed over yet
 	pushing bool          // it is our turn
@@ -78,7 +84,7 @@ func (e *endpoint) handle(g grpc.ServerStream, delta bool, typeURL string) error
 	s := e.server
 	in := incoming{make(chan request), make(chan error, 1)}
 	e.wg.Go(func() { in.failed <- read(g, delta, typeURL, in.requests) })
-	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, asking: map[string]asking{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
+	st := &stream{server: s, endpoint: e, grpc: g, lease: leaseOf(g), evicted: make(chan error, 1), delta: delta, inspect: make(chan func()), done: make(chan struct{}), questions: map[string]asked{}, asking: map[string]asking{}, replies: make(chan reply), sent: make(chan error, 1), written: make(chan struct{}, 1)}
 	st.remote = remoteOf(g.Context())
 	first, err := st.greet(in)
 	switch {
@@ -234,6 +240,7 @@ func (st *stream) run(in incoming) error {
 			err = st.reply(a)
 		case f := <-st.inspect:
 			f()
+		case err = <-st.evicted:
 		case <-st.endpoint.stop:
 			return errStopping()
 		}
@@ -275,7 +282,9 @@ func (st *stream) take(r request) error {
 	if e.stale {
 		st.server.metrics.expired.WithLabelValues(short(r.typeURL())).Inc()
 	}
-	if err := l.CheckHolding(st.holding()); err != nil {
+	h := st.holding()
+	st.weighed(h.Bytes)
+	if err := l.CheckHolding(h); err != nil {
 		return err
 	}
 	if e.subscribe != nil {
@@ -349,6 +358,7 @@ func (st *stream) begin(responses []*response) error {
 	}
 	st.member.Sending(int64(bytes))
 	st.ready = append(st.ready, responses...)
+	st.weighed(st.holds)
 	return st.next()
 }
 
@@ -391,6 +401,7 @@ func (st *stream) delivered() error {
 	st.server.metrics.sendTime.Observe(time.Since(st.sending.since).Seconds())
 	st.member.Sending(-int64(st.sending.response.bytes))
 	st.sending = nil
+	st.weighed(st.holds)
 	st.slow.Stop()
 	st.timeout.Stop()
 	return st.next()

@@ -90,6 +90,9 @@ func (s Serving) check() error {
 	if s.ViewRetentionBytes < 0 {
 		errs = append(errs, fmt.Errorf("viewRetentionBytes: %d is negative", s.ViewRetentionBytes))
 	}
+	if s.MemoryLimit < 0 {
+		errs = append(errs, fmt.Errorf("memoryLimit: %d is negative", s.MemoryLimit))
+	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
 	}

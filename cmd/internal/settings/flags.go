@@ -48,6 +48,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Int64("pushBytes", d.PushBytes, "bytes of responses that may be on their way at once; a push waits while there are more; 0: no bound")
 	fs.Float64("maxRequestsPerSecond", d.MaxRequestsPerSecond, "how many new streams are accepted in a second, ten times as many at once; 0: no limit")
 	fs.Duration("sendTimeout", d.SendTimeout, "close a stream whose client has not read for this time; 0: never")
+	fs.Int64("memoryLimit", d.MemoryLimit, "bytes of memory that the core may use, plugins not counted; 0: what GOMEMLIMIT says, or half of what the machine or cgroup has")
 	fs.Duration("shutdownDuration", d.ShutdownDuration, "how long a stop may take")
 
 	fs.Duration("viewRetention", d.ViewRetention, "how long what proxies get stays made after the last of them left, for those who come back; 0: not at all")

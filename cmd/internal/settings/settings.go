@@ -75,6 +75,8 @@ type Serving struct {
 	MaxRequestsPerSecond float64       `koanf:"maxRequestsPerSecond"`
 	SendTimeout          time.Duration `koanf:"sendTimeout"`
 	ShutdownDuration     time.Duration `koanf:"shutdownDuration"`
+	// MemoryLimit is how many bytes the core may use. Zero: what GOMEMLIMIT says, or half of what there is.
+	MemoryLimit int64 `koanf:"memoryLimit"`
 	// ViewRetention is how long what proxies get stays made after the last of them left. Zero: not at all.
 	ViewRetention      time.Duration `koanf:"viewRetention"`
 	ViewRetentionBytes int64         `koanf:"viewRetentionBytes"`

@@ -1,0 +1,135 @@
+package xds
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+)
+
+// weighEvery is how often memory is looked at.
+const weighEvery = 500 * time.Millisecond
+
+// pressure is how much memory the process uses, and what that means.
+type pressure struct {
+	level       budget.Level
+	used, limit uint64
+}
+
+// Watch looks at the process's memory until ctx ends, and sheds streams before there is none left.
+func (s *Server) Watch(ctx context.Context) error {
+	for tick := time.NewTicker(weighEvery); ; {
+		select {
+		case <-tick.C:
+			s.weigh()
+		case <-ctx.Done():
+			tick.Stop()
+			return nil
+		}
+	}
+}
+
+// weigh takes one look.
+func (s *Server) weigh() {
+	if s.config.Memory == nil {
+		return
+	}
+	used, limit := s.config.Memory()
+	was := s.pressure.Load()
+	now := &pressure{was.level.Next(used, limit), used, limit}
+	s.pressure.Store(now)
+	s.metrics.overload.Set(float64(now.level))
+	if now.level != was.level {
+		level := slog.LevelWarn
+		if now.level == budget.Calm {
+			level = slog.LevelInfo
+		}
+		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before", was.level.String(), "used", used, "limit", limit, "streams", len(s.snapshot()))
+	}
+	if now.level == budget.Ending {
+		s.shed(now)
+	}
+}
+
+// short says why no stream may begin now; nil if one may.
+func (s *Server) short() error {
+	if p := s.pressure.Load(); p.level >= budget.Shedding {
+		return budget.Short(p.used, p.limit)
+	}
+	return nil
+}
+
+// Overloaded says why new streams are refused for lack of memory; empty while they aren't.
+func (s *Server) Overloaded() string {
+	if err := s.short(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// shed ends the heaviest streams.
+func (s *Server) shed(p *pressure) {
+	streams := s.snapshot()
+	slices.SortFunc(streams, func(a, b *stream) int { return cmp.Compare(b.weighs.Load(), a.weighs.Load()) })
+	weights := make([]int64, len(streams))
+	for i, st := range streams {
+		weights[i] = st.weighs.Load()
+	}
+	many := budget.Heaviest(weights, p.limit)
+	for _, st := range streams[:many] {
+		select {
+		case st.evicted <- budget.Short(p.used, p.limit):
+		default: // it has been told
+		}
+	}
+}
+
+// snapshot returns the streams that are connected.
+func (s *Server) snapshot() []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	streams := make([]*stream, 0, len(s.streams))
+	for st := range s.streams {
+		streams = append(streams, st)
+	}
+	return streams
+}
+
+// weighed notes what the stream costs: what it holds and what waits to be written to it.
+func (st *stream) weighed(holds int) {
+	st.holds = holds
+	queued := 0
+	for _, r := range st.ready {
+		queued += r.bytes
+	}
+	if st.sending != nil {
+		queued += st.sending.response.bytes
+	}
+	st.weighs.Store(int64(st.holds + queued))
+}
+
+// Budget is what clients may cost and do cost, for people to look at.
+type Budget struct {
+	State  string        `json:"state"`
+	Used   uint64        `json:"memoryUsed"`
+	Limit  uint64        `json:"memoryLimit"`
+	Limits budget.Limits `json:"limits"`
+	// Peers are those that cost most.
+	Peers []budget.Use `json:"peers"`
+}
+
+// shown is how many peers are shown.
+const shown = 100
+
+// Budget returns it.
+func (s *Server) Budget() any {
+	p := s.pressure.Load()
+	uses := s.peers.Uses()
+	slices.SortFunc(uses, func(a, b budget.Use) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(b.Streams, a.Streams), cmp.Compare(b.Connections, a.Connections), cmp.Compare(a.Peer, b.Peer))
+	})
+	return Budget{p.level.String(), p.used, p.limit, s.config.Limits, uses[:min(len(uses), shown)]}
+}
