@@ -44,7 +44,7 @@ type Limits struct {
 	// Call is how long it may take for the answer to a call.
 	Call time.Duration
 	// Rows of its shard, the bytes of one and of all; 0: no limit. Message is the bytes of a message.
-	Rows, RowBytes, Bytes, Message int
+	Rows, RowBytes, Bytes, Bodies, Message int
 }
 
 // Rules say which plugins serve which proxies.

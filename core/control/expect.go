@@ -11,7 +11,7 @@ func Expect(e *host.Entry, order int) Expected {
 	return Expected{
 		Name: e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
 		OnDemand: e.Start == host.OnDemand,
-		Limits:   Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Message: int(l.MessageBytes)},
+		Limits:   Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
 	}
 }
 

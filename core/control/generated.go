@@ -14,7 +14,7 @@ import (
 func (c *Control) takeGenerated(s *session, m *pb.FromPlugin) error {
 	switch {
 	case m.Bodies != nil:
-		return s.views.Store(m.Bodies)
+		return s.store(m.Bodies)
 	case m.View != nil:
 		if !offers(s.ready, m.View.Type) {
 			return fmt.Errorf("it described a view of type %s, which its Ready doesn't offer", m.View.Type)
@@ -34,6 +34,17 @@ func (c *Control) takeGenerated(s *session, m *pb.FromPlugin) error {
 		return c.takeWanted(s, m.Wanted)
 	}
 	c.cfg.Metrics.Unknown(s.Name, "message", 1)
+	return nil
+}
+
+// store keeps bodies, as far as the plugin may bring them.
+func (s *session) store(m *pb.Bodies) error {
+	if err := s.views.Store(m); err != nil {
+		return err
+	}
+	if most := s.Limits.Bodies; most > 0 && s.views.Held() > most {
+		return fmt.Errorf("its resources take more than %d bytes of the core's memory (limits.bodies)", most)
+	}
 	return nil
 }
 

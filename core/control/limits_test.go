@@ -99,3 +99,25 @@ func TestLimitsOfCallsInModules(t *testing.T) {
 		})
 	}
 }
+
+// TestBodiesAreLimited: a generator whose resources take too much of the core's memory fails alone; what it made before stays served.
+func TestBodiesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.mu.Lock()
+		w.known["istio"].Limits.Bodies = 4096
+		w.mu.Unlock()
+		w.g.send(body(2, strings.Repeat("x", 3000)))
+		select {
+		case err := <-w.g.end:
+			t.Fatalf("it ended below the limit: %v", err)
+		default:
+		}
+		w.g.send(body(3, strings.Repeat("y", 3000)))
+		synctest.Wait()
+		if err := <-w.g.end; err == nil || host.Crossed(err.Error()) != "bodies" {
+			t.Errorf("the session ended with %v", err)
+		}
+		w.expect("a=v1")
+	})
+}

@@ -165,6 +165,8 @@ type Limits struct {
 	Rows uint64 `yaml:"rows"`
 	// Bytes of all rows that it may publish (default 512Mi).
 	Bytes Size `yaml:"bytes"`
+	// Bodies is what a generator's resources may take of the core's memory (default 1Gi).
+	Bodies Size `yaml:"bodies"`
 	// RowBytes is the size of one row (default 1Mi).
 	RowBytes Size `yaml:"rowBytes"`
 	// MessageBytes is the size of one message (default and most 1Mi).

@@ -168,6 +168,7 @@ func (l *Limits) fill(module bool) {
 	l.OpenFiles = cmp.Or(l.OpenFiles, 4096)
 	l.Rows = cmp.Or(l.Rows, 1_000_000)
 	l.Bytes = cmp.Or(l.Bytes, 512<<20)
+	l.Bodies = cmp.Or(l.Bodies, 1<<30)
 	l.RowBytes = cmp.Or(l.RowBytes, 1<<20)
 	l.MessageBytes = cmp.Or(l.MessageBytes, session.MaxMessage)
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -17,6 +18,9 @@ type stored struct {
 	bad   error
 	// checked is the type as which the bytes were found to decode.
 	checked string
+	// mem has one for each run of bytes; fresh is that of what is new, while it comes.
+	mem   []*memory
+	fresh *memory
 	edit
 }
 
@@ -40,8 +44,9 @@ func (vs *Views) Store(m *pb.Bodies) error {
 		s := vs.bodies[b.Id]
 		switch {
 		case s == nil:
-			s = &stored{id: b.Id, more: b.More}
+			s = &stored{id: b.Id, more: b.More, fresh: &memory{}}
 			s.middle = b.Bytes
+			vs.hold(s, []*memory{s.fresh})
 			if b.Base != 0 {
 				if err := vs.keep(s, b); err != nil {
 					return err
@@ -54,8 +59,9 @@ func (vs *Views) Store(m *pb.Bodies) error {
 		default:
 			return fmt.Errorf("body %d was sent twice", b.Id)
 		}
+		vs.grow(s, len(b.Bytes))
 		if !s.more {
-			s.complete()
+			vs.complete(s)
 		}
 	}
 	return nil
@@ -75,6 +81,9 @@ func (vs *Views) keep(s *stored, b *pb.Body) error {
 	head, _, begins := all.cut(int(b.Head))
 	_, tail, ends := all.cut(int(size - b.Tail))
 	s.value, s.tail, s.fields = head, tail, begins && ends
+	mem := base.mem
+	first, last := min(len(head), len(mem)), max(0, len(mem)-len(tail))
+	vs.hold(s, slices.Concat(mem[:first], []*memory{s.fresh}, mem[last:]))
 	if s.fields {
 		s.sound = base.checked
 	}
@@ -82,16 +91,27 @@ func (vs *Views) keep(s *stored, b *pb.Body) error {
 }
 
 // complete puts the value together.
-func (s *stored) complete() {
+func (vs *Views) complete(s *stored) {
 	edited := len(s.value)+len(s.tail) > 0
 	if len(s.middle) > 0 || !edited {
 		s.value = append(s.value, s.middle)
+	} else {
+		vs.hold(s, slices.DeleteFunc(slices.Clone(s.mem), func(m *memory) bool { return m == s.fresh }))
 	}
+	s.fresh = nil
 	s.value = append(s.value, s.tail...)
 	if edited && !s.fields || len(s.value) > maxRuns {
-		s.value = value{s.value.joined()}
+		vs.join(s)
 	}
 	s.tail = nil
+}
+
+// join makes one run of the value.
+func (vs *Views) join(s *stored) {
+	if len(s.value) != 1 {
+		s.value = value{s.value.joined()}
+		vs.holdCopy(s, s.value.size())
+	}
 }
 
 // bytes returns what was sent.
@@ -104,7 +124,7 @@ func (s *stored) bytes() value {
 
 // judge checks a body before its first use, in the place of another one or of nil: whether it decodes and, where its plugin is not trusted to have looked,
 // whether it keeps Envoy's rules.
-func (s *stored) judge(typeURL string, before *Body, trusted bool) error {
+func (vs *Views) judge(s *stored, typeURL string, before *Body, trusted bool) error {
 	if s.checked == typeURL {
 		return nil // under another name, which was not its own
 	}
@@ -114,7 +134,7 @@ func (s *stored) judge(typeURL string, before *Body, trusted bool) error {
 	if known.sound != "" && known.sound == typeURL {
 		err = Check(typeURL, known.middle)
 	} else {
-		s.value = value{s.value.joined()} // runs need not be whole fields, where the whole is good
+		vs.join(s) // runs need not be whole fields, where the whole is good
 		if before != nil && before.Exists() {
 			err = CheckChange(typeURL, s.value[0], before.Value())
 		} else {

@@ -122,6 +122,8 @@ func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 		gone := edited.Freed()
 		edited.Collect(gone)
 		whole.Collect(whole.Freed())
+		audit(t, edited)
+		audit(t, whole)
 		for _, n := range gone {
 			delete(sent, n)
 		}

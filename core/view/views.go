@@ -20,6 +20,7 @@ type Views struct {
 	gone   map[key]bool
 	unused map[uint64]*part // were listed, but by no view now
 	freed  []*stored
+	held   int // bytes of bodies
 	bad    []Refused
 	// adopted are bodies of another session that stand for some of this one, by version and name.
 	adopted map[string]*Body
@@ -304,7 +305,7 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		return nil, s.bad
 	}
 	if s.body == nil {
-		if s.bad = s.judge(typeURL, before, trusted); s.bad != nil {
+		if s.bad = vs.judge(s, typeURL, before, trusted); s.bad != nil {
 			return nil, s.bad
 		}
 		if err := checkName(typeURL, e.Name, s.value); err != nil {
@@ -313,6 +314,9 @@ func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 		made := newBody(typeURL, e.Name, s.value, e.Ttl)
 		if s.body = vs.adoptedAs(made); s.body == made {
 			s.value = nil
+			if made.apart == nil {
+				vs.holdCopy(s, len(made.fragment))
+			}
 		}
 		vs.refs[s.body] = s
 	}
@@ -397,6 +401,7 @@ func (vs *Views) Collect(ids []uint64) {
 			s.told = false
 			continue
 		}
+		vs.hold(s, nil)
 		delete(vs.bodies, id)
 		delete(vs.refs, s.body)
 	}
