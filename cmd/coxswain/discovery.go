@@ -33,7 +33,7 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 				log.Warn(line)
 			}
 			for _, name := range unknown {
-				log.Warn(fmt.Sprintf("the environment variable %s is no setting", name))
+				log.Warn(fmt.Sprintf("the environment variable %s is no setting%s", name, settings.Hint(name, settings.Variables())))
 			}
 			p.profile("core", log)
 			return p.serve(c.Context(), s, log, func(ctx context.Context, core *server.Server) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,15 +31,24 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	if path == "" {
 		path = lookup(environ, Variable(SettingsFlag))
 	}
+	at := places{}
 	if path != "" {
-		if err := loadFile(k, path); err != nil {
+		if err := loadFile(k, path, at); err != nil {
 			return s, nil, err
 		}
 	}
 	variables, unknown := environment(environ)
+	given, err := variables.Read()
+	if err != nil {
+		return s, nil, fmt.Errorf("environment: %w", err)
+	}
+	if err := at.variables(given); err != nil {
+		return s, nil, err
+	}
 	if err := k.Load(variables, nil); err != nil {
 		return s, nil, fmt.Errorf("environment: %w", err)
 	}
+	at.flags(fs)
 	if err := k.Load(posflag.ProviderWithFlag(fs, ".", k, func(f *pflag.Flag) (string, any) {
 		if f.Hidden || !slices.Contains(Names(), f.Name) {
 			return "", nil
@@ -56,7 +66,7 @@ func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, er
 	}}); err != nil {
 		return s, nil, fmt.Errorf("settings: %w", err)
 	}
-	return s, unknown, s.Check()
+	return s, unknown, at.locate(s.Check())
 }
 
 // duration reads times, which need a unit.
@@ -64,13 +74,10 @@ func duration(_, to reflect.Type, value any) (any, error) {
 	if to != reflect.TypeFor[time.Duration]() {
 		return value, nil
 	}
-	switch v := value.(type) {
-	case time.Duration:
+	if v, ok := value.(time.Duration); ok {
 		return v, nil
-	case string:
-		return time.ParseDuration(v)
 	}
-	return nil, fmt.Errorf("%v has no unit, write such as 100ms or 10s", value)
+	return time.ParseDuration(fmt.Sprint(value))
 }
 
 // Names returns the names of all settings.
@@ -86,18 +93,38 @@ func Names() []string {
 	return names
 }
 
-func loadFile(k *koanf.Koanf, path string) error {
-	if err := checkFile(path); err != nil {
+// Variables returns the environment variables of all settings.
+func Variables() []string {
+	all := Names()
+	for i, n := range all {
+		all[i] = Variable(n)
+	}
+	return all
+}
+
+// loadFile reads a file of settings. Paths in it are relative to its folder.
+func loadFile(k *koanf.Koanf, path string, at places) error {
+	if err := checkFile(path, at); err != nil {
 		return err
 	}
 	if err := k.Load(file.Provider(path), yaml.Parser()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	for _, name := range paths {
+		if p := k.String(name); p != "" && !filepath.IsAbs(p) {
+			if err := k.Set(name, filepath.Join(filepath.Dir(path), p)); err != nil {
+				return fmt.Errorf("%s: %s: %w", path, name, err)
+			}
+		}
+	}
 	return nil
 }
 
-// checkFile refuses keys that are no setting, with their place.
-func checkFile(path string) error {
+// paths are the settings that name files and folders.
+var paths = []string{"plugins", "configDir", "meshConfig", "networksConfig", "caCertFile", "tlsCertFile", "tlsKeyFile"}
+
+// checkFile refuses keys that are no setting and values that can't be, with their place, and notes where the others stand.
+func checkFile(path string, at places) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("settings: %w", err)
@@ -119,7 +146,10 @@ func checkFile(path string) error {
 			errs = append(errs, fmt.Errorf("%s:%d:%d: unknown setting %q%s", path, key.Line, key.Column, key.Value, Hint(key.Value, Names())))
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return at.scalars(path, m)
 }
 
 // environment returns a provider of the settings among variables, and the names of others that have our prefix.

@@ -96,8 +96,14 @@ func TestMistakes(t *testing.T) {
 		{name: "no mapping", file: "- 1\n", want: "settings.yaml:1:1: want a mapping"},
 		{name: "no YAML", file: "a: [\n", want: "settings.yaml: yaml: line"},
 		{name: "no file", args: []string{"--settings=/nonexistent"}, want: "no such file"},
-		{name: "no duration", environ: []string{"COXSWAIN_HOLD_MAX=5"}, want: "holdMax"},
-		{name: "no unit", file: "holdMax: 5\n", want: "'holdMax' 5 has no unit"},
+		{name: "no duration", environ: []string{"COXSWAIN_HOLD_MAX=5"}, want: `$COXSWAIN_HOLD_MAX: holdMax: "5" is not a time with a unit, such as 100ms`},
+		{name: "no unit", file: "logLevel: info\nholdMax: 5\n", want: `settings.yaml:2:10: holdMax: "5" is not a time with a unit`},
+		{name: "no number", file: "maxRequestsPerSecond: fast\n", want: `settings.yaml:1:23: maxRequestsPerSecond: "fast" is not a number`},
+		{name: "no truth", environ: []string{"COXSWAIN_DEV=maybe"}, want: `$COXSWAIN_DEV: dev: "maybe" is not true or false`},
+		{name: "a list", file: "holdMax: [1s]\n", want: "settings.yaml:1:10: holdMax: want one value, not a list or a mapping"},
+		{name: "place of a check in a file", file: "holdMax: 0s\n", want: "settings.yaml:1:10: holdMax: 0s must be more than 0"},
+		{name: "place of a check in a variable", environ: []string{"COXSWAIN_LOG_LEVEL=loud"}, file: "logLevel: info\n", want: `$COXSWAIN_LOG_LEVEL: logLevel: "loud" is none of`},
+		{name: "place of the second fault", file: "holdMax: 0s\ndebounceAfter: 0s\n", want: "settings.yaml:2:16: debounceAfter: 0s must be more than 0"},
 		{name: "TLS", args: []string{"--secureGRPCAddr=:1"}, want: "secureGRPCAddr: TLS needs three files"},
 		{name: "TLS version", args: []string{"--tls-min-version=1.1"}, want: `tls-min-version: "1.1" is none of [1.2 1.3]`},
 		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
@@ -115,6 +121,20 @@ func TestMistakes(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+// TestPathsOfAFile shows that paths in a file are relative to it, and others to where one stands.
+func TestPathsOfAFile(t *testing.T) {
+	s, _, err := load(t, []string{"--networksConfig=n.yaml"}, []string{"COXSWAIN_MESH_CONFIG=m.yaml"}, "configDir: config\nplugins: /p.yaml\nmeshConfig: lost\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !filepath.IsAbs(s.ConfigDir) || filepath.Base(s.ConfigDir) != "config" {
+		t.Errorf("configDir %q is not beside the file", s.ConfigDir)
+	}
+	if s.Plugins != "/p.yaml" || s.MeshConfig != "m.yaml" || s.NetworksConfig != "n.yaml" {
+		t.Errorf("%+v", s.Inputs)
 	}
 }
 
