@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
@@ -20,15 +21,19 @@ import (
 const stdin = "-"
 
 func (p *program) validate() *cobra.Command {
-	var mesh, networks, output string
+	var mesh, networks, configDir, output string
 	c := &cobra.Command{
 		Use:   "validate FILE|DIR…",
 		Short: "Check configuration files as a control plane that reads them does",
 		Long: `Validate reads files, and directories with all that is below them, and says what is wrong: with the text, by the schemas and
 rules of Istio's custom resource definitions, and by what fields mean. It is what the plugins config/file and config/mesh do with them.
 
+A file with a list of plugins is a plugins.yaml: its keys are checked, the programs, modules, hashes and secrets that it names, and the configs of
+built-in plugins. Nothing is started.
+
 The exit status is 1 where errors were found; warnings alone don't count. coxswain explain-code CODE says more of a code.`,
 		Example: `  coxswain validate config/
+  coxswain validate plugins.yaml
   coxswain validate --mesh mesh.yaml config/ -o sarif
   kubectl get virtualservices -A -o yaml | coxswain validate -`,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -38,21 +43,35 @@ The exit status is 1 where errors were found; warnings alone don't count. coxswa
 			if !slices.Contains([]string{"text", "json", "sarif"}, output) {
 				return usageError{fmt.Errorf("--output is %s, not %q", report.Formats, output)}
 			}
-			return p.runValidate(args, mesh, networks, output)
+			return p.runValidate(args, mesh, networks, configDir, output)
 		},
 	}
 	c.Flags().StringVar(&mesh, "mesh", "", "file with the mesh's settings (MeshConfig)")
 	c.Flags().StringVar(&networks, "networks", "", "file with the mesh's networks (MeshNetworks)")
+	c.Flags().StringVar(&configDir, "configDir", "", "the --configDir that discovery is to run with, for the config/file of a plugins.yaml")
 	c.Flags().StringVarP(&output, "output", "o", "text", report.Formats)
 	return c
 }
 
-func (p *program) runValidate(paths []string, mesh, networks, output string) error {
+func (p *program) runValidate(paths []string, mesh, networks, configDir, output string) error {
 	names, err := findFiles(paths)
 	if err != nil {
 		return err
 	}
-	found, resources := configfile.Validate(names, p.readFile, validation.New().Check)
+	names, sets, read := p.sortOut(names)
+	found, resources := configfile.Validate(names, read, validation.New().Check)
+	plugins := 0
+	for _, file := range sets {
+		text, err := read(file)
+		if err != nil {
+			return err
+		}
+		faults, n, err := p.validateSet(file, text, configDir)
+		if err != nil {
+			return err
+		}
+		found, plugins = append(found, faults...), plugins+n
+	}
 	for kind, file := range map[string]string{configmesh.MeshConfig: mesh, configmesh.MeshNetworks: networks} {
 		if file == "" {
 			continue
@@ -72,9 +91,35 @@ func (p *program) runValidate(paths []string, mesh, networks, output string) err
 		return errFound
 	}
 	if output == "text" && len(found) == 0 {
-		fmt.Fprintf(p.out, "%d resources in %d files: nothing is wrong\n", resources, len(names))
+		also := ""
+		if len(sets) > 0 {
+			also = fmt.Sprintf(", %d plugins in %s", plugins, strings.Join(sets, ", "))
+		}
+		fmt.Fprintf(p.out, "%d resources in %d files%s: nothing is wrong\n", resources, len(names), also)
 	}
 	return nil
+}
+
+// sortOut tells files of plugins from others; read returns what is in them.
+func (p *program) sortOut(names []string) (resources, sets []string, read func(string) ([]byte, error)) {
+	kept := map[string][]byte{} // standard input can be read but once
+	for _, name := range names {
+		text, err := p.readFile(name)
+		if err == nil && isSet(text) {
+			sets = append(sets, name)
+		} else {
+			resources = append(resources, name)
+		}
+		if name == stdin {
+			kept[name] = text
+		}
+	}
+	return resources, sets, func(name string) ([]byte, error) {
+		if text, ok := kept[name]; ok {
+			return text, nil
+		}
+		return p.readFile(name)
+	}
 }
 
 // findFiles returns the files that paths mean, sorted as config/file has them; standard input is one.

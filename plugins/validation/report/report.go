@@ -10,6 +10,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
+// Fault is one thing that is wrong, at its place.
+type Fault = kinds.Fault
+
+// At returns a fault of a file that is no resource, such as plugins.yaml; line and column count from 1.
+func At(file string, line, column int, message string) Fault {
+	return Fault{File: file, Line: line, Column: column, Message: message}
+}
+
 // Formats that Write knows.
 const Formats = "text, json or sarif"
 

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"go.yaml.in/yaml/v3"
+)
+
+var listsPlugins = regexp.MustCompile(`(?m)^["']?plugins["']?\s*:|^\s*\{`)
+
+// isSet reports whether a file is a plugins.yaml: it has a list of plugins and is no Kubernetes object.
+func isSet(text []byte) bool {
+	if !listsPlugins.Match(text) {
+		return false
+	}
+	var top struct {
+		Plugins    yaml.Node `yaml:"plugins"`
+		APIVersion string     `yaml:"apiVersion"`
+	}
+	_ = yaml.Unmarshal(text, &top) // what could be read is there even so
+	return top.Plugins.Kind == yaml.SequenceNode && top.APIVersion == ""
+}
+
+// validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is that of discovery's flag.
+func (p *program) validateSet(name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
+	set, err := set(settings.Inputs{ConfigDir: configDir}, name, text)
+	mistakes := host.Mistakes(err)
+	if err != nil && mistakes == nil {
+		return nil, 0, err
+	}
+	if err == nil {
+		plugins = len(set.Plugins)
+		mistakes = set.Validate(host.Validation{Builtins: known(), Environ: p.environ, Hint: settings.Hint})
+	}
+	for _, m := range mistakes {
+		found = append(found, report.At(m.File, m.Line, m.Column, m.Text))
+	}
+	return found, plugins, nil
+}
+
+// known returns what is known of the built-in plugins.
+func known() map[string]host.Builtin {
+	all := map[string]host.Builtin{}
+	for name, made := range builtins() {
+		p := made()
+		all[name] = host.Builtin{Schema: p.ConfigSchema, Check: func(config []byte) error { return refusal(p, config) }}
+	}
+	return all
+}
+
+// refusal is a plugin's word on a config, as the core has it.
+func refusal(p sdk.Plugin, config []byte) error {
+	err := p.Check(config)
+	var field *sdk.FieldError
+	if errors.As(err, &field) {
+		return &host.RefusedError{Field: field.Field, Reason: fmt.Sprint(field.Err)}
+	}
+	return err
+}

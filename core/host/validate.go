@@ -1,0 +1,118 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+)
+
+// Builtin is what is known of a built-in plugin without running it.
+type Builtin struct {
+	// Schema is the JSON Schema of its config.
+	Schema []byte
+	// Check returns why it would refuse a config (JSON, nil for none).
+	Check func(config []byte) error
+}
+
+// Mistake is one in a plugins.yaml, at its place.
+type Mistake = strict.Error
+
+// Mistakes returns those that Parse found.
+func Mistakes(err error) []Mistake {
+	var all strict.Errors
+	errors.As(err, &all)
+	return all
+}
+
+// Validation says what to validate with.
+type Validation struct {
+	// Builtins are those that there are, by KIND/NAME.
+	Builtins map[string]Builtin
+	// Environ is that of the core, where secrets and the way to programs may stand.
+	Environ []string
+	// Hint returns `, did you mean "x"?`, or nothing, for a word and those that there are.
+	Hint func(word string, all []string) string
+}
+
+// Validate returns what would keep the set's plugins from starting, as far as it shows without running any: programs and modules that are missing or
+// not what is pinned, secrets that can't be read, built-ins that don't exist or refuse their config.
+func (s *Set) Validate(with Validation) []Mistake {
+	h := &Host{cfg: Config{Set: s, Environ: with.Environ, Exe: "coxswain", RuntimeDir: os.TempDir()}} // it never runs
+	var found []Mistake
+	for _, e := range s.Plugins {
+		if m := h.validate(e, with); m != nil {
+			found = append(found, *m)
+		}
+	}
+	return found
+}
+
+func (h *Host) validate(e *Entry, with Validation) *Mistake {
+	wrong := func(at strict.Place, err error) *Mistake {
+		return &Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
+	}
+	carrier := e.Keys[e.Carrier()]
+	if e.Builtin != "" {
+		b, ok := with.Builtins[e.Builtin]
+		if !ok {
+			names := slices.Sorted(maps.Keys(with.Builtins))
+			return wrong(carrier, fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
+		}
+		if err := h.takes(e, b); err != nil {
+			return wrong(faultPlace(e, err))
+		}
+		return nil
+	}
+	_, release, err := h.launch(e)
+	if err != nil {
+		return wrong(carrier, err)
+	}
+	release()
+	if _, err := h.fill(e); err != nil {
+		return wrong(faultPlace(e, err))
+	}
+	return nil
+}
+
+// takes reports, as an error, why a built-in would not take its config.
+func (h *Host) takes(e *Entry, b Builtin) error {
+	with, err := h.fill(e)
+	if err != nil {
+		return err
+	}
+	if err := conforms(e, with, b.Schema); err != nil {
+		return err
+	}
+	return b.Check(with.config)
+}
+
+// faultPlace returns where a field that is refused stands, and the reason without the place.
+func faultPlace(e *Entry, err error) (strict.Place, error) {
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		return configPlace(e, ""), err
+	}
+	at := refused.At
+	if at.Line == 0 {
+		at = configPlace(e, refused.Field)
+	}
+	if refused.Field == "" {
+		return at, errors.New("config: " + refused.Reason)
+	}
+	return at, fmt.Errorf("config.%s: %s", refused.Field, refused.Reason)
+}
+
+// configPlace is where a field of the config stands, or else the config, or the entry.
+func configPlace(e *Entry, field string) strict.Place {
+	for _, at := range []strict.Place{e.placeOf(field), e.Keys["config"]} {
+		if at.Line > 0 {
+			return at
+		}
+	}
+	return e.At
+}
