@@ -185,6 +185,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 		sdk/proto/session.proto sdk/proto/model.proto
 	@gofmt -w sdk/proto/*.gen.go
 	@go run ./core/host/schema
+	@go run ./cmd/coxswain schema > $(CACHE)/plugins.schema.json && mv $(CACHE)/plugins.schema.json docs/
 	@go run ./plugins/internal/envoytypes/list
 	@go run ./plugins/validation/schema/pack
 
@@ -195,7 +196,7 @@ help: ## List the targets
 # The parts of check.
 
 GO_FILES = git ls-files -co --exclude-standard -- '*.go'
-GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json plugins/validation/schema/crds.zip
+GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json core/host/plugins.schema.json plugins/validation/schema/crds.zip
 
 .PHONY: format
 format:

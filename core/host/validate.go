@@ -1,6 +1,8 @@
 package host
 
 import (
+	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +12,12 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
 )
+
+//go:embed plugins.schema.json
+var schema []byte
+
+// Schema returns the JSON Schema of plugins.yaml, without what built-in plugins take.
+func Schema() []byte { return bytes.Clone(schema) }
 
 // Builtin is what is known of a built-in plugin without running it.
 type Builtin struct {

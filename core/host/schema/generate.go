@@ -27,6 +27,7 @@ func generate(source []byte) ([]byte, error) {
 		return nil, fmt.Errorf("no comment on %s", strings.Join(g.missing, ", "))
 	}
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["$id"] = "https://coxswain-mesh.github.io/plugins.schema.json"
 	root["title"] = "plugins.yaml of Coxswain"
 	root["$defs"] = g.definitions
 	var out bytes.Buffer
@@ -61,7 +62,11 @@ func (g *generator) structure(t reflect.Type) object {
 		s["required"] = need
 	}
 	if t == reflect.TypeFor[host.Entry]() {
-		s["oneOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"process"}}, {"required": []string{"wasm"}}}
+		s["anyOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"process"}}, {"required": []string{"wasm"}}}
+		s["dependentSchemas"] = object{
+			"builtin": object{"properties": object{"process": false, "wasm": false}},
+			"process": object{"properties": object{"wasm": false}},
+		}
 	}
 	return s
 }

@@ -1,5 +1,5 @@
-// Command schema writes docs/plugins.schema.json, the JSON Schema of plugins.yaml for editors, from the struct types that the host reads
-// it into and their comments. It is run in the repository's root, by make generate.
+// Command schema writes core/host/plugins.schema.json, the JSON Schema of plugins.yaml, from the struct types that the host reads
+// it into and their comments. It is run in the repository's root, by make generate. `coxswain schema` adds what it knows of built-in plugins.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 
 const (
 	source = "core/host/entry.go"
-	target = "docs/plugins.schema.json"
+	target = "core/host/plugins.schema.json"
 )
 
 func main() {
