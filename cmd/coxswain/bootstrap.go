@@ -15,7 +15,7 @@ const istioVersion = "1.31.0"
 
 func (p *program) bootstrap() *cobra.Command {
 	var b bootstrap.Config
-	var labels, metadata []string
+	var labels, metadata, header []string
 	c := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print the bootstrap of an Envoy that this control plane serves",
@@ -27,6 +27,7 @@ socket. With --certs it speaks mutual TLS in the mesh with certificates from fil
   coxswain bootstrap --name client --interception NONE --protocol delta > client.json
   envoy -c client.json
   coxswain bootstrap --name client --certs /etc/certs --sds /run/secrets > client.json
+  coxswain bootstrap --name edge --header 'x-api-key: s3cret' --rtds tuning > edge.json
   coxswain bootstrap --xds 10.0.0.5:15012 --xdsCA ca.crt --xdsName coxswain.example --xdsCert tls.crt --xdsKey tls.key > secure.json`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) (err error) {
@@ -34,6 +35,9 @@ socket. With --certs it speaks mutual TLS in the mesh with certificates from fil
 				return err
 			}
 			if b.Metadata, err = values("metadata", metadata); err != nil {
+				return err
+			}
+			if b.Headers, err = headers(header); err != nil {
 				return err
 			}
 			if b.Type == "gateway" {
@@ -52,11 +56,11 @@ socket. With --certs it speaks mutual TLS in the mesh with certificates from fil
 			return err
 		},
 	}
-	bootstrapFlags(c.Flags(), &b, &labels, &metadata)
+	bootstrapFlags(c.Flags(), &b, &labels, &metadata, &header)
 	return c
 }
 
-func bootstrapFlags(f *pflag.FlagSet, b *bootstrap.Config, labels, metadata *[]string) {
+func bootstrapFlags(f *pflag.FlagSet, b *bootstrap.Config, labels, metadata, header *[]string) {
 	f.SortFlags = false
 	f.StringVar(&b.Type, "type", bootstrap.Sidecar, "sidecar or router (a gateway)")
 	f.StringVar(&b.Name, "name", "envoy", "name of the proxy, in Kubernetes that of its pod")
@@ -71,6 +75,8 @@ func bootstrapFlags(f *pflag.FlagSet, b *bootstrap.Config, labels, metadata *[]s
 	f.StringVar(&b.IstioVersion, "istioVersion", istioVersion, "version of Istio whose answers the proxy understands")
 	f.StringArrayVar(metadata, "metadata", nil, "metadata of the node, KEY=VALUE; VALUE may be JSON (repeat it for more)")
 	f.StringVar(&b.XDS, "xds", "127.0.0.1:15010", "address of the control plane, HOST:PORT or unix:PATH")
+	f.StringArrayVarP(header, "header", "H", nil, "header of each stream to the control plane, as NAME: VALUE, such as 'x-api-key: KEY' (repeat it for more)")
+	f.StringVar(&b.RTDS, "rtds", "", "name of a runtime layer to ask the control plane for; empty: none")
 	f.StringVar(&b.TLS.CA, "xdsCA", "", "file with the authorities of the control plane's certificate; given: TLS")
 	f.StringVar(&b.TLS.Name, "xdsName", "", "DNS name that its certificate must have; empty: the host of --xds")
 	f.StringVar(&b.TLS.Cert, "xdsCert", "", "file with the proxy's own certificate")
@@ -90,6 +96,19 @@ func pairs(flag string, list []string) (map[string]string, error) {
 			return nil, usageError{fmt.Errorf("--%s: %q is not KEY=VALUE", flag, s)}
 		}
 		m[key] = value
+	}
+	return m, nil
+}
+
+// headers reads NAME: VALUE.
+func headers(list []string) (map[string]string, error) {
+	m := make(map[string]string, len(list))
+	for i, s := range list {
+		name, value, ok := strings.Cut(s, ":")
+		if !ok { // it may be a secret
+			return nil, usageError{fmt.Errorf("--header: number %d of them is not NAME: VALUE", i+1)}
+		}
+		m[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
 	}
 	return m, nil
 }

@@ -25,6 +25,9 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.err)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.discovery(), p.bootstrap(), p.plugins(), p.views(), p.route(), p.config(), p.validate(), p.analyze(), p.explainCode(), p.schema(), p.request(), p.version(), p.plugin(), p.wasmRunner())
+	root.Version = build()
+	root.SetVersionTemplate(versionLine())
+	p.complete(root)
 	return root
 }
 
@@ -57,7 +60,11 @@ func (p *program) version() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  noArgs,
 		Run: func(*cobra.Command, []string) {
-			fmt.Fprintf(p.out, "coxswain %s (%s %s/%s)\n", build(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprint(p.out, versionLine())
 		},
 	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("coxswain %s (%s %s/%s)\n", build(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

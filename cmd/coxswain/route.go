@@ -86,17 +86,20 @@ func (p *program) proxy(ctx context.Context, addr, dump, name string) (raw []byt
 	return raw, node, err
 }
 
+// syncPage is what of /debug/syncz is read here.
+type syncPage struct {
+	Streams []struct {
+		Node string `json:"node"`
+	} `json:"streams"`
+}
+
 // connected finds the node that a name means among those that are connected.
 func connected(ctx context.Context, addr, name string) (string, error) {
 	raw, err := get(ctx, addr, "/debug/syncz")
 	if err != nil {
 		return "", err
 	}
-	var page struct {
-		Streams []struct {
-			Node string `json:"node"`
-		} `json:"streams"`
-	}
+	var page syncPage
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return "", fmt.Errorf("http://%s/debug/syncz: %w; is it a control plane of this version?", addr, err)
 	}
@@ -112,6 +115,9 @@ func connected(ctx context.Context, addr, name string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
+		if len(all) == 0 {
+			return "", fmt.Errorf("no proxy %q is connected, nor any other", name)
+		}
 		slices.Sort(all)
 		return "", fmt.Errorf("no proxy %q is connected; these are:\n  %s", name, strings.Join(slices.Compact(all), "\n  "))
 	}

@@ -21,7 +21,7 @@ func isSet(text []byte) bool {
 	}
 	var top struct {
 		Plugins    yaml.Node `yaml:"plugins"`
-		APIVersion string     `yaml:"apiVersion"`
+		APIVersion string    `yaml:"apiVersion"`
 	}
 	_ = yaml.Unmarshal(text, &top) // what could be read is there even so
 	return top.Plugins.Kind == yaml.SequenceNode && top.APIVersion == ""

@@ -177,3 +177,13 @@ func (g Glob) Match(s string) bool {
 	}
 	return len(s) >= len(last) && strings.HasSuffix(s, last)
 }
+
+// Kinds returns the words for kinds, sorted.
+func Kinds() []string {
+	all := make([]string, 0, len(kinds))
+	for k := range kinds {
+		all = append(all, string(k))
+	}
+	slices.Sort(all)
+	return all
+}

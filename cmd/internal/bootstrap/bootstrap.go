@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +42,9 @@ const (
 // xdsCluster is the name that Istio's bootstrap has for it.
 const xdsCluster = "xds-grpc"
 
+// header is the form of a request header's name (RFC 9110, section 5.1), in HTTP/2's lower case.
+var header = regexp.MustCompile("^[a-z0-9!#$%&'*+.^_`|~-]+$")
+
 // Config is what an Envoy is to be told.
 type Config struct {
 	// Type is Sidecar or Router.
@@ -58,6 +63,10 @@ type Config struct {
 	Interception string
 	// Metadata comes in addition, and wins.
 	Metadata map[string]any
+	// Headers go with each stream to the control plane, by names in lower case, such as x-api-key.
+	Headers map[string]string
+	// RTDS is the name of a runtime layer to ask for; empty: none.
+	RTDS string
 	// XDS is the control plane's address, HOST:PORT or unix:PATH; Protocol is SotW or Delta.
 	XDS, Protocol string
 	// TLS of the way there.
@@ -87,6 +96,9 @@ func New(c Config) ([]byte, error) {
 		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters},
 	}
 	c.Certificates.static(b)
+	if c.RTDS != "" {
+		b.LayeredRuntime = runtimeOf(c.RTDS)
+	}
 	if c.Admin != "" {
 		a, err := address(c.Admin)
 		if err != nil {
@@ -109,6 +121,11 @@ func (c Config) check() error {
 		return fmt.Errorf("ip: %q is no IP address", c.IP)
 	case strings.Count(c.Locality, "/") > 2:
 		return fmt.Errorf("locality: %q is not REGION/ZONE/SUBZONE", c.Locality)
+	}
+	for name := range c.Headers {
+		if !header.MatchString(name) || strings.HasSuffix(name, "-bin") {
+			return fmt.Errorf("header: %q is no header's name in lower case, such as x-api-key", name)
+		}
 	}
 	if err := errors.Join(c.TLS.check(), c.Certificates.check()); err != nil {
 		return err
@@ -181,11 +198,32 @@ func (c Config) metadata() (*structpb.Struct, error) {
 	return s, nil
 }
 
-func (c Config) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
-	ads := &corev3.ConfigSource{
+// overADS is the source of what comes over the one stream.
+func overADS() *corev3.ConfigSource {
+	return &corev3.ConfigSource{
 		ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
 		ResourceApiVersion:    corev3.ApiVersion_V3,
 	}
+}
+
+// runtimeOf asks for a runtime layer (RTDS), under what Envoy's admin page sets.
+func runtimeOf(layer string) *bootstrapv3.LayeredRuntime {
+	return &bootstrapv3.LayeredRuntime{Layers: []*bootstrapv3.RuntimeLayer{
+		{Name: layer, LayerSpecifier: &bootstrapv3.RuntimeLayer_RtdsLayer_{RtdsLayer: &bootstrapv3.RuntimeLayer_RtdsLayer{Name: layer, RtdsConfig: overADS()}}},
+		{Name: "admin", LayerSpecifier: &bootstrapv3.RuntimeLayer_AdminLayer_{AdminLayer: &bootstrapv3.RuntimeLayer_AdminLayer{}}},
+	}}
+}
+
+// initial returns the headers of each stream to the control plane, sorted.
+func (c Config) initial() (all []*corev3.HeaderValue) {
+	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
+		all = append(all, &corev3.HeaderValue{Key: name, Value: c.Headers[name]})
+	}
+	return all
+}
+
+func (c Config) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
+	ads := overADS()
 	api := corev3.ApiConfigSource_GRPC
 	if c.Protocol == Delta {
 		api = corev3.ApiConfigSource_DELTA_GRPC
@@ -198,6 +236,7 @@ func (c Config) dynamic() *bootstrapv3.Bootstrap_DynamicResources {
 			TransportApiVersion:       corev3.ApiVersion_V3,
 			SetNodeOnFirstMessageOnly: true,
 			GrpcServices: []*corev3.GrpcService{{
+				InitialMetadata: c.initial(),
 				TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{
 					EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{ClusterName: xdsCluster},
 				},

@@ -68,6 +68,7 @@ func TestMistakes(t *testing.T) {
 		"xDS address: ":  func(c *Config) { c.XDS = "15010" },
 		"admin address:": func(c *Config) { c.Admin = "127.0.0.1:x" },
 		"sds: ":          func(c *Config) { c.Certificates.SDS = "/tmp" },
+		"header: ":       func(c *Config) { c.Headers = map[string]string{":path": "x"} },
 		"metadata: ":     func(c *Config) { c.Metadata = map[string]any{"a": struct{}{}} },
 	} {
 		c := good()
@@ -87,6 +88,7 @@ func TestEnvoyTakesIt(t *testing.T) {
 		"certs":   func(c *Config) { c.Certificates = certificates(t, "") },
 		"SDS":     func(c *Config) { c.Certificates = certificates(t, t.TempDir()) },
 		"router":  func(c *Config) { c.Type, c.Admin = Router, "" },
+		"headers": func(c *Config) { c.Headers, c.RTDS = map[string]string{"x-api-key": "k"}, "tuning" },
 		"socket":  func(c *Config) { c.XDS = "unix:///run/coxswain.sock" },
 		"name":    func(c *Config) { c.XDS = "coxswain.example:15010" },
 		"IPv6":    func(c *Config) { c.IP, c.XDS = "fd00::7", "[::1]:15010" },

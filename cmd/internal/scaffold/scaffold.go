@@ -28,6 +28,9 @@ const Module = "github.com/coxswain-mesh/coxswain"
 //go:embed templates
 var templates embed.FS
 
+// Languages returns those that there are projects in.
+func Languages() []string { return []string{"go", "rust", "python", "c"} }
+
 // example says which example a project begins with.
 func example(kind, lang string) (folder, file string, err error) {
 	folders := map[string]string{

@@ -111,10 +111,16 @@ func (k Keepalive) check() error {
 
 func (l Log) check() error {
 	return errors.Join(
-		oneOf("logLevel", l.Level, "debug", "info", "warn", "error"),
-		oneOf("logFormat", l.Format, "text", "json"),
+		oneOf("logLevel", l.Level, Levels()...),
+		oneOf("logFormat", l.Format, Formats()...),
 	)
 }
+
+// Levels returns what logLevel may be.
+func Levels() []string { return []string{"debug", "info", "warn", "error"} }
+
+// Formats returns what logFormat may be.
+func Formats() []string { return []string{"text", "json"} }
 
 func address(name, a string) error {
 	if a == "" {
