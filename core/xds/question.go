@@ -35,16 +35,17 @@ type reply struct {
 	err       error
 }
 
-// question returns what a request asks; false if it only acknowledges an answer.
+// question returns what a request asks; false if it only acknowledges an answer. The first of a type on a stream can acknowledge nothing, whatever
+// nonce it has: istioctl's begins with one of its own.
 func (st *stream) question(r request) (q Question, ok bool) {
 	q = Question{Type: r.typeURL(), Identities: st.identities}
-	last := st.questions[q.Type]
+	last, again := st.questions[q.Type]
 	nonce := r.sotw.GetResponseNonce()
 	if q.Names = r.sotw.GetResourceNames(); r.delta != nil {
 		q.Names, nonce = r.delta.ResourceNamesSubscribe, r.delta.ResponseNonce
-		return q, nonce == "" || len(q.Names) > 0
+		return q, !again || nonce == "" || len(q.Names) > 0
 	}
-	return q, nonce == "" || nonce == last.nonce && !slices.Equal(q.Names, last.names)
+	return q, !again || nonce == "" || nonce == last.nonce && !slices.Equal(q.Names, last.names)
 }
 
 // answer looks for the answer to a question, apart from the stream, which goes on: what is asked may be about this very stream.

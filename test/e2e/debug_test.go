@@ -148,6 +148,14 @@ func TestDebugTypesAgain(t *testing.T) {
 		t.Errorf("%v, %v", m, err)
 	}
 
+	first := g.read(operatorToken, "event") // as istioctl asks: the first request has a nonce of its own
+	if err := first.Send(&discovery.DiscoveryRequest{Node: first.node, TypeUrl: synczType, ResponseNonce: "2026-11-22 10:00:00.000000001"}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := first.Recv(); err != nil || m.TypeUrl != synczType {
+		t.Errorf("a first question with a nonce: %v, %v", err, m)
+	}
+
 	open := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""})
 	if m, err := open.debug("", synczType); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("nobody: %v, %v", m, err)
