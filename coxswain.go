@@ -1,11 +1,20 @@
-// Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This package holds only the set of plugins that
-// runs where no other is named; the program is cmd/coxswain.
+// Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This package holds only what the program, cmd/coxswain,
+// carries with it: the set of plugins that runs where no other is named, and the SDK that it was built with.
 package coxswain
 
-import _ "embed"
+import (
+	"embed"
+	"io/fs"
+)
 
 //go:embed plugins.yaml
 var defaultSet []byte
 
 // DefaultSet returns the repository's plugins.yaml.
 func DefaultSet() []byte { return append([]byte(nil), defaultSet...) }
+
+//go:embed LICENSE go.mod go.sum sdk
+var sdk embed.FS
+
+// SDK returns the Go module as far as plugins need it: go.mod, go.sum, LICENSE and the folder sdk.
+func SDK() fs.FS { return sdk }

@@ -19,6 +19,7 @@
 //	  - name: hello
 //	    kind: registry
 //	    process: {command: /usr/local/bin/hello}
+//	    insecure: true # or sha256: what sha256sum prints of the program
 //
 // The same source builds as a process plugin (go build) and as a WASM plugin (GOOS=wasip1 GOARCH=wasm go build): the hello
 // plugin above is a module of 4 MB. Fetch, Sleep and rows work in both.

@@ -43,14 +43,14 @@ In go there is one for each kind, in python for a registry, in c and in rust for
 	}
 	c.Flags().StringVar(&o.Kind, "kind", "registry", "registry, config, generator, patch, authenticator or controller")
 	c.Flags().StringVar(&o.Lang, "lang", "go", "go, rust, python or c")
-	c.Flags().StringVar(&o.SDK, "sdk", "", "in go: folder of a checkout of "+scaffold.Module+" to use; empty: the release of this program")
+	c.Flags().StringVar(&o.SDK, "sdk", "", "in go: folder of a checkout of "+scaffold.Module+" to use; empty: the release of this program, or a copy of its SDK where it is none")
 	return c
 }
 
-// release is the version to require: that of this program, if it is one.
+// release is the version to require: that of this program, if it is one; otherwise empty.
 func release(version string) string {
 	if strings.HasPrefix(version, "v") && !strings.ContainsAny(version, "+ ") && strings.Count(version, ".") >= 2 {
 		return version
 	}
-	return "v0.0.0"
+	return ""
 }

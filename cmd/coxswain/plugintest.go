@@ -64,7 +64,7 @@ source must have so many endpoints (or rows, where it publishes none).`,
 	f.StringVar(&o.node, "node", "", "file with the node that a generator is asked about, as JSON; empty: a sidecar")
 	f.StringArrayVar(&o.tokens, "token", nil, "bearer token that an authenticator must know (repeat it for more)")
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
-	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as `tls: auto` does")
+	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	f.IntVar(&o.many, "many", 100_000, "how many endpoints are many")
 	f.StringVar(&o.only, "run", "", "only the cases whose names contain this")
 	f.StringVar(&o.junit, "junit", "", "file to write a JUnit report to")

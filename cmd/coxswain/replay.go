@@ -42,7 +42,7 @@ what it says with what was said, and print how long both took. The exit status i
 	c.Flags().StringVar(&against, "against", "", "executable or .wasm file to say it to")
 	c.Flags().StringVar(&o.config, "config", "", "its config, as JSON")
 	c.Flags().StringArrayVar(&o.env, "env", nil, "NAME=VALUE of its environment, which is empty otherwise; NAME alone: as here")
-	c.Flags().BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as `tls: auto` does")
+	c.Flags().BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	return c
 }
 
@@ -70,6 +70,9 @@ func (p *program) replay(o trial, file, against string, args []string) error {
 	suite, err := o.suite()
 	if err != nil {
 		return usageError{err}
+	}
+	if suite.Config == nil {
+		fmt.Fprintln(p.err, "recordings lack the config: give the plugin's with --config, if it has one")
 	}
 	failed := false
 	for _, s := range plugintest.Replay(target, r, suite.Config) {

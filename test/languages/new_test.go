@@ -34,7 +34,11 @@ func root(t *testing.T) string {
 func project(t *testing.T, kind, lang string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "my-"+kind)
-	do(t, ".", nil, program, "plugins", "new", dir, "--kind", kind, "--lang", lang, "--sdk", root(t))
+	args := []string{"plugins", "new", dir, "--kind", kind, "--lang", lang}
+	if kind != "registry" { // which gets a copy of the SDK, as without a checkout
+		args = append(args, "--sdk", root(t))
+	}
+	do(t, ".", nil, program, args...)
 	return dir
 }
 

@@ -12,15 +12,20 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/examples"
 )
 
 // Project is what to write.
 type Project struct {
 	Kind, Lang, Name string
-	// SDK is a folder with a checkout of this module, which a project in Go is to use; empty: the released Version.
+	// SDK is a folder with a checkout of this module, which a project in Go is to use; empty: the released Version, or, where that is empty too, a copy of
+	// the SDK that this program was built with.
 	SDK, Version string
 }
+
+// copied is the folder that the copy of the SDK gets in a project.
+const copied = "coxswain-sdk"
 
 // Module is the Go module that has the SDK.
 const Module = "github.com/coxswain-mesh/coxswain"
@@ -68,12 +73,39 @@ func (p Project) Write(dir string) error {
 	if err := p.sources(dir, folder, file); err != nil {
 		return err
 	}
+	if p.Lang == "go" && p.SDK == "" && p.Version == "" {
+		if err := copySDK(filepath.Join(dir, copied)); err != nil {
+			return err
+		}
+		p.SDK = "./" + copied
+	}
 	for _, from := range []string{"templates", "templates/" + p.Lang} {
 		if err := p.fill(dir, from); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// copySDK writes the SDK, without its tests, as a module of its own.
+func copySDK(to string) error {
+	return fs.WalkDir(coxswain.SDK(), ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && entry.Name() == "testdata":
+			return fs.SkipDir
+		case entry.IsDir():
+			return os.MkdirAll(filepath.Join(to, path), 0o777)
+		case strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := fs.ReadFile(coxswain.SDK(), path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, path), text, 0o666)
+	})
 }
 
 // sources copies an example, with the project's name for its own.
