@@ -18,11 +18,11 @@ func defaults(typeURL string) *pb.Traits {
 	case typeCDS:
 		return &pb.Traits{FullState: true, Wildcard: true, Rank: 10}
 	case typeEDS:
-		return &pb.Traits{After: typeCDS, EmptyWhenAbsent: true, Rank: 20}
+		return &pb.Traits{After: typeCDS, Rank: 20}
 	case typeLDS:
 		return &pb.Traits{FullState: true, Wildcard: true, Rank: 30}
 	case typeRDS:
-		return &pb.Traits{EmptyWhenAbsent: true, Rank: 40}
+		return &pb.Traits{Rank: 40}
 	case typeSDS:
 		return &pb.Traits{Sensitive: true, Rank: 50}
 	case typeECDS:

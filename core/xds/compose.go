@@ -166,7 +166,7 @@ func (m *machine) fillAbsent(w *watch, b *batch) {
 	var left []string
 	var more []*view.Body
 	for _, n := range b.absent {
-		if w.subscription.named(n) {
+		if n != "" && w.subscription.named(n) {
 			more = append(more, m.stopgap(w, n))
 		} else {
 			left = append(left, n)
@@ -318,7 +318,7 @@ func (m *machine) remove(w *watch) *response {
 	r := &response{delta: m.delta, version: c.version}
 	for _, g := range gone {
 		switch {
-		case w.traits.EmptyWhenAbsent && w.subscription.named(g.Name()):
+		case w.traits.EmptyWhenAbsent && g.Name() != "" && w.subscription.named(g.Name()):
 			r.resources = append(r.resources, emptyBody(w.url, g.Name()))
 		case m.delta:
 			r.removed = append(r.removed, g.Name())

@@ -14,7 +14,7 @@ func (m *machine) deltaRequest(r *discovery.DeltaDiscoveryRequest) effects {
 	if w == nil {
 		return effects{unknown: !known}
 	}
-	var e effects
+	e := effects{vain: w.vain(r.ResourceNamesSubscribe)}
 	w.explicit = w.explicit || slices.Contains(r.ResourceNamesSubscribe, "")
 	r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe = named(r.ResourceNamesSubscribe), named(r.ResourceNamesUnsubscribe)
 	if r.ResponseNonce != "" {

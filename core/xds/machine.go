@@ -52,6 +52,8 @@ type effects struct {
 	turn, answer bool
 	// unknown is set for a type that nobody offers, stale for a request that answers a response which is not the last.
 	unknown, stale bool
+	// vain is set for a wildcard where it means nothing. It is answered, with nothing, so that the client doesn't wait for ever.
+	vain bool
 }
 
 // wish are the arguments of Connection.Subscribe.

@@ -75,12 +75,18 @@ func (st *stream) reply(a reply) error {
 	if a.err != nil {
 		return a.err
 	}
+	nonce := st.respond(a.typeURL, a.resources)
+	st.questions[a.typeURL] = asked{nonce, st.questions[a.typeURL].names}
+	return nil
+}
+
+// respond makes a response apart from what the stream has subscribed to, for its next turn, and returns its nonce.
+func (st *stream) respond(typeURL string, resources []*view.Body) (nonce string) {
 	r := &response{
-		delta: st.delta, typeURL: a.typeURL, resources: a.resources, version: versionOf(a.resources),
+		delta: st.delta, typeURL: typeURL, resources: resources, version: versionOf(resources),
 		identifier: st.machine.common.identifier, nonce: st.machine.nextNonce(),
 	}
-	st.questions[a.typeURL] = asked{r.nonce, st.questions[a.typeURL].names}
 	st.answered = append(st.answered, r)
 	st.want(answers)
-	return nil
+	return r.nonce
 }

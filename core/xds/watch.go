@@ -59,6 +59,11 @@ const (
 	maxDoubtful = 4
 )
 
+// vain reports whether names ask for everything of a type of which there is no everything: it is asked for by name.
+func (w *watch) vain(names []string) bool {
+	return !w.traits.Wildcard && !w.traits.Unnamed && slices.Contains(names, everything)
+}
+
 // answered says whether the client has been sent anything since it subscribed.
 func (w *watch) answered() bool { return w.sent.snapshot != nil }
 

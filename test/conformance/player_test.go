@@ -171,7 +171,7 @@ func (p *player) client(kind string, words []string) error {
 		case w[0] == '-':
 			r.unsubscribe = append(r.unsubscribe, w[1:])
 		default:
-			r.names = append(r.names, w)
+			r.names = append(r.names, strings.Trim(w, `"`)) // "" is the empty name
 		}
 	}
 	if kind == fenceKind {

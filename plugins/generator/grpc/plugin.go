@@ -39,7 +39,11 @@ func Plugin() sdk.Plugin {
 		Reads: []string{
 			state.Services, state.Endpoints, state.Mesh, kinds.VirtualService, kinds.DestinationRule, kinds.PeerAuthentication, kinds.AuthorizationPolicy,
 		},
-		Types:        []sdk.Type{{Url: listenerType}, {Url: routeType}, {Url: clusterType}, {Url: endpointType}},
+		// What is absent is known to be so at once, not when the client has waited for long enough.
+		Types: []sdk.Type{
+			{Url: listenerType}, {Url: routeType, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
+			{Url: clusterType}, {Url: endpointType, Traits: &sdk.Traits{After: clusterType, EmptyWhenAbsent: true, Rank: 20}},
+		},
 		ConfigSchema: []byte(schema),
 		Kind: sdk.GeneratorKind(func(raw []byte) (sdk.Generator, error) {
 			c, err := parse(raw)

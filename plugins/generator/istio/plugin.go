@@ -59,8 +59,11 @@ func Plugin() sdk.Plugin {
 			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins,
 		},
 		Types: []sdk.Type{
-			{Url: encode.ClusterType, Checked: true}, {Url: encode.EndpointType, Checked: true}, {Url: encode.ListenerType, Checked: true},
-			{Url: encode.RouteType, Checked: true}, {Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
+			{Url: encode.ClusterType, Checked: true}, {Url: encode.ListenerType, Checked: true},
+			// As istiod, which leaves no proxy waiting for endpoints and routes that there are not.
+			{Url: encode.EndpointType, Checked: true, Traits: &sdk.Traits{After: encode.ClusterType, EmptyWhenAbsent: true, Rank: 20}},
+			{Url: encode.RouteType, Checked: true, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
+			{Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
 		},
 		ConfigSchema: []byte(schema),
 		Kind: sdk.EngineKind(func(raw []byte) (sdk.Engine, error) {
