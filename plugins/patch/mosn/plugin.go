@@ -2,13 +2,14 @@
 // entry's `select` says which nodes are MOSN.
 //
 // MOSN 1.6 reads `deprecated_v1.bind_to_port` alone, so that it would bind the addresses of services; and it takes listeners without an original
-// destination only with exactly one filter chain.
+// destination only with exactly one filter chain. Of header matches it reads the deprecated fields alone.
 package mosn
 
 import (
 	"errors"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -16,38 +17,61 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+const (
+	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeType    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name: "mosn", Version: "1",
-		Types:        []sdk.Type{{Url: listenerType}},
+		Types:        []sdk.Type{{Url: listenerType}, {Url: routeType}},
 		ConfigSchema: []byte(`{"type":"object","additionalProperties":false}`),
 		Kind:         sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
 	}
 }
 
-func patch(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) (changed []sdk.Resource, _ []string, err error) {
+func patch(_ *state.State, typeURL string, _ map[string]string, given []sdk.Resource) (changed []sdk.Resource, _ []string, _ error) {
 	var faults []error
 	for _, r := range given {
-		var l listenerv3.Listener
-		if err := proto.Unmarshal(r.Body, &l); err != nil {
+		body, err := patched(typeURL, r.Body)
+		switch {
+		case err != nil:
 			faults = append(faults, err)
-			continue
+		case body != nil:
+			r.Body = body
+			changed = append(changed, r)
 		}
-		before := proto.CloneOf(&l)
-		bind(&l)
-		single(&l)
-		if proto.Equal(before, &l) {
-			continue
-		}
-		if r.Body, err = (proto.MarshalOptions{Deterministic: true}).Marshal(&l); err != nil {
-			return nil, nil, err
-		}
-		changed = append(changed, r)
 	}
 	return changed, nil, errors.Join(faults...)
+}
+
+// patched returns what becomes of a resource; nil: it stays as it is.
+func patched(typeURL string, body []byte) ([]byte, error) {
+	if typeURL == routeType {
+		return edit(body, &routev3.RouteConfiguration{}, func(c *routev3.RouteConfiguration) error {
+			headers(c)
+			return nil
+		})
+	}
+	return edit(body, &listenerv3.Listener{}, func(l *listenerv3.Listener) error {
+		bind(l)
+		single(l)
+		return inlined(l)
+	})
+}
+
+// edit returns a changed resource's bytes; nil: nothing was changed.
+func edit[M proto.Message](body []byte, m M, change func(M) error) ([]byte, error) {
+	if err := proto.Unmarshal(body, m); err != nil {
+		return nil, err
+	}
+	before := proto.CloneOf(m)
+	if err := change(m); err != nil || proto.Equal(before, m) {
+		return nil, err
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
 // bind says in both fields that a listener doesn't open its port.
