@@ -100,20 +100,22 @@ func (c *checker) distribute(at path, list []*networking.LocalityLoadBalancerSet
 		if sum != 100 {
 			c.fail(badLocality, here.field("to"), "total locality weight %d != 100", sum)
 		}
-		c.distinct(here.field("to"), sorted(d.GetTo()))
+		c.distinct(here.field("to"), sorted(d.GetTo()), false)
 	}
-	c.distinct(at, from)
+	c.distinct(at, from, true)
 }
 
-// distinct checks localities: their form, and that none covers another.
-func (c *checker) distinct(at path, list []string) {
+// distinct checks localities: their form, and that none covers another. Where their order counts, a wildcard may stand behind what it covers: it is for
+// the rest.
+func (c *checker) distinct(at path, list []string, ordered bool) {
 	for i, each := range list {
 		if star := strings.Index(each, "*"); star >= 0 && star != len(each)-1 || each == "" {
 			c.fail(badLocality, at, "locality %s wildcard '*' number can not exceed 1 and must be in the end", quote(each)).hint("write REGION, REGION/ZONE or REGION/ZONE/SUBZONE")
 			return
 		}
 		for _, other := range list[:i] {
-			if coversLocality(each, other) || coversLocality(other, each) {
+			rest := ordered && strings.HasSuffix(each, "*") && each != other
+			if coversLocality(each, other) && !rest || coversLocality(other, each) {
 				c.fail(badLocality, at, "locality %s overlaps with %s", quote(each), quote(other))
 			}
 		}
