@@ -164,6 +164,10 @@ func (o *object) readKind() (Kind, bool) {
 	switch {
 	case o.root.Kind != yaml.MappingNode:
 		o.fault(o.root, CodeObject, "", "expected an object with apiVersion, kind, metadata and spec")
+	case o.isStranger():
+		o.doc.Foreign, o.doc.Faults = "no Kubernetes object", nil
+		o.fault(o.root, CodeObject, "", "is no Kubernetes object: it has no apiVersion and kind, no metadata and no spec")
+		o.doc.Faults[0].Severity, o.doc.Faults[0].Hint = finding.Warning, "it is left out"
 	case o.version == "":
 		o.fault(o.root, CodeObject, "apiVersion", "is missing; write such as %s/v1", networkingGroup)
 	case o.kind == "":
@@ -172,6 +176,22 @@ func (o *object) readKind() (Kind, bool) {
 		return o.lookup()
 	}
 	return Kind{}, false
+}
+
+// isStranger reports whether the object is none of Kubernetes' nor was meant to be, such as a chart's values: it has keys of its own, and none that an
+// object has. What is left of a Kubernetes object that was cut is no stranger, so that its last good version stays.
+func (o *object) isStranger() bool {
+	own := false
+	for _, p := range o.pairs {
+		switch p.Key.Value {
+		case "metadata", "spec", "items":
+			return false
+		case "apiVersion", "kind":
+		default:
+			own = true
+		}
+	}
+	return own && (o.version == "" || o.kind == "")
 }
 
 func (o *object) lookup() (Kind, bool) {
