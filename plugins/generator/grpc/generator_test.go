@@ -62,8 +62,15 @@ func TestNames(t *testing.T) {
 		if err := l.GetApiListener().GetApiListener().UnmarshalTo(manager); err != nil || l.Name != name || envoyrules.CheckAll(l) != nil {
 			t.Errorf("%q: %v, %v", name, err, l)
 		}
-		if hosts := manager.GetRouteConfig().GetVirtualHosts(); want == "" && (len(hosts) != 1 || len(hosts[0].Routes) > 0) || want != "" && manager.GetRds() == nil {
-			t.Errorf("%q: %v", name, manager)
+		if want != "" {
+			if manager.GetRds() == nil {
+				t.Errorf("%q: %v", name, manager)
+			}
+			continue
+		}
+		cluster := manager.GetRouteConfig().GetVirtualHosts()[0].Routes[0].GetRoute().GetCluster()
+		if c.build(clusterType, view{Namespace: "shop"}, cluster) == nil || c.build(endpointType, view{Namespace: "shop"}, cluster) != nil {
+			t.Errorf("%q leads to %q, which is not a cluster without endpoints", name, cluster)
 		}
 	}
 	for _, name := range []string{"", "outbound|7070||", "outbound|x||" + host, "outbound|1||" + host, "inbound|7070||" + host, "outbound|7070|v9|" + host} {

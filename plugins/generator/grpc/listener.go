@@ -1,6 +1,8 @@
 package grpc
 
 import (
+	"net"
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -30,8 +32,9 @@ func client(name string, routes subset) *listenerv3.Listener {
 	}
 }
 
-// nobody is the listener of a target that doesn't exist, with no route: calls fail at once. Without an answer a client waits 15 seconds for one: that a
-// name isn't in an answer it may have had before it asked says nothing to it. nil for names that are no targets.
+// nobody is the listener of a target that doesn't exist. It leads to a cluster without endpoints: calls fail at once, as UNAVAILABLE in each language;
+// without a route grpc-java says INTERNAL. Without an answer a client waits 15 seconds for one: that a name isn't in an answer it may have had before
+// it asked says nothing to it. nil for names that are no targets.
 func nobody(name string) proto.Message {
 	if name == "" || strings.ContainsAny(name, "/|") {
 		return nil
@@ -41,11 +44,29 @@ func nobody(name string) proto.Message {
 		ApiListener: &listenerv3.ApiListener{ApiListener: pack(&hcm.HttpConnectionManager{
 			StatPrefix: "nobody",
 			RouteSpecifier: &hcm.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
-				Name: "nobody", VirtualHosts: []*routev3.VirtualHost{{Name: "nobody", Domains: []string{"*"}}},
+				Name: "nobody", VirtualHosts: []*routev3.VirtualHost{{Name: "nobody", Domains: []string{"*"}, Routes: []*routev3.Route{{
+					Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}},
+					Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+						ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: stranger(name).String()},
+					}},
+				}}}},
 			}},
 			HttpFilters: []*hcm.HttpFilter{filter(routerFilter, &routerv3.Router{})},
 		})},
 	}
+}
+
+// stranger names the cluster of a target that doesn't exist.
+func stranger(target string) subset {
+	host, text, err := net.SplitHostPort(target)
+	if err != nil {
+		return subset{host: target}
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return subset{host: target}
+	}
+	return subset{port: uint32(n), host: host}
 }
 
 func filter(name string, config proto.Message) *hcm.HttpFilter {
