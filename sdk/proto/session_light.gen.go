@@ -183,7 +183,8 @@ type Traits struct {
 	NeverRemoved bool `json:"never_removed,omitempty"`
 	// The type after whose response this one is answered again, even unchanged (EDS after CDS).
 	After string `json:"after,omitempty"`
-	// A wanted name that is absent is answered with an empty resource whose field 1 is the name (EDS, RDS).
+	// A wanted name that is absent is answered with an empty resource whose field 1 is the name, and what goes is replaced by one, as istiod does for
+	// EDS and RDS. Without it what goes is removed in delta, and what is absent is so.
 	EmptyWhenAbsent bool `json:"empty_when_absent,omitempty"`
 	// Place in the order of a push; lower goes first. CDS 10, EDS 20, LDS 30, RDS 40, SDS 50.
 	Rank uint32 `json:"rank,omitempty"`
