@@ -280,7 +280,7 @@ func (st *stream) take(r request) error {
 		st.server.lines.log(st.log, slog.LevelWarn, "request for a type that no generator offers to this proxy: not answered", "type", budget.Line(r.typeURL(), maxLogged))
 	}
 	if e.vain {
-		if err := st.server.config.Limits.Stream.CheckQuestions(st.asking + len(st.answered) + 1); err != nil {
+		if err := st.server.config.Limits.Stream.CheckQuestions(st.posed + len(st.answered) + 1); err != nil {
 			return err
 		}
 		st.server.lines.log(st.log, slog.LevelWarn, "a wildcard for a type that is asked for by name: answered with nothing", "type", budget.Line(r.typeURL(), maxLogged))
