@@ -54,6 +54,15 @@ func (o *output) Place(connection uint64, typeURL string, view uint64) {
 	o.size += len(typeURL) + 16
 }
 
+// attached sees that an Attach is answered: by a Place without placements, if nothing else is to be said of the connection.
+func (o *output) attached(connection uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.places[connection] == nil {
+		o.push(&pb.FromPlugin{Place: &pb.Place{Connection: connection, Revision: o.revision}}, 32)
+	}
+}
+
 func (o *output) refuse(connection uint64, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -53,6 +53,8 @@ func (g *generation) attach(ctx context.Context, p *Proxy) {
 	err := caught("Attach", func() error { return g.engine.Attach(ctx, p, out) })
 	if err != nil {
 		out.refuse(p.Connection, err)
+	} else {
+		out.attached(p.Connection)
 	}
 	g.finish(ctx, out)
 }

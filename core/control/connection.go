@@ -147,15 +147,20 @@ func (conn *connection) asks(name string) bool {
 	return false
 }
 
-// introduce tells a generator of a connection that asks for one of its types for the first time. One whose types nobody asks for has no say in
-// which nodes are good.
-func (c *Control) introduce(conn *connection, name string) {
+// introduce tells a generator of a connection that asks for one of its types for the first time, at once or in its turn. One whose types nobody asks
+// for has no say in which nodes are good.
+func (c *Control) introduce(conn *connection, name string, inTurn bool) {
 	s := c.sessions[name]
 	if s == nil || !s.generates() || conn.attached[name] || !conn.asks(name) {
 		return
 	}
 	conn.attached[name] = true
-	s.attach(conn, conn.servedBy(name))
+	if !inTurn {
+		s.attach(conn, conn.servedBy(name))
+		return
+	}
+	s.turns.enlist(conn)
+	c.give(s, time.Now(), func(time.Time) {})
 }
 
 // attach tells a generator of a connection, if its node fits into a message.
@@ -222,18 +227,18 @@ func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string)
 		delete(conn.subs, typeURL)
 	}
 	if v := conn.views[typeURL]; v != nil {
-		c.want(conn.home[typeURL], v, sub, false)
+		c.want(conn.home[typeURL], v, conn, sub, false)
 		c.unwant(conn.home[typeURL], v, old, false)
 		c.publish(conn.home[typeURL])
 	}
 	if n := conn.next[typeURL]; n.view != nil {
-		c.want(n.session, n.view, sub, true)
+		c.want(n.session, n.view, conn, sub, true)
 		c.unwant(n.session, n.view, old, false)
 	}
 	c.subscribeShadows(conn, typeURL, sub, old)
 	if len(conn.subs) > 0 {
 		c.attachShadows(conn)
-		c.introduce(conn, conn.generator[typeURL])
+		c.introduce(conn, conn.generator[typeURL], true)
 		c.rouse(conn.generator[typeURL])
 	}
 }
@@ -275,7 +280,7 @@ func (conn *connection) Report(o xds.Outcome) {
 	case o.Refused != "":
 		event = pb.ReportEventNack
 	}
-	s.out.call(&pb.FromCore{Report: &pb.Report{
+	s.out.tell(&pb.FromCore{Report: &pb.Report{
 		Connection: conn.id, Type: o.Type, Event: event, Detail: clipped(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
 	}})
 }
@@ -302,6 +307,9 @@ func (conn *connection) Close() {
 	}
 	delete(c.conns, conn.id)
 	delete(c.stale, conn)
+	for s := range c.everybody() {
+		s.turns.leave(conn)
+	}
 	for _, s := range c.sessions {
 		if s.generates() && conn.attached[s.Name] {
 			s.detach(conn)

@@ -140,6 +140,7 @@ func (c *Control) free(s *session) {
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
 func (c *Control) takePlace(s *session, m *pb.Place) error {
+	defer c.handed(s, func(o openPiece) bool { return o.attach != 0 && o.attach == m.Connection })
 	conn := c.conns[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
@@ -176,10 +177,7 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 // are in it.
 func (c *Control) anew(s *session, conn *connection, p *pb.Placement) {
 	c.cfg.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
-	types := conn.servedBy(s.Name)
-	if s.shadow != nil {
-		types = s.shadow.seat(conn, nil).types
-	}
+	types := s.typesFor(conn)
 	s.detach(conn)
 	s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
 	s.attach(conn, types)
@@ -197,7 +195,7 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 		to.Connections++
 		delete(s.empty, to)
 		c.left.weigh(to)
-		c.want(s, to, conn.subs[typeURL], r != nil && r.Number > s.acked)
+		c.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.next[typeURL]; old.view != nil {
 		c.unwant(old.session, old.view, conn.subs[typeURL], true)
@@ -227,24 +225,45 @@ func (c *Control) move(s *session, conn *connection, typeURL string, to *view.Vi
 	c.spoilType(conn, typeURL)
 }
 
-// want adds wishes to a view. hold makes the revision in the making wait for the answer.
-func (c *Control) want(s *session, v *view.View, sub subscription, hold bool) {
-	all, fresh := v.Want(sub.wildcard, sub.names)
-	if all {
-		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, hold)
+// want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold makes the revision in the making wait for the
+// answers about what the connection has now, which it must not lose; these are asked for at once.
+func (c *Control) want(s *session, v *view.View, conn *connection, sub subscription, hold bool) {
+	if !c.lives(s) {
+		v.Want(sub.wildcard, sub.names)
+		return // it is gone; the next session is asked anew
 	}
-	fresh = s.short(v, fresh)
-	for len(fresh) > 0 {
-		n := s.batch(fresh)
-		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Names: fresh[:n]}, hold)
-		fresh = fresh[n:]
+	all, fresh := v.Want(sub.wildcard, sub.names)
+	s.turns.wish(conn, v, sub, all, s.short(v, fresh))
+	if hold {
+		c.keepPromises(s, v, conn, sub)
+	}
+	c.give(s, time.Now(), func(time.Time) {})
+}
+
+// keepPromises asks at once for what the connection has and would lose.
+func (c *Control) keepPromises(s *session, v *view.View, conn *connection, sub subscription) {
+	has := conn.visible[v.Type]
+	if has == nil {
+		return
+	}
+	promised := func(name string) bool { b := has.Get(name); return b != nil && b.Exists() }
+	for id, m := range s.asked { // for others
+		if m.View == v.ID && m.Type == v.Type && (m.Wildcard && sub.wildcard || slices.ContainsFunc(m.Names, promised)) {
+			s.wants[id] = true
+		}
+	}
+	all, names := s.turns.take(v, sub, promised)
+	if all {
+		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true)
+	}
+	for len(names) > 0 {
+		n := s.batch(names)
+		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Names: names[:n]}, true)
+		names = names[n:]
 	}
 }
 
 func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
-	if !c.lives(s) {
-		return // it is gone; the next session is asked anew
-	}
 	s.nextWant++
 	m.Id = s.nextWant
 	s.asked[m.Id] = m
@@ -257,6 +276,7 @@ func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
 // unwant takes wishes back; leave says that the connection leaves the view.
 func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool) {
 	all, gone := v.Drop(sub.wildcard, sub.names)
+	tellAll, told := s.turns.drop(v, all, gone)
 	if leave {
 		v.Connections--
 	}
@@ -269,16 +289,18 @@ func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool)
 	}
 	if all {
 		s.views.Unwant(v, true, nil)
+	}
+	if tellAll {
 		tell(&pb.Drop{Wildcard: true})
 	}
 	if len(gone) > 0 {
 		s.views.Unwant(v, false, gone)
 	}
-	gone = slices.DeleteFunc(gone, func(n string) bool { return len(n) > s.mostName() })
-	for len(gone) > 0 {
-		n := s.batch(gone)
-		tell(&pb.Drop{Names: gone[:n]})
-		gone = gone[n:]
+	told = slices.DeleteFunc(told, func(n string) bool { return len(n) > s.mostName() })
+	for len(told) > 0 {
+		n := s.batch(told)
+		tell(&pb.Drop{Names: told[:n]})
+		told = told[n:]
 	}
 	if v.Unused() {
 		tell(&pb.Drop{All: true})
@@ -304,6 +326,7 @@ func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
 	}
 	delete(s.asked, m.Id)
 	delete(s.wants, m.Id)
+	defer c.handed(s, func(o openPiece) bool { return o.want == m.Id })
 	err := c.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
 			s.views.Complete(v)

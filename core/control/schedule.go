@@ -58,6 +58,9 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	}
 	c.overdue(now, at)
 	c.slumber(now, at)
+	for s := range c.everybody() {
+		c.give(s, now, at)
+	}
 	c.expire(now, at)
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
 		return next

@@ -63,6 +63,7 @@ type session struct {
 	wants        map[uint64]bool // Want ids that hold the revision
 	nextWant     uint64
 	asked        map[uint64]*pb.Want // by id, until Wanted
+	turns        *turns
 	attached     map[uint64]bool     // connections that the plugin knows of
 	extensions   map[uint64]int      // lists that the plugin knows, and how many connections that it knows of have them
 	freed        []uint64            // told since a state was sent last
@@ -171,7 +172,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {
 			delete(conn.attached, k.Name)
-			c.introduce(conn, k.Name)
+			c.introduce(conn, k.Name, false)
 		}
 	}
 	switch {
@@ -205,7 +206,7 @@ func newViews(r *pb.Ready) *view.Views {
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
 		known: k, inst: inst, cancel: cancel, answered: time.Now(), whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
+		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, turns: newTurns(), empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	for _, r := range inst.Ready.Reads {

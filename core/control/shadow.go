@@ -145,7 +145,7 @@ func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old su
 		if at == nil || at.placed[typeURL] == nil {
 			continue
 		}
-		c.want(s, at.placed[typeURL], sub, false)
+		c.want(s, at.placed[typeURL], conn, sub, false)
 		c.unwant(s, at.placed[typeURL], old, false)
 		c.publish(s)
 	}
@@ -208,14 +208,14 @@ func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.
 		}
 	case s.shadow == nil:
 		if to != nil {
-			c.want(s, to, conn.subs[typeURL], false)
+			c.want(s, to, conn, conn.subs[typeURL], false)
 		}
 		c.move(s, conn, typeURL, to)
 	default:
 		at := s.shadow.seat(conn, nil)
 		before := at.placed[typeURL]
 		if to != nil {
-			c.want(s, to, conn.subs[typeURL], false)
+			c.want(s, to, conn, conn.subs[typeURL], false)
 			at.placed[typeURL] = to
 		} else {
 			delete(at.placed, typeURL)
@@ -241,7 +241,7 @@ func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 
 // rested says whether the session has said all about what is in the tables.
 func (c *Control) rested(s *session) bool {
-	if s.lacks() || !s.busy.IsZero() || len(s.asked) > 0 {
+	if s.lacks() || !s.busy.IsZero() || len(s.asked) > 0 || !s.turns.idle() {
 		return false
 	}
 	return (!publishesRows(s.ready) || s.synced) && c.trialOf(s).hasComposed()
@@ -251,7 +251,7 @@ func (c *Control) rested(s *session) bool {
 func (c *Control) said(s *session) bool {
 	switch {
 	case s.generates() || s.ready.Derives:
-		return s.done > 0 && len(s.asked) == 0
+		return s.done > 0 && len(s.asked) == 0 && s.turns.idle()
 	case publishesRows(s.ready):
 		return s.synced
 	}

@@ -80,7 +80,7 @@ func (c *Control) exchange(t *Trial, shadow *shadow) {
 			}
 		}
 		if conn.attached[name] = shadow.seats[conn] != nil; !conn.attached[name] {
-			c.introduce(conn, name)
+			c.introduce(conn, name, false)
 		}
 		c.reattach(conn, had, name)
 	}
@@ -121,7 +121,7 @@ func (c *Control) reattach(conn *connection, had map[string]string, except strin
 		case conn.attached[k.Name]:
 			s.attach(conn, after)
 		default:
-			c.introduce(conn, k.Name)
+			c.introduce(conn, k.Name, false)
 		}
 	}
 }
