@@ -71,7 +71,7 @@ const (
 	end   = "<!-- end of figures -->"
 )
 
-// writeTable puts the figures between the marks of a document.
+// writeTable puts the figures between the marks of a document. Rows of what was not run stay.
 func writeTable(t *testing.T, file string, rows []row) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -79,23 +79,35 @@ func writeTable(t *testing.T, file string, rows []row) {
 		t.Fatal(err)
 	}
 	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, closed := strings.Cut(rest, end)
+	old, after, closed := strings.Cut(rest, end)
 	if !ok || !closed {
 		t.Fatalf("%s has no place for the table: %s … %s", file, begin, end)
 	}
-	if err := os.WriteFile(file, []byte(before+begin+table(t, rows)+end+after), 0o644); err != nil {
+	lines := map[string]string{}
+	for line := range strings.Lines(old) {
+		if fields := strings.SplitN(line, "`", 3); len(fields) == 3 {
+			lines[fields[1]] = line
+		}
+	}
+	once := earlier(t)
+	for _, r := range rows {
+		lines[r.trial.name] = r.line(once[r.trial.name])
+	}
+	if err := os.WriteFile(file, []byte(before+begin+table(lines)+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func table(t *testing.T, rows []row) string {
-	t.Helper()
-	once := earlier(t)
+func (r row) line(before string) string {
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n",
+		r.trial.name, r.trial.promise, r.figures.requests(), r.figures.memory(), r.figures.delay(), r.held, before)
+}
+
+func table(lines map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| test | promised | failed requests | MiB of core / generator | edit of another, calm -> then | held | before |\n|---|---|---|---|---|---|---|\n")
-	for _, r := range rows {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n",
-			r.trial.name, r.trial.promise, r.figures.requests(), r.figures.memory(), r.figures.delay(), r.held, once[r.trial.name])
+	for _, c := range trials() {
+		b.WriteString(lines[c.name])
 	}
 	return b.String()
 }

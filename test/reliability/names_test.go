@@ -41,8 +41,8 @@ func nameTrials() []trial {
 		sotw("type URL of 2 MB", func() []*discoveryv3.DiscoveryRequest {
 			return []*discoveryv3.DiscoveryRequest{{Node: strangerNode(), TypeUrl: "type.googleapis.com/" + long[0]}}
 		}),
-		sotw("20,000 type URLs", func() (all []*discoveryv3.DiscoveryRequest) {
-			for i := range 20_000 {
+		sotw("5,000 type URLs", func() (all []*discoveryv3.DiscoveryRequest) {
+			for i := range 5_000 {
 				all = append(all, &discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: fmt.Sprintf("type.googleapis.com/strange.T%d", i)})
 			}
 			return all
@@ -108,6 +108,9 @@ func staleNonces(w *world) {
 		}
 		first := &discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNames: unknown(100_000)}
 		if s.Send(first) != nil {
+			return
+		}
+		if _, err := s.Recv(); err != nil {
 			return
 		}
 		go drain(s.Recv)

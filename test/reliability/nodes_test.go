@@ -1,6 +1,7 @@
 package reliability
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -56,6 +57,20 @@ func nodeTrials() []trial {
 				n.Extensions = append(n.Extensions, &corev3.Extension{Name: fmt.Sprintf("%s-%d", strings.Repeat("x", 80), i)})
 			}
 		}),
+		{name: "500 nodes of 250 kB", promise: nodePromise, do: func(w *world) {
+			w.under(func(ctx context.Context, ready func()) {
+				many(500, func(i int) {
+					ads := w.ads()
+					n := strangerNode()
+					different(n, i)
+					pad(250_000)(n)
+					insist(ctx, func(ctx context.Context) {
+						s, err := ads.StreamAggregatedResources(ctx)
+						_ = hold(s, err, []*discoveryv3.DiscoveryRequest{{Node: n, TypeUrl: cds}}, ready)
+					})
+				})
+			})
+		}},
 		{name: "node of 2 MB, delta", promise: nodePromise, do: func(w *world) {
 			n := strangerNode()
 			pad(2_000_000)(n)

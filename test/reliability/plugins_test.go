@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ func pluginTrials() []trial {
 		{name: "a line of 64 MiB", promise: "the log and the core's memory are bounded", set: beside("line"), do: (*world).loud},
 		{name: "secrets on standard error", promise: "no log, page or command shows them", set: beside("tells"), do: (*world).tells},
 		{name: "secrets in a refusal", promise: "no log, page or command shows them", set: beside("refuses"), do: (*world).tells, restarts: []string{"rogue"}},
+		{name: "plugin that spies", promise: "it can't look into the core, nor call or signal it", set: beside("spies"), do: spied},
 		{name: "processes that leave the group", promise: "they end with their plugin", set: beside("offspring"), do: offspring, restarts: []string{"rogue"}},
 	}
 	for _, kind := range []string{"files", "mesh", "serviceentry", "reg", "istio", "header"} {
@@ -185,6 +187,26 @@ func (w *world) tells() {
 		if strings.Contains(text, secret) {
 			w.t.Errorf("%s shows the secret", place)
 			w.note("shown by %s", place)
+		}
+	}
+}
+
+// spied: a plugin tells what it could see and do.
+func spied(w *world) {
+	w.begin()
+	w.under(func(context.Context, func()) {
+		w.eventually("it has tried", func() error {
+			if !strings.Contains(w.plane.Log(), ": admin socket") {
+				return errors.New("it has not called the core yet")
+			}
+			return nil
+		})
+	})
+	for line := range strings.Lines(w.plane.Log()) {
+		if _, what, ok := strings.Cut(line, "spied: "); ok {
+			what, _, _ = strings.Cut(strings.TrimSpace(what), `"`)
+			w.t.Errorf("it could reach the core's %s", what)
+			w.note("spied: %s", what)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/authority"
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -85,7 +86,7 @@ func newWorld(t *testing.T, c trial, f *figures) *world {
 // mount makes the directory of the configuration a small disk.
 func (w *world) mount() {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", w.dir).CombinedOutput(); err != nil {
-		w.t.Skipf("no tmpfs here: %v %s", err, out)
+		need.Missing(w.t, "no tmpfs may be mounted here: run as root: %v %s", err, out)
 	}
 	w.t.Cleanup(func() { _ = syscall.Unmount(w.dir, syscall.MNT_DETACH) })
 }
