@@ -2,6 +2,7 @@ package xds
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -16,7 +17,13 @@ type memo struct {
 	mu       sync.Mutex
 	contents map[weakSituation]*sharedContent
 	changes  map[[2]weakSituation]*sharedChange
+	// common are the subscriptions that many streams had lately, kept though none has them any more: if these come back while their view is there
+	// (which is not for us to say), they find its fragments joined.
+	common [commonKept]*subscription
+	next   int
 }
+
+const commonKept = 64
 
 type weakSituation struct {
 	snapshot     weak.Pointer[view.Snapshot]
@@ -40,6 +47,8 @@ type sharedChange struct {
 // sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined: each pays for each buffer. Few don't, for
 // a copy has the size of all that they are sent.
 type sharedFragments struct {
+	// many is called when they are many; nil: nobody wants to know.
+	many         func()
 	uses         atomic.Int32
 	plain, dense sync.Once
 	buffers      mem.BufferSlice
@@ -55,7 +64,12 @@ func (f *sharedFragments) of(bodies []*view.Body, delta bool) mem.BufferSlice {
 	if f.uses.Add(1) < manyUses {
 		return f.buffers
 	}
-	f.dense.Do(func() { f.joined = joined(f.buffers) })
+	f.dense.Do(func() {
+		f.joined = joined(f.buffers)
+		if f.many != nil {
+			f.many()
+		}
+	})
 	return f.joined
 }
 
@@ -67,13 +81,25 @@ func weaken(s situation) weakSituation {
 	return weakSituation{weak.Make(s.snapshot), weak.Make(s.subscription)}
 }
 
+// keeping returns what keeps the subscription of a situation in which many streams are.
+func (m *memo) keeping(key weakSituation) func() {
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if s := key.subscription.Value(); s != nil && !slices.Contains(m.common[:], s) {
+			m.common[m.next] = s
+			m.next = (m.next + 1) % commonKept
+		}
+	}
+}
+
 // content spells a situation out.
 func (m *memo) content(s situation) *sharedContent {
 	key := weaken(s)
 	m.mu.Lock()
 	c := m.contents[key]
 	if c == nil {
-		c = &sharedContent{}
+		c = &sharedContent{sotw: sharedFragments{many: m.keeping(key)}}
 		m.contents[key] = c
 		c.lifetimes.when(s, func() { m.forgetContent(key) })
 	}
@@ -88,7 +114,8 @@ func (m *memo) change(from, to situation) *sharedChange {
 	m.mu.Lock()
 	c := m.changes[key]
 	if c == nil {
-		c = &sharedChange{}
+		many := m.keeping(key[1])
+		c = &sharedChange{sotw: sharedFragments{many: many}, delta: sharedFragments{many: many}}
 		m.changes[key] = c
 		c.lifetimes.when(from, func() { m.forgetChange(key) })
 		c.lifetimes.when(to, func() { m.forgetChange(key) })

@@ -81,6 +81,44 @@ func TestChangesAreSharedAndLetGo(t *testing.T) {
 	})
 }
 
+// TestManyWhoComeBackFindFragmentsJoined: as long as the snapshot is there; and few subscriptions are kept so.
+func TestManyWhoComeBackFindFragmentsJoined(t *testing.T) {
+	m, subs := newMemo(), newSubscriptions()
+	snapshot := view.NewSnapshot(view.NewSet([]*view.Body{resource(cds, "a", "1")}), nil, true)
+	visit := func(streams int, names ...string) *sharedContent {
+		at := situation{snapshot, subs.get(false, names)}
+		c := m.content(at)
+		for range streams {
+			c.sotw.of(c.bodies, false)
+		}
+		runtime.KeepAlive(at)
+		return c
+	}
+	uses := func(c *sharedContent) int32 { return c.sotw.uses.Load() }
+	visit(manyUses, "a")
+	visit(manyUses-1, "a", "b")
+	eventually(t, func() bool {
+		runtime.GC()
+		contents, _ := m.size()
+		return contents == 1
+	})
+	if n := uses(visit(1, "a")); n != manyUses+1 {
+		t.Errorf("many came back and found %d uses", n)
+	}
+	if n := uses(visit(1, "a", "b")); n != 1 {
+		t.Errorf("few came back and found %d uses", n)
+	}
+	for i := range 3 * commonKept {
+		visit(manyUses, fmt.Sprint(i))
+	}
+	eventually(t, func() bool {
+		runtime.GC()
+		contents, _ := m.size()
+		return contents <= commonKept
+	})
+	runtime.KeepAlive(snapshot)
+}
+
 // BenchmarkPushToMany is what one changed endpoint costs with a thousand streams in the same situation: the diff once, a tail for each.
 func BenchmarkPushToMany(b *testing.B) {
 	const streams, resources = 1000, 1000
