@@ -23,6 +23,7 @@ func (p *program) pluginChanges() []*cobra.Command {
 		p.pluginChange("restart", "Start a plugin anew: a new instance beside the old one, which it replaces when it has the same"),
 		p.pluginChange("disable", "End a plugin; what it published goes"),
 		p.pluginChange("enable", "Start a plugin that was disabled"),
+		p.pluginPlan(),
 		p.pluginShow(),
 		p.pluginPin(),
 	}
@@ -46,7 +47,55 @@ func (p *program) pluginChange(what, short string) *cobra.Command {
 		return p.send(c, args[0], what, o)
 	}}
 	o.flags(c, p)
+	if what != "enable" {
+		o.dryRun(c)
+	}
 	return c
+}
+
+func (o *order) dryRun(c *cobra.Command) {
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the difference and what the guard says of it, and change nothing; the exit code is 3 if the guard would say no")
+}
+
+func (p *program) pluginPlan() *cobra.Command {
+	var admin string
+	c := &cobra.Command{
+		Use: "plan FILE", Short: "Show what a plugins.yaml would change, and what the guard would say of it; the exit code is 3 if it would say no",
+		Args: oneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			var out api.Planned
+			if _, _, err := p.ask(c.Context(), admin, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
+				return err
+			}
+			guarded := false
+			for _, change := range out.Changes {
+				printChange(p.out, change)
+				guarded = guarded || len(change.Guard) > 0
+			}
+			switch {
+			case out.Error != "":
+				return errors.New(out.Error)
+			case len(out.Changes) == 0:
+				fmt.Fprintln(p.out, "nothing would change")
+			case guarded:
+				return heldError{}
+			}
+			return nil
+		},
+	}
+	p.adminFlag(c, &admin)
+	return c
+}
+
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usageError{fmt.Errorf("%s wants one argument, the FILE", c.CommandPath())}
+	}
+	return nil
 }
 
 func oneName(c *cobra.Command, args []string) error {
@@ -81,7 +130,7 @@ refuse what the new one makes. What the flags say is written to plugins.yaml, wi
 	c.Flags().StringVar(&o.Wasm, "wasm", "", "WASI module to run")
 	c.Flags().StringVar(&o.Builtin, "builtin", "", "built-in plugin to run, KIND/NAME")
 	c.Flags().StringVar(&config, "config", "", "YAML file that takes the place of the entry's config")
-	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "show the difference and change nothing")
+	o.dryRun(c)
 	c.MarkFlagsMutuallyExclusive("process", "wasm", "builtin")
 	return c
 }
@@ -120,6 +169,9 @@ func (p *program) send(c *cobra.Command, name, what string, o *order) error {
 		printChange(p.out, out.Change)
 	}
 	if code == http.StatusOK {
+		if out.Change != nil && len(out.Change.Guard) > 0 {
+			return heldError{}
+		}
 		return nil
 	}
 	if out.Guarded {
@@ -140,7 +192,7 @@ func printChange(w io.Writer, c *swap.Change) {
 	for _, list := range []struct {
 		title string
 		lines []string
-	}{{"because", c.Reasons}, {"refused", c.Refusals}, {"note", c.Notes}} {
+	}{{"the guard would say no", c.Guard}, {"because", c.Reasons}, {"refused", c.Refusals}, {"note", c.Notes}} {
 		for _, line := range list.lines {
 			fmt.Fprintf(w, "  %s: %s\n", list.title, line)
 		}

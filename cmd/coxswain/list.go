@@ -109,7 +109,14 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 		for _, row := range p.Withheld {
 			fmt.Fprintf(w, "\n%s died over this row and gets it as it was before: %s\n", p.Name, row)
 		}
+		if h := p.Held; h != nil {
+			fmt.Fprintf(w, "\n%s is held since %s: %s; coxswain hold show %s\n", p.Name, h.Since.Format("2006-01-02 15:04:05"), firstOf(h.Reasons), p.Name)
+		}
 		for _, fault := range p.Faults {
+			if fault.Skipped {
+				fmt.Fprintf(w, "\n%s could not do this, and is left out there (onFailure: skip): %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
+				continue
+			}
 			fmt.Fprintf(w, "\n%s could not do this, its last good result stays: %s\n", p.Name, strings.ReplaceAll(fault.What+": "+fault.Reason, "\t", " "))
 		}
 	}

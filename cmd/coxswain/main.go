@@ -22,7 +22,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be.
+// run returns the exit code: 0, 1 for what went wrong, 2 for a command line that can't be, 3 for what is held, or would be.
 func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut io.Writer) int {
 	p := &program{environ: environ, in: in, out: out, err: errOut}
 	ctx = context.WithValue(ctx, tokenKey{}, p.variable(tokenVariable))
@@ -31,6 +31,9 @@ func run(ctx context.Context, args, environ []string, in io.Reader, out, errOut 
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0
+	}
+	if errors.As(err, new(heldError)) {
+		return 3
 	}
 	fmt.Fprintf(errOut, "coxswain: %v\n", err)
 	if errors.As(err, new(usageError)) {

@@ -80,6 +80,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(code)
 	if len(reasons) == 0 {
 		reasons = []string{"ready"}
+		if h, ok := s.cfg.Source.(interface{ Holding() []string }); ok {
+			reasons = append(reasons, h.Holding()...)
+		}
 	}
 	fmt.Fprintln(w, strings.Join(reasons, "\n"))
 }

@@ -67,10 +67,20 @@ type Plugin struct {
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.
 	Faults []WorkFault `json:"faults,omitempty"`
+	// Held is what would take too much away and is kept back.
+	Held *Hold `json:"held,omitempty"`
 	// Load is what it was asked and how it answered.
 	Load load.Load `json:"load,omitzero"`
 	// LastChange says what became of its last swap, restart, and the like.
 	LastChange string `json:"lastChange,omitempty"`
+}
+
+// Hold is what is kept back of a plugin: changes of rows, or of what proxies have, and what they would lose.
+type Hold struct {
+	Since   time.Time `json:"since"`
+	Rows    int       `json:"rows,omitempty"`
+	Proxies int       `json:"proxies,omitempty"`
+	Reasons []string  `json:"reasons"`
 }
 
 // WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows that it was made from.
@@ -79,6 +89,8 @@ type WorkFault struct {
 	Reason string    `json:"reason"`
 	Rows   []RowName `json:"rows,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Skipped: nothing of it is kept; it is a patch that is left out.
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // RowName names a row.

@@ -84,7 +84,7 @@ func TestSourceOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken []string
 		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-			memory, Expected{Name: "keys", Kind: pb.KindConfig, OnDemand: true})
+			Expected{Name: "memory", Kind: pb.KindRegistry, LossApplies: true}, Expected{Name: "keys", Kind: pb.KindConfig, OnDemand: true})
 		ready := func() *pb.Ready {
 			return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
 		}

@@ -58,6 +58,9 @@ func (t *Trial) compare() *comparison {
 			w.view(ch)
 		}
 		w.difference.Types = sortTypes(w.types)
+		if failed, of, reason := t.patcher.failures(); of > 0 && failed == of {
+			w.difference.Emptied = append(w.difference.Emptied, fmt.Sprintf("it fails at all of the %d resources that it was asked about: %s", of, reason))
+		}
 	}
 	return w
 }
@@ -149,7 +152,7 @@ func (w *comparison) view(ch *passage) {
 	}
 	t.Views++
 	t.Proxies += ch.proxies
-	before, removed := 0, 0
+	before, removed, added := 0, 0, 0
 	for name := range ch.wanted() {
 		old, now := ch.old.Get(name), ch.now.Get(name)
 		was, is := old != nil && old.Exists(), now != nil && now.Exists()
@@ -165,13 +168,14 @@ func (w *comparison) view(ch *passage) {
 			removed++
 			t.note(&t.Examples, "−", name)
 		case !was && is:
+			added++
 			t.note(&t.Examples, "+", name)
 		case was && is && old.Version() != now.Version():
 			w.pair(pair{ch.typeURL, old, now}, t)
 		}
 	}
-	if removed*max(1, t.WorstBefore) > t.WorstRemoved*max(1, before) {
-		t.WorstBefore, t.WorstRemoved = before, removed
+	if lost := removed - added; lost*max(1, t.WorstBefore) > t.WorstRemoved*max(1, before) {
+		t.WorstBefore, t.WorstRemoved = before, lost
 	}
 	if before > 0 && removed == before && ch.now.Empty() {
 		w.difference.Emptied = append(w.difference.Emptied, fmt.Sprintf("%d proxies would have nothing of type %s (view %s)", ch.proxies, ch.typeURL, ch.label))

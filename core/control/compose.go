@@ -59,7 +59,11 @@ func (c *Control) spoilAll() {
 
 // settle makes what changed visible to all connections at once, if patches have seen all of it; otherwise they are asked, and it says false.
 func (c *Control) settle() bool {
+	if c.undo != 0 {
+		return true // what is there now is on its way out
+	}
 	if len(c.stale) == 0 {
+		c.guards(nil)
 		return true
 	}
 	if !c.unasked && c.asking() {
@@ -68,7 +72,7 @@ func (c *Control) settle() bool {
 	c.unasked = false
 	ready := true
 	run := map[composedKey]bool{} // compositions that are not ready
-	next := make(map[*connection]map[string]*view.Snapshot, len(c.stale))
+	next := make(shown, len(c.stale))
 	for conn, types := range c.stale {
 		next[conn] = make(map[string]*view.Snapshot, len(types))
 		for url := range types {
@@ -80,13 +84,19 @@ func (c *Control) settle() bool {
 	if !ready {
 		return false
 	}
+	if c.guards(next) {
+		return true
+	}
 	woken := 0
+	frozen := c.frozen()
 	for conn, types := range next {
-		if conn.show(types) {
+		if frozen[conn] {
+			continue
+		}
+		if delete(c.stale, conn); conn.show(types) {
 			woken++
 		}
 	}
-	clear(c.stale)
 	c.cfg.Metrics.Woken(woken, len(next))
 	if len(c.patchers) > 0 {
 		c.dropUnplaced()

@@ -30,6 +30,9 @@ type Expected struct {
 	Blocks bool
 	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that does while there are rows that it reads (start: onDemand).
 	OnDemand bool
+	// Guard is how much it may take away at once, LossApplies that it may take away anything (onLoss: apply).
+	Guard       Guard
+	LossApplies bool
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
 	Skips  bool
 	Limits Limits
@@ -128,6 +131,13 @@ type Control struct {
 	rules    Rules
 	trials   map[string]*Trial
 	meetings []*meeting
+	// holds are what is held, by plugin. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin
+	// at once. rounds counts what was taken back of what is not settled, approved says that it is let through, approving that the next revision is.
+	holds               map[string]*hold
+	undo                uint64
+	rounds              int
+	soon                bool
+	approved, approving bool
 }
 
 // known is what outlives a plugin's sessions.
@@ -187,7 +197,7 @@ func New(cfg Config) (*Control, error) {
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
-		rules: cfg.Rules, trials: map[string]*Trial{},
+		rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}
 	now := time.Now()
 	for _, e := range cfg.Plugins {

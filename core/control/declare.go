@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
@@ -47,6 +48,9 @@ func (c *Control) Withdraw(name string, rules Rules) error {
 	if delete(c.patchers, name); k.Kind == pb.KindPatch {
 		c.spoilAll()
 	}
+	c.env.Drop(k.shard)
+	delete(c.holds, name)
+	c.approved, c.approving = true, publishes(k) // it was judged before
 	c.env.Replace(k.shard, nil)
 	if !publishes(k) && c.flight == nil {
 		c.settle()
@@ -55,6 +59,7 @@ func (c *Control) Withdraw(name string, rules Rules) error {
 	if c.advance(now); c.flight == nil {
 		c.begin("swap", c.env.Of(k.shard), false, now)
 	}
+	c.rest()
 	c.schedule(now)
 	return nil
 }
@@ -85,8 +90,50 @@ func (c *Control) Removal(name string) (*Difference, error) {
 	beside := c.beside(k.shard)
 	d := diffRows(c.env.Shard(k.shard), nil, func(table, service string) bool { return beside()[table][service] })
 	d.Silent = false
+	d.Lost = c.lostWith(k)
 	d.Emptied = append(d.Emptied, c.orphaned(k)...)
 	return d, nil
+}
+
+// lostWith says what rows that somebody reads would go with a plugin, as no other has them.
+func (c *Control) lostWith(k *known) []string {
+	read := c.tablesRead()
+	beside := map[string]map[string]bool{}
+	var parts []string
+	rows := c.env.Shard(k.shard)
+	for _, table := range slices.Sorted(maps.Keys(rows)) {
+		if !read[table] {
+			continue
+		}
+		beside[table] = map[string]bool{}
+		for key := range c.env.Beside(k.shard, table) {
+			beside[table][key] = true
+		}
+		n := 0
+		for key := range rows[table] {
+			n += b2i(!beside[table][key])
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, plural(table[strings.LastIndexByte(table, '/')+1:], n)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{strings.Join(parts, ", ") + " would go with it, which no other plugin has"}
+}
+
+// tablesRead are the tables that somebody reads.
+func (c *Control) tablesRead() map[string]bool {
+	read := map[string]bool{}
+	for _, k := range c.known {
+		if k.ready != nil {
+			for _, r := range k.ready.Reads {
+				read[r.Table] = true
+			}
+		}
+	}
+	return read
 }
 
 // orphaned names the types that proxies ask for and that nobody would generate without a generator.

@@ -82,7 +82,11 @@ func (c *Control) accept(s *session) error {
 		return err
 	}
 	c.serving(s.Name)
+	if c.flight == nil && s.done >= c.undo {
+		c.undo = 0
+	}
 	c.publish(s)
 	c.free(s)
+	c.rest()
 	return nil
 }

@@ -10,8 +10,8 @@ func Expect(e *host.Entry, order int) Expected {
 	l := e.Limits
 	return Expected{
 		Name: e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
-		OnDemand: e.Start == host.OnDemand,
-		Limits:   Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
+		OnDemand: e.Start == host.OnDemand, Guard: guardOf(e), LossApplies: e.OnLoss == "apply",
+		Limits: Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
 	}
 }
 
@@ -37,4 +37,12 @@ func RulesOf(set *host.Set) Rules {
 		}
 		return names
 	}}
+}
+
+// guardOf is an entry's guard, or the default.
+func guardOf(e *host.Entry) Guard {
+	if e.Guard != nil && e.Guard.MaxRemoved != (host.Share{}) {
+		return Guard{MaxRemoved: Share(e.Guard.MaxRemoved)}
+	}
+	return Guard{MaxRemoved: Share{Percent: 50}}
 }

@@ -36,10 +36,14 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 		c.cfg.Metrics.Debounced(now.Sub(c.full.Due().Add(-c.full.After)))
 		c.full.Reset()
 	}
+	if kind != "endpoints" {
+		c.approved, c.approving, c.soon = c.approved || c.approving, false, false
+	}
 	force = force || len(c.forced) > 0 || !c.started
 	before := c.env.Number()
 	changes := c.env.Commit(force, accept)
 	if c.env.Number() == before {
+		c.rest()
 		return
 	}
 	c.cfg.Metrics.Hidden(c.env.Hidden())
@@ -189,6 +193,9 @@ func (c *Control) serve(now time.Time) {
 		c.free(s)
 	}
 	f.patching = true
+	if f.number >= c.undo && !slices.ContainsFunc(f.late, func(name string) bool { return c.known[name] != nil && c.known[name].Kind == pb.KindGenerator }) {
+		c.undo = 0
+	}
 	c.retryLate()
 	if c.settle() {
 		c.finish(now)
@@ -203,8 +210,13 @@ func (c *Control) finish(now time.Time) {
 	for _, keys := range f.changes {
 		rows += len(keys)
 	}
+	if f.number < c.undo {
+		c.remember(served{Number: f.number, At: now, Took: now.Sub(f.start), Kind: "held", Rows: rows})
+		return
+	}
 	if !c.started {
 		c.started = true
+		c.env.Settle()
 		close(c.startedUp)
 	}
 	c.served = served{Number: c.env.Number(), At: now, Took: now.Sub(f.start), Kind: f.kind, Partial: f.late, Rows: rows, Views: f.views}
@@ -214,6 +226,7 @@ func (c *Control) finish(now time.Time) {
 	c.remember(c.served)
 	c.noteSwitched(f.number)
 	c.cfg.Metrics.Served(f.kind, c.served.Took)
+	c.rest()
 	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", f.views, "took", c.served.Took)
 }
 

@@ -26,8 +26,8 @@ type Guard struct {
 	MaxRemoved Share
 }
 
-// guardFloor is how many things may go whatever percentage that is: of three endpoints two may.
-const guardFloor = 5
+// guardFloor is from how many things on a percentage counts: one of one may go if nothing else is lost by it.
+const guardFloor = 2
 
 // Check returns why a difference looks like an accident; none: it doesn't.
 func (g Guard) Check(d *Difference) []string {
@@ -39,8 +39,8 @@ func (g Guard) Check(d *Difference) []string {
 		why = append(why, "it synced with nothing")
 	}
 	for _, t := range d.Tables {
-		if over(t.Removed, t.Before) {
-			why = append(why, fmt.Sprintf("%d of %d %s would go, more than guard.maxRemoved, %s", t.Removed, t.Before, t.Table, g.MaxRemoved))
+		if lost := t.Removed - t.Added; over(lost, t.Before) { // what others come for is no loss
+			why = append(why, fmt.Sprintf("%d of %d %s would go, more than guard.maxRemoved, %s", lost, t.Before, t.Table, g.MaxRemoved))
 		}
 	}
 	for _, t := range d.Types {
@@ -48,6 +48,7 @@ func (g Guard) Check(d *Difference) []string {
 			why = append(why, fmt.Sprintf("%d of %d resources of type %s would go from a view, more than guard.maxRemoved, %s", t.WorstRemoved, t.WorstBefore, t.Type, g.MaxRemoved))
 		}
 	}
+	why = append(why, d.Lost...)
 	why = append(why, d.Emptied...)
 	return append(why, d.Refused...)
 }

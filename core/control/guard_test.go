@@ -29,7 +29,8 @@ func TestGuard(t *testing.T) {
 	}{
 		"half goes":             {half, rows("ns/a", 20), rows("ns/a", 10), nowhere, ""},
 		"more than half goes":   {half, rows("ns/a", 20), rows("ns/a", 9), nowhere, "11 of 20 endpoints would go, more than guard.maxRemoved, 50%"},
-		"few":                   {half, rows("ns/a", 5), rows("ns/a", 1), nowhere, ""},
+		"few":                   {half, rows("ns/a", 5), rows("ns/a", 1), nowhere, "4 of 5 endpoints would go, more than guard.maxRemoved, 50%"},
+		"one":                   {Guard{Share{Percent: 20}}, rows("ns/a", 3), rows("ns/a", 2), nowhere, ""},
 		"a number":              {Guard{Share{Count: 3}}, rows("ns/a", 5), rows("ns/a", 1), nowhere, "4 of 5 endpoints"},
 		"a service is emptied":  {half, rows("ns/a", 1), rows("ns/a", 0), nowhere, "service ns/a would have no endpoints"},
 		"another has endpoints": {half, rows("ns/a", 1), rows("ns/a", 0), func(string, string) bool { return true }, ""},

@@ -65,5 +65,6 @@ func (c *Control) overtaken(s *session) error {
 	}
 	c.publish(s)
 	c.remember(served{Number: c.env.Number(), At: time.Now(), Kind: "overtaking"})
+	c.rest()
 	return nil
 }

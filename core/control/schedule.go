@@ -69,13 +69,14 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	if c.meet(now, at) {
 		return next
 	}
+	c.overHolds()
 	for c.flight == nil {
 		endpoints, rest := c.env.Pending()
 		due := c.full.Due()
 		switch {
 		case !c.started:
 			c.begin("full", nil, false, now)
-		case len(c.forced) > 0, !due.IsZero() && !due.After(now):
+		case c.soon, len(c.forced) > 0, !due.IsZero() && !due.After(now):
 			c.begin("full", nil, false, now)
 		case endpoints && !c.cfg.DebounceEndpoints:
 			c.begin("endpoints", c.env.Ahead, false, now)

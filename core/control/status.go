@@ -45,6 +45,8 @@ type PluginRows struct {
 	Withheld []string
 	// Faults are pieces of its work that failed and kept their last good result.
 	Faults []admin.WorkFault
+	// Held is what is kept back; nil: nothing.
+	Held *admin.Hold
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -69,6 +71,10 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		if s := c.sessions[name]; s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
+		if c.holds[name] != nil {
+			h := c.held(name)
+			r.Held = &admin.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
+		}
 		out[name] = r
 	}
 	return out
@@ -85,7 +91,7 @@ func (c *Control) refusedOf(plugin string) []admin.WorkFault {
 	if p := c.patchers[plugin]; p != nil {
 		for key, r := range p.results {
 			if r.failed != "" {
-				out = append(out, admin.WorkFault{What: "patch of " + key.typeURL + " " + key.name, Reason: r.failed, Since: r.since.UTC()})
+				out = append(out, admin.WorkFault{What: "patch of " + key.typeURL + " " + key.name, Reason: r.failed, Since: r.since.UTC(), Skipped: p.Skips})
 			}
 		}
 	}

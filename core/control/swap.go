@@ -32,6 +32,9 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 			c.known[n].level = level
 		}
 	}
+	c.env.Drop(k.shard)
+	delete(c.holds, name)
+	c.approving = true // it was judged before
 	c.env.Replace(k.shard, shadow.rows)
 	switch k.Kind {
 	case pb.KindGenerator:

@@ -92,3 +92,13 @@ func (p *patcher) adopt(same map[*view.Body]*view.Body) {
 
 // identity is the plugin and version that results are of.
 func (p *patcher) identity() string { return p.ready.Plugin + " " + p.ready.PluginVersion }
+
+// failures counts the results that are failures, and says why one is.
+func (p *patcher) failures() (failed, of int, reason string) {
+	for _, r := range p.results {
+		if of++; r.failed != "" {
+			failed, reason = failed+1, r.failed
+		}
+	}
+	return failed, of, reason
+}

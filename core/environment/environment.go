@@ -36,6 +36,12 @@ type Environment struct {
 	pending map[Name]map[*Shard]*pb.Row // nil row: deleted
 	// Hidden counts rows that another shard's row of the same key hides.
 	hidden int
+	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks. held is what shards said that is kept aside.
+	before map[Name]map[*Shard]*pb.Row
+	held   map[*Shard]map[Name]*pb.Row
+	// counts are of shards' rows by table, endpoints of services'.
+	counts    map[*Shard]map[string]int
+	endpoints map[string]int
 }
 
 // table holds, for each key, the rows of all shards in order; the first one is served.
@@ -50,7 +56,9 @@ type owned struct {
 
 // New returns an empty environment at revision number 0.
 func New() *Environment {
-	return &Environment{tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}}
+	return &Environment{
+		tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}, counts: map[*Shard]map[string]int{}, endpoints: map[string]int{},
+	}
 }
 
 // Number is the number of the newest commit.
@@ -79,6 +87,9 @@ func (e *Environment) Update(s *Shard, tableName string, upserts []*pb.Row, dele
 }
 
 func (e *Environment) note(s *Shard, n Name, r *pb.Row) {
+	if len(e.held) > 0 && e.said(s, n, r) {
+		return
+	}
 	have := e.own(s, n)
 	if Equal(have, r) {
 		if p := e.pending[n]; p != nil {
@@ -172,6 +183,7 @@ func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
 	before := e.Row(n, false)
 	source := false
 	for s, r := range rows {
+		e.remember(s, n, r)
 		e.put(s, n, r)
 		source = source || !s.Derived
 	}
@@ -195,6 +207,8 @@ func (e *Environment) put(s *Shard, n Name, r *pb.Row) {
 			out = append(out, o)
 		}
 	}
+	e.count(s, n, len(out) < len(rows), r != nil)
+	e.countEndpoints(n, len(rows) > 0, r != nil || len(out) > 0)
 	if r != nil {
 		i, _ := slices.BinarySearchFunc(out, s.Order, func(o owned, order int) int { return o.shard.Order - order })
 		out = slices.Insert(out, i, owned{s, r})
@@ -282,7 +296,11 @@ func (e *Environment) Pending() (endpoints, rest bool) {
 	return
 }
 
-// Ahead says whether a row may be committed ahead of others: an endpoint whose service is in the tables.
+// Ahead says whether a row may be committed ahead of others: an endpoint whose service is in the tables, and stays as it is.
 func (e *Environment) Ahead(n Name) bool {
-	return n.Table == Endpoints && e.Row(Name{Services, ServiceOf(n.Key)}, false) != nil
+	if n.Table != Endpoints {
+		return false
+	}
+	service := Name{Services, ServiceOf(n.Key)}
+	return e.pending[service] == nil && e.Row(service, false) != nil
 }

@@ -63,6 +63,8 @@ type Entry struct {
 	Insecure bool `yaml:"insecure"`
 	// Guard refuses revisions that look like an accident.
 	Guard *Guard `yaml:"guard"`
+	// OnLoss says what becomes of rows by which more would go than the guard allows: hold (the default) keeps what was there until somebody decides, apply lets them through.
+	OnLoss string `yaml:"onLoss" enum:"hold,apply"`
 	// Rollback says when a swap of this plugin is taken back.
 	Rollback *Rollback `yaml:"rollback"`
 }

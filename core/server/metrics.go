@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -91,5 +92,30 @@ func (m *metrics) transition(t host.Transition) {
 	}
 	if t.Restart {
 		m.restarts.WithLabelValues(t.Plugin).Inc()
+	}
+}
+
+// heldRows are gauges of what is held when they are read.
+type heldRows struct {
+	*control.Control
+	rows, holds *prometheus.Desc
+}
+
+func newHeldRows(c *control.Control) *heldRows {
+	return &heldRows{
+		c, prometheus.NewDesc("coxswain_held_rows", "Changes of rows that are held because much would go at once.", []string{"plugin"}, nil),
+		prometheus.NewDesc("coxswain_holds", "Plugins of which something is held because much would go at once.", nil, nil),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (h *heldRows) Describe(out chan<- *prometheus.Desc) { out <- h.rows; out <- h.holds }
+
+// Collect implements prometheus.Collector.
+func (h *heldRows) Collect(out chan<- prometheus.Metric) {
+	all := h.Holds()
+	out <- prometheus.MustNewConstMetric(h.holds, prometheus.GaugeValue, float64(len(all)))
+	for _, held := range all {
+		out <- prometheus.MustNewConstMetric(h.rows, prometheus.GaugeValue, float64(held.Rows), held.Plugin)
 	}
 }

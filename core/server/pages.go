@@ -36,7 +36,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		found[s.Name] = admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
-			Withheld: r.Withheld, Faults: r.Faults, Load: loads[s.Name],
+			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Load: loads[s.Name],
 		}
 	}
 	var all []admin.Plugin

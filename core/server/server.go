@@ -106,6 +106,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
+	registry.MustRegister(newHeldRows(s.control))
 	if s.host, err = host.New(host.Config{
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Epoch: s.control.Epoch(),
 		Sessions: s.control, Log: cfg.Log, OnTransition: m.transition,
@@ -181,7 +182,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil {
 			return nil // it stops already, or could not start and says why itself
 		}
-		a := &api.Server{Swapper: s.swap, Plugins: s.pages.Plugins, Log: s.cfg.Log}
+		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Log: s.cfg.Log}
 		return a.Serve(inner, filepath.Join(dir, api.Socket))
 	})
 	parts.Go(func() error {

@@ -39,9 +39,9 @@ const (
 func (s State) next() []State {
 	switch s {
 	case "":
-		return []State{Starting, Switched, Refused, Failed}
+		return []State{Starting, Switched, Compared, Refused, Failed}
 	case Starting:
-		return []State{Syncing, Failed, Switched}
+		return []State{Syncing, Failed, Switched, Compared}
 	case Syncing:
 		return []State{Comparing, Failed}
 	case Comparing:
@@ -76,6 +76,8 @@ type Change struct {
 	// Summary is the difference in one line.
 	Summary    string              `json:"summary,omitempty"`
 	Difference *control.Difference `json:"difference,omitempty"`
+	// Guard is what the guard says of a dry run: why it would be refused.
+	Guard []string `json:"guard,omitempty"`
 	// Reasons why it was refused, failed or rolled back.
 	Reasons []string `json:"reasons,omitempty"`
 	// Refusals are what proxies said of it.
@@ -139,6 +141,14 @@ func (c *Change) found(s *Swapper, d *control.Difference) {
 	c.Difference, c.Summary = d, d.String()
 }
 
+// compared ends a dry run with what the guard says of it.
+func (c *Change) compared(s *Swapper, why []string) {
+	s.mu.Lock()
+	c.Guard = why
+	s.mu.Unlock()
+	c.step(s, Compared)
+}
+
 func (c *Change) note(s *Swapper, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,6 +160,7 @@ func (s *Swapper) copied(c *Change) *Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	is := *c
+	is.Guard = slices.Clone(c.Guard)
 	is.Reasons, is.Refusals, is.Notes = slices.Clone(c.Reasons), slices.Clone(c.Refusals), slices.Clone(c.Notes)
 	return &is
 }

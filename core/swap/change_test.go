@@ -84,10 +84,15 @@ func TestJudge(t *testing.T) {
 		want error
 	}{
 		{&control.Difference{}, Options{}, nil}, {bad, Options{}, ErrRefused}, {bad, Options{Force: true}, nil},
-		{bad, Options{DryRun: true, Force: true}, errCompared}, {&control.Difference{}, Options{DryRun: true}, errCompared},
 	} {
-		if err := judge(half, c.d, c.o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if err := judge(half.Check(c.d), c.o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%+v %+v: got %v, want %v", c.d, c.o, err, c.want)
+		}
+	}
+	for _, d := range []*control.Difference{bad, {}} {
+		var compared *comparedError
+		if err := judge(half.Check(d), Options{DryRun: true, Force: true}); !errors.As(err, &compared) || len(compared.why) != len(half.Check(d)) {
+			t.Errorf("%+v: a dry run ends with %v", d, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control"
@@ -149,13 +150,14 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 		}
 	}
 	s.held = map[string]*host.Entry{}
+	lost := lostEntries(steps, to)
 	s.arrange(merged(s.current(), to))
 	for _, st := range steps {
 		s.cfg.Log.Info("plugins.yaml changed", "plugin", st.entry.Name, "what", st.what)
 		if st.what == doAdd && s.held[st.entry.Name] != nil {
 			continue // one of another kind, whose name is taken as long
 		}
-		err := s.do(ctx, st, Options{})
+		err := s.do(ctx, st, Options{lost: lost})
 		if err != nil && ctx.Err() != nil {
 			return
 		}
@@ -164,6 +166,20 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 		}
 	}
 	s.arrange(only(merged(s.current(), to), to))
+}
+
+// lostEntries are the names of entries that a file has no more, if there are several: more likely it was cut than meant.
+func lostEntries(steps []step, to *host.Set) []string {
+	var names []string
+	for _, st := range steps {
+		if in, _ := to.Get(st.entry.Name); st.what == doRemove && in == nil {
+			names = append(names, st.entry.Name)
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	return names
 }
 
 // arrange gives all plugins their places.
@@ -242,21 +258,31 @@ func (s *Swapper) add(ctx context.Context, e *host.Entry, c *Change) error {
 	return nil
 }
 
-// remove ends a plugin, unless that would take all endpoints from services that stay, or all resources of a type from proxies; what it published goes.
+// remove ends a plugin, unless something would go with it that nobody else has, or it is one of several that plugins.yaml has lost.
 func (s *Swapper) remove(e *host.Entry, c *Change, o Options) error {
-	s.closeWindow(e.Name)
+	if !o.DryRun {
+		s.closeWindow(e.Name)
+	}
 	d, err := s.cfg.Control.Removal(e.Name)
 	if err != nil {
 		c.step(s, Failed, err.Error())
 		return err
 	}
 	c.found(s, d)
+	why := slices.Concat(d.Lost, d.Emptied)
+	if slices.Contains(o.lost, e.Name) {
+		why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
+	}
+	if e.OnLoss == "apply" {
+		why = nil
+	}
 	switch {
 	case o.DryRun:
+		c.compared(s, why)
 		return nil
-	case len(d.Emptied) > 0 && !o.Force:
-		c.step(s, Refused, append(slices.Clone(d.Emptied), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
-		return &refusedError{d.Emptied}
+	case len(why) > 0 && !o.Force:
+		c.step(s, Refused, append(slices.Clone(why), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
+		return &refusedError{why}
 	}
 	off := *e
 	off.Disabled = true

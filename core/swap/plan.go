@@ -1,7 +1,9 @@
 package swap
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
@@ -74,4 +76,34 @@ func places(set *host.Set) map[string]int {
 		order[e.Name] = i
 	}
 	return order
+}
+
+// Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by step. It changes nothing.
+func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
+	to, err := s.cfg.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s.sync(ctx)
+	steps := plan(s.current(), to)
+	lost := lostEntries(steps, to)
+	var all []*Change
+	for _, st := range steps {
+		if st.what == doAdd {
+			all = append(all, &Change{Plugin: st.entry.Name, What: doAdd, At: time.Now(), To: describe(st.entry), State: Compared})
+			continue
+		}
+		// A step that can't be compared says so in its change.
+		_ = s.do(ctx, st, Options{DryRun: true, lost: lost})
+		all = append(all, s.copied(s.last(st.entry.Name)))
+		if ctx.Err() != nil {
+			return all, context.Cause(ctx)
+		}
+	}
+	return all, nil
 }

@@ -15,9 +15,6 @@ import (
 // ErrRefused is that a guard refused a change.
 var ErrRefused = errors.New("a guard refused it")
 
-// errCompared ends a dry run.
-var errCompared = errors.New("only compared")
-
 // replace lets an entry take the place of the plugin of its name. The turn is held.
 func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Options) error {
 	if o.DryRun {
@@ -47,7 +44,8 @@ func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Optio
 	err = st.wait(ctx, func(ctx context.Context) error {
 		return st.trial.Switch(ctx, control.RulesOf(next), func(d *control.Difference) error {
 			c.found(s, d)
-			return judge(guardOf(e), d, o)
+			why := guardOf(e).Check(d)
+			return judge(why, o)
 		})
 	})
 	if err != nil {
@@ -63,16 +61,21 @@ func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Optio
 	return nil
 }
 
-// judge says whether a switch may go on.
-func judge(g control.Guard, d *control.Difference, o Options) error {
-	if o.DryRun {
-		return errCompared
-	}
-	if why := g.Check(d); len(why) > 0 && !o.Force {
+// judge says whether a switch may go on, of which the guard says why it should not.
+func judge(why []string, o Options) error {
+	switch {
+	case o.DryRun:
+		return &comparedError{why}
+	case len(why) > 0 && !o.Force:
 		return &refusedError{why}
 	}
 	return nil
 }
+
+// comparedError ends a dry run, with what the guard says.
+type comparedError struct{ why []string }
+
+func (e *comparedError) Error() string { return "only compared" }
 
 type refusedError struct{ why []string }
 
@@ -83,9 +86,10 @@ func (e *refusedError) Unwrap() error { return ErrRefused }
 // stopped notes why there was no switch; nil if none was wanted.
 func (s *Swapper) stopped(c *Change, err error) error {
 	var refused *refusedError
+	var compared *comparedError
 	switch {
-	case errors.Is(err, errCompared):
-		c.step(s, Compared)
+	case errors.As(err, &compared):
+		c.compared(s, compared.why)
 		return nil
 	case errors.As(err, &refused):
 		c.step(s, Refused, refused.why...)

@@ -129,6 +129,9 @@ type Options struct {
 	Force bool
 	// Ephemeral leaves plugins.yaml as it is.
 	Ephemeral bool
+
+	// lost are the entries that the file has lost at once with this one.
+	lost []string
 }
 
 // start runs the entry beside the plugin of its name until both have said the same revision.

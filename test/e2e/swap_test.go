@@ -224,6 +224,12 @@ func TestPluginsFileIsFollowed(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	place(t, b.file, swapSet)
+	c := b.becomes("more", swap.Refused)
+	if words := strings.Join(c.Reasons, "; "); !strings.Contains(words, "1 endpoint, 1 service would go with it, which no other plugin has") {
+		t.Errorf("it says %q", words)
+	}
+	sees("the removed entry runs on", "outbound|80||more.example", true)
+	b.must("kept", "disable", "more", "--force")
 	sees("the removed entry is gone", "outbound|80||more.example", false)
 	sees("the changed entry is back", "outbound|80||b.example", true)
 	if d := b.detail("istio"); d.PID != istio || len(d.Changes) > 0 {

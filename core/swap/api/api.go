@@ -25,6 +25,7 @@ const Socket = "admin.sock"
 // Server answers on the socket.
 type Server struct {
 	Swapper *swap.Swapper
+	Holds   Holds
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
 	Log     *slog.Logger
@@ -124,6 +125,8 @@ func stranger(c net.Conn) string {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Plugins()) })
+	s.holds(mux)
+	mux.HandleFunc("POST /plan", s.plan)
 	mux.HandleFunc("GET /plugins/{name}", s.detail)
 	mux.HandleFunc("POST /plugins/{name}/record", s.record)
 	mux.HandleFunc("POST /plugins/{name}/{what}", s.change)
@@ -189,4 +192,29 @@ func answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
+}
+
+// Plan is the body of a request for what a plugins.yaml would change, and Planned the answer.
+type Plan struct {
+	Text string `json:"text"`
+}
+
+// Planned is what would be done, in order.
+type Planned struct {
+	Changes []*swap.Change `json:"changes,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
+	var p Plan
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder)).Decode(&p); err != nil {
+		answer(w, http.StatusBadRequest, Planned{Error: err.Error()})
+		return
+	}
+	changes, err := s.Swapper.Plan(r.Context(), []byte(p.Text))
+	if err != nil {
+		answer(w, http.StatusConflict, Planned{Changes: changes, Error: err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, Planned{Changes: changes})
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"text/tabwriter"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/swap/api"
+	"github.com/spf13/cobra"
+)
+
+// hold shows and decides what the guard holds.
+func (p *program) hold() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "hold",
+		Short: "Show what is held because much would go at once, and decide",
+		Long: `Show what is held because much would go at once: rows that a plugin took away or changed so that proxies would lose more than its guard allows. What
+was there before stays served. A hold ends by itself when its cause is repaired; apply lets it through; drop forgets it and starts the plugin anew, so
+that what it says then is judged anew.`,
+		Example: `  coxswain hold list
+  coxswain hold show files
+  coxswain hold apply files`,
+	}
+	c.AddCommand(
+		p.holdList(),
+		p.holdOne("show", "Show what is held of a plugin, and why", http.MethodGet, ""),
+		p.holdOne("apply", "Let through what is held of a plugin", http.MethodPost, "/apply"),
+		p.holdOne("drop", "Forget what is held of a plugin, and start it anew", http.MethodPost, "/drop"),
+	)
+	return c
+}
+
+func (p *program) holdList() *cobra.Command {
+	var admin, format string
+	c := &cobra.Command{Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
+		if format != "table" && format != "json" {
+			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
+		}
+		var all []control.Held
+		_, raw, err := p.ask(c.Context(), admin, http.MethodGet, "/holds", nil, &all)
+		switch {
+		case err != nil:
+			return err
+		case format == "json":
+			if _, err := p.out.Write(raw); err != nil {
+				return err
+			}
+		case len(all) == 0:
+			fmt.Fprintln(p.out, "nothing is held")
+		default:
+			w := tabwriter.NewWriter(p.out, 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "PLUGIN\tSINCE\tROWS\tPROXIES\tWHAT WOULD GO")
+			for _, h := range all {
+				fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"), h.Rows, h.Proxies, firstOf(h.Reasons))
+			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
+		}
+		if len(all) > 0 {
+			return heldError{}
+		}
+		return nil
+	}}
+	p.adminFlag(c, &admin)
+	c.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return c
+}
+
+func firstOf(lines []string) string {
+	switch len(lines) {
+	case 0:
+		return ""
+	case 1:
+		return lines[0]
+	}
+	return fmt.Sprintf("%s (and %d more reasons)", lines[0], len(lines)-1)
+}
+
+func (p *program) adminFlag(c *cobra.Command, admin *string) {
+	c.Flags().StringVar(admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+}
+
+func (p *program) holdOne(what, short, method, path string) *cobra.Command {
+	var admin string
+	c := &cobra.Command{Use: what + " PLUGIN", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
+		var out api.HoldOutcome
+		if _, _, err := p.ask(c.Context(), admin, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
+			return err
+		}
+		if out.Error != "" {
+			return errors.New(out.Error)
+		}
+		printHold(p.out, out.Hold)
+		if what != "show" {
+			fmt.Fprintf(p.out, "  %s\n", map[string]string{"apply": "it goes through now", "drop": "it is forgotten, and the plugin starts anew"}[what])
+		}
+		return nil
+	}}
+	p.adminFlag(c, &admin)
+	return c
+}
+
+func printHold(w io.Writer, h *control.Held) {
+	fmt.Fprintf(w, "%s: held since %s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"))
+	for _, r := range h.Reasons {
+		fmt.Fprintf(w, "  because: %s\n", r)
+	}
+	if h.Difference != nil && !h.Difference.Empty() {
+		printDifference(w, h.Difference)
+	}
+}
+
+// heldError is that something is held, or would be: it was said already.
+type heldError struct{}
+
+func (heldError) Error() string { return "" }

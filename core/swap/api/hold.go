@@ -1,0 +1,44 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/coxswain-mesh/coxswain/core/control"
+)
+
+// Holds is what keeps back what would take too much away.
+type Holds interface {
+	Holds() []control.Held
+	Hold(plugin string) (*control.Held, error)
+	ApplyHold(plugin string) error
+	DropHold(plugin string) error
+}
+
+// HoldOutcome is the answer to a request about one hold.
+type HoldOutcome struct {
+	Hold  *control.Held `json:"hold,omitempty"`
+	Error string        `json:"error,omitempty"`
+}
+
+func (s *Server) holds(mux *http.ServeMux) {
+	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Holds.Holds()) })
+	mux.HandleFunc("GET /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
+		s.held(w, r, func(string) error { return nil })
+	})
+	mux.HandleFunc("POST /holds/{name}/apply", func(w http.ResponseWriter, r *http.Request) { s.held(w, r, s.Holds.ApplyHold) })
+	mux.HandleFunc("POST /holds/{name}/drop", func(w http.ResponseWriter, r *http.Request) { s.held(w, r, s.Holds.DropHold) })
+}
+
+// held answers with a hold as it is, and does something with it.
+func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(plugin string) error) {
+	name := r.PathValue("name")
+	h, err := s.Holds.Hold(name)
+	if err == nil {
+		err = do(name)
+	}
+	if err != nil {
+		answer(w, http.StatusNotFound, HoldOutcome{Error: err.Error()})
+		return
+	}
+	answer(w, http.StatusOK, HoldOutcome{Hold: h})
+}
