@@ -47,6 +47,8 @@ func find(packages []pkg) ([]mutant, error) {
 	return all, nil
 }
 
+func sum(source []byte) string { return fmt.Sprintf("%x", sha256.Sum256(source))[:16] }
+
 // finder looks for places in a file.
 type finder struct {
 	files  *token.FileSet
@@ -73,10 +75,9 @@ func mutantsOf(p pkg, path string) ([]mutant, error) {
 	if err != nil {
 		return nil, err
 	}
-	sum := fmt.Sprintf("%x", sha256.Sum256(source))[:16]
 	for i := range f.made {
 		m := &f.made[i]
-		m.File, m.Package, m.Sum = name, p.ImportPath, sum
+		m.File, m.Package, m.Sum = name, p.ImportPath, sum(source)
 		m.Before, m.After = f.lines(m)
 	}
 	slices.SortStableFunc(f.made, func(a, b mutant) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Text, b.Text)) })

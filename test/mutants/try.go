@@ -52,6 +52,9 @@ func overlay(m *mutant) (*overlaid, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sum(source) != m.Sum {
+		return nil, fmt.Errorf("%s has changed meanwhile: begin again", m.File)
+	}
 	path, err := filepath.Abs(m.File)
 	if err != nil {
 		return nil, err
