@@ -266,6 +266,9 @@ func (c *Control) keepPromises(s *session, v *view.View, conn *connection, sub s
 func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
 	s.nextWant++
 	m.Id = s.nextWant
+	if len(s.asked) == 0 {
+		s.askedAt, s.askedLost = time.Now(), s.lost
+	}
 	s.asked[m.Id] = m
 	if hold {
 		s.wants[m.Id] = true
@@ -326,6 +329,8 @@ func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
 	}
 	delete(s.asked, m.Id)
 	delete(s.wants, m.Id)
+	s.heard = time.Now()
+	s.askedAt, s.askedLost = s.heard, s.lost
 	defer c.handed(s, func(o openPiece) bool { return o.want == m.Id })
 	err := c.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {

@@ -200,8 +200,20 @@ func (c *Control) stateSent(s *session, number uint64) {
 	}
 }
 
+// complaint is a line about an error, with its fields.
+func complaint(m *pb.Log) string {
+	text := m.Text
+	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
+		text += ", " + k + ": " + m.Fields[k]
+	}
+	return oneLine(text, 500)
+}
+
 // takeLog logs a plugin's line. Floods are cut, and how much was cut is said.
 func (c *Control) takeLog(s *session, m *pb.Log) {
+	if m.Level == pb.LogLevelError {
+		s.complaint = complaint(m)
+	}
 	if !s.lines.Allow() {
 		s.unsaid++
 		return

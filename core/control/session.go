@@ -44,6 +44,12 @@ type session struct {
 	pinged   moment
 	silent   bool
 	answered time.Time
+	// Of one that is to take another's place: its last line about an error, when it last answered a Want, and since when it has owed an answer to one
+	// without giving any.
+	complaint string
+	heard     time.Time
+	askedAt   time.Time
+	askedLost time.Duration
 
 	// Publishing.
 	synced    bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
@@ -140,6 +141,23 @@ func (c *Control) leaveTrial(s *session) {
 
 // Ready waits until the candidate has said all that it has to say at first.
 func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() error { return nil }) }
+
+// Trouble is what the session that is not served last said of what failed; empty: nothing.
+func (t *Trial) Trouble() string {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	var said []string
+	for _, f := range t.known.faults {
+		said = append(said, oneLine(f.What+": "+f.Reason, 300))
+		if len(said) == 3 {
+			break
+		}
+	}
+	if t.session != nil && t.session.complaint != "" {
+		said = append(said, t.session.complaint)
+	}
+	return strings.Join(said, "; ")
+}
 
 // Compare returns what a switch would change.
 func (t *Trial) Compare(ctx context.Context) (*Difference, error) {

@@ -112,7 +112,11 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 		s.progress = s.now(p)
 	}
 	c.askAgain(s, now)
-	if why := s.hangs(now); why != nil {
+	why := s.hangs(now)
+	if t := c.trials[s.Name]; why == nil && t != nil && t.session == s && t.refusals == nil {
+		why = s.gaveUp(now)
+	}
+	if why != nil {
 		c.cfg.Metrics.Crossed(s.Name, "hung")
 		s.cancel(why)
 		s.busy, s.pinged = time.Time{}, moment{}
@@ -167,6 +171,25 @@ func (s *session) hangs(now time.Time) error {
 	}
 	if over(last, l.Progress) {
 		return fmt.Errorf("plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name, s.sent, l.Progress)
+	}
+	return nil
+}
+
+// gaveUp says why a plugin that is to take another's place will not get ready: it leaves questions without an answer, and says that its work failed, or
+// nothing for as long as it may take for a revision. Nobody else waits for its answers, so nobody would see.
+func (s *session) gaveUp(now time.Time) error {
+	if len(s.asked) == 0 {
+		return nil
+	}
+	quiet := s.inst.Link.LastProgress()
+	if s.heard.After(quiet) {
+		quiet = s.heard
+	}
+	switch l := s.Limits.Revision; {
+	case s.complaint != "" && now.Sub(quiet) >= pieceLate:
+		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", len(s.asked), s.complaint)
+	case l > 0 && !s.askedAt.IsZero() && !now.Before(s.due(moment{s.askedAt, s.askedLost}, l)):
+		return fmt.Errorf("it left %d questions about views without an answer for limits.revision, %s", len(s.asked), l)
 	}
 	return nil
 }

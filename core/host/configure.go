@@ -18,10 +18,9 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 	if err != nil {
 		return nil, err
 	}
-	limit := s.entry.Limits.Configure
-	late := fmt.Errorf("it has not said Ready within %v (limits.configure)", limit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go unready(ctx, s.entry, link, cancel)
 	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch)}); err != nil {
 		return nil, err
 	}
@@ -36,6 +35,35 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 		return nil, err
 	}
 	return &Instance{Entry: s.entry, Order: s.order, Ready: ready, Link: link}, nil
+}
+
+// unready ends ctx when a plugin is late with its Ready. The time in which a runner compiles a module, and says so, has a limit of its own: what was
+// compiled is kept only when it is done, so that who is ended before would never get up.
+func unready(ctx context.Context, e *Entry, link *session.Core, late context.CancelCauseFunc) {
+	began, limit := time.Now(), e.Limits.Configure
+	for {
+		last := began
+		if p := link.LastProgress(); e.Wasm != nil && p.After(last) {
+			last = p
+		}
+		wait := time.Until(last.Add(limit))
+		if compiling := time.Until(began.Add(e.Limits.Compile + limit)); e.Wasm != nil && compiling < wait {
+			wait = compiling
+		}
+		switch {
+		case wait <= 0 && e.Wasm != nil && time.Since(began) >= e.Limits.Compile+limit:
+			late(fmt.Errorf("its module is not compiled within %v (limits.compile)", e.Limits.Compile))
+			return
+		case wait <= 0:
+			late(fmt.Errorf("it has not said Ready within %v (limits.configure)", limit))
+			return
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func hello(e *Entry, config []byte, epoch uint64) *pb.Hello {

@@ -147,8 +147,10 @@ type Limits struct {
 
 	// Start is the time from starting the process to its session (default 30s).
 	Start time.Duration `yaml:"start"`
-	// Configure is the time from Hello to Ready (default 30s; 2m for a WASM module, which may have to be compiled first).
+	// Configure is the time from Hello to Ready (default 30s; 2m for a WASM module), without that in which the module is compiled.
 	Configure time.Duration `yaml:"configure"`
+	// Compile is the time that a WASM module may take to be compiled, where no compiled one is kept (default 10m).
+	Compile time.Duration `yaml:"compile"`
 	// Sync is the time from Ready until the first full list is in (default 60s).
 	Sync time.Duration `yaml:"sync"`
 	// Revision is how long a deriver or generator may take for a revision before it counts as hung (default 30s).

@@ -152,12 +152,13 @@ func (c *checker) trust(e *Entry) {
 	}
 }
 
-// fill sets defaults. A module is compiled before it is Ready, where no compiled one is cached.
+// fill sets defaults. A module is made an instance of before it is Ready, which takes longer than to start a process.
 func (l *Limits) fill(module bool) {
 	configure := 30 * time.Second
 	if module {
 		configure = 2 * time.Minute
 	}
+	l.Compile = cmp.Or(l.Compile, 10*time.Minute)
 	l.Start = cmp.Or(l.Start, 30*time.Second)
 	l.Configure = cmp.Or(l.Configure, configure)
 	l.Sync = cmp.Or(l.Sync, time.Minute)

@@ -153,6 +153,9 @@ func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Ch
 	defer cancel()
 	c.step(s, Syncing)
 	if err := st.wait(ctx, trial.Ready); err != nil {
+		if why := trial.Trouble(); why != "" && ctx.Err() != nil {
+			err = fmt.Errorf("%w; it said last: %s", err, why)
+		}
 		st.end()
 		return nil, err
 	}
@@ -162,7 +165,11 @@ func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Ch
 
 // patience is how long an entry may take from its start until it has said all.
 func patience(e *host.Entry) time.Duration {
-	return e.Limits.Start + e.Limits.Configure + e.Limits.Sync
+	all := e.Limits.Start + e.Limits.Configure + e.Limits.Sync
+	if e.Wasm != nil {
+		all += e.Limits.Compile
+	}
+	return all
 }
 
 // standing is a plugin beside the one that is served.

@@ -38,6 +38,8 @@ type Config struct {
 const (
 	// ending is how long a module may take to end by itself once its input has ended.
 	ending = 2 * time.Second
+	// beat is how often the core is told that the module is being compiled.
+	beat = 100 * time.Millisecond
 	// flushing is how long the last words of a session may take.
 	flushing = 2 * time.Second
 )
@@ -93,7 +95,9 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 	r.fetcher = newFetcher(r.grants)
 	defer r.fetcher.close()
-	if r.module, err = load(ctx, r.cfg); err != nil {
+	compiled := r.compiling(ctx)
+	r.module, err = load(ctx, r.cfg)
+	if compiled(); err != nil {
 		return err
 	}
 	r.cfg.Code = nil
@@ -125,6 +129,25 @@ func (r *runner) converse(ctx context.Context) error {
 		return newPool(r, g).run(ctx)
 	}
 	return r.relay(ctx, g)
+}
+
+// compiling tells the core, until it is over, that the module is being compiled: that has a limit of its own.
+func (r *runner) compiling(ctx context.Context) (over func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(beat)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			_ = r.up.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // forward passes a message of a module on to the core.
