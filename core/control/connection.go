@@ -290,7 +290,7 @@ func (conn *connection) note(o xds.Outcome) {
 	last := conn.outcomes[o.Type]
 	last.at, last.refused = time.Now(), o.Refused
 	if o.Refused == "" {
-		last.acked, last.revision = o.Version, o.Number
+		last.acked, last.revision, last.refused = o.Version, o.Number, o.Left
 	} else {
 		conn.c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}

@@ -51,14 +51,16 @@ func (m *machine) bring(w *watch) *response {
 	if !ok {
 		return nil
 	}
+	m.acquit(w, to)
 	c := m.common.memo.change(w.sent, to)
 	b := &batch{to: to, answer: w.owed && all, first: !w.answered(), upserts: c.upserts, absent: c.absent, shared: c}
 	w.leave(c.gone)
-	b.settles = len(w.doubtful) == 0 || m.moved(w, to)
+	b.settles = len(w.doubtful) == 0 || m.moved(w, to) || w.spared
+	w.spared = false
 	if b.settles {
 		for _, s := range w.doubtful {
 			d := m.common.memo.change(s, to)
-			b.add(d.upserts)
+			b.add(w.without(d.upserts))
 			w.leave(d.gone)
 		}
 		w.leave(w.kept)
@@ -204,8 +206,7 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 			w.sent = b.to // absent names alone: nothing to say
 			return nil
 		}
-		r.resources = existing(c.bodies)
-		r.fragments = c.sotw.of(r.resources, false)
+		m.whole(w, c, r)
 		switch {
 		case !m.leads(w):
 			w.gone = nil
@@ -221,6 +222,16 @@ func (m *machine) bringSotW(w *watch, b *batch) *response {
 	return m.depart(w, b, r)
 }
 
+// whole makes a response of all that there is but for what the client refused by name.
+func (m *machine) whole(w *watch, c *sharedContent, r *response) {
+	all := existing(c.bodies)
+	if r.resources = w.substitute(all); len(w.culprits) > 0 {
+		r.version = versionOf(r.resources)
+		return
+	}
+	r.fragments = c.sotw.of(r.resources, false)
+}
+
 // stands returns what the client is left of what is to be taken from it. After a refusal that is what it accepted before: what it was refused for would be
 // refused again, and all that comes with it.
 func (m *machine) stands(w *watch) []*view.Body {
@@ -234,7 +245,7 @@ func (m *machine) stands(w *watch) []*view.Body {
 			left = append(left, accepted[i])
 		}
 	}
-	return left
+	return w.substitute(left)
 }
 
 func (m *machine) bringDelta(w *watch, b *batch) *response {
@@ -325,8 +336,7 @@ func (m *machine) remove(w *watch) *response {
 		}
 	}
 	if !m.delta && w.traits.FullState {
-		r.resources = existing(c.bodies)
-		r.fragments = c.sotw.of(r.resources, false)
+		m.whole(w, c, r)
 	} else if len(r.resources)+len(r.removed) == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (m *machine) deltaRequest(r *discovery.DeltaDiscoveryRequest) effects {
 	w.explicit = w.explicit || slices.Contains(r.ResourceNamesSubscribe, "")
 	r.ResourceNamesSubscribe, r.ResourceNamesUnsubscribe = named(r.ResourceNamesSubscribe), named(r.ResourceNamesUnsubscribe)
 	if r.ResponseNonce != "" {
-		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail))
+		e.report = m.hear(w, r.ResponseNonce, refusal(r.ErrorDetail))
 		e.stale = e.report == nil && r.ResponseNonce != w.nonce && w.nonce != ""
 	}
 	before := w.subscription

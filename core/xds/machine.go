@@ -25,6 +25,7 @@ type machine struct {
 	served  Served   // what the push that goes on is for
 	newest  Served
 	nonces  uint64
+	now     time.Time // of the last turn
 	// held is since when something waits for the client's answers; zero if nothing does.
 	held time.Time
 }
@@ -123,7 +124,7 @@ func (m *machine) dropped(w *watch, to *subscription) {
 // conclude sets whether there is something to send.
 func (m *machine) conclude(w *watch, e *effects) effects {
 	e.answer = w.owed || len(w.resend) > 0
-	e.turn = e.answer || !m.held.IsZero()
+	e.turn = e.answer || w.spared || !m.held.IsZero()
 	return *e
 }
 

@@ -18,7 +18,7 @@ func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Ti
 	if s.Epoch == m.newest.Epoch && s.Number < m.newest.Number {
 		return nil, m.alarm() // never backwards
 	}
-	m.newest = s
+	m.newest, m.now = s, now
 	for {
 		if m.held.IsZero() || m.newest.Number == m.served.Number || m.vanished() {
 			m.served = m.newest

@@ -23,6 +23,7 @@ type client struct {
 	refuse  bool   // sometimes
 	poison  string // the content for which it refuses a response
 	spoiled int    // responses that it refused for it
+	tells   bool   // by the names of what has it
 	refused bool   // at some time: then nothing can be said about routes
 	names   map[string]map[string]bool
 	has     map[string]map[string]string
@@ -115,6 +116,13 @@ func (c *client) receive() {
 	var detail *rpc.Status
 	if refused {
 		detail = &rpc.Status{Message: "no"}
+		if c.tells {
+			for name, content := range decode(r) {
+				if content == c.poison {
+					detail.Message += ", " + name + ": it is bad"
+				}
+			}
+		}
 	}
 	c.request(r.typeURL, nil, nil, r.nonce, detail)
 }
@@ -317,7 +325,7 @@ func TestPoisonGoesWithItsRevision(t *testing.T) {
 				c.source.change(func(r map[string]map[string]string) { world(random, r) })
 				types := []string{cds, eds, lds, rds}
 				c.start(types...)
-				c.poison = "bad"
+				c.poison, c.tells = "bad", seed%2 == 0
 				c.settle()
 				for range 1 + random.IntN(3) {
 					c.change(func(r map[string]map[string]string) {
@@ -355,6 +363,107 @@ func TestPoisonGoesWithItsRevision(t *testing.T) {
 				t.Errorf("%d responses were refused: too few to tell", spoiled)
 			}
 		})
+	}
+}
+
+// TestWhatIsNamedIsLeftOut: of what a client refuses by name, the rest arrives at once, and later changes arrive without it; it is not sent again while it is
+// the same.
+func TestWhatIsNamedIsLeftOut(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		t.Run(protocolName(delta), func(t *testing.T) {
+			spoiled, pardoned := 0, 0
+			for seed := range uint64(histories(t)) {
+				random := rand.New(rand.NewPCG(seed, 3))
+				c := newClient(t, random, delta)
+				c.source.change(func(r map[string]map[string]string) { world(random, r) })
+				types := []string{cds, eds, lds, rds}
+				c.start(types...)
+				c.request(rds, []string{"80", "90", "99"}, nil, "", nil)
+				c.settle()
+				c.poison, c.tells = "bad", true
+				bad := map[string]map[string]bool{cds: {}, lds: {}, rds: {}}
+				for range 1 + random.IntN(2) {
+					typeURL := []string{cds, lds, rds}[random.IntN(3)]
+					bad[typeURL][map[string][]string{cds: {"c0", "bad0"}, lds: {"l80", "bad1"}, rds: {"80", "90"}}[typeURL][random.IntN(2)]] = true
+				}
+				spread := func(r map[string]map[string]string) {
+					world(random, r)
+					for typeURL, names := range bad {
+						if r[typeURL] == nil {
+							r[typeURL] = map[string]string{}
+						}
+						for n := range names {
+							r[typeURL][n] = c.poison
+						}
+					}
+				}
+				right := func(when string) {
+					t.Helper()
+					c.settle()
+					for _, typeURL := range types {
+						want, has := c.want(typeURL), maps.Clone(c.has[typeURL])
+						for n := range bad[typeURL] {
+							delete(want, n)
+							delete(has, n)
+						}
+						if !maps.Equal(want, has) {
+							t.Fatalf("seed %d, %s: %s: the client has %v, not %v\n%s", seed, when, typeURL, has, want, strings.Join(c.trace, "\n"))
+						}
+					}
+				}
+				c.change(spread)
+				right("refused")
+				before := c.spoiled
+				spoiled += before
+				for range 1 + random.IntN(3) {
+					c.change(spread)
+					right("later")
+				}
+				if c.spoiled > before {
+					t.Fatalf("seed %d: what was named came again\n%s", seed, strings.Join(c.trace, "\n"))
+				}
+				c.now = c.now.Add(2 * pardon)
+				c.change(func(r map[string]map[string]string) {
+					for typeURL, all := range r {
+						for n := range all {
+							if !bad[typeURL][n] {
+								all[n] += "'"
+							}
+						}
+						if all["more"] = "1"; typeURL == rds {
+							delete(all, "more")
+						}
+					}
+				})
+				right("pardoned")
+				pardoned += c.spoiled - before
+			}
+			if spoiled < histories(t) || pardoned < histories(t)/2 {
+				t.Errorf("%d responses were refused, and %d once more: too few to tell", spoiled, pardoned)
+			}
+		})
+	}
+}
+
+func TestMentions(t *testing.T) {
+	for _, c := range []struct {
+		text, name string
+		want       bool
+	}{
+		{"Error adding/updating cluster(s) bad: invalid", "bad", true},
+		{"bad", "bad", true},
+		{"Error adding listener 'bad'.", "bad", true},
+		{"cluster bad.", "bad", true},
+		{"cluster bad.example: no", "bad", false},
+		{"cluster my-bad", "bad", false},
+		{"outbound|80||a.example: no", "outbound|80||a.example", true},
+		{"outbound|80||a.example: no", "a.example", false},
+		{"badly, but bad it is", "bad", true},
+		{"no", "", false},
+	} {
+		if got := mentions(c.text, c.name); got != c.want {
+			t.Errorf("%q in %q: %v", c.name, c.text, got)
+		}
 	}
 }
 

@@ -23,10 +23,10 @@ func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 	case r.ResponseNonce != w.nonce:
 		e.stale = true
 		m.pass(w, r.ResourceNames)
-		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail)) // still says what became of that response
+		e.report = m.hear(w, r.ResponseNonce, refusal(r.ErrorDetail)) // still says what became of that response
 		return m.conclude(w, &e)
 	default:
-		e.report = w.take(r.ResponseNonce, refusal(r.ErrorDetail))
+		e.report = m.hear(w, r.ResponseNonce, refusal(r.ErrorDetail))
 		if w.again && r.ErrorDetail == nil {
 			w.again = false
 			w.owe()

@@ -72,6 +72,8 @@ type Outcome struct {
 	Number  uint64
 	// Refused is the client's error message; empty for an ACK.
 	Refused string
+	// Left is, in an ACK, the message about resources that are left out because the client refused them before.
+	Left string
 	// Health is set for reports of health that aren't answers to a response (istio.v1.HealthInformation).
 	Health bool
 }

@@ -42,6 +42,9 @@ type watch struct {
 	// kept are resources that it may have kept because it refused their removal.
 	kept    []*view.Body
 	refused string
+	// culprits are left out of what is sent; spared: there is one more, and the rest of what was refused with it can be sent again.
+	culprits []culprit
+	spared   bool
 }
 
 // flight is a response under way.
@@ -93,6 +96,7 @@ func (w *watch) forget() {
 	w.resend, w.initial, w.lost, w.again, w.owed, w.missed = nil, nil, nil, false, false, false
 	w.kept = nil
 	w.sifted = 0
+	w.culprits, w.spared = nil, false
 }
 
 // lose notes names that the client dropped, all of them asked for and sorted.
@@ -146,9 +150,16 @@ func (w *watch) take(nonce string, refused *string) *Outcome {
 	w.flights = slices.Clone(w.flights[i+1:])
 	w.acked = f
 	if f.settles {
-		w.doubtful, w.refused = nil, ""
+		w.accepted()
+		if w.doubtful = nil; len(w.culprits) == 0 {
+			w.refused = ""
+		}
 	}
-	return &Outcome{Type: w.url, Version: f.version, Number: f.number}
+	o := &Outcome{Type: w.url, Version: f.version, Number: f.number}
+	if len(w.culprits) > 0 {
+		o.Left = w.refused
+	}
+	return o
 }
 
 // doubt adds a situation that the client may be in.
