@@ -234,7 +234,10 @@ func (c *Control) rest() {
 		if k.Kind != pb.KindGenerator || k.ready == nil || k.asleep {
 			continue
 		}
-		if s := c.sessions[k.Name]; s == nil || !s.busy.IsZero() || s.overtaking != 0 || s.acked < s.sent {
+		s := c.sessions[k.Name]
+		switch {
+		case s == nil && time.Since(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
+		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
 			return
 		}
 	}

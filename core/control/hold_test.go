@@ -301,3 +301,29 @@ func TestOnLossApply(t *testing.T) {
 		m.holds()
 	})
 }
+
+// TestGeneratorThatStaysAway: what is taken away one by one meanwhile does not add up.
+func TestGeneratorThatStaysAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com", "ns/e.com")
+		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.rules); err != nil {
+			t.Fatal(err)
+		}
+		second := m.join("second", readyIstio())
+		for range 3 {
+			if s := second.state(); s != nil {
+				second.done(s.Revision)
+			}
+			m.run()
+		}
+		_ = second.kill()
+		time.Sleep(20 * time.Second)
+		for _, name := range []string{"ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com"} {
+			m.deletes(name)
+			m.run()
+			time.Sleep(time.Second)
+		}
+		m.holds()
+		m.sees("e.com")
+	})
+}

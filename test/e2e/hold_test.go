@@ -106,3 +106,54 @@ func TestAccidentsAreHeld(t *testing.T) {
 	})
 	waitHeld(t, "nothing is held")
 }
+
+// TestDryRunsSayWhatTheGuardWould: of a removal, a swap and a whole plugins.yaml; and what a cut file has lost runs on.
+func TestDryRunsSayWhatTheGuardWould(t *testing.T) {
+	const more = `  - {name: more, kind: registry, builtin: registry/memory, config: {services: [
+      {host: more.example, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.9.0.1}]}]}}
+`
+	b := newBench(t, swapSet+more)
+	before := b.says(b.file)
+	code := func(args ...string) (string, int) {
+		t.Helper()
+		cmd := exec.Command(program, append([]string{"plugins"}, args...)...)
+		cmd.Dir = b.dir
+		out, _ := cmd.CombinedOutput()
+		t.Logf("coxswain plugins %s\n%s", strings.Join(args, " "), out)
+		return string(out), cmd.ProcessState.ExitCode()
+	}
+	place(t, filepath.Join(b.dir, "empty.yaml"), "services: []\n")
+	place(t, filepath.Join(b.dir, "cut.yaml"), "plugins: []\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"disable", "more", "--dry-run"}, 3, "1 endpoint, 1 service would go with it"},
+		{[]string{"restart", "memory", "--dry-run"}, 0, "no difference"},
+		{[]string{"swap", "memory", "--config", "empty.yaml", "--dry-run"}, 3, "the guard would say no: it synced with nothing"},
+		{[]string{"plan", "plugins.yaml"}, 0, "nothing would change"},
+	} {
+		if got, exit := code(c.args...); exit != c.code || !strings.Contains(got, c.want) {
+			t.Errorf("%v: exit code %d, want %d and %q", c.args, exit, c.code, c.want)
+		}
+	}
+	cut := strings.SplitAfter(swapSet, "  # What proxies get.\n")
+	text := "plugins:\n  - name: istio\n" + strings.SplitAfter(cut[1], "- name: istio\n")[1]
+	place(t, filepath.Join(b.dir, "cut.yaml"), text)
+	if got, exit := code("plan", "cut.yaml"); exit != 3 || !strings.Contains(got, "plugins.yaml has lost 2 entries at once") {
+		t.Errorf("plan of a cut file: exit code %d", exit)
+	}
+	if b.says(b.file) != before || len(b.clusterNames()) < 3 {
+		t.Error("a dry run changed something")
+	}
+	clusters := len(b.clusterNames())
+	place(t, b.file, text)
+	b.becomes("more", "refused")
+	b.becomes("memory", "refused")
+	if n := len(b.clusterNames()); n != clusters {
+		t.Errorf("%d of %d clusters are left", n, clusters)
+	}
+	place(t, b.file, before)
+	b.must("kept", "disable", "more", "--force")
+}
