@@ -272,7 +272,10 @@ func printDetail(w io.Writer, d *api.Detail) {
 	if d.PID > 0 {
 		fmt.Fprintf(w, "  %s %s, process %d, %s, %d rows, revision %d, %d restarts\n", d.Plugin.Plugin, d.Version, d.PID, size(d.Memory), d.Rows, d.Revision, d.Restarts)
 	}
-	for _, v := range []struct{ title, text string }{{"failed last", d.LastError}, {"plugins.yaml is not followed", d.FileFault}} {
+	for _, v := range []struct{ title, text string }{
+		{"runs as", d.User}, {"may not", strings.Join(d.Sandbox, "\n")}, {"not taken from it", strings.Join(d.Lacking, "\n")},
+		{"failed last", d.LastError}, {"plugins.yaml is not followed", d.FileFault}, {"the program has changed", d.Outdated},
+	} {
 		if v.text != "" {
 			fmt.Fprintf(w, "  %s: %s\n", v.title, strings.ReplaceAll(strings.TrimSpace(v.text), "\n", "\n    "))
 		}

@@ -61,8 +61,12 @@ type Plugin struct {
 	Revision uint64 `json:"revision"`
 	Restarts int    `json:"restarts"`
 	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
-	Memory    uint64 `json:"memory,omitempty"`
-	LastError string `json:"lastError,omitempty"`
+	Memory uint64 `json:"memory,omitempty"`
+	// User that its process runs as, if not as the core; Sandbox says what it may not, Lacking what could not be taken from it, and why.
+	User      string   `json:"user,omitempty"`
+	Sandbox   []string `json:"sandbox,omitempty"`
+	Lacking   []string `json:"lacking,omitempty"`
+	LastError string   `json:"lastError,omitempty"`
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they change.
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.

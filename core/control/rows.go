@@ -227,7 +227,16 @@ func (c *Control) takeLog(s *session, m *pb.Log) {
 	}[m.Level]
 	args := []any{"plugin", s.Name}
 	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
-		args = append(args, k, m.Fields[k])
+		args = append(args, field(k), m.Fields[k])
 	}
 	c.cfg.Log.Log(context.Background(), level, m.Text, args...)
+}
+
+// field is the name under which a plugin's field is logged: never one that the core gives, or a plugin could speak in another's name.
+func field(name string) string {
+	switch name {
+	case "", slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, "plugin", "component", "stream", "standby":
+		return "field." + name
+	}
+	return name
 }

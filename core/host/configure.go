@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"golang.org/x/time/rate"
 )
 
 // configure says Hello and returns the instance that answered Ready.
@@ -93,6 +94,7 @@ func milliseconds(d time.Duration) uint32 {
 
 // answer reads up to Ready or Refused. Log lines may come before.
 func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error) {
+	said := rate.NewLimiter(10, 50)
 	for {
 		m, cost, err := link.Recv(ctx)
 		if err != nil {
@@ -106,7 +108,9 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 			hungUp(link)
 			return nil, refusal(s.entry, m.Refused)
 		case m.Log != nil:
-			s.log.Info(m.Log.Text)
+			if said.Allow() {
+				s.log.Info(m.Log.Text)
+			}
 		case m.Measure != nil:
 		default:
 			return nil, errors.New("it broke the contract: its first message is neither Ready nor Refused")

@@ -61,6 +61,10 @@ type Entry struct {
 	Allow *Allow `yaml:"allow"`
 	// Insecure says that a process or module without sha256 is meant to be.
 	Insecure bool `yaml:"insecure"`
+	// User runs a process or built-in as another user than the core: a name, or UID:GID. The core must be root, or have CAP_SETUID and CAP_SETGID.
+	User string `yaml:"user"`
+	// Sandbox takes more from the process than is taken from all, or nothing (Linux).
+	Sandbox *Sandbox `yaml:"sandbox"`
 	// Guard refuses revisions that look like an accident.
 	Guard *Guard `yaml:"guard"`
 	// OnLoss says what becomes of rows by which more would go than the guard allows: hold (the default) keeps what was there until somebody decides, apply lets them through.
@@ -79,10 +83,22 @@ type Process struct {
 	Args []string `yaml:"args"`
 	// Env is the program's environment.
 	Env map[string]string `yaml:"env"`
-	// Files belong to the plugin too (a script, a jar) and are checked before each start.
+	// Files belong to the plugin too (a script, a jar): before each start they are checked and copied, and arguments that name them name the copies.
 	Files []File `yaml:"files"`
 	// TLS is auto (the default: mutual TLS with keys made at each start) or off.
 	TLS string `yaml:"tls" enum:"auto,off"`
+}
+
+// Sandbox says which files the process of a plugin may use. Its own socket and its pinned files it may use in any case.
+type Sandbox struct {
+	Keys strict.Keys
+
+	// Read lists files and directories that it may read and execute, besides the system's programs, libraries and settings (/usr, /lib, /etc, /opt, /proc, /sys). All, if left out.
+	Read []string `yaml:"read"`
+	// Write lists files and directories that it may write. None, if read is given and this is left out.
+	Write []string `yaml:"write"`
+	// Unconfined takes nothing away, not even what is taken from all: tracing, privileges by setuid programs, signals to the core.
+	Unconfined bool `yaml:"unconfined"`
 }
 
 // File is a pinned file.

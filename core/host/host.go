@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/load"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 )
 
 // Config of a Host.
@@ -34,6 +35,8 @@ type Config struct {
 	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
 	Alone   bool
 	Backoff Backoff
+	// Secrets learns what of the plugins' configs and environments is secret; may be nil.
+	Secrets *mask.Secrets
 	Log     *slog.Logger
 	// OnTransition, if set, is called at each step of a plugin's life, one at a time for each plugin. It must not block.
 	OnTransition func(Transition)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -65,4 +66,8 @@ type Status struct {
 	LastError string
 	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
 	Memory uint64
+	// Sandbox says what was taken from its process, and what could not be.
+	Sandbox sandbox.Report
+	// User that its process runs as, if not as the core.
+	User string
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
@@ -64,7 +65,12 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if err != nil {
 		return 0, "", err
 	}
-	s.move(Configuring, nil, func(st *Status) { st.PID = running.PID() })
+	s.move(Configuring, nil, func(st *Status) {
+		st.PID, st.User = running.PID(), s.entry.User
+		if is, ok := running.(interface{ Sandbox() sandbox.Report }); ok {
+			st.Sandbox = is.Sandbox()
+		}
+	})
 	l := &life{slot: s, running: running, link: session.NewObserved(h.recorders.tapped(s.entry.Name, running.Carrier()), s.watch(&h.meters))}
 	memory := watchMemory(running, s.entry.Limits.Memory)
 	inst, err := h.configure(ctx, s, l.link)

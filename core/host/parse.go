@@ -147,6 +147,17 @@ func (c *checker) trust(e *Entry) {
 	if e.Wasm != nil && e.SHA256 != "" {
 		c.fail(e.Keys["sha256"], "the module's hash is `wasm.sha256`")
 	}
+	if e.Wasm != nil && e.User != "" {
+		c.fail(e.Keys["user"], "`user` is for `process` and `builtin`; a module can do nothing but what `allow` grants")
+	}
+	if s := e.Sandbox; s != nil && (s.Read != nil || s.Write != nil) {
+		if e.Wasm != nil {
+			c.fail(e.Keys["sandbox"], "`sandbox.read` and `sandbox.write` are for `process` and `builtin`; a module has no files but those of `allow`")
+		}
+		if s.Unconfined {
+			c.fail(s.Keys["unconfined"], "`unconfined` takes nothing away, and `read` and `write` do; keep one")
+		}
+	}
 	if e.Wasm != nil && e.Wasm.Allow != nil && e.Allow != nil {
 		c.fail(e.Keys["allow"], "`allow` and `wasm.allow` are given; keep one")
 	}

@@ -19,20 +19,6 @@ type artifact struct {
 	release func()
 }
 
-// verify checks a file's hash.
-func verify(path string, want Digest) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return fmt.Errorf("reading %s: %w", path, err)
-	}
-	return compare(path, sum, want)
-}
-
 func compare(path string, sum hash.Hash, want Digest) error {
 	if got := hex.EncodeToString(sum.Sum(nil)); got != string(want) {
 		return fmt.Errorf("%s is not what plugins.yaml pins: its sha256 is %s, the file says %s", path, got, want)

@@ -20,7 +20,7 @@ func (ps Processes) Start(ctx context.Context, l Launch) (Running, error) {
 	p, err := process.Start(ctx, process.Spec{
 		Name: l.Name, Path: l.Path, Program: l.Program, Files: l.Files, Args: l.Args, Dir: l.Dir, Env: l.Env, SocketDir: l.SocketDir, TLS: l.TLS,
 		OpenFiles: l.OpenFiles, Group: l.Group, User: l.User, Sandbox: l.Sandbox, Family: ps.Family,
-		StartTimeout: l.Timeout, Stderr: &lines{log: l.Log}, Logger: l.Log,
+		StartTimeout: l.Timeout, Stderr: &lines{log: l.Log}, LeftOut: leftOut(l.Log), Logger: l.Log,
 	})
 	if err != nil {
 		return nil, nameless{err, l.Name}
@@ -37,6 +37,13 @@ type nameless struct {
 func (e nameless) Error() string { return strings.TrimPrefix(e.error.Error(), "plugin "+e.name+": ") }
 
 func (e nameless) Unwrap() error { return e.error }
+
+// leftOut says how much of a plugin's standard error is not in the log.
+func leftOut(log *slog.Logger) func(lines, bytes int) {
+	return func(lines, bytes int) {
+		log.Warn("standard error of a plugin was left out: it writes too much", "lines", lines, "bytes", bytes)
+	}
+}
 
 // lines logs standard error, which comes line by line.
 type lines struct {

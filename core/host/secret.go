@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,12 +19,16 @@ const maxSecret = 1 << 20
 type filled struct {
 	config  []byte
 	secrets map[string]bool
+	// values are secret: those that were put in, and those that stand in plugins.yaml under a name that says so.
+	values []string
 }
 
 // fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what the file holds, without the newline at its end, and
 // {env: NAME} for a variable of the core's environment.
 func (h *Host) fill(e *Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
+	f.values = h.environment(e)
+	defer func() { h.cfg.Secrets.Set(e.Name, f.values) }()
 	if len(e.Config) == 0 {
 		return f, nil
 	}
@@ -32,7 +38,7 @@ func (h *Host) fill(e *Entry) (*filled, error) {
 	if err := d.Decode(&value); err != nil {
 		return nil, err
 	}
-	value, err := h.secrets(e, value, "", f.secrets)
+	value, err := h.secrets(e, value, "", f)
 	if err != nil || len(f.secrets) == 0 {
 		return f, err
 	}
@@ -40,12 +46,12 @@ func (h *Host) fill(e *Entry) (*filled, error) {
 	return f, err
 }
 
-func (h *Host) secrets(e *Entry, value any, path string, found map[string]bool) (any, error) {
+func (h *Host) secrets(e *Entry, value any, path string, f *filled) (any, error) {
 	var err error
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			if v[i], err = h.secrets(e, v[i], path+"["+strconv.Itoa(i)+"]", found); err != nil {
+			if v[i], err = h.secrets(e, v[i], path+"["+strconv.Itoa(i)+"]", f); err != nil {
 				return nil, err
 			}
 		}
@@ -53,18 +59,46 @@ func (h *Host) secrets(e *Entry, value any, path string, found map[string]bool) 
 		if path != "" && len(v) == 1 {
 			for word, from := range v {
 				if name, ok := from.(string); ok && (word == "file" || word == "env") {
-					found[path] = true
-					return h.secret(e, path, word, name)
+					f.secrets[path] = true
+					text, err := h.secret(e, path, word, name)
+					f.values = append(f.values, text)
+					return text, err
 				}
 			}
 		}
 		for key := range v {
-			if v[key], err = h.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), found); err != nil {
+			if text, ok := v[key].(string); ok && telling.MatchString(key) {
+				f.values = append(f.values, text)
+			}
+			if v[key], err = h.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), f); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return value, nil
+}
+
+// telling matches names of what is secret.
+var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
+
+// environment returns the secrets of a plugin's environment.
+func (h *Host) environment(e *Entry) (values []string) {
+	if e.Process != nil {
+		for name, value := range e.Process.Env {
+			if telling.MatchString(name) {
+				values = append(values, value)
+			}
+		}
+	}
+	if a := e.allowed(); a != nil {
+		for _, name := range a.Env {
+			if telling.MatchString(name) {
+				values = append(values, h.environ(name))
+			}
+		}
+	}
+	slices.Sort(values)
+	return values
 }
 
 // secret reads one. Errors name the place, never the secret.

@@ -25,7 +25,27 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	if group != nil {
 		l.Group = group.Dir()
 	}
-	return h.cfg.Starter.Start(ctx, l)
+	if l.User, err = s.entry.runAs(); err != nil {
+		return nil, err
+	}
+	if err := h.admit(s.entry, &l, private); err != nil {
+		return nil, err
+	}
+	h.confine(s.entry, &l)
+	remove, err := h.pinFiles(s, &l, private)
+	if err != nil {
+		return nil, err
+	}
+	running, err := h.cfg.Starter.Start(ctx, l)
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	go func() {
+		<-running.Done()
+		remove()
+	}()
+	return running, nil
 }
 
 // launch says what to run for an entry. release is called once the process runs.
@@ -33,6 +53,7 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 	if err := e.trusted(); err != nil {
 		return l, nil, err
 	}
+	_, _ = h.fill(e) // What is secret is known before the process can say it; what is wrong is said when it is configured.
 	dir, err := filepath.Abs(h.cfg.Set.Dir())
 	if err != nil {
 		return l, nil, err
@@ -70,11 +91,6 @@ func (h *Host) program(e *Entry, dir string) (artifact, error) {
 	path, err := find(e.Process.Command, dir, h.environ("PATH"))
 	if err != nil {
 		return artifact{}, err
-	}
-	for _, f := range e.Process.Files {
-		if err := verify(under(dir, f.Path), f.SHA256); err != nil {
-			return artifact{}, err
-		}
 	}
 	if e.SHA256 == "" {
 		return artifact{path: path, release: func() {}}, nil

@@ -1,11 +1,13 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
@@ -16,6 +18,8 @@ type pages struct {
 	host *host.Host
 	swap *swap.Swapper
 	xds  *xds.Server
+	// secrets are left out of what plugins say.
+	secrets *mask.Secrets
 }
 
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
@@ -36,6 +40,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		found[s.Name] = admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
+			User: s.User, Sandbox: s.Sandbox.InForce, Lacking: s.Sandbox.Lacking,
 			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Load: loads[s.Name],
 		}
 	}
@@ -48,7 +53,7 @@ func (p *pages) Plugins() []admin.Plugin {
 		if last := p.swap.History(e.Name); len(last) > 0 {
 			v.LastChange = last[len(last)-1].Line()
 		}
-		all = append(all, v)
+		all = append(all, p.masked(v))
 	}
 	return all
 }
@@ -59,4 +64,16 @@ func utc(t time.Time) time.Time {
 		return t
 	}
 	return t.UTC()
+}
+
+// masked is a plugin as it may be shown: its own words may have its secrets in them.
+func (p *pages) masked(v admin.Plugin) admin.Plugin {
+	v.StaleWhy = p.secrets.Text(v.StaleWhy)
+	v.LastError, v.LastChange = p.secrets.Text(v.LastError), p.secrets.Text(v.LastChange)
+	v.Plugin, v.Version = p.secrets.Text(v.Plugin), p.secrets.Text(v.Version)
+	v.Faults = slices.Clone(v.Faults)
+	for i, f := range v.Faults {
+		v.Faults[i].What, v.Faults[i].Reason = p.secrets.Text(f.What), p.secrets.Text(f.Reason)
+	}
+	return v
 }

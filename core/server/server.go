@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -73,6 +74,7 @@ type Commit struct {
 // Server is a whole core.
 type Server struct {
 	cfg     Config
+	secrets *mask.Secrets
 	control *control.Control
 	host    *host.Host
 	swap    *swap.Swapper
@@ -89,7 +91,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Listening == nil {
 		cfg.Listening = func(string, net.Addr) {}
 	}
-	s := &Server{cfg: cfg}
+	secrets := &mask.Secrets{}
+	cfg.Log = slog.New(secrets.Handler(cfg.Log.Handler()))
+	s := &Server{cfg: cfg, secrets: secrets}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
@@ -108,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	registry.MustRegister(newHeldRows(s.control))
 	if s.host, err = host.New(host.Config{
-		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Epoch: s.control.Epoch(),
+		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
 		Sessions: s.control, Log: cfg.Log, OnTransition: m.transition,
 	}); err != nil {
 		return nil, err
@@ -119,7 +123,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
-	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap}
+	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap, secrets: secrets}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
@@ -182,7 +186,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil {
 			return nil // it stops already, or could not start and says why itself
 		}
-		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Log: s.cfg.Log}
+		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Outdated: s.host.Outdated, Secrets: s.secrets, Log: s.cfg.Log}
 		return a.Serve(inner, filepath.Join(dir, api.Socket))
 	})
 	parts.Go(func() error {
@@ -192,7 +196,7 @@ func (s *Server) Run(ctx context.Context) error {
 		defer context.AfterFunc(inner, stop)()
 		return s.serveXDS(outer)
 	})
-	return parts.Wait()
+	return s.secrets.Error(parts.Wait())
 }
 
 // Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are read again by themselves. What can't be read leaves things

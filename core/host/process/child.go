@@ -1,12 +1,13 @@
 package process
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type child struct {
 	inherited []*os.File
 	tail      *tail
 	copy      io.Writer
+	leftOut   func(lines, bytes int)
 	begun     func(pid int) error // Called when it runs.
 	family    *family.Family
 	mark      string
@@ -48,10 +50,10 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 func newChild(spec Spec) *child {
-	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr,
+	c := &child{cmd: exec.Command(spec.Path, spec.Args...), tail: newTail(), copy: spec.Stderr, leftOut: spec.LeftOut,
 		heard: make(chan struct{}), done: make(chan struct{})}
 	c.told = sync.OnceFunc(func() { close(c.heard) })
-	c.begun = func(pid int) error { return confine(pid, spec.OpenFiles) }
+	c.begun = func(pid int) error { return c.confined(confine(pid, spec.OpenFiles)) }
 	c.cmd.Dir = spec.Dir
 	c.cmd.SysProcAttr = attributes(spec)
 	c.rules = spec.Sandbox
@@ -155,6 +157,21 @@ func (c *child) Start(ctx context.Context) error {
 	return c.begun(c.PID())
 }
 
+// confined says whether a process's limits could be set. Those of another user's may not be, where the core is root without CAP_SYS_RESOURCE, as in
+// containers; that is reported.
+func (c *child) confined(err error) error {
+	if c.cmd.SysProcAttr.Credential == nil || !errors.Is(err, syscall.EPERM) {
+		return err
+	}
+	const what = "hold another user's process to limits.openFiles and to no core dumps: the core has no CAP_SYS_RESOURCE"
+	report := *c.report.Load()
+	if !slices.Contains(report.Lacking, what) {
+		report.Lacking = append(slices.Clone(report.Lacking), what)
+		c.report.Store(&report)
+	}
+	return nil
+}
+
 // release closes the ends of the pipes that are the child's.
 func (c *child) release() {
 	for _, f := range c.theirs {
@@ -207,19 +224,7 @@ func (c *child) wait() {
 	c.close()
 }
 
-func (c *child) read() {
-	lines := bufio.NewReaderSize(c.stderr, 4096)
-	for {
-		line, _, err := lines.ReadLine()
-		if err != nil {
-			return
-		}
-		c.tail.add(string(line))
-		if c.copy != nil {
-			_, _ = c.copy.Write(append(line[:len(line):len(line)], '\n'))
-		}
-	}
-}
+func (c *child) read() { newStderr(c.tail, c.copy, c.leftOut).run(c.stderr) }
 
 func (c *child) close() {
 	for _, f := range []*os.File{c.stdout, c.stderr, c.lifeline} {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -104,7 +105,7 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 	}
 	p.dialer.address = address
 	// Go's runtime has raised its limit of files by now, as it does when a program starts; until here the process was told nothing.
-	if err := confine(p.PID(), p.spec.OpenFiles); err != nil {
+	if err := p.child.begun(p.PID()); err != nil {
 		return nil, fmt.Errorf("its limits: %w", err)
 	}
 	protocol, err := p.client.Client()
@@ -122,6 +123,9 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 func (p *Process) startError(ctx context.Context, err error) error {
 	defer p.removeSockets()
 	c := p.child
+	if c.pid.Load() == 0 && p.spec.User != nil && errors.Is(err, syscall.EPERM) {
+		return fmt.Errorf("plugin %s: can't be started as user %d: the core must be root, or have CAP_SETUID and CAP_SETGID", p.spec.Name, p.spec.User.UID)
+	}
 	if c.pid.Load() == 0 {
 		return fmt.Errorf("plugin %s: can't be started: %w", p.spec.Name, err)
 	}

@@ -43,8 +43,10 @@ type Spec struct {
 	Sandbox sandbox.Rules
 	// Family, if set, ends with the process all that it started.
 	Family *family.Family
-	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake.
-	Stderr io.Writer
+	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake, line by line, as far as it isn't a flood: LeftOut, if set,
+	// is told from time to time how much was left out.
+	Stderr  io.Writer
+	LeftOut func(lines, bytes int)
 	// Logger gets go-plugin's lines, at level debug; none if it is nil.
 	Logger *slog.Logger
 }

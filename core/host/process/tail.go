@@ -30,6 +30,15 @@ func (t *tail) add(line string) {
 	t.kept = append(t.kept, line)
 }
 
+// crashed notes the line that says why a program crashed, if it is the first.
+func (t *tail) crashed(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.crash == "" {
+		t.crash = line
+	}
+}
+
 func (t *tail) lines() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

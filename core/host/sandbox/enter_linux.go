@@ -38,14 +38,14 @@ func Enter(rules Rules) (report Report, err error) {
 		return report, nil
 	}
 	privileges := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-	report.note(privileges, "gains no privileges by what it executes (no_new_privs)")
+	report.note(privileges, "gain privileges by what it executes (no_new_privs)")
 	if os.Geteuid() == 0 {
-		report.note(dropCapabilities(), "has no capability to look into other processes or the kernel (capabilities)")
+		report.note(dropCapabilities(), "look into other processes or the kernel as root may (capabilities)")
 	}
 	if err := restrict(rules, &report); err != nil {
 		return report, err
 	}
-	report.note(filter(), "neither traces processes nor loads code into the kernel, nor signals the core (seccomp)")
+	report.note(filter(), "trace processes, load code into the kernel, or signal the core (seccomp)")
 	return report, nil
 }
 

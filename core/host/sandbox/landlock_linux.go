@@ -48,7 +48,7 @@ func restrict(rules Rules, report *Report) error {
 		if rules.Files {
 			return ErrNoLandlock
 		}
-		report.note(errors.New("the kernel has no Landlock (Linux 5.13, enabled in lsm=)"), "looks into no other process (Landlock)")
+		report.note(errors.New("the kernel has no Landlock (Linux 5.13, enabled in lsm=)"), "look into another process (Landlock)")
 		return nil
 	}
 	set := ruleset{files: nodes}
@@ -81,21 +81,21 @@ func restrict(rules Rules, report *Report) error {
 		if rules.Files {
 			return fmt.Errorf("Landlock: %w", errno)
 		}
-		report.note(errno, "looks into no other process (Landlock)")
+		report.note(errno, "look into another process (Landlock)")
 		return nil
 	}
-	report.note(nil, "looks into no other process, but those that it starts (Landlock)")
+	report.note(nil, "look into a process that it hasn't started (Landlock)")
 	if signals {
-		report.note(nil, "signals no other process, but those that it starts (Landlock)")
+		report.note(nil, "signal a process that it hasn't started (Landlock)")
 	} else {
-		report.note(errors.New("the kernel's Landlock has no scopes for signals that are right (Linux 6.12 and later)"), "signals no other process (Landlock)")
+		report.note(errors.New("the kernel's Landlock has no scopes for signals that are right (Linux 6.12 and later)"), "signal another process (Landlock)")
 	}
 	switch {
 	case rules.Files && rules.ReadAll:
-		report.note(nil, fmt.Sprintf("writes nothing but what sandbox.write names: %q (Landlock)", rules.Write))
+		report.note(nil, fmt.Sprintf("write anything but what sandbox.write names: %q (Landlock)", rules.Write))
 	case rules.Files:
-		report.note(nil, fmt.Sprintf("reads nothing but what sandbox.read names and the system's programs, libraries and settings: %q (Landlock)", rules.Read))
-		report.note(nil, fmt.Sprintf("writes nothing but what sandbox.write names: %q (Landlock)", rules.Write))
+		report.note(nil, fmt.Sprintf("read anything but what sandbox.read names, and the system's programs, libraries and settings: %q (Landlock)", rules.Read))
+		report.note(nil, fmt.Sprintf("write anything but what sandbox.write names: %q (Landlock)", rules.Write))
 	}
 	return nil
 }

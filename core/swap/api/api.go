@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/sdk/peer"
 	"golang.org/x/time/rate"
@@ -28,6 +29,10 @@ type Server struct {
 	Holds   Holds
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
+	// Outdated says whether the program's file is what runs still; optional.
+	Outdated func() string
+	// Secrets are left out of every answer; may be nil.
+	Secrets *mask.Secrets
 	Log     *slog.Logger
 }
 
@@ -53,6 +58,8 @@ type Detail struct {
 	Changes []*swap.Change `json:"changes,omitempty"`
 	// FileFault is what is wrong with plugins.yaml, which is not followed because of that.
 	FileFault string `json:"fileFault,omitempty"`
+	// Outdated says that the program's file is not what runs any more.
+	Outdated string `json:"outdated,omitempty"`
 }
 
 // Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends.
@@ -124,7 +131,7 @@ func stranger(c net.Conn) string {
 // Handler returns the handler of the socket.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Plugins()) })
+	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Plugins()) })
 	s.holds(mux)
 	mux.HandleFunc("POST /plan", s.plan)
 	mux.HandleFunc("GET /plugins/{name}", s.detail)
@@ -133,14 +140,21 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
+func (s *Server) outdated() string {
+	if s.Outdated == nil {
+		return ""
+	}
+	return s.Outdated()
+}
+
 func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
 	for _, p := range s.Plugins() {
 		if p.Name == r.PathValue("name") {
-			answer(w, http.StatusOK, Detail{Plugin: p, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault()})
+			s.answer(w, http.StatusOK, Detail{Plugin: p, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault(), Outdated: s.outdated()})
 			return
 		}
 	}
-	answer(w, http.StatusNotFound, Outcome{Error: "there is no plugin " + r.PathValue("name")})
+	s.answer(w, http.StatusNotFound, Outcome{Error: "there is no plugin " + r.PathValue("name")})
 }
 
 // maxOrder is how large a request may be.
@@ -151,7 +165,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
+		s.answer(w, http.StatusBadRequest, Outcome{Error: err.Error()})
 		return
 	}
 	atLeisure(w)
@@ -168,14 +182,14 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	case "enable":
 		c, err = s.Swapper.Enable(r.Context(), name, options)
 	default:
-		answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, disable and enable, not " + what})
+		s.answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, disable and enable, not " + what})
 		return
 	}
 	if err != nil {
-		answer(w, http.StatusConflict, Outcome{Change: c, Error: err.Error(), Guarded: errors.Is(err, swap.ErrRefused)})
+		s.answer(w, http.StatusConflict, Outcome{Change: c, Error: err.Error(), Guarded: errors.Is(err, swap.ErrRefused)})
 		return
 	}
-	answer(w, http.StatusOK, Outcome{Change: c})
+	s.answer(w, http.StatusOK, Outcome{Change: c})
 }
 
 // atLeisure lets a request that has come whole take as long as it needs; the answer has its time again.
@@ -187,11 +201,15 @@ func atLeisure(w http.ResponseWriter) {
 // answerTimeout is how long a client may take to read an answer, or some more of a recording.
 const answerTimeout = time.Minute
 
-func answer(w http.ResponseWriter, code int, body any) {
+func (s *Server) answer(w http.ResponseWriter, code int, body any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTimeout))
+	text, err := s.Secrets.JSON(body)
+	if err != nil {
+		code, text = http.StatusInternalServerError, []byte(`{"error":"the answer is no JSON"}`)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body)
+	_, _ = w.Write(append(text, '\n'))
 }
 
 // Plan is the body of a request for what a plugins.yaml would change, and Planned the answer.
@@ -208,13 +226,13 @@ type Planned struct {
 func (s *Server) plan(w http.ResponseWriter, r *http.Request) {
 	var p Plan
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxOrder)).Decode(&p); err != nil {
-		answer(w, http.StatusBadRequest, Planned{Error: err.Error()})
+		s.answer(w, http.StatusBadRequest, Planned{Error: err.Error()})
 		return
 	}
 	changes, err := s.Swapper.Plan(r.Context(), []byte(p.Text))
 	if err != nil {
-		answer(w, http.StatusConflict, Planned{Changes: changes, Error: err.Error()})
+		s.answer(w, http.StatusConflict, Planned{Changes: changes, Error: err.Error()})
 		return
 	}
-	answer(w, http.StatusOK, Planned{Changes: changes})
+	s.answer(w, http.StatusOK, Planned{Changes: changes})
 }

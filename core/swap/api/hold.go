@@ -21,7 +21,7 @@ type HoldOutcome struct {
 }
 
 func (s *Server) holds(mux *http.ServeMux) {
-	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.Holds.Holds()) })
+	mux.HandleFunc("GET /holds", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Holds.Holds()) })
 	mux.HandleFunc("GET /holds/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.held(w, r, func(string) error { return nil })
 	})
@@ -37,8 +37,8 @@ func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(plugin str
 		err = do(name)
 	}
 	if err != nil {
-		answer(w, http.StatusNotFound, HoldOutcome{Error: err.Error()})
+		s.answer(w, http.StatusNotFound, HoldOutcome{Error: err.Error()})
 		return
 	}
-	answer(w, http.StatusOK, HoldOutcome{Hold: h})
+	s.answer(w, http.StatusOK, HoldOutcome{Hold: h})
 }

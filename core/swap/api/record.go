@@ -18,7 +18,7 @@ const mostRecorded = 1 << 30
 func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	limit, err := strconv.ParseInt(r.FormValue("limit"), 10, 64)
 	if err != nil || limit <= 0 || limit > mostRecorded {
-		answer(w, http.StatusBadRequest, Outcome{Error: fmt.Sprintf("limit is a number of bytes up to %d, not %q", mostRecorded, r.FormValue("limit"))})
+		s.answer(w, http.StatusBadRequest, Outcome{Error: fmt.Sprintf("limit is a number of bytes up to %d, not %q", mostRecorded, r.FormValue("limit"))})
 		return
 	}
 	atLeisure(w)
@@ -26,7 +26,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	writer := recording.NewWriter(queue, r.PathValue("name"), limit)
 	stop, err := s.Swapper.Record(r.Context(), r.PathValue("name"), writer)
 	if err != nil {
-		answer(w, http.StatusConflict, Outcome{Error: err.Error()})
+		s.answer(w, http.StatusConflict, Outcome{Error: err.Error()})
 		return
 	}
 	defer stop()
