@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,8 +94,13 @@ func TestPinnedFiles(t *testing.T) {
 				until(t, "it runs", func() bool { return h.Status()[0].PID != 0 })
 				return
 			}
-			if err := <-ended; err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("it ended with %v", err)
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("it ended with %v", err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("it runs")
 			}
 		})
 	}
