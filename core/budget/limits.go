@@ -74,10 +74,10 @@ func Defaults() Limits {
 			Idle: 30 * time.Second,
 		},
 		Peer: Peer{
-			Connections: 10_000, Streams: 20_000, NewStreams: 500, Requests: 20_000,
+			Connections: 5_000, Streams: 20_000, NewStreams: 500, Requests: 20_000,
 			Names: 5_000_000, UnknownNames: 200_000, Bytes: 1 << 30,
 		},
-		Total: Total{Connections: 50_000, StreamsPerConnection: 10_000, NewStreams: 2000},
+		Total: Total{Connections: 50_000, StreamsPerConnection: 1_000, NewStreams: 2000},
 	}
 }
 

@@ -22,6 +22,7 @@ type Peers struct {
 	total struct {
 		connections int
 		starts      *rate.Limiter
+		asked       int // names that plugins are asked for
 	}
 }
 
@@ -30,6 +31,9 @@ type peer struct {
 	key                  string
 	connections, streams int
 	starts, requests     *rate.Limiter
+	vain                 *rate.Limiter // names that turn out not to exist
+	lately               *rate.Limiter // names of new lists
+	all                  *int          // names that all peers ask plugins for
 	lists                map[any]*list
 	names, bytes         int
 	absent, asked        int // of the names, those that don't exist and those that plugins are asked for
@@ -96,7 +100,7 @@ func (p *Peers) at(key string, now time.Time) *peer {
 		}
 		p.sweep = max(minSweep, 2*len(p.all))
 	}
-	e := &peer{key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests), lists: map[any]*list{}}
+	e := &peer{key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests), lists: map[any]*list{}, vain: slowly(p.limits.Peer.UnknownNames), lately: slowly(p.limits.Peer.Names / 2), all: &p.total.asked}
 	p.all[key] = e
 	return e
 }
@@ -104,7 +108,7 @@ func (p *Peers) at(key string, now time.Time) *peer {
 // idle reports whether nothing is lost if the peer is forgotten.
 func (e *peer) idle(now time.Time) bool {
 	full := func(l *rate.Limiter) bool { return l == nil || l.TokensAt(now) >= float64(l.Burst()) }
-	return e.connections == 0 && e.streams == 0 && full(e.starts) && full(e.requests)
+	return e.connections == 0 && e.streams == 0 && full(e.starts) && full(e.requests) && full(e.vain) && full(e.lately)
 }
 
 // patience is how long a stream may wait for its turn to begin.
@@ -189,7 +193,7 @@ func (l *Lease) Become(key string, now time.Time) error {
 }
 
 // Hold notes what the stream keeps in a slot, in place of what was there. Nothing is what is zero.
-func (l *Lease) Hold(slot string, h Held) error {
+func (l *Lease) Hold(slot string, h Held, now time.Time) error {
 	p := l.peers
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,6 +203,9 @@ func (l *Lease) Hold(slot string, h Held) error {
 	e, was := l.peer, l.held[slot]
 	if was == h {
 		return nil
+	}
+	if e.lately != nil && e.lists[h.Of] == nil && h.Names > 0 {
+		e.lately.ReserveN(now, min(h.Names, e.lately.Burst())) // Request waits
 	}
 	e.add(h)
 	e.drop(was)
@@ -227,6 +234,7 @@ func (e *peer) add(h Held) {
 func (e *peer) count(h Held, sign int) {
 	e.names, e.bytes = e.names+sign*h.Names, e.bytes+sign*h.Bytes
 	e.absent, e.asked = e.absent+sign*h.Absent, e.asked+sign*h.Asked
+	*e.all += sign * h.Asked
 }
 
 func (e *peer) drop(h Held) {
@@ -254,7 +262,7 @@ func (l *Peer) check(e *peer) error {
 // Request takes a request's turn and returns how long it has to wait, and for which limit.
 func (l *Lease) Request(now time.Time) (wait time.Duration, limit string) {
 	l.peers.mu.Lock()
-	ofPeer := l.peer.requests
+	ofPeer, lately := l.peer.requests, l.peer.lately
 	l.peers.mu.Unlock()
 	for _, b := range []struct {
 		*rate.Limiter
@@ -265,6 +273,11 @@ func (l *Lease) Request(now time.Time) (wait time.Duration, limit string) {
 		}
 		if d := b.ReserveN(now, 1).DelayFrom(now); d > wait {
 			wait, limit = d, b.name
+		}
+	}
+	if lately != nil {
+		if owed := -lately.TokensAt(now); owed > 0 {
+			wait, limit = max(wait, time.Duration(owed/float64(lately.Limit())*float64(time.Second))), "maxNamesPerPeer"
 		}
 	}
 	return wait, limit

@@ -90,7 +90,7 @@ func TestHold(t *testing.T) {
 	b, _, _ := p.Begin("a", now)
 	hold := func(l *Lease, slot string, h Held, names int, limit string) {
 		t.Helper()
-		if err := l.Hold(slot, h); limitOf(err) != limit {
+		if err := l.Hold(slot, h, now); limitOf(err) != limit {
 			t.Error(err)
 		}
 		if u := p.Uses(); u[0].Names != names {
@@ -113,7 +113,7 @@ func TestHold(t *testing.T) {
 		t.Error(u)
 	}
 	b.End()
-	_ = b.Hold("eds", Held{Of: x, Names: 1, Bytes: 1}) // too late
+	_ = b.Hold("eds", Held{Of: x, Names: 1, Bytes: 1}, now) // too late
 	for _, e := range p.all {
 		if len(e.lists)+e.names+e.bytes+e.streams != 0 {
 			t.Errorf("%+v", e)
@@ -205,37 +205,92 @@ func TestFiles(t *testing.T) {
 // TestAsk: long lists of names that nobody has an answer for are asked for in parts; those who ask for what doesn't exist are refused in the end.
 func TestAsk(t *testing.T) {
 	now := time.Unix(0, 0)
-	p := NewPeers(Limits{Stream: Stream{UnknownNames: 10}, Peer: Peer{UnknownNames: 25}})
-	begin := func() *Lease {
-		l, _, err := p.Begin("a", now)
+	p := NewPeers(Limits{Stream: Stream{UnknownNames: 1000}, Peer: Peer{UnknownNames: 20_000}}) // at once: 200 by a stream, 500 by a peer, 2000 by all
+	begin := func(peer string) *Lease {
+		l, _, err := p.Begin(peer, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
-	a, b, c := begin(), begin(), begin()
 	ask := func(l *Lease, of string, absent, unanswered, want int, limit string) {
 		t.Helper()
-		got, err := l.Ask("eds", Held{Of: of, Names: 30, Absent: absent}, unanswered)
+		got, err := l.Ask("eds", Held{Of: of, Absent: absent}, unanswered, absent == 0, now)
 		if got != want || limitOf(err) != limit {
-			t.Errorf("%d now, %v", got, err)
+			t.Errorf("%d now, %v; want %d, %s", got, err, want, limit)
 		}
 	}
-	ask(a, "x", 0, 30, 10, "")
-	ask(a, "x", 0, 20, 10, "") // the first exist
-	ask(b, "x", 0, 20, 10, "") // an equal list costs nothing more
-	ask(c, "y", 0, 8, 8, "")
-	ask(b, "z", 0, 20, 7, "") // of the 25, 18 are asked for
-	ask(a, "x", 9, 11, 1, "")
-	ask(a, "x", 10, 0, 0, "")
-	ask(a, "x", 10, 10, 0, "maxUnknownNames")
-	ask(c, "y", 8, 0, 0, "")
-	ask(b, "z", 7, 13, 0, "maxUnknownNamesPerPeer")
-	a.End()
-	ask(b, "z", 7, 13, 3, "")
-	b.End()
-	c.End()
-	if e := p.all["a"]; e.absent+e.asked+len(e.lists) != 0 {
+	a, b, c := begin("a"), begin("a"), begin("a")
+	ask(a, "x", 0, 3000, 200, "")
+	ask(a, "x", 0, 2800, 200, "") // the first exist
+	ask(b, "x", 0, 2800, 200, "") // an equal list costs nothing more
+	ask(c, "y", 0, 2800, 200, "")
+	ask(b, "z", 0, 2800, 100, "") // of the 500 400 are asked for
+	d := begin("a")
+	ask(d, "zz", 0, 2800, 50, "") // a few always go: perhaps they are known
+	ask(d, "zz", 1, 2799, 0, "")
+	ask(a, "x", 900, 2000, 100, "")
+	ask(a, "x", 1000, 0, 0, "")
+	ask(a, "x", 1000, 1, 0, "maxUnknownNames")
+	for _, l := range []*Lease{a, b, c, d} {
+		l.End()
+	}
+	if e := p.all["a"]; e.absent+e.asked+len(e.lists)+p.total.asked != 0 {
 		t.Errorf("%+v", e)
 	}
+}
+
+// TestAskInVain: who finds out again and again that names don't exist may do so ever more slowly; who asks for what exists is not slowed down.
+func TestAskInVain(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := NewPeers(Limits{Stream: Stream{UnknownNames: 1000}, Peer: Peer{UnknownNames: 20_000}})
+	use := func(peer string, absent bool, seconds int) (asked int) {
+		for end := now.Add(time.Duration(seconds) * time.Second); now.Before(end); now = now.Add(20 * time.Millisecond) {
+			l, _, err := p.Begin(peer, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := Held{Of: now}
+			n, err := l.Ask("eds", h, 2000, true, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked += n; absent {
+				h.Absent = n
+			}
+			if _, err := l.Ask("eds", h, 0, false, now); err != nil {
+				t.Fatal(err)
+			}
+			l.End()
+		}
+		return asked
+	}
+	if n := use("vain", true, 100); n < 30_000 || n > 45_000 { // 20,000 and 200 a second
+		t.Errorf("%d names", n)
+	}
+	if n := use("right", false, 100); n != 200*50*100 {
+		t.Errorf("%d names", n)
+	}
+}
+
+// TestNewLists: who brings ever new lists waits; equal ones cost nothing.
+func TestNewLists(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := NewPeers(Limits{Peer: Peer{Names: 2000}}) // 1000 of new lists at once, and 10 a second
+	a, _, _ := p.Begin("a", now)
+	b, _, _ := p.Begin("a", now)
+	hold := func(l *Lease, of string, names int, want time.Duration) {
+		t.Helper()
+		if err := l.Hold("eds", Held{Of: of, Names: names}, now); err != nil {
+			t.Error(err)
+		}
+		if wait, limit := l.Request(now); wait != want || (limit != "") != (want > 0) {
+			t.Error(wait, limit)
+		}
+	}
+	hold(a, "x", 900, 0)
+	hold(b, "x", 900, 0)
+	hold(a, "y", 200, 10*time.Second)
+	now = now.Add(time.Minute)
+	hold(a, "z", 100, 0)
 }

@@ -291,7 +291,7 @@ func (conn *connection) note(o xds.Outcome) {
 	last.at, last.refused = time.Now(), o.Refused
 	if o.Refused == "" {
 		last.acked, last.revision, last.refused = o.Version, o.Number, o.Left
-	} else {
+	} else if conn.c.refusals.Allow() {
 		conn.c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.outcomes[o.Type] = last

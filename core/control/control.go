@@ -103,6 +103,9 @@ type Control struct {
 	cfg   Config
 	epoch uint64
 
+	// refusals bounds how many lines proxies that refuse may make.
+	refusals *rate.Limiter
+
 	mu        sync.Mutex
 	env       *environment.Environment
 	full      environment.Debounce
@@ -193,7 +196,7 @@ func New(cfg Config) (*Control, error) {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
 	c := &Control{
-		cfg: cfg, epoch: newEpoch(), env: environment.New(),
+		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),

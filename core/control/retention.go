@@ -88,6 +88,16 @@ func (c *Control) expire(now time.Time, at func(time.Time)) {
 	c.cfg.Metrics.Retained(len(c.left.weighed), c.left.bytes)
 }
 
+// LetGo lets go of all that was left: memory is short.
+func (c *Control) LetGo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.left.wishes.Len() > 0 {
+		c.expire(time.Now().Add(c.cfg.Retention.For), func(time.Time) {})
+		c.ring()
+	}
+}
+
 func (l *left) key(v *view.View, sub subscription) wishKey {
 	var h maphash.Hash
 	h.SetSeed(l.seed)

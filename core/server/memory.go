@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	gometrics "runtime/metrics"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // DefaultMemory returns how much memory the core may use where nobody says it: half of what the machine has, or of the narrowest limit of this process's
@@ -51,6 +53,21 @@ func usedMemory() uint64 {
 		}
 	}
 	return sum
+}
+
+// collectEvery is how often garbage is collected while memory is short: a core that has little to do would not see for minutes that there is enough again.
+const collectEvery = 2 * time.Second
+
+// relieving returns a func that lets go of what can be done without, and of garbage.
+func relieving(letGo func()) func() {
+	var last time.Time
+	return func() {
+		letGo()
+		if now := time.Now(); now.Sub(last) >= collectEvery {
+			last = now
+			debug.FreeOSMemory()
+		}
+	}
 }
 
 // freeMemory returns how much memory may still be used: what the machine has, or what is left of a limit of this process's cgroup (v2).

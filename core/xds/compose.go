@@ -23,7 +23,7 @@ func (m *machine) target(w *watch) (to situation, all, ok bool) {
 		return to, false, false
 	}
 	to = situation{s, w.subscription}
-	if m.common.memo.content(to).known {
+	if !w.partial && m.common.memo.content(to).known {
 		return to, true, true
 	}
 	to.subscription = w.sent.subscription

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
@@ -51,6 +52,9 @@ func (s *Server) begin(ctx context.Context) (*budget.Lease, error) {
 	lease, err := s.admit(ctx, remote)
 	if err != nil {
 		code := status.Code(err)
+		if code == codes.Canceled {
+			return nil, err // it hung up while it waited
+		}
 		s.metrics.refused.WithLabelValues(code.String()).Inc()
 		s.metrics.limited(err)
 		s.lines.log(s.config.Log, slog.LevelInfo, "stream refused", "remote", remote, "code", code.String(), "reason", err)

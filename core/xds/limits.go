@@ -38,7 +38,7 @@ func (st *stream) introduce() error {
 			return err
 		}
 	}
-	return st.lease.Hold("", st.own(st.weight))
+	return st.lease.Hold("", st.own(st.weight), time.Now())
 }
 
 // own is what the stream keeps that no other stream can share.

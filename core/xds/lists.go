@@ -131,6 +131,14 @@ func (l *lists) shared(p print, message []byte) []string {
 	return names
 }
 
+// letGo forgets all lists.
+func (l *lists) letGo() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.kept)
+	l.bytes = 0
+}
+
 // keep keeps a list, in place of others if there are too many or too much of them. One that would take most of the room isn't kept.
 func (l *lists) keep(p print, names []string) {
 	if p.weight() > keptBytes/4 {

@@ -49,6 +49,12 @@ func (s *Server) weigh() {
 		}
 		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before", was.level.String(), "used", used, "limit", limit, "streams", len(s.snapshot()))
 	}
+	if now.level > budget.Calm {
+		s.codec.lists.letGo()
+		if s.config.Relieve != nil {
+			s.config.Relieve()
+		}
+	}
 	if now.level == budget.Ending {
 		s.shed(now)
 	}

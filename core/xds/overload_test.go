@@ -14,11 +14,12 @@ import (
 // TestOverload: as memory gets short, first no stream may begin, and those that there are go on; then the heaviest end. When there is enough again, all is as
 // before.
 func TestOverload(t *testing.T) {
-	var used atomic.Uint64
+	var used, relieved atomic.Uint64
 	source := oneCluster()
 	server, conn := serve(t, Config{
 		Source: source, OrderPatience: -1, Limits: limits(func(l *budget.Limits) { l.Peer.Streams = 0 }),
-		Memory: func() (uint64, uint64) { return used.Load(), 10 << 20 },
+		Memory:  func() (uint64, uint64) { return used.Load(), 10 << 20 },
+		Relieve: func() { relieved.Add(1) },
 	})
 	now := func(percent uint64) {
 		used.Store(percent * (10 << 20) / 100)
@@ -58,8 +59,12 @@ func TestOverload(t *testing.T) {
 		t.Error(got)
 	}
 
+	if n := relieved.Load(); n != 3 {
+		t.Error("relieved", n, "times")
+	}
+
 	now(50)
-	if err := say(t, conn, sotw(node(), cds)); err != nil || server.Overloaded() != "" || count(t, server.metrics.overload) != 0 {
+	if err := say(t, conn, sotw(node(), cds)); err != nil || server.Overloaded() != "" || count(t, server.metrics.overload) != 0 || relieved.Load() != 3 {
 		t.Error(err, server.Overloaded())
 	}
 	if b := server.Budget().(Budget); b.State != "calm" || len(b.Peers) != 1 || b.Peers[0].Streams != 2 {

@@ -42,6 +42,8 @@ type Config struct {
 	KeepaliveInterval, KeepaliveTimeout time.Duration
 	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
 	Memory func() (used, limit uint64)
+	// Relieve is called now and then while memory is short, to let go of what can be done without; optional.
+	Relieve func()
 	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.
@@ -94,6 +96,7 @@ type Server struct {
 	common   *common
 	turns    *push.Turns
 	peers    *budget.Peers
+	codec    codec
 	conns    conns
 	pressure atomic.Pointer[pressure]
 	metrics  *metrics
@@ -115,7 +118,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
+		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
 	s.pressure.Store(&pressure{})
 	return s, nil
@@ -151,12 +154,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.Serv
 func (s *Server) options() []grpc.ServerOption {
 	c := &s.config
 	options := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(s.codec),
 		grpc.MaxRecvMsgSize(c.Limits.Stream.RequestBytes),
 		// Twice that: what is a little more is refused by us, with words.
 		grpc.MaxHeaderListSize(2 * uint32(c.Limits.Stream.HeaderBytes)),
 		// Requests are small: what is not read yet must not grow with the speed of the network, as it does by default.
 		grpc.StaticStreamWindowSize(64 << 10),
+		// And connections that say nothing are to cost little.
+		grpc.ReadBufferSize(8 << 10), grpc.SharedWriteBuffer(true),
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),

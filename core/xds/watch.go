@@ -14,6 +14,8 @@ type watch struct {
 	traits *pb.Traits
 
 	subscription *subscription
+	// partial is set while the source has not been asked for all names yet: until then nothing of them is brought.
+	partial bool
 	// explicit is set once the client gave names or `*`: from then on an empty list no longer means everything.
 	explicit bool
 	// owed is set while a request waits for its answer.
