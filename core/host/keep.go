@@ -57,6 +57,9 @@ func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Duration, tail string, err error) {
 	s.move(Starting, nil, nil)
 	candidate := s.isStandby()
+	if err := dir.ensure(); err != nil {
+		return 0, "", fmt.Errorf("runtime directory: %w", err)
+	}
 	group := h.group(s)
 	if group != nil {
 		defer group.Remove()

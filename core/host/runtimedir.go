@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 )
 
@@ -17,6 +18,8 @@ import (
 // still lives. A lock held on a file in it says the same across PID namespaces. Plugins' sockets are in directories in it.
 type runtimeDir struct {
 	path string
+
+	mu   sync.Mutex
 	lock *os.File
 }
 
@@ -46,6 +49,28 @@ func openRuntimeDir(base string) (*runtimeDir, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// ensure makes the directory anew, if a cleaner of temporary files has taken it: without it no plugin could be started.
+func (d *runtimeDir) ensure() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := os.Stat(filepath.Join(d.path, "lock")); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	if err := trusted(filepath.Dir(d.path)); err != nil {
+		return err
+	}
+	held, err := lock(d.path)
+	if err != nil {
+		return err
+	}
+	_ = d.lock.Close()
+	d.lock = held
+	return nil
 }
 
 // makeOwn makes BASE/PID-START, or PID-START-N if this process has several.

@@ -85,3 +85,24 @@ func TestRuntimeDir(t *testing.T) {
 		t.Error("a directory that others may write to was taken")
 	}
 }
+
+// A directory that a cleaner has taken is made anew, with its lock, as often as it is taken.
+func TestEnsureRuntimeDir(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "base")
+	d, err := openRuntimeDir(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.remove()
+	for range 2 {
+		if err := os.RemoveAll(base); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.ensure(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o700 || !locked(d.path) {
+			t.Errorf("%v %v, locked: %v", info, err, locked(d.path))
+		}
+	}
+}
