@@ -10,7 +10,8 @@ import (
 
 // guard is a timer of the kernel that kills this process unless it is pushed on in time. It is for the case in which a module's
 // endless loop has stopped the whole of Go's runtime: a garbage collection waits for every goroutine, and a module that does not
-// call its host can't be made to stop. Then no goroutine could end the process any more.
+// call its host can't be made to stop. Then no goroutine could end the process any more. It counts processor time, as a loop uses it: a machine that
+// is short of it ends nobody.
 type guard struct {
 	id int32
 	ok bool
@@ -27,7 +28,7 @@ type event struct {
 func newGuard() *guard {
 	g := &guard{}
 	e := event{signal: int32(syscall.SIGKILL)}
-	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&e)), uintptr(unsafe.Pointer(&g.id)))
+	_, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_PROCESS_CPUTIME_ID, uintptr(unsafe.Pointer(&e)), uintptr(unsafe.Pointer(&g.id)))
 	g.ok = errno == 0
 	return g
 }
