@@ -183,7 +183,8 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 func TestFew(t *testing.T) {
 	l := limited(nil, 4, 2)
 	a, b, here := addr("10.0.0.1"), addr("10.0.0.2"), addr("127.0.0.1")
-	if !l.take(a) || !l.take(a) || l.take(a) {
+	first, second := l.take(a), l.take(a)
+	if !first || !second || l.take(a) {
 		t.Error("of one address")
 	}
 	if !l.take(b) || !l.take(here) || l.take(here) || l.take(b) {

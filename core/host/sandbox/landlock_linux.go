@@ -71,7 +71,7 @@ func restrict(rules Rules, report *Report) error {
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&set)), size, 0)
 	if errno != 0 {
-		return fmt.Errorf("Landlock: %w", errno)
+		return fmt.Errorf("with Landlock: %w", errno)
 	}
 	defer unix.Close(int(fd))
 	if err := allow(int(fd), set.files, rules); err != nil {
@@ -79,7 +79,7 @@ func restrict(rules Rules, report *Report) error {
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		if rules.Files {
-			return fmt.Errorf("Landlock: %w", errno)
+			return fmt.Errorf("with Landlock: %w", errno)
 		}
 		report.note(errno, "look into another process (Landlock)")
 		return nil

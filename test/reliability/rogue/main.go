@@ -55,7 +55,7 @@ func registry(what string, text []byte) (sdk.Registry, error) {
 		return nil, err
 	}
 	if what == "refuses" {
-		return nil, fmt.Errorf("I don't like %s", text)
+		return nil, fmt.Errorf("nobody likes %s", text)
 	}
 	return sdk.RegistryFunc(func(ctx context.Context, out sdk.Publisher) error {
 		list := sdk.NewList(out)
