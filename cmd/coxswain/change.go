@@ -153,7 +153,7 @@ func (o *order) carrier(process, config string) error {
 		if err != nil {
 			return fmt.Errorf("config: %w", err)
 		}
-		o.Config = string(text)
+		o.Config, o.ConfigFile = string(text), config
 	}
 	return nil
 }
@@ -219,6 +219,9 @@ func printDifference(w io.Writer, d *control.Difference) {
 			more += fmt.Sprintf("; %d written otherwise that mean the same", t.Rewritten)
 		}
 		printCounts(w, t.Type[strings.LastIndexAny(t.Type, "./")+1:], t.Counts, more, t.Examples)
+		for _, line := range t.Fields {
+			fmt.Fprintf(w, "      %s\n", line)
+		}
 	}
 	for _, line := range d.Verdicts {
 		fmt.Fprintf(w, "    %s\n", line)

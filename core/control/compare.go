@@ -212,6 +212,9 @@ func (w *comparison) judge(p pair, same bool, t *TypeDifference) {
 		w.same[p.now] = p.old
 		return
 	}
+	if len(t.Examples) < examples && !w.t.c.sensitive(p.typeURL) {
+		t.changed = append(t.changed, p)
+	}
 	t.note(&t.Examples, "~", p.old.Name())
 }
 

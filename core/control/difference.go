@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // Difference is what would change if a plugin took another's place.
@@ -58,6 +59,29 @@ type TypeDifference struct {
 	WorstBefore  int      `json:"worstBefore"`
 	WorstRemoved int      `json:"worstRemoved"`
 	Examples     []string `json:"examples,omitempty"`
+	// Fields are those of the changed resources among the examples, as NAME: FIELD: OLD -> NEW; Explained fills them in.
+	Fields []string `json:"fields,omitempty"`
+	// changed are the examples of changed resources; none where what they hold is not to be shown.
+	changed []pair
+}
+
+// fieldsOf is how many fields of a changed resource are shown.
+const fieldsOf = 8
+
+// Explained returns the difference with the fields that differ. It decodes resources: not to be called where others wait.
+func (d *Difference) Explained() *Difference {
+	all := *d
+	all.Types = slices.Clone(d.Types)
+	for i := range all.Types {
+		t := &all.Types[i]
+		for _, p := range t.changed {
+			for _, line := range view.Fields(p.typeURL, p.old, p.now, fieldsOf) {
+				t.Fields = append(t.Fields, p.old.Name()+": "+line)
+			}
+		}
+		t.changed = nil
+	}
+	return &all
 }
 
 // examples is how many names a difference shows of a table or type.

@@ -43,3 +43,21 @@ func traitsOf(t *pb.Type) *pb.Traits {
 	}
 	return &pb.Traits{Rank: 100}
 }
+
+// sensitive reports whether any generator says so of a type.
+func (c *Control) sensitive(typeURL string) bool {
+	if d := defaults(typeURL); d != nil && d.Sensitive {
+		return true
+	}
+	for _, k := range c.known {
+		if k.Kind != pb.KindGenerator || k.ready == nil {
+			continue
+		}
+		for _, t := range k.ready.Types {
+			if t.Url == typeURL && traitsOf(t).Sensitive {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -27,6 +27,17 @@ type Builtin struct {
 	Check func(config []byte) error
 }
 
+// ConfigIn says that the entry's config stands in a file of its own: what is wrong with it is named by its place there.
+func (e *Entry) ConfigIn(file string, text []byte) {
+	keys := strict.Where(file, text, "config")
+	for key, at := range e.Keys {
+		if key != "config" && !strings.HasPrefix(key, "config.") && !strings.HasPrefix(key, "config[") {
+			keys[key] = at
+		}
+	}
+	e.Keys = keys
+}
+
 // Mistake is one in a plugins.yaml, at its place.
 type Mistake = strict.Error
 

@@ -141,6 +141,20 @@ func (c *Change) found(s *Swapper, d *control.Difference) {
 	c.Difference, c.Summary = d, d.String()
 }
 
+// explain adds the fields that differ. It takes a while for large resources, and is done when all else is.
+func (c *Change) explain(s *Swapper) {
+	s.mu.Lock()
+	d := c.Difference
+	s.mu.Unlock()
+	if d == nil {
+		return
+	}
+	d = d.Explained()
+	s.mu.Lock()
+	c.Difference = d
+	s.mu.Unlock()
+}
+
 // compared ends a dry run with what the guard says of it.
 func (c *Change) compared(s *Swapper, why []string) {
 	s.mu.Lock()

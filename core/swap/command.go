@@ -18,8 +18,9 @@ type Request struct {
 	Process []string `json:"process,omitempty"`
 	Wasm    string   `json:"wasm,omitempty"`
 	Builtin string   `json:"builtin,omitempty"`
-	// Config is YAML that takes the place of the entry's config.
-	Config string `json:"config,omitempty"`
+	// Config is YAML that takes the place of the entry's config; ConfigFile is the file that it stands in, to name places in it.
+	Config     string `json:"config,omitempty"`
+	ConfigFile string `json:"configFile,omitempty"`
 	// Disabled says whether it is to run; nil: as it is.
 	Disabled *bool `json:"disabled,omitempty"`
 }
@@ -126,6 +127,9 @@ func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, err
 	e, _ := set.Get(name)
 	if e == nil {
 		return nil, nil, fmt.Errorf("there is no plugin %s", name)
+	}
+	if r.Config != "" && r.ConfigFile != "" {
+		e.ConfigIn(r.ConfigFile, []byte(r.Config))
 	}
 	return e, text, nil
 }

@@ -17,6 +17,7 @@ var ErrRefused = errors.New("a guard refused it")
 
 // replace lets an entry take the place of the plugin of its name. The turn is held.
 func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Options) error {
+	defer c.explain(s)
 	if o.DryRun {
 		var done func()
 		ctx, done = s.giveWay(ctx, e.Name)

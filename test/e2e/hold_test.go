@@ -124,6 +124,7 @@ func TestDryRunsSayWhatTheGuardWould(t *testing.T) {
 	}
 	place(t, filepath.Join(b.dir, "empty.yaml"), "services: []\n")
 	place(t, filepath.Join(b.dir, "cut.yaml"), "plugins: []\n")
+	place(t, filepath.Join(b.dir, "wrong.yaml"), "# a mistake\nservices:\n- {hots: a.example}\n")
 	for _, c := range []struct {
 		args []string
 		code int
@@ -132,6 +133,7 @@ func TestDryRunsSayWhatTheGuardWould(t *testing.T) {
 		{[]string{"disable", "more", "--dry-run"}, 3, "1 endpoint, 1 service would go with it"},
 		{[]string{"restart", "memory", "--dry-run"}, 0, "no difference"},
 		{[]string{"swap", "memory", "--config", "empty.yaml", "--dry-run"}, 3, "the guard would say no: it synced with nothing"},
+		{[]string{"swap", "memory", "--config", "wrong.yaml", "--dry-run"}, 1, "(wrong.yaml:3:"},
 		{[]string{"plan", "plugins.yaml"}, 0, "nothing would change"},
 	} {
 		if got, exit := code(c.args...); exit != c.code || !strings.Contains(got, c.want) {

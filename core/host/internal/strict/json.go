@@ -26,6 +26,15 @@ func (d *decoder) json(n *yaml.Node, key string, where Keys) []byte {
 	return text
 }
 
+// Where says where the values of a document stand, as if it were the value of a key of another one: KEY.field[2].inner. What can't be read has no place.
+func Where(file string, data []byte, key string) Keys {
+	d, where := &decoder{file: file, budget: maxNodes}, Keys{}
+	if root, ok := d.document(data); ok {
+		d.json(root, key, where)
+	}
+	return where
+}
+
 // plain returns a node as map[string]any, []any or a scalar that encoding/json knows.
 func (d *decoder) plain(at *yaml.Node, path string, where Keys) any {
 	where[path] = d.place(at)
