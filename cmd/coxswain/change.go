@@ -26,6 +26,7 @@ func (p *program) pluginChanges() []*cobra.Command {
 		p.pluginPlan(),
 		p.pluginShow(),
 		p.pluginPin(),
+		p.pluginLog(),
 	}
 }
 

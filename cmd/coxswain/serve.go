@@ -99,6 +99,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
 		Memory:   memoryLimit(s.MemoryLimit, p.environ),
+		AuditLog: s.AuditLog,
 		Shutdown: s.ShutdownDuration, Log: log,
 	})
 	if err != nil {

@@ -47,3 +47,19 @@ func bare(e *Entry) Entry {
 	}
 	return c
 }
+
+// Differing are the keys in which two entries differ.
+func Differing(a, b *Entry) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	var keys []string
+	x, y := reflect.ValueOf(bare(a)), reflect.ValueOf(bare(b))
+	for _, f := range reflect.VisibleFields(x.Type()) {
+		key := f.Tag.Get("yaml")
+		if key != "" && !reflect.DeepEqual(x.FieldByIndex(f.Index).Interface(), y.FieldByIndex(f.Index).Interface()) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

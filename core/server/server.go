@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/mask"
@@ -57,6 +58,8 @@ type Config struct {
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.
 	Memory uint64
+	// AuditLog is the file that keeps who changed what of the plugins; empty: none.
+	AuditLog string
 	// Shutdown is how long streams may take to end.
 	Shutdown time.Duration
 	Log      *slog.Logger
@@ -75,6 +78,7 @@ type Commit struct {
 type Server struct {
 	cfg     Config
 	secrets *mask.Secrets
+	audit   *audit.Log
 	control *control.Control
 	host    *host.Host
 	swap    *swap.Swapper
@@ -93,7 +97,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	secrets := &mask.Secrets{}
 	cfg.Log = slog.New(secrets.Handler(cfg.Log.Handler()))
-	s := &Server{cfg: cfg, secrets: secrets}
+	s := &Server{cfg: cfg, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
@@ -113,12 +117,13 @@ func New(cfg Config) (*Server, error) {
 	registry.MustRegister(newHeldRows(s.control))
 	if s.host, err = host.New(host.Config{
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
-		Sessions: s.control, Log: cfg.Log, OnTransition: m.transition,
+		Sessions: s.control, Log: cfg.Log, OnTransition: s.transition(m),
 	}); err != nil {
 		return nil, err
 	}
 	if s.swap, err = swap.New(swap.Config{
 		Control: s.control, Host: s.host, Set: cfg.Set, File: cfg.File, Text: cfg.Text, Parse: cfg.Parse, Log: cfg.Log, Ended: m.swapped, Free: freeMemory,
+		Audit: s.audit,
 	}); err != nil {
 		return nil, err
 	}
@@ -174,6 +179,7 @@ func (s *Server) Run(ctx context.Context) error {
 	inner, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	parts, inner := errgroup.WithContext(inner)
+	parts.Go(func() error { return s.audit.Run(inner) })
 	parts.Go(func() error { return s.admin.Run(inner) })
 	parts.Go(func() error { return s.control.Run(inner) })
 	parts.Go(func() error { return s.host.Run(inner) })
@@ -187,7 +193,7 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil {
 			return nil // it stops already, or could not start and says why itself
 		}
-		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Outdated: s.host.Outdated, Secrets: s.secrets, Log: s.cfg.Log}
+		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log}
 		return a.Serve(inner, filepath.Join(dir, api.Socket))
 	})
 	parts.Go(func() error {

@@ -1,11 +1,13 @@
 package swap
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
@@ -91,14 +93,25 @@ type Change struct {
 
 	// undo is what the file said before it was written.
 	undo, wrote []byte
+	// by is the context of whoever wants it; audited is what is known of it for the audit log.
+	by      context.Context
+	audited audit.Entry
 }
 
 // historyLength is how many changes of a plugin are kept.
 const historyLength = 10
 
 // open notes the beginning of a change.
-func (s *Swapper) open(name, what, from, to string) *Change {
-	c := &Change{Plugin: name, What: what, From: from, To: to, At: time.Now()}
+func (s *Swapper) open(ctx context.Context, what string, last, e *host.Entry, o Options) *Change {
+	name := e.Name
+	c := &Change{Plugin: name, What: what, From: describe(last), To: describe(e), At: time.Now()}
+	c.by, c.audited = context.WithoutCancel(ctx), toAudit(what, last, e, o)
+	switch what {
+	case doAdd:
+		c.From = ""
+	case doRemove:
+		c.To = ""
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(name)
@@ -124,6 +137,7 @@ func (c *Change) step(s *Swapper, to State, reasons ...string) {
 		}
 		s.cfg.Ended(c.Plugin, string(to))
 	}
+	s.audit(c, to, reasons)
 	log := s.cfg.Log.With("plugin", c.Plugin, "what", c.What, "to", c.To)
 	switch to {
 	case Failed, Refused, RolledBack:

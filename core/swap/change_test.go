@@ -20,6 +20,10 @@ func swapper() (s *Swapper, log *bytes.Buffer, outcomes *[]string) {
 	}, plugins: map[string]*plugin{}}, log, outcomes
 }
 
+func registry(name string) *host.Entry {
+	return &host.Entry{Name: name, Kind: "registry", Builtin: "registry/" + name}
+}
+
 // Each state leads to those that may follow it, and a step astray is said.
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
@@ -40,7 +44,7 @@ func TestSteps(t *testing.T) {
 		{[]State{Starting, Syncing, Comparing, Switched, Kept, RolledBack}, true, "switched kept rolled back"},
 	} {
 		s, log, outcomes := swapper()
-		change := s.open("a", doSwap, "builtin registry/a", "wasm a.wasm")
+		change := s.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
 		for _, to := range c.path {
 			change.step(s, to)
 		}
@@ -56,9 +60,9 @@ func TestSteps(t *testing.T) {
 func TestHistory(t *testing.T) {
 	s, _, _ := swapper()
 	for range historyLength + 3 {
-		s.open("a", doRestart, "", "").step(s, Failed, "why")
+		s.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(s, Failed, "why")
 	}
-	last := s.open("a", doSwap, "", "")
+	last := s.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
 	last.found(s, &control.Difference{})
 	last.step(s, Refused, "one", "two")
 	all := s.History("a")

@@ -42,12 +42,14 @@ func (s *Swapper) Restart(ctx context.Context, name string, o Options) (*Change,
 // Disable ends a plugin; what it published goes. Enable starts it again.
 func (s *Swapper) Disable(ctx context.Context, name string, o Options) (*Change, error) {
 	off := true
+	o.asked = "disable"
 	return s.command(ctx, name, doRemove, Request{Disabled: &off}, o)
 }
 
 // Enable starts a plugin that was disabled.
 func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, error) {
 	off := false
+	o.asked = "enable"
 	return s.command(ctx, name, doAdd, Request{Disabled: &off}, o)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -58,7 +59,7 @@ func (s *Swapper) startedFrom(name string, now stamp) stamp {
 
 func (s *Swapper) renew(ctx context.Context, name string) {
 	s.cfg.Log.Info("the plugin's program has changed", "plugin", name)
-	if _, err := s.Restart(ctx, name, Options{Force: true}); err != nil && ctx.Err() == nil {
+	if _, err := s.Restart(audit.Acting(ctx, audit.ByDev), name, Options{Force: true}); err != nil && ctx.Err() == nil {
 		s.cfg.Log.Error("the changed program was not taken; the old one goes on", "plugin", name, "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
@@ -143,6 +144,7 @@ func (s *Swapper) blame(err error) {
 
 // apply comes from one file to another, step by step. A step that fails leaves that plugin as it was.
 func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
+	ctx = audit.Acting(ctx, s.cfg.File)
 	steps := plan(from, to)
 	for _, st := range steps {
 		if st.what == doRemove {
@@ -203,19 +205,16 @@ func only(set, file *host.Set) *host.Set {
 func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 	e := st.entry
 	last, _ := s.current().Get(e.Name)
-	from, to := describe(last), describe(e)
 	switch st.what {
 	case doAdd:
-		c := s.open(e.Name, st.what, "", to)
-		return s.add(ctx, e, c)
+		return s.add(ctx, e, s.open(ctx, st.what, last, e, o))
 	case doRemove:
-		c := s.open(e.Name, st.what, from, "")
-		return s.remove(e, c, o)
+		return s.remove(e, s.open(ctx, st.what, last, e, o), o)
 	}
 	if last == nil || last.Disabled {
 		return fmt.Errorf("plugin %s does not run", e.Name)
 	}
-	return s.replace(ctx, e, s.open(e.Name, st.what, from, to), o)
+	return s.replace(ctx, e, s.open(ctx, st.what, last, e, o), o)
 }
 
 // describe says in a word what an entry runs.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
@@ -30,6 +31,8 @@ type Config struct {
 	Ended func(plugin, outcome string)
 	// Free returns how much memory may still be used; nil: nobody knows.
 	Free func() (bytes uint64, known bool)
+	// Audit keeps who changed what; may be nil.
+	Audit *audit.Log
 }
 
 // Swapper changes plugins, one at a time.
@@ -130,6 +133,8 @@ type Options struct {
 	// Ephemeral leaves plugins.yaml as it is.
 	Ephemeral bool
 
+	// asked is what a command calls it, if not as it is done.
+	asked string
 	// lost are the entries that the file has lost at once with this one.
 	lost []string
 }

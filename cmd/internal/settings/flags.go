@@ -63,6 +63,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.String("logLevel", d.Level, "least level that is logged: debug, info, warn or error")
 	fs.String("logFormat", d.Format, "how it is logged: text or json")
+	fs.String("auditLog", d.AuditLog, "file that keeps, as lines of JSON, who changed what of the plugins; empty: they are in the log alone")
 }
 
 // Variable returns the environment variable of a setting: debounceAfter is COXSWAIN_DEBOUNCE_AFTER, tls-min-version COXSWAIN_TLS_MIN_VERSION.

@@ -127,6 +127,8 @@ type Keepalive struct {
 type Log struct {
 	Level  string `koanf:"logLevel"`
 	Format string `koanf:"logFormat"`
+	// AuditLog is a file that keeps who changed what of the plugins; empty: none.
+	AuditLog string `koanf:"auditLog"`
 }
 
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.

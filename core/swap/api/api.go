@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
@@ -33,7 +34,9 @@ type Server struct {
 	Outdated func() string
 	// Secrets are left out of every answer; may be nil.
 	Secrets *mask.Secrets
-	Log     *slog.Logger
+	// Audit keeps who changed what; may be nil.
+	Audit *audit.Log
+	Log   *slog.Logger
 }
 
 // Order is the body of a request for a change.
@@ -70,6 +73,7 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 	}
 	s.Log.Info("listening", "port", "admin", "address", path)
 	server := &http.Server{Handler: s.Handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return audit.With(ctx, audit.Peer(c)) }
 	admin.Limit(server)
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -133,6 +137,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Plugins()) })
 	s.holds(mux)
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, http.StatusOK, s.Audit.Kept(r.FormValue("plugin")))
+	})
 	mux.HandleFunc("POST /plan", s.plan)
 	mux.HandleFunc("GET /plugins/{name}", s.detail)
 	mux.HandleFunc("POST /plugins/{name}/record", s.record)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/spf13/cobra"
+)
+
+func (p *program) pluginLog() *cobra.Command {
+	var admin, format string
+	c := &cobra.Command{
+		Use: "log [NAME]", Short: "Show who changed plugins, and what came of it: the last 1,000 entries since the start (auditLog keeps them all)",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError{fmt.Errorf("%s wants at most one argument, a plugin's NAME", c.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return usageError{fmt.Errorf("--output is text or json, not %q", format)}
+			}
+			path := "/audit"
+			if len(args) == 1 {
+				path += "?plugin=" + url.QueryEscape(args[0])
+			}
+			var kept audit.Kept
+			_, raw, err := p.ask(c.Context(), admin, http.MethodGet, path, nil, &kept)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				_, err := p.out.Write(raw)
+				return err
+			}
+			for _, e := range kept.Entries {
+				printAudit(p.out, e)
+			}
+			if kept.Fault != "" {
+				return errors.New("the audit log lacks entries: " + kept.Fault)
+			}
+			if len(kept.Entries) == 0 {
+				fmt.Fprintln(p.out, "nothing was changed since the start")
+			}
+			return nil
+		},
+	}
+	p.adminFlag(c, &admin)
+	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
+	return c
+}
+
+func printAudit(w io.Writer, e audit.Entry) {
+	fmt.Fprintf(w, "%s %s: %s %s, by %s", e.At.Format("2006-01-02 15:04:05"), e.Plugin, e.What, e.Outcome, e.Who)
+	if e.Force {
+		fmt.Fprint(w, ", forced")
+	}
+	fmt.Fprintln(w)
+	if e.From != nil || e.To != nil {
+		fmt.Fprintf(w, "  %s -> %s\n", programText(e.From), programText(e.To))
+	}
+	for _, v := range []struct{ title, text string }{{"changed", strings.Join(e.Changed, ", ")}, {"difference", e.Summary}, {"because", strings.Join(e.Reasons, "; ")}} {
+		if v.text != "" {
+			fmt.Fprintf(w, "  %s: %s\n", v.title, strings.ReplaceAll(v.text, "\n", "\n    "))
+		}
+	}
+}
+
+func programText(p *audit.Program) string {
+	switch {
+	case p == nil:
+		return "nothing"
+	case p.SHA256 == "":
+		return p.Name
+	}
+	return p.Name + " (sha256 " + p.SHA256 + ")"
+}

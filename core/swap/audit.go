@@ -1,0 +1,59 @@
+package swap
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// toAudit is what is known of a change when it begins. A dry run is none.
+func toAudit(what string, last, e *host.Entry, o Options) audit.Entry {
+	if o.DryRun {
+		return audit.Entry{}
+	}
+	is := audit.Entry{What: cmp.Or(o.asked, what), Plugin: e.Name, Force: o.Force, Ephemeral: o.Ephemeral}
+	if what != doAdd {
+		is.From = programOf(last)
+	}
+	if what != doRemove {
+		is.To = programOf(e)
+	}
+	if what == doSwap {
+		is.Changed = host.Differing(last, e)
+	}
+	return is
+}
+
+func programOf(e *host.Entry) *audit.Program {
+	if e == nil {
+		return nil
+	}
+	on := *e
+	on.Disabled = false
+	p := &audit.Program{Name: describe(&on), SHA256: string(e.SHA256)}
+	if e.Wasm != nil {
+		p.SHA256 = cmp.Or(p.SHA256, string(e.Wasm.SHA256))
+	}
+	return p
+}
+
+// audit notes what came of a change.
+func (s *Swapper) audit(c *Change, to State, reasons []string) {
+	if c.audited.What == "" {
+		return
+	}
+	is, by := c.audited, c.by
+	switch to {
+	case Switched, Failed, Refused:
+	case RolledBack:
+		is.What, is.From, is.To, is.Force, is.Ephemeral = "rollback", is.To, is.From, false, false
+		by = audit.Acting(by, audit.ByRollback)
+	default:
+		return
+	}
+	is.Outcome, is.Summary, is.Reasons = string(to), strings.TrimSpace(c.Summary), slices.Clone(reasons)
+	s.cfg.Audit.Add(by, is)
+}

@@ -1,0 +1,42 @@
+package swap
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// What becomes of a change is kept with who wanted it and what differs; a dry run isn't, and a rollback is nobody's but the core's.
+func TestAudit(t *testing.T) {
+	s, _, _ := swapper()
+	s.cfg.Audit = audit.New("", nil, s.cfg.Log)
+	last := &host.Entry{Name: "a", Process: &host.Process{Command: "./old"}, SHA256: "01"}
+	e := &host.Entry{Name: "a", Process: &host.Process{Command: "./new"}, SHA256: "02", Config: host.JSON(`{"token": "x"}`)}
+	operator := audit.Acting(t.Context(), "somebody")
+	c := s.open(operator, doSwap, last, e, Options{Force: true})
+	for _, to := range []State{Starting, Syncing, Comparing, Switched} {
+		c.step(s, to)
+	}
+	c.step(s, RolledBack, "too many refused it")
+	dry := s.open(operator, doSwap, last, e, Options{DryRun: true})
+	dry.step(s, Starting)
+	dry.step(s, Failed, "it ended")
+	s.open(operator, doRemove, last, last, Options{asked: "disable"}).step(s, Refused, "a guard")
+
+	got := s.cfg.Audit.Kept("a").Entries
+	old, other := &audit.Program{Name: "process ./old", SHA256: "01"}, &audit.Program{Name: "process ./new", SHA256: "02"}
+	keys := []string{"process", "config", "sha256"}
+	want := []audit.Entry{
+		{Who: audit.Who{By: "somebody"}, What: "swap", Plugin: "a", From: old, To: other, Changed: keys, Force: true, Outcome: "switched"},
+		{Who: audit.Who{By: audit.ByRollback}, What: "rollback", Plugin: "a", From: other, To: old, Changed: keys, Outcome: "rolled back", Reasons: []string{"too many refused it"}},
+		{Who: audit.Who{By: "somebody"}, What: "disable", Plugin: "a", From: old, Outcome: "refused", Reasons: []string{"a guard"}},
+	}
+	for i := range got {
+		got[i].At = want[0].At
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
