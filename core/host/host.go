@@ -140,6 +140,7 @@ func (h *Host) run(ctx context.Context) error {
 	for _, s := range h.slots {
 		h.begin(s)
 	}
+	r.all.Go(func() { dir.tend(r.ctx, h.cfg.Log) })
 	h.mu.Unlock()
 	close(h.open)
 	<-r.ctx.Done()

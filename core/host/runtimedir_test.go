@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Directories of dead cores go; those of live ones, and what is none of ours, stay.
@@ -103,6 +104,28 @@ func TestEnsureRuntimeDir(t *testing.T) {
 		}
 		if info, err := os.Stat(d.path); err != nil || info.Mode().Perm() != 0o700 || !locked(d.path) {
 			t.Errorf("%v %v, locked: %v", info, err, locked(d.path))
+		}
+	}
+}
+
+// What is in a directory that looked unused, and the directory itself, look used after a touch.
+func TestTouch(t *testing.T) {
+	base := t.TempDir()
+	inner := filepath.Join(base, "own", "plugin-dir1")
+	if err := os.MkdirAll(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	all := []string{inner, filepath.Dir(inner), base}
+	for _, path := range all {
+		if err := os.Chtimes(path, now.Add(-240*time.Hour), now.Add(-240*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch(filepath.Dir(inner), now)
+	for _, path := range all {
+		if info, err := os.Stat(path); err != nil || now.Sub(info.ModTime()) > time.Hour {
+			t.Errorf("%s: %v %v", path, info.ModTime(), err)
 		}
 	}
 }

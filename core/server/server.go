@@ -194,7 +194,11 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil // it stops already, or could not start and says why itself
 		}
 		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log}
-		return a.Serve(inner, filepath.Join(dir, api.Socket))
+		err = a.Serve(inner, filepath.Join(dir, api.Socket))
+		if _, over := s.host.Dir(inner); over != nil {
+			return nil // its directory went first; why the host ended is what counts
+		}
+		return err
 	})
 	parts.Go(func() error {
 		defer end()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -65,7 +66,7 @@ type Detail struct {
 	Outdated string `json:"outdated,omitempty"`
 }
 
-// Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends.
+// Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends. When the socket is removed it is made anew.
 func (s *Server) Serve(ctx context.Context, path string) error {
 	l, err := listenPrivately(ctx, path, s.Log)
 	if err != nil {
@@ -76,10 +77,71 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return audit.With(ctx, audit.Peer(c)) }
 	admin.Limit(server)
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("admin socket: %w", err)
+	for l != nil {
+		removed := whenRemoved(ctx, l, path)
+		err := server.Serve(l)
+		switch {
+		case errors.Is(err, http.ErrServerClosed):
+			return nil
+		case !removed():
+			return fmt.Errorf("admin socket: %w", err)
+		}
+		s.Log.Warn("the admin socket was removed; it is made anew", "address", path)
+		l = s.again(ctx, path)
 	}
 	return nil
+}
+
+// look is how often it is seen to that the socket is there.
+const look = 250 * time.Millisecond
+
+// whenRemoved closes a listener when its socket is no more at its path. The function that it returns ends that, and reports whether it was so.
+func whenRemoved(ctx context.Context, l net.Listener, path string) (removed func() bool) {
+	ctx, stop := context.WithCancel(ctx)
+	gone := make(chan bool, 1)
+	go func() {
+		tick := time.NewTicker(look)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				gone <- false
+				return
+			}
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+				gone <- true
+				_ = l.Close()
+				return
+			}
+		}
+	}()
+	return func() bool {
+		stop()
+		return <-gone
+	}
+}
+
+// again listens as soon as its directory is there again; nil: ctx has ended before.
+func (s *Server) again(ctx context.Context, path string) net.Listener {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	said := ""
+	for {
+		l, err := listenPrivately(ctx, path, s.Log)
+		if err == nil {
+			return l
+		}
+		if text := err.Error(); text != said {
+			said = text
+			s.Log.Warn("the admin socket can't be made anew yet; it is tried again and again", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // listenPrivately opens a socket of mode 0600.
