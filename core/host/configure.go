@@ -22,7 +22,7 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go unready(ctx, s.entry, link, cancel)
-	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch)}); err != nil {
+	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch, h.allowance(s.entry))}); err != nil {
 		return nil, err
 	}
 	ready, err := answer(ctx, s, link)
@@ -67,7 +67,7 @@ func unready(ctx context.Context, e *Entry, link *session.Core, late context.Can
 	}
 }
 
-func hello(e *Entry, config []byte, epoch uint64) *pb.Hello {
+func hello(e *Entry, config []byte, epoch uint64, memory Size) *pb.Hello {
 	return &pb.Hello{
 		Versions: []uint32{session.Version},
 		Instance: e.Name,
@@ -80,7 +80,7 @@ func hello(e *Entry, config []byte, epoch uint64) *pb.Hello {
 			CreditBytes:  session.InitialCredit,
 			Rows:         e.Limits.Rows,
 			RowBytes:     uint64(e.Limits.RowBytes),
-			MemoryBytes:  uint64(e.Limits.Memory),
+			MemoryBytes:  uint64(memory),
 			RevisionMs:   milliseconds(e.Limits.Revision),
 			CallMs:       milliseconds(e.Limits.Call),
 			ProgressMs:   milliseconds(e.Limits.Progress),

@@ -177,7 +177,7 @@ type Limits struct {
 	Progress time.Duration `yaml:"progress"`
 	// Stop is the time that it has to end by itself (default 5s).
 	Stop time.Duration `yaml:"stop"`
-	// Memory that its process may use. No limit, if left out.
+	// Memory that its process may use (default half of what the machine has, or this core's control group).
 	Memory Size `yaml:"memory"`
 	// OpenFiles is how many files and sockets its process may have open (default 4096), or as many as the core's own hard limit allows.
 	OpenFiles uint64 `yaml:"openFiles"`

@@ -35,6 +35,8 @@ type Config struct {
 	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
 	Alone   bool
 	Backoff Backoff
+	// Memory is how much a plugin's process may use whose entry doesn't say; 0: no limit.
+	Memory Size
 	// Secrets learns what of the plugins' configs and environments is secret; may be nil.
 	Secrets *mask.Secrets
 	Log     *slog.Logger

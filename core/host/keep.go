@@ -75,7 +75,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 		}
 	})
 	l := &life{slot: s, running: running, link: session.NewObserved(h.recorders.tapped(s.entry.Name, running.Carrier()), s.watch(&h.meters))}
-	memory := watchMemory(running, s.entry.Limits.Memory)
+	memory := watchMemory(running, h.allowance(s.entry))
 	inst, err := h.configure(ctx, s, l.link)
 	if err == nil {
 		inst.PID, inst.Candidate = running.PID(), candidate
@@ -88,7 +88,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if over := memory.ended(); over != nil {
 		err = over
 	} else if group != nil && group.Exceeded() {
-		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", s.entry.Limits.Memory)
+		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", h.allowance(s.entry))
 	}
 	return up, strings.Join(running.Stderr(), "\n"), err
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,6 +20,9 @@ type memoryWatch struct {
 	stop    context.CancelFunc
 	over    chan error
 }
+
+// allowance is how much memory an entry's process may use; 0: no limit.
+func (h *Host) allowance(e *Entry) Size { return cmp.Or(e.Limits.Memory, h.cfg.Memory) }
 
 // watchMemory begins to look at a process; without a limit it never does.
 func watchMemory(r Running, limit Size) *memoryWatch {

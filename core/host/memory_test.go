@@ -20,17 +20,22 @@ func TestSizeString(t *testing.T) {
 	}
 }
 
-// A plugin that uses more memory than its entry allows is ended, with the limit in the reason, and started again; others never notice.
+// A plugin that uses more memory than its entry, or else the core, allows is ended, with the limit in the reason, and started again; others never notice.
 func TestLimitsMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory is read from Linux's /proc")
 	}
+	t.Run("entry", func(t *testing.T) { testLimitsMemory(t, "limits: {memory: 64Mi}", 0) })
+	t.Run("default", func(t *testing.T) { testLimitsMemory(t, "", 64<<20) })
+}
+
+func testLimitsMemory(t *testing.T, limits string, most Size) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	h, ended, stop := real(t, short(t), `
 plugins:
-  - {name: good, kind: registry, builtin: registry/idle}
-  - {name: hungry, kind: registry, builtin: registry/hungry, optional: true, limits: {memory: 64Mi}}
-`)
+  - {name: good, kind: registry, builtin: registry/idle, limits: {memory: 1Gi}}
+  - {name: hungry, kind: registry, builtin: registry/hungry, optional: true, `+limits+`}
+`, func(cfg *Config) { cfg.Memory = most })
 	if err := h.WaitStarted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -49,18 +54,26 @@ plugins:
 
 // A Go program is told its limit of memory, but for one whose environment says it.
 func TestGoMemory(t *testing.T) {
-	for _, c := range []struct{ entry, want string }{
-		{"builtin: registry/idle", "GOGC=50 GOMEMLIMIT=7"},
-		{"builtin: registry/idle, limits: {memory: 1000}", "GOGC=50 GOMEMLIMIT=900"},
-		{"insecure: true, process: {command: /bin/sh}, limits: {memory: 1000}", "GOMEMLIMIT=900"},
-		{"insecure: true, process: {command: /bin/sh, env: {GOMEMLIMIT: \"5\"}}, limits: {memory: 1000}", "GOMEMLIMIT=5"},
-		{"insecure: true, process: {command: /bin/sh}", ""},
+	for _, c := range []struct {
+		entry, want string
+		most        Size
+		environ     string
+	}{
+		{entry: "builtin: registry/idle", want: "GOGC=50 GOMEMLIMIT=7", environ: "GOMEMLIMIT=7"},
+		{entry: "builtin: registry/idle", want: "GOGC=50 GOMEMLIMIT=7", most: 1000, environ: "GOMEMLIMIT=7"},
+		{entry: "builtin: registry/idle", want: "GOGC=50 GOMEMLIMIT=900", most: 1000},
+		{entry: "builtin: registry/idle, limits: {memory: 100}", want: "GOGC=50 GOMEMLIMIT=90", most: 1000},
+		{entry: "insecure: true, process: {command: /bin/sh}", want: "GOMEMLIMIT=900", most: 1000},
+		{entry: "builtin: registry/idle, limits: {memory: 1000}", want: "GOGC=50 GOMEMLIMIT=900", environ: "GOMEMLIMIT=7"},
+		{entry: "insecure: true, process: {command: /bin/sh}, limits: {memory: 1000}", want: "GOMEMLIMIT=900", environ: "GOMEMLIMIT=7"},
+		{entry: "insecure: true, process: {command: /bin/sh, env: {GOMEMLIMIT: \"5\"}}, limits: {memory: 1000}", want: "GOMEMLIMIT=5", environ: "GOMEMLIMIT=7"},
+		{entry: "insecure: true, process: {command: /bin/sh}", want: "", environ: "GOMEMLIMIT=7"},
 	} {
 		set, err := Parse("plugins.yaml", []byte("plugins: [{name: a, kind: registry, "+c.entry+"}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &Host{cfg: Config{Set: set, Exe: os.Args[0], Environ: []string{"GOMEMLIMIT=7", "GOGC=50"}}}
+		h := &Host{cfg: Config{Set: set, Exe: os.Args[0], Memory: c.most, Environ: []string{c.environ, "GOGC=50"}}}
 		l, release, err := h.launch(set.Plugins[0])
 		if err != nil {
 			t.Fatal(err)

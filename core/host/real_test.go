@@ -70,7 +70,7 @@ func builtin(name string) {
 }
 
 // real runs a host with real processes until the test ends.
-func real(t *testing.T, dir, set string) (*Host, <-chan error, func()) {
+func real(t *testing.T, dir, set string, more ...func(*Config)) (*Host, <-chan error, func()) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -81,10 +81,14 @@ func real(t *testing.T, dir, set string) (*Host, <-chan error, func()) {
 		t.Fatal(err)
 	}
 	core := &sessions{serves: true}
-	h, err := New(Config{
+	cfg := Config{
 		Set: parsed, Exe: exe, RuntimeDir: filepath.Join(dir, "run"), Environ: append(os.Environ(), "GOMAXPROCS=2", "SECRET=x"),
 		Sessions: core, Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	for _, f := range more {
+		f(&cfg)
+	}
+	h, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
 		for _, name := range slices.Sorted(maps.Keys(e.Process.Env)) {
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
 		}
-		l.Env = limited(e, l.Env)
+		l.Env = limited(h.allowance(e), l.Env)
 		var is artifact
 		if is, err = h.program(e, dir); err == nil {
 			l.Path, l.Program, release = is.path, is.file, is.release
@@ -115,19 +115,19 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 // tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime. The entry's limit of memory takes the
 // place of the core's.
 func (h *Host) tuned(e *Entry) []string {
-	if e.Limits.Memory > 0 {
-		return append(h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE"), goMemory(e.Limits.Memory))
+	if limit := h.allowance(e); e.Limits.Memory > 0 || limit > 0 && h.environ("GOMEMLIMIT") == "" {
+		return append(h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE"), goMemory(limit))
 	}
 	return h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE", "GOMEMLIMIT")
 }
 
-// limited adds what a Go program heeds of the entry's limit of memory, unless its environment says so itself.
-func limited(e *Entry, env []string) []string {
+// limited adds what a Go program heeds of a limit of memory, unless its environment says so itself.
+func limited(limit Size, env []string) []string {
 	declares := slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "GOMEMLIMIT=") })
-	if e.Limits.Memory == 0 || declares {
+	if limit == 0 || declares {
 		return env
 	}
-	return append(env, goMemory(e.Limits.Memory))
+	return append(env, goMemory(limit))
 }
 
 func (h *Host) environ(name string) string {
