@@ -215,7 +215,7 @@ type Patch interface {
 type Credentials struct {
 	// Certificates are DER, leaf first, verified by TLS.
 	Certificates [][]byte
-	// Headers by their lower-case names: authorization, clusterid, x-forwarded-client-cert. Others don't travel.
+	// Headers by their lower-case names: authorization, clusterid, x-forwarded-client-cert, and those that the entry's headers names. Others don't travel.
 	Headers       map[string]string
 	RemoteAddress string
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +73,41 @@ func (c *Control) authenticators() []*known {
 	return all
 }
 
+// CommonHeaders are those that each authenticator gets: a token; the cluster whose API server can check it; and what a trusted proxy says of a
+// certificate.
+func CommonHeaders() []string {
+	return []string{"authorization", "clusterid", "x-forwarded-client-cert"}
+}
+
+// WantedHeaders returns the headers that any authenticator gets, sorted.
+func (c *Control) WantedHeaders() []string {
+	all := CommonHeaders()
+	for _, k := range c.authenticators() {
+		all = append(all, k.Headers...)
+	}
+	c.mu.Lock()
+	for _, t := range c.trials {
+		all = append(all, t.known.Headers...)
+	}
+	c.mu.Unlock()
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sees returns those of a caller's headers that an authenticator gets: no one is shown what another has asked for.
+func (k *known) sees(headers map[string]string) map[string]string {
+	own := make(map[string]string, len(headers))
+	for _, name := range append(CommonHeaders(), k.Headers...) {
+		if value, ok := headers[name]; ok {
+			own[name] = value
+		}
+	}
+	return own
+}
+
 // interview asks one authenticator, by whichever session is there. silence says why there is no answer.
 func (c *Control) interview(ctx context.Context, k *known, find func() *session, m pb.Authenticate) (caller *pb.Caller, silence string) {
+	m.Headers = k.sees(m.Headers)
 	q, silence := c.pose(find, &m)
 	if q == nil {
 		return nil, silence

@@ -34,8 +34,10 @@ type Expected struct {
 	Guard       Guard
 	LossApplies bool
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
-	Skips  bool
-	Limits Limits
+	Skips bool
+	// Headers that an authenticator wants of callers, besides those that each gets.
+	Headers []string
+	Limits  Limits
 }
 
 // Limits of one plugin.

@@ -8,8 +8,13 @@ import (
 // Expect returns what control must know of an entry at its place in the file.
 func Expect(e *host.Entry, order int) Expected {
 	l := e.Limits
+	var headers []string
+	for _, h := range e.Headers {
+		headers = append(headers, string(h))
+	}
 	return Expected{
-		Name: e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
+		Headers: headers,
+		Name:    e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
 		OnDemand: e.Start == host.OnDemand, Guard: guardOf(e), LossApplies: e.OnLoss == "apply",
 		Limits: Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
 	}

@@ -129,6 +129,9 @@ func (c *checker) serving(e *Entry) {
 	if e.Start == OnDemand && !slices.Contains([]Kind{"generator", "config", "registry", ""}, e.Kind) {
 		c.fail(e.Keys["start"], "`start: onDemand` is for generators, and for config sources and registries that read rows; a %s plugin is always wanted", e.Kind)
 	}
+	if e.Headers != nil && e.Kind != "authenticator" && e.Kind != "" {
+		c.fail(e.Keys["headers"], "`headers` is for authenticators; a %s plugin is asked about no callers", e.Kind)
+	}
 	if e.Kind == "generator" || e.Kind == "patch" || e.Kind == "" {
 		return
 	}

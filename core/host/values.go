@@ -178,6 +178,21 @@ func (g Glob) Match(s string) bool {
 	return len(s) >= len(last) && strings.HasSuffix(s, last)
 }
 
+// HeaderName is the name of a header, in lower case as HTTP/2 has it.
+type HeaderName string
+
+var headerPattern = regexp.MustCompile("^[a-z0-9][a-z0-9_.-]{0,126}$")
+
+// UnmarshalText checks a name. Names that are gRPC's own, and those of binary values, are none that a caller can be known by.
+func (h *HeaderName) UnmarshalText(text []byte) error {
+	name := string(text)
+	if !headerPattern.MatchString(name) || strings.HasPrefix(name, "grpc-") || strings.HasSuffix(name, "-bin") {
+		return fmt.Errorf("want the name of a header in lower case, such as x-api-key, not `%s`", text)
+	}
+	*h = HeaderName(name)
+	return nil
+}
+
 // Kinds returns the words for kinds, sorted.
 func Kinds() []string {
 	all := make([]string, 0, len(kinds))

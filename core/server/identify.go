@@ -53,7 +53,7 @@ func (i *identify) shown(ctx context.Context) (*control.Credentials, error) {
 		return nil, nil
 	}
 	all, _ := metadata.FromIncomingContext(ctx)
-	headers, err := shownHeaders(all.Get)
+	headers, err := i.headers(all.Get)
 	if err != nil {
 		return nil, err
 	}
@@ -75,30 +75,27 @@ func verified(tls credentials.TLSInfo) [][]byte {
 // maxHeaders is how many bytes of headers travel to authenticators.
 const maxHeaders = 64 << 10
 
-// travelling are the headers that authenticators see: a token; the cluster whose API server can check it; and what a trusted proxy says
-// of a certificate. Of the last there may be several, which HTTP joins.
-func travelling() map[string]bool {
-	return map[string]bool{"authorization": false, "clusterid": false, "x-forwarded-client-cert": true}
-}
-
 // reader is an admin.Config's Caller: who asks for a debug page.
 func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, error) {
-	headers, err := shownHeaders(shown.Headers.Values)
+	headers, err := i.headers(shown.Headers.Values)
 	if err != nil {
 		return nil, err
 	}
 	return i.control.Authenticate(ctx, &corev3.Node{}, control.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
 }
 
-// shownHeaders returns the headers that travel.
-func shownHeaders(all func(name string) []string) (map[string]string, error) {
+// several is the header of which there may be several, which HTTP joins.
+const several = "x-forwarded-client-cert"
+
+// headers returns the headers that some authenticator gets.
+func (i *identify) headers(all func(name string) []string) (map[string]string, error) {
 	headers, size := map[string]string{}, 0
-	for name, several := range travelling() {
+	for _, name := range i.control.WantedHeaders() {
 		values := all(name)
 		if len(values) == 0 {
 			continue
 		}
-		if len(values) > 1 && !several {
+		if len(values) > 1 && name != several {
 			return nil, status.Errorf(codes.Unauthenticated, "the header %s is given %d times; it must be given once", name, len(values))
 		}
 		headers[name] = strings.Join(values, ",")

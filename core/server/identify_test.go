@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -39,10 +40,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const webID = "spiffe://cluster.local/ns/shop/sa/web"
 
 // authenticating is a control with one authenticator, a real plugin without a process around it.
-func authenticating(t *testing.T, f sdk.AuthenticatorFunc) *control.Control {
+func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *control.Control {
 	t.Helper()
 	c, err := control.New(control.Config{
-		Plugins: []control.Expected{{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}}},
+		Plugins: []control.Expected{
+			{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}, Headers: headers},
+			{Name: "other", Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
+		},
 		Rules:   control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
 		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),
 	})
@@ -240,6 +244,23 @@ func TestPlaintext(t *testing.T) {
 				t.Error(ids, err)
 			}
 		})
+	}
+}
+
+// TestHeadersOfAnEntry: an authenticator gets the headers that its entry names, and not those of another's.
+func TestHeadersOfAnEntry(t *testing.T) {
+	c := authenticating(t, func(_ context.Context, c sdk.Credentials) ([]string, error) {
+		if len(c.Headers) != 1 || c.Headers["x-api-key"] != "sesame" {
+			return nil, fmt.Errorf("%d headers, the key is %q", len(c.Headers), c.Headers["x-api-key"])
+		}
+		return []string{webID}, nil
+	}, "x-api-key")
+	guarded := listen(t, &identify{control: c, plaintext: true}, insecure.NewCredentials())
+	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-other", "secret", "x-third", "y"); !slices.Equal(ids, []string{webID}) {
+		t.Error(ids, err)
+	}
+	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-api-key", "two"); len(ids) > 0 || !strings.Contains(errorText(err), "x-api-key is given 2 times") {
+		t.Error(ids, err)
 	}
 }
 

@@ -120,6 +120,8 @@ func scalar(t reflect.Type) object {
 		return object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|k|M|G|T)?$", "minimum": 1}
 	case reflect.TypeFor[host.Digest]():
 		return object{"type": "string", "pattern": "^[0-9a-f]{64}$"}
+	case reflect.TypeFor[host.HeaderName]():
+		return object{"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,126}$", "not": object{"pattern": "^grpc-|-bin$"}}
 	case reflect.TypeFor[host.Glob]():
 		return object{"type": []string{"string", "number", "boolean"}, "minLength": 1, "maxLength": 1024}
 	case reflect.TypeFor[host.Share]():
