@@ -136,6 +136,8 @@ type Control struct {
 	rules    Rules
 	trials   map[string]*Trial
 	meetings []*meeting
+	// marks are what sources had of late, oldest first.
+	marks []mark
 	// holds are what is held, by plugin. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin
 	// at once. rounds counts what was taken back of what is not settled, approved says that it is let through, approving that the next revision is.
 	holds               map[string]*hold

@@ -49,19 +49,24 @@ func (c *Control) guards(next shown) (held bool) {
 	var w *causes
 	mature := c.flight == nil || c.flight.patching // otherwise it is not said yet what the rows lead to
 	frozen := c.frozen()
+	single := false
 	if c.env.HasUnsettled() {
-		if w = c.causes(); len(frozen) == 0 && (!w.any || w.single(c.env)) {
+		w = c.causes()
+	}
+	exceeded := c.measure(w)
+	if w != nil {
+		single = len(frozen) == 0 && w.single(c.env) && !w.dripping(c, exceeded)
+		if len(frozen) == 0 && !w.any || single && w.emptiesNone(c.env) {
 			return false
 		}
 	}
-	exceeded := c.measure(w)
 	var why []string
-	if w != nil && mature {
+	if w != nil && mature && !single {
 		why = w.rows(c, exceeded)
 	}
 	var heavy []*loss
 	for _, l := range c.losses(next) {
-		if l.lost == l.before || l.lost >= 2 && exceeded(l.lost, l.before) {
+		if l.tooMuch(single, exceeded) {
 			heavy = append(heavy, l)
 			why = append(why, l.String())
 		}
@@ -211,8 +216,12 @@ func (c *Control) release(plugin, why string) {
 	c.cfg.Log.Info("nothing of this plugin is held any more", "plugin", plugin, "because", why)
 }
 
-// overHolds ends the holds of which nothing is left: the plugin says again what is served, or something else, or the proxies have gone.
+// overHolds ends the holds of which nothing is left: the plugin says again what is served, or something else, or the proxies have gone. What was let
+// go by itself may be held again by the revision in the making, and counts its tries.
 func (c *Control) overHolds() {
+	if c.soon || c.flight != nil {
+		return
+	}
 	for name, h := range c.holds {
 		k := c.known[name]
 		maps.DeleteFunc(h.frozen, func(conn *connection, _ bool) bool { return c.conns[conn.id] != conn })
@@ -240,6 +249,9 @@ func (c *Control) rest() {
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
 			return
 		}
+	}
+	if c.env.HasUnsettled() || c.approved || c.marks == nil {
+		c.mark(time.Now())
 	}
 	c.env.Settle()
 	c.approved, c.rounds = false, 0

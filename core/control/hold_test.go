@@ -321,7 +321,7 @@ func TestGeneratorThatStaysAway(t *testing.T) {
 		for _, name := range []string{"ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com"} {
 			m.deletes(name)
 			m.run()
-			time.Sleep(time.Second)
+			time.Sleep(time.Minute)
 		}
 		m.holds()
 		m.sees("e.com")

@@ -149,6 +149,15 @@ func (l *loss) whole(sub subscription) (weight int) {
 	return weight
 }
 
+// tooMuch reports whether that is more than may go unasked. By a single thing of several, that is all of a type for those who want all of it: who
+// asks for names may want just that one.
+func (l *loss) tooMuch(single bool, exceeded func(n, whole int) bool) bool {
+	if single {
+		return l.all && l.lost == l.before
+	}
+	return l.lost == l.before || l.lost >= 2 && exceeded(l.lost, l.before)
+}
+
 func (l *loss) String() string {
 	noun := map[string]string{"ClusterLoadAssignment": "service with endpoints", "RouteConfiguration": "virtual host"}[shortType(l.typeURL)]
 	slices.Sort(l.gone)
@@ -239,17 +248,53 @@ func (w *causes) note(u environment.Unsettled, had, has bool) {
 	}
 }
 
-// single reports whether all of it is one thing of several: a service, the endpoints of one, or one row of another kind. That is what people take
-// away on purpose.
+// single reports whether all of it is one thing of several: a service, the endpoints of one, or one row of another kind, and not all that a source
+// has. That is what people take away on purpose.
 func (w *causes) single(env *environment.Environment) bool {
 	switch {
-	case len(w.edited) > 0 || len(w.gone) > 1:
+	case len(w.edited) > 0 || len(w.gone) > 1 || w.drained(env):
 		return false
 	case len(w.gone) == 0:
 		return len(w.own) == 1 && env.WithEndpoints() > b2i(env.EndpointsOf(only(w.own)) > 0)
 	}
 	u := w.gone[0]
 	return env.Len(u.Table) > 0 && (len(w.own) == 0 || len(w.own) == 1 && u.Table == environment.Services && w.own[u.Key])
+}
+
+// drained reports whether a source would have no endpoints left, or no rows at all.
+func (w *causes) drained(env *environment.Environment) bool {
+	for s := range w.by {
+		if lost, left := w.lostOf(env, s); lost > 0 && left == 0 || w.of[s][environment.Endpoints] > 0 && env.LenOf(s)[environment.Endpoints] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lostOf is how many rows less a source has of tables that somebody reads, and how many it has left that it doesn't say are gone.
+func (w *causes) lostOf(env *environment.Environment, s *environment.Shard) (lost, left int) {
+	for _, n := range w.of[s] {
+		lost += n
+	}
+	for table, n := range env.LenOf(s) {
+		if w.read[table] {
+			left += n
+		}
+	}
+	for u := range env.Held(s) {
+		left -= b2i(w.read[u.Table] && u.Before != nil && u.Now == nil)
+	}
+	return lost, max(0, left)
+}
+
+// emptiesNone reports whether each service of which endpoints went still has some, and nothing else went or changed: nobody can lose anything.
+func (w *causes) emptiesNone(env *environment.Environment) bool {
+	for s := range w.services {
+		if env.EndpointsOf(s) == 0 {
+			return false
+		}
+	}
+	return len(w.gone)+len(w.edited) == 0
 }
 
 func only(set map[string]bool) string {
@@ -269,8 +314,15 @@ func (w *causes) rows(c *Control, exceeded func(n, whole int) bool) (why []strin
 	}
 	say(w.net[environment.Services], env.Len(environment.Services)+w.net[environment.Services], "services")
 	emptied := 0
-	for s := range w.services {
-		emptied += b2i(env.EndpointsOf(s) == 0)
+	for _, s := range slices.Sorted(maps.Keys(w.services)) {
+		if env.EndpointsOf(s) > 0 {
+			continue
+		}
+		emptied++
+		stays := env.Row(environment.Name{Table: environment.Services, Key: s}, false) != nil
+		if stays && !w.own[s] && len(w.gone)+len(w.edited) > 1 {
+			why = append(why, fmt.Sprintf("service %s, which stays, would have no endpoints", s))
+		}
 	}
 	say(emptied, env.WithEndpoints()+emptied, "services with endpoints")
 	if len(w.services) > 1 {
@@ -282,29 +334,21 @@ func (w *causes) rows(c *Control, exceeded func(n, whole int) bool) (why []strin
 	return why
 }
 
-// ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy is there to lose anything, a large share.
+// ofShard says what of one source's rows would go that is too much: all of it, much of it within a while, or, where no proxy is there to lose
+// anything, a large share.
 func (w *causes) ofShard(c *Control, s *environment.Shard, exceeded func(n, whole int) bool) (why []string) {
-	has := c.env.LenOf(s)
-	lost, left := 0, 0
-	for table, n := range w.of[s] {
-		lost += n
-		if table == environment.Endpoints && n > 1 && has[table] == 0 {
-			why = append(why, fmt.Sprintf("plugin %s would have none of its %d endpoints", s.Name, n))
-		}
+	if n := w.of[s][environment.Endpoints]; n > 0 && c.env.LenOf(s)[environment.Endpoints] == 0 {
+		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, plural("endpoint", n)))
 	}
-	for table, n := range has {
-		if w.read[table] {
-			left += n
-		}
-	}
+	lost, left := w.lostOf(c.env, s)
 	switch {
-	case lost < 2:
+	case lost < 1:
 	case left == 0:
-		why = append(why, fmt.Sprintf("plugin %s would have none of its %d rows", s.Name, lost))
-	case len(c.conns) == 0 && exceeded(lost, lost+left):
+		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, lost, plural("row", lost)))
+	case lost > 1 && len(c.conns) == 0 && exceeded(lost, lost+left):
 		why = append(why, fmt.Sprintf("%d of %d rows of plugin %s would go", lost, lost+left, s.Name))
 	}
-	return why
+	return append(why, w.drips(c, s, exceeded)...)
 }
 
 // guardOf is the guard of a plugin; nil: what it takes away is let through.

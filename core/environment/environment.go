@@ -39,8 +39,9 @@ type Environment struct {
 	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks. held is what shards said that is kept aside.
 	before map[Name]map[*Shard]*pb.Row
 	held   map[*Shard]map[Name]*pb.Row
-	// counts are of shards' rows by table, endpoints of services'.
+	// counts are of shards' rows by table, backed of shards' endpoints by service, endpoints of all shards' by service.
 	counts    map[*Shard]map[string]int
+	backed    map[*Shard]map[string]int
 	endpoints map[string]int
 }
 
@@ -57,7 +58,8 @@ type owned struct {
 // New returns an empty environment at revision number 0.
 func New() *Environment {
 	return &Environment{
-		tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}, counts: map[*Shard]map[string]int{}, endpoints: map[string]int{},
+		tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}, counts: map[*Shard]map[string]int{}, backed: map[*Shard]map[string]int{},
+		endpoints: map[string]int{},
 	}
 }
 

@@ -141,7 +141,7 @@ func (e *Environment) said(s *Shard, n Name, r *pb.Row) bool {
 	return held
 }
 
-// count keeps how many rows each shard has of each table, and how many endpoints each service.
+// count keeps how many rows each shard has of each table, and how many endpoints of each service.
 func (e *Environment) count(s *Shard, n Name, had, has bool) {
 	if had == has {
 		return
@@ -154,7 +154,20 @@ func (e *Environment) count(s *Shard, n Name, had, has bool) {
 		e.counts[s] = map[string]int{}
 	}
 	e.counts[s][n.Table] += by
+	if n.Table != Endpoints {
+		return
+	}
+	if e.backed[s] == nil {
+		e.backed[s] = map[string]int{}
+	}
+	service := ServiceOf(n.Key)
+	if e.backed[s][service] += by; e.backed[s][service] == 0 {
+		delete(e.backed[s], service)
+	}
 }
+
+// WithEndpointsOf is how many services a shard has endpoints of.
+func (e *Environment) WithEndpointsOf(s *Shard) int { return len(e.backed[s]) }
 
 // countEndpoints keeps how many endpoints each service has.
 func (e *Environment) countEndpoints(n Name, had, has bool) {

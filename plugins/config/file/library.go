@@ -28,6 +28,8 @@ type library struct {
 type volume struct {
 	info   fs.FileInfo
 	parsed *parsed
+	// cut: the file has lost its end since.
+	cut bool
 }
 
 // work counts what was done.
@@ -94,6 +96,9 @@ func (l *library) take(r loaded, now time.Time) {
 		l.catalog.fail(r.path, unreadable(r.path, r.err))
 	case r.empty && l.catalog.holds(r.path):
 		l.doubt(v, r.path, now)
+	case r.parsed.cut(v.parsed):
+		v.cut = true
+		l.catalog.fail(r.path, unreadable(r.path, errCut))
 	default:
 		delete(l.emptied, r.path)
 		l.shelve(v, r)
@@ -102,6 +107,9 @@ func (l *library) take(r loaded, now time.Time) {
 
 // errEmptied is what is wrong with a file of no bytes that had objects: somebody who takes them away removes them, or the file.
 var errEmptied = errors.New("it is empty, and was not; write it again, remove it, or leave a comment in it if it is to hold nothing")
+
+// errCut is what is wrong with a file that has lost its end: what is left may be valid, and mean something else.
+var errCut = errors.New("it has become shorter, and ends amid a line, which it did not: write it again, or end it with a line break")
 
 // doubt keeps what an empty file held: its writing may have just begun, or have failed. If it stays empty that is a fault.
 func (l *library) doubt(v *volume, path string, now time.Time) {
@@ -117,10 +125,10 @@ func (l *library) doubt(v *volume, path string, now time.Time) {
 
 // shelve offers what a file holds now.
 func (l *library) shelve(v *volume, r loaded) {
-	if r.parsed == v.parsed {
+	if r.parsed == v.parsed && !v.cut {
 		return
 	}
-	v.parsed = r.parsed
+	v.parsed, v.cut = r.parsed, false
 	l.work.parses++
 	for _, d := range r.foreign {
 		l.log(sdk.Debug, "an object of another API is left alone", "object", d.Foreign, "place", kinds.Source(r.path, d.Line, d.Column))

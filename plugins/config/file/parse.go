@@ -1,8 +1,10 @@
 package file
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
@@ -16,6 +18,19 @@ type parsed struct {
 	sum    [sha256.Size]byte
 	chunks map[[sha256.Size]byte]chunk
 	docs   []kinds.Document
+	// size and chunks in order say, with whether it ends with a line, whether the file is cut later.
+	size  int
+	order [][sha256.Size]byte
+	lines bool
+}
+
+// cut reports whether that is what is left of an earlier content whose end is missing: its last document has changed or gone, and ends amid a line.
+func (p *parsed) cut(before *parsed) bool {
+	if before == nil || p.lines || !before.lines || p.size >= before.size || len(p.order) == 0 || len(p.order) > len(before.order) {
+		return false
+	}
+	same := len(p.order) - 1
+	return slices.Equal(p.order[:same], before.order[:same])
 }
 
 // chunk is what a part of the file was parsed to, when it stood behind some lines.
@@ -35,7 +50,7 @@ func parseFile(reader kinds.Reader, path string, content []byte, before *parsed,
 	if len(parts) > maxDocuments {
 		return nil, fmt.Errorf("it has %d documents, and a file may have %d; make several files of it", len(parts), maxDocuments)
 	}
-	p := &parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk)}
+	p := &parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk), size: len(content), lines: bytes.HasSuffix(content, []byte("\n"))}
 	for _, part := range parts {
 		key := sha256.Sum256(part.Text)
 		known, ok := p.known(key, before)
@@ -50,6 +65,7 @@ func parseFile(reader kinds.Reader, path string, content []byte, before *parsed,
 			now.docs = append(now.docs, d.Moved(path, part.Before-known.before))
 		}
 		p.chunks[key] = now
+		p.order = append(p.order, key)
 		p.docs = append(p.docs, now.docs...)
 	}
 	return p, nil

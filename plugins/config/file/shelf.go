@@ -57,10 +57,33 @@ func arrange(file string, docs []kinds.Document, before *shelf) *shelf {
 			s.put(&item{state.Name{Table: d.Table, Key: d.Key()}, file, d.Line, d.Column, i, d.Row}, before)
 		}
 	}
-	if len(unnamed) > 0 && before != nil {
-		s.keep(before.missingIn(s), unnamed)
+	if before != nil {
+		vanished := before.missingIn(s)
+		if len(unnamed) > 0 {
+			s.keep(vanished, unnamed)
+		}
+		if n := len(docs); n > 0 && docs[n-1].Row == nil && docs[n-1].Foreign == "" {
+			s.keepBehind(vanished, before.place(docs[n-1], n-1))
+		}
 	}
 	return s
+}
+
+// place is where a document was among the file's, otherwise where it is now.
+func (s *shelf) place(d kinds.Document, now int) int {
+	if it := s.items[state.Name{Table: d.Table, Key: d.Key()}]; it != nil {
+		return it.index
+	}
+	return now
+}
+
+// keepBehind keeps what stood behind the last document, which is faulty: the file may have been cut.
+func (s *shelf) keepBehind(vanished []*item, last int) {
+	for _, it := range vanished {
+		if it.index >= last {
+			s.items[it.name] = it
+		}
+	}
 }
 
 // put adds an object whose name is known.

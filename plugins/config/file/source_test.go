@@ -471,3 +471,26 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestFileThatIsCut: a file that loses its end keeps what it had, wherever it is cut, valid or not, also when it is cut again.
+func TestFileThatIsCut(t *testing.T) {
+	whole := route("a", "one") + "---\n" + route("b", "one") + "---\n" + route("c", "one")
+	b := newBench(t, map[string]string{"x.yaml": whole, "y.yaml": route("y", "one")})
+	inName := strings.Index(whole, "name: b") + len("name")
+	inHost := strings.LastIndex(whole, "  - one") + len("  - on") // all but the last document is there, and what is left of it is valid
+	for _, n := range []int{inName, inHost, inHost - 1, len(route("a", "one")) + 2, 20} {
+		b.write("x.yaml", whole[:n])
+		b.waitFaults("x.yaml")
+		b.waitRoutes("a=one b=one c=one y=one")
+		b.write("x.yaml", whole)
+		b.waitFaults()
+	}
+	// Documents that go whole, and last lines that go, are meant.
+	b.write("x.yaml", route("a", "one")+"---\n"+route("b", "one"))
+	b.waitRoutes("a=one b=one y=one")
+	b.write("x.yaml", strings.TrimSpace(route("a", "one")))
+	b.waitFaults("x.yaml")
+	b.write("x.yaml", route("a", "one"))
+	b.waitRoutes("a=one y=one")
+	b.waitFaults()
+}
