@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -64,33 +63,27 @@ func (c *Control) had(s *environment.Shard, table string) (most int) {
 	return most
 }
 
-// dripping reports whether sources take too much away, one thing after the other.
-func (w *causes) dripping(c *Control, exceeded func(n, whole int) bool) bool {
-	for s := range w.by {
-		if len(w.drips(c, s, exceeded)) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// drips says of which tables a source takes too much away, one thing after the other.
-func (w *causes) drips(c *Control, s *environment.Shard, exceeded func(n, whole int) bool) (why []string) {
-	if !w.by[s] {
-		return nil
-	}
-	has := c.has(s)
-	for _, table := range slices.Sorted(maps.Keys(w.of[s])) {
-		before := c.had(s, table)
-		lost := before - has[table]
-		if w.of[s][table] <= 0 || lost < dripFloor || !exceeded(lost, before) {
+// drips says of which tables sources take too much away, one thing after the other. Rows other than services and endpoints count if proxies would
+// lose anything now.
+func (w *causes) drips(c *Control, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
+	for s, takes := range w.by {
+		if !takes {
 			continue
 		}
-		what := table
-		if table == environment.Endpoints {
-			what = "services with endpoints"
+		has := c.has(s)
+		for table, n := range w.of[s] {
+			before := c.had(s, table)
+			lost := before - has[table]
+			if n <= 0 || lost < dripFloor || !exceeded(lost, before) || table != environment.Services && table != environment.Endpoints && !loses() {
+				continue
+			}
+			what := table
+			if table == environment.Endpoints {
+				what = "services with endpoints"
+			}
+			why = append(why, fmt.Sprintf("%d of %d %s of plugin %s would have gone within %s", lost, before, what, s.Name, dripWindow))
 		}
-		why = append(why, fmt.Sprintf("%d of %d %s of plugin %s would have gone within %s", lost, before, what, s.Name, dripWindow))
 	}
+	slices.Sort(why)
 	return why
 }

@@ -104,9 +104,9 @@ func TestDrips(t *testing.T) {
 		pause time.Duration
 		held  bool
 	}{
-		"services":                {func(m *mirror, n string) { m.deletes(n) }, 100 * time.Millisecond, true},
-		"services' endpoints":     {func(m *mirror, n string) { m.m.send(deletes("endpoints", n+"/http/1.1.1.1:80")) }, 500 * time.Millisecond, true},
-		"services now and then":   {func(m *mirror, n string) { m.deletes(n) }, time.Minute, false},
+		"services":              {func(m *mirror, n string) { m.deletes(n) }, 100 * time.Millisecond, true},
+		"services' endpoints":   {func(m *mirror, n string) { m.m.send(deletes("endpoints", n+"/http/1.1.1.1:80")) }, 500 * time.Millisecond, true},
+		"services now and then": {func(m *mirror, n string) { m.deletes(n) }, time.Minute, false},
 		"services that come back": {func(m *mirror, n string) {
 			m.deletes(n)
 			m.run()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
@@ -54,18 +55,22 @@ func (c *Control) guards(next shown) (held bool) {
 		w = c.causes()
 	}
 	exceeded := c.measure(w)
+	losses := sync.OnceValue(func() []*loss { return c.losses(next) })
+	var why []string
 	if w != nil {
-		single = len(frozen) == 0 && w.single(c.env) && !w.dripping(c, exceeded)
-		if len(frozen) == 0 && !w.any || single && w.emptiesNone(c.env) {
+		if mature {
+			why = w.drips(c, exceeded, func() bool { return len(c.conns) == 0 || len(losses()) > 0 })
+		}
+		single = len(frozen) == 0 && w.single(c.env)
+		if len(why) == 0 && (len(frozen) == 0 && !w.any || single && w.emptiesNone(c.env)) {
 			return false
 		}
-	}
-	var why []string
-	if w != nil && mature && !single {
-		why = w.rows(c, exceeded)
+		if mature && !single {
+			why = append(w.rows(c, exceeded), why...)
+		}
 	}
 	var heavy []*loss
-	for _, l := range c.losses(next) {
+	for _, l := range losses() {
 		if l.tooMuch(single, exceeded) {
 			heavy = append(heavy, l)
 			why = append(why, l.String())

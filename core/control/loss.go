@@ -334,8 +334,7 @@ func (w *causes) rows(c *Control, exceeded func(n, whole int) bool) (why []strin
 	return why
 }
 
-// ofShard says what of one source's rows would go that is too much: all of it, much of it within a while, or, where no proxy is there to lose
-// anything, a large share.
+// ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy is there to lose anything, a large share.
 func (w *causes) ofShard(c *Control, s *environment.Shard, exceeded func(n, whole int) bool) (why []string) {
 	if n := w.of[s][environment.Endpoints]; n > 0 && c.env.LenOf(s)[environment.Endpoints] == 0 {
 		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, plural("endpoint", n)))
@@ -348,7 +347,7 @@ func (w *causes) ofShard(c *Control, s *environment.Shard, exceeded func(n, whol
 	case lost > 1 && len(c.conns) == 0 && exceeded(lost, lost+left):
 		why = append(why, fmt.Sprintf("%d of %d rows of plugin %s would go", lost, lost+left, s.Name))
 	}
-	return append(why, w.drips(c, s, exceeded)...)
+	return why
 }
 
 // guardOf is the guard of a plugin; nil: what it takes away is let through.
