@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -96,7 +97,7 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 			_ = server.Close()
 		}
 	}()
-	if err := server.Serve(limited(l, mostConnections, connectionsOfPeer)); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(limited(l, mostConnections, connectionsOfPeer, budget.FilesOfPages(budget.OpenFiles()))); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s port: %w", name, err)
 	}
 	<-stopped

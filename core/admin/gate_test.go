@@ -146,7 +146,7 @@ func TestReadersThatDontRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(limited(inner, 2, 1)) }()
+	go func() { served <- s.Serve(limited(inner, 2, 1, 0)) }()
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", inner.Addr().String())
@@ -181,7 +181,7 @@ func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
 // TestFew: connections over the bound are closed at once, for all of them and for those of one address; loopback is all of this machine's.
 func TestFew(t *testing.T) {
-	l := limited(nil, 4, 2)
+	l := limited(nil, 4, 2, 0)
 	a, b, here := addr("10.0.0.1"), addr("10.0.0.2"), addr("127.0.0.1")
 	first, second := l.take(a), l.take(a)
 	if !first || !second || l.take(a) {

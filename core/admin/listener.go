@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
 )
 
 // few is a listener that bounds how many connections there are, and how many of them one address may have. More are closed at once: those that are there
@@ -11,14 +13,16 @@ import (
 type few struct {
 	net.Listener
 	most, ofPeer int
+	// files is how many descriptors may be taken while connections are: the others are for plugins and files. 0: no bound.
+	files int
 
 	mu    sync.Mutex
 	all   int
 	peers map[netip.Addr]int
 }
 
-func limited(l net.Listener, most, ofPeer int) *few {
-	return &few{Listener: l, most: most, ofPeer: ofPeer, peers: map[netip.Addr]int{}}
+func limited(l net.Listener, most, ofPeer, files int) *few {
+	return &few{Listener: l, most: most, ofPeer: ofPeer, files: files, peers: map[netip.Addr]int{}}
 }
 
 // Accept implements net.Listener.
@@ -32,7 +36,7 @@ func (l *few) Accept() (net.Conn, error) {
 		if a, err := netip.ParseAddrPort(c.RemoteAddr().String()); err == nil {
 			peer = a.Addr().Unmap()
 		}
-		if l.take(peer) {
+		if budget.CheckFiles(budget.Descriptor(c), l.files) == nil && l.take(peer) {
 			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.leave(peer) })}, nil
 		}
 		_ = c.Close()

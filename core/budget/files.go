@@ -16,6 +16,10 @@ func Files(limit int) int {
 	return limit - min(512, max(limit/4, min(64, limit/2)))
 }
 
+// FilesOfPages returns how many may be taken while connections to pages are let in: some more, so that pages answer when there is no room for proxies, and
+// still fewer than there are. 0: no bound.
+func FilesOfPages(limit int) int { return (Files(limit) + max(limit, 0)) / 2 }
+
 // CheckFiles judges a connection by its descriptor: the kernel gives the lowest that is free, so that all below it are taken.
 func CheckFiles(descriptor, most int) error {
 	if most <= 0 || descriptor < most {

@@ -191,6 +191,11 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%d: %d, not %d", limit, got, want)
 		}
 	}
+	for limit, want := range map[int]int{0: 0, 128: 96, 1 << 20: 1<<20 - 256} {
+		if got := FilesOfPages(limit); got != want {
+			t.Errorf("%d: %d, want %d", limit, got, want)
+		}
+	}
 	if err := CheckFiles(31, Files(64)); err != nil {
 		t.Error(err)
 	}

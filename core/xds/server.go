@@ -135,7 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.Serv
 	reflection.Register(g)
 
 	failed := make(chan error, 1)
-	go func() { failed <- g.Serve(&gate{l, s, budget.Files(openFiles())}) }()
+	go func() { failed <- g.Serve(&gate{l, s, budget.Files(budget.OpenFiles())}) }()
 	var err error
 	select {
 	case err = <-failed:

@@ -2,20 +2,10 @@ package xds
 
 import (
 	"net"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// openFiles returns how many descriptors the process may have open.
-func openFiles() int {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return 0
-	}
-	return int(min(limit.Cur, 1<<30))
-}
 
 // prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go without an answer. It returns the connection's
 // descriptor, of which all lower ones are taken.

@@ -7,6 +7,4 @@ import (
 	"time"
 )
 
-func openFiles() int { return 0 }
-
 func prepare(net.Conn, time.Duration) (descriptor int) { return 0 }
