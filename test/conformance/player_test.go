@@ -150,7 +150,7 @@ func (p *player) client(kind string, words []string) error {
 	for _, w := range words {
 		switch {
 		case w == "nack":
-			r.refused = &status.Status{Code: int32(codes.InvalidArgument), Message: "refused by a scenario"}
+			r.refused = &status.Status{Code: int32(codes.InvalidArgument), Message: "the scenario refuses it"}
 			fallthrough
 		case w == "ack", w == "stale":
 			if r.nonce, err = c.nonce(kind, w == "stale"); err != nil {

@@ -78,7 +78,7 @@ type server struct {
 }
 
 const plugins = `plugins:
-- {name: files, kind: generator, builtin: generator/static, config: {files: [%s]}}
+- {name: files, kind: generator, builtin: generator/static, onLoss: apply, config: {files: [%s]}}
 `
 
 // newServer starts one. It offers a type that isn't Envoy's first six, too.
