@@ -33,6 +33,7 @@ type peer struct {
 	starts, requests     *rate.Limiter
 	vain                 *rate.Limiter // names that turn out not to exist
 	lately               *rate.Limiter // names of new lists
+	frames               *rate.Limiter // of HTTP/2 that ask for something
 	all                  *int          // names that all peers ask plugins for
 	lists                map[any]*list
 	names, bytes         int
@@ -100,7 +101,8 @@ func (p *Peers) at(key string, now time.Time) *peer {
 		}
 		p.sweep = max(minSweep, 2*len(p.all))
 	}
-	e := &peer{key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests), lists: map[any]*list{}, vain: slowly(p.limits.Peer.UnknownNames), lately: slowly(p.limits.Peer.Names / 2), all: &p.total.asked}
+	e := &peer{key: key, starts: bucket(p.limits.Peer.NewStreams), requests: bucket(p.limits.Peer.Requests), lists: map[any]*list{}, vain: slowly(p.limits.Peer.UnknownNames), lately: slowly(p.limits.Peer.Names / 2),
+		frames: framesOf(p.limits.Peer.NewStreams), all: &p.total.asked}
 	p.all[key] = e
 	return e
 }
@@ -108,7 +110,7 @@ func (p *Peers) at(key string, now time.Time) *peer {
 // idle reports whether nothing is lost if the peer is forgotten.
 func (e *peer) idle(now time.Time) bool {
 	full := func(l *rate.Limiter) bool { return l == nil || l.TokensAt(now) >= float64(l.Burst()) }
-	return e.connections == 0 && e.streams == 0 && full(e.starts) && full(e.requests) && full(e.vain) && full(e.lately)
+	return e.connections == 0 && e.streams == 0 && full(e.starts) && full(e.requests) && full(e.vain) && full(e.lately) && full(e.frames)
 }
 
 // patience is how long a stream may wait for its turn to begin.

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 )
 
 // Config of a Server. Addresses are HOST:PORT; an empty one switches its port off.
@@ -235,7 +235,7 @@ func (s *Server) serveXDS(ctx context.Context) error {
 	}
 	ports, ctx := errgroup.WithContext(ctx)
 	if s.cfg.GRPCAddr != "" {
-		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr) })
+		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr, nil) })
 	}
 	if s.cfg.SecureGRPCAddr != "" {
 		ports.Go(func() error { return s.listenSecurely(ctx) })
@@ -254,16 +254,16 @@ func (s *Server) listenSecurely(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	return s.listen(ctx, "secureGRPC", s.cfg.SecureGRPCAddr, grpc.Creds(creds))
+	return s.listen(ctx, "secureGRPC", s.cfg.SecureGRPCAddr, creds)
 }
 
-// listen serves xDS on one port.
-func (s *Server) listen(ctx context.Context, port, address string, options ...grpc.ServerOption) error {
+// listen serves xDS on one port, without credentials in plain text.
+func (s *Server) listen(ctx context.Context, port, address string, creds credentials.TransportCredentials) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("xDS port: %w", err)
 	}
 	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
 	s.cfg.Listening(port, l.Addr())
-	return s.xds.Serve(ctx, l, options...)
+	return s.xds.Serve(ctx, l, creds)
 }

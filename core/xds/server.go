@@ -17,6 +17,8 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -124,11 +126,14 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve serves xDS, health and reflection on a listener until ctx ends, and closes it. Options carry credentials; several listeners may
-// be served at once.
-func (s *Server) Serve(ctx context.Context, l net.Listener, options ...grpc.ServerOption) error {
+// Serve serves xDS, health and reflection on a listener until ctx ends, and closes it. Without credentials it does so in plain text; several
+// listeners may be served at once.
+func (s *Server) Serve(ctx context.Context, l net.Listener, creds credentials.TransportCredentials) error {
+	if creds == nil {
+		creds = insecure.NewCredentials()
+	}
 	e := &endpoint{server: s, stop: make(chan struct{})}
-	g := grpc.NewServer(append(s.options(), options...)...)
+	g := grpc.NewServer(append(s.options(), grpc.Creds(&metering{creds, s}))...)
 	e.register(g)
 	healthServer := health.NewServer()
 	healthpb.RegisterHealthServer(g, healthServer)

@@ -38,7 +38,7 @@ func start(t *testing.T, s *Server) (address string, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l) }()
+	go func() { ended <- s.Serve(ctx, l, nil) }()
 	return l.Addr().String(), sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {

@@ -1,0 +1,90 @@
+package xds
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	"google.golang.org/grpc/credentials"
+)
+
+// metering are credentials whose connections are read no faster than their peers may send frames.
+type metering struct {
+	credentials.TransportCredentials
+	server *Server
+}
+
+// ServerHandshake implements credentials.TransportCredentials: what it returns is HTTP/2 in plain.
+func (m *metering) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	plain, info, err := m.TransportCredentials.ServerHandshake(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &meter{Conn: plain, server: m.server, peer: budget.Address(c.RemoteAddr().String()), frames: newFrames(), closed: make(chan struct{})}, info, nil
+}
+
+// Clone implements credentials.TransportCredentials.
+func (m *metering) Clone() credentials.TransportCredentials {
+	return &metering{m.TransportCredentials.Clone(), m.server}
+}
+
+// meter is a connection that is read slowly while its peer sends too many frames: streams that it resets, pings, settings, headers.
+type meter struct {
+	net.Conn
+	server *Server
+	peer   string
+	frames *frames
+	wait   time.Duration // before more is read
+	// sent is how many bytes were written that no window was opened for yet.
+	sent   atomic.Int64
+	once   sync.Once
+	closed chan struct{}
+}
+
+// window is how many bytes a frame may open the window for at least; clients open it for tens of thousands at a time. A client may open some windows
+// before anything is sent to it.
+const (
+	window  = 1 << 10
+	advance = 100
+)
+
+// Read implements net.Conn.
+func (m *meter) Read(b []byte) (int, error) {
+	if m.wait > 0 {
+		m.server.metrics.limits.WithLabelValues("maxNewStreamsPerPeer").Inc()
+		timer := time.NewTimer(m.wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-m.closed: // reading says so
+		}
+	}
+	n, err := m.Conn.Read(b)
+	cost, opened := m.frames.take(b[:n])
+	if m.wait = 0; cost+opened > 0 {
+		m.wait = m.server.peers.Frames(m.peer, cost+m.vain(opened), time.Now())
+	}
+	return n, err
+}
+
+// vain returns how many frames opened a window for nothing that was sent.
+func (m *meter) vain(opened int) int {
+	covered := min(opened, max(0, int(m.sent.Load()/window)+advance))
+	m.sent.Add(-int64(covered) * window)
+	return opened - covered
+}
+
+// Write implements net.Conn.
+func (m *meter) Write(b []byte) (int, error) {
+	n, err := m.Conn.Write(b)
+	m.sent.Add(int64(n))
+	return n, err
+}
+
+// Close implements net.Conn.
+func (m *meter) Close() error {
+	m.once.Do(func() { close(m.closed) })
+	return m.Conn.Close()
+}
