@@ -67,6 +67,8 @@ type Plugin struct {
 	Sandbox   []string `json:"sandbox,omitempty"`
 	Lacking   []string `json:"lacking,omitempty"`
 	LastError string   `json:"lastError,omitempty"`
+	// Exposed says where everybody may write to what it runs, or to what says what runs.
+	Exposed []string `json:"exposed,omitempty"`
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they change.
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.

@@ -68,6 +68,8 @@ type Status struct {
 	Memory uint64
 	// Sandbox says what was taken from its process, and what could not be.
 	Sandbox sandbox.Report
+	// Exposed says where everybody may write to what it runs.
+	Exposed []string
 	// User that its process runs as, if not as the core.
 	User string
 }

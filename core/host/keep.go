@@ -60,6 +60,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if err := dir.ensure(); err != nil {
 		return 0, "", fmt.Errorf("runtime directory: %w", err)
 	}
+	h.warnExposed(s)
 	group := h.group(s)
 	if group != nil {
 		defer group.Remove()

@@ -20,6 +20,8 @@ type pages struct {
 	xds  *xds.Server
 	// secrets are left out of what plugins say.
 	secrets *mask.Secrets
+	// file is the plugins.yaml that is followed; empty: there is none.
+	file string
 }
 
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
@@ -34,13 +36,17 @@ func (p *pages) Ready() []string {
 // Plugins implements admin.Source.
 func (p *pages) Plugins() []admin.Plugin {
 	rows, loads := p.PluginRows(), p.host.Loads()
+	var exposed []string
+	if p.file != "" {
+		exposed = host.Exposed(p.file)
+	}
 	found := map[string]admin.Plugin{}
 	for _, s := range p.host.Status() {
 		r := rows[s.Name]
 		found[s.Name] = admin.Plugin{
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
-			User: s.User, Sandbox: s.Sandbox.InForce, Lacking: s.Sandbox.Lacking,
+			Exposed: slices.Concat(exposed, s.Exposed), User: s.User, Sandbox: s.Sandbox.InForce, Lacking: s.Sandbox.Lacking,
 			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Load: loads[s.Name],
 		}
 	}

@@ -129,7 +129,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
-	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap, secrets: secrets}
+	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
@@ -176,6 +176,11 @@ func (cfg *Config) check() error {
 // Run starts everything and serves until ctx ends; then streams are ended first, plugins last. HTTP and monitoring ports open at once, the
 // xDS port with the first complete revision. The error is why it could not start, or what ended it.
 func (s *Server) Run(ctx context.Context) error {
+	if s.cfg.File != "" {
+		for _, line := range host.Exposed(s.cfg.File) {
+			s.cfg.Log.Warn("others can change which plugins run", "file", s.cfg.File, "where", line)
+		}
+	}
 	// What streams need lives until they have ended.
 	inner, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
