@@ -61,6 +61,10 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node cannot be encoded: %v", err)
 	}
+	var shown *Credentials
+	if c.cfg.Shown != nil { // which may ask what authenticators want
+		shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if reasons := c.notReady(); len(reasons) > 0 {
@@ -72,9 +76,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
 		next: map[string]placement{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
-	if c.cfg.Shown != nil {
-		conn.shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
-	}
+	conn.shown = shown
 	c.conns[conn.id] = conn
 	c.assign(conn)
 	return conn, nil
