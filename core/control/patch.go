@@ -29,9 +29,12 @@ type patcher struct {
 	said string
 	// missed counts how often in a row it has let calls pass without an answer.
 	missed uint
-	// unanswered is the same for the session that there is, since when, and when it was last so.
+	// unanswered is the same for the session that there is, calls that were answered late not counted; since when, and when it was last so.
 	unanswered            int
 	missedSince, missedAt time.Time
+	// firstMissed is the id of the first of them, askedAt when it was sent.
+	firstMissed uint64
+	askedAt     time.Time
 }
 
 type patchKey struct{ typeURL, name, version, facts string }
@@ -163,6 +166,11 @@ func (c *Control) takePatched(s *session, m *pb.Patched) error {
 	r := p.calls[m.Id]
 	if r == nil {
 		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+		if p.unanswered > 0 && m.Id >= p.firstMissed && m.Id <= c.nextCall { // slow, not hung: to start it again would help nobody
+			if p.unanswered = 0; time.Since(p.askedAt) <= p.Limits.Call {
+				p.missed = 0 // only patience had become too short
+			}
+		}
 		return nil
 	}
 	delete(p.calls, m.Id)
@@ -215,10 +223,11 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 				at(r.until)
 				continue
 			}
-			if p.close(r); !missed {
+			if !missed {
 				missed = true
 				c.miss(p, r, now)
 			}
+			p.close(r)
 			c.cfg.Metrics.Crossed(p.Name, "call")
 			r.late, r.failed = true, "there was no answer in time (limits.call)"
 			c.answered(p, r)
@@ -226,19 +235,20 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 	}
 }
 
-// miss notes that a call was not answered in time. A plugin that is there and answers none is started again.
+// miss notes that a call was not answered in time. A plugin that is there and answers none, not even late, is started again.
 func (c *Control) miss(p *patcher, r *patched, now time.Time) {
+	asked := r.until.Add(-p.patience(c.cfg.HoldMax))
 	p.missed++
 	s := c.sessions[p.Name]
 	if s == nil || c.patcherOf(s) != p {
 		return
 	}
 	if p.unanswered++; p.unanswered == 1 {
-		p.missedSince = now
+		p.missedSince, p.firstMissed, p.askedAt = now, r.call.Id, asked
 		c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.key.typeURL, "resource", r.key.name, "limit", p.Limits.Call)
 	}
 	if p.missedAt = now; p.unanswered >= maxUnanswered {
-		s.cancel(fmt.Errorf("plugin %s hangs: it answered none of %d calls in a row within limits.call, %s", p.Name, p.unanswered, p.Limits.Call))
+		s.cancel(fmt.Errorf("plugin %s hangs: it answered none of %d calls in a row within limits.call, %s, nor later", p.Name, p.unanswered, p.Limits.Call))
 	}
 }
 

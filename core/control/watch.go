@@ -197,7 +197,7 @@ func (s *session) gaveUp(now time.Time) error {
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
 func (c *Control) askAgain(s *session, now time.Time) {
 	p := c.patchers[s.Name]
-	if p == nil || c.sessions[s.Name] != s || p.unanswered == 0 || len(p.open) > 0 || now.Sub(p.missedAt) < s.pingEvery() {
+	if p == nil || c.sessions[s.Name] != s || p.missed == 0 || len(p.open) > 0 || now.Sub(p.missedAt) < s.pingEvery() {
 		return
 	}
 	p.missedAt = now
@@ -228,6 +228,8 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 		return Stale{s.pinged.at, "hung: it answers no ping"}
 	case p != nil && p.unanswered > 0:
 		return Stale{p.missedSince, fmt.Sprintf("hung: %d calls in a row without an answer", p.unanswered)}
+	case p != nil && p.missed > 0 && !p.missedSince.IsZero():
+		return Stale{p.missedSince, "late: it answers calls after limits.call"}
 	case d != nil && d.overdue > 0:
 		return Stale{d.since, fmt.Sprintf("hung: %d questions without an answer", d.overdue)}
 	case !s.busy.IsZero() && now.Sub(s.busy) >= c.cfg.HoldMax:

@@ -83,6 +83,35 @@ func TestPatchThatAnswersNothing(t *testing.T) {
 	})
 }
 
+// A patch that answers each call late is slow: its answers are left out, it is asked again and not started again.
+func TestPatchThatAnswersLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, func(e *Expected) { e.Limits.Progress = 30 * time.Second })
+		calls := w.asked()
+		for range 10 * maxUnanswered {
+			time.Sleep(1500 * time.Millisecond)
+			w.answer(calls)
+			since := time.Now()
+			for calls = w.asked(); len(calls) == 0 && time.Since(since) < 2*pingEvery; calls = w.asked() {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if len(calls) == 0 {
+				t.Fatal("it is not asked again")
+			}
+			if st := w.Stale()["upper"]; st.Why != "late: it answers calls after limits.call" {
+				t.Errorf("it is marked stale as %v", st)
+			}
+		}
+		if len(w.upper.end) > 0 {
+			t.Errorf("it ended with %v", <-w.upper.end)
+		}
+		w.answer(calls) // in time for limits.call, if not for what was left of patience
+		if st := w.Stale()["upper"]; st.Why != "" {
+			t.Errorf("it is still marked stale as %v", st)
+		}
+	})
+}
+
 // Time that a plugin lost to a busy machine does not count, up to ten times a limit.
 func TestLostTime(t *testing.T) {
 	s := &session{known: &known{}}

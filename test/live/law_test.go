@@ -73,9 +73,25 @@ func oneProxy(t *testing.T, r *rand.Rand, dirs []string) recordedProxy {
 
 func serveEdited(t *testing.T, dir string) *mesh.Plane {
 	t.Helper()
-	p := mesh.Start(t, program, filepath.Join(dir, "config"), "--meshConfig", filepath.Join(dir, "mesh.yaml"), "--debounceAfter", "20ms")
+	p := mesh.Start(t, program, filepath.Join(dir, "config"),
+		"--meshConfig", filepath.Join(dir, "mesh.yaml"), "--debounceAfter", "20ms", "--plugins", lossesApply(t))
 	p.Ready(t)
 	return p
+}
+
+// lossesApply is a file with the default plugins, which may take away as much as they like: a history removes at random, and means it.
+func lossesApply(t *testing.T) (file string) {
+	t.Helper()
+	set, err := os.ReadFile("../../plugins.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "plugins.yaml")
+	set = regexp.MustCompile(`(?m)^    kind: (config|registry)$`).ReplaceAll(set, []byte("$0\n    onLoss: apply"))
+	if err := os.WriteFile(file, set, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // fromScratch is what a control plane that starts now gives to proxies.
