@@ -143,8 +143,8 @@ func (l *loss) whole(sub subscription) (weight int) {
 		}
 		return weight
 	}
-	for _, name := range sub.names {
-		weight += view.Weight(l.typeURL, l.old.Get(name))
+	for _, b := range l.old.Each(sub.names) {
+		weight += view.Weight(l.typeURL, b)
 	}
 	return weight
 }

@@ -49,7 +49,7 @@ func (s *Set) replace(instead map[*Body]*Body) (*Set, bool) {
 	if out == nil {
 		return s, false
 	}
-	return &Set{bodies: out}, true
+	return &Set{bodies: out, lineage: first()}, true
 }
 
 // adoptedAs returns the body that stands for one of this content.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -9,12 +10,13 @@ import (
 type Set struct {
 	bodies []*Body // by name
 	bytes  int     // as Bytes found them; 0: not asked yet
+	lineage
 }
 
 // NewSet returns the set of bodies, which it takes; names must be unique.
 func NewSet(bodies []*Body) *Set {
 	slices.SortFunc(bodies, compareNames)
-	return &Set{bodies: bodies}
+	return &Set{bodies: bodies, lineage: first()}
 }
 
 // Absent returns the mark of a name that is known to be absent.
@@ -85,5 +87,33 @@ func (s *Set) With(upserts []*Body, removes []string) *Set {
 			old = old[1:]
 		}
 	}
-	return &Set{bodies: out}
+	return &Set{bodies: out, lineage: s.next(upserts, removes, len(out))}
+}
+
+// Each yields the names, which must be in order, each with its body, nil where the set doesn't know the name.
+func (s *Set) Each(names []string) iter.Seq2[string, *Body] {
+	return func(yield func(string, *Body) bool) {
+		bodies := s.Bodies()
+		for _, name := range names {
+			bodies = bodies[until(bodies, name):]
+			var b *Body
+			if len(bodies) > 0 && bodies[0].name == name {
+				b = bodies[0]
+			}
+			if !yield(name, b) {
+				return
+			}
+		}
+	}
+}
+
+// until returns how many bodies come before a name: soon if they are few.
+func until(bodies []*Body, name string) int {
+	reach := 1
+	for reach <= len(bodies) && bodies[reach-1].name < name {
+		reach *= 2
+	}
+	from := reach / 2
+	i, _ := slices.BinarySearchFunc(bodies[from:min(reach, len(bodies))], name, func(b *Body, n string) int { return cmp.Compare(b.name, n) })
+	return from + i
 }

@@ -37,6 +37,23 @@ func (s *Snapshot) Get(name string) *Body {
 	return nil
 }
 
+// Each yields the names, which must be in order, each with what Get returns of it.
+func (s *Snapshot) Each(names []string) iter.Seq2[string, *Body] {
+	if s == nil {
+		return (*Set)(nil).Each(names)
+	}
+	if len(s.parts) == 0 {
+		return s.own.Each(names)
+	}
+	return func(yield func(string, *Body) bool) {
+		for _, name := range names {
+			if !yield(name, s.Get(name)) {
+				return
+			}
+		}
+	}
+}
+
 // Bodies returns every existing resource in order of names.
 func (s *Snapshot) Bodies() []*Body {
 	all := s.Known()

@@ -83,7 +83,7 @@ func Between(old, now *Snapshot) iter.Seq[string] {
 			if i < len(come) {
 				b = come[i]
 			}
-			for name := range differing(a.Bodies(), b.Bodies()) {
+			for name := range changed(a, b) {
 				if !yield(name) {
 					return
 				}
@@ -97,6 +97,23 @@ func (s *Snapshot) sets() []*Set {
 		return nil
 	}
 	return append([]*Set{s.own}, s.parts...)
+}
+
+// changed yields the names that may not have the same body in two sets.
+func changed(a, b *Set) iter.Seq[string] {
+	steps, known := b.since(a)
+	if !known {
+		return differing(a.Bodies(), b.Bodies())
+	}
+	return func(yield func(string) bool) {
+		for _, s := range steps {
+			for _, name := range s.names {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // differing yields the names that have not the same body in two lists in order of names.

@@ -69,8 +69,8 @@ func (st *stream) hand(w *watch, now *view.Snapshot) error {
 // firstOf returns the names that have an answer and the first of the others.
 func firstOf(names []string, now *view.Snapshot, others int) []string {
 	var first []string
-	for _, n := range names {
-		if now.Get(n) == nil {
+	for n, b := range now.Each(names) {
+		if b == nil {
 			if others == 0 {
 				continue
 			}

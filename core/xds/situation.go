@@ -36,8 +36,7 @@ func resolve(s situation) *content {
 		c.bodies = s.snapshot.Bodies()
 		c.known = s.snapshot.Complete()
 	}
-	for _, name := range s.subscription.names {
-		b := s.snapshot.Get(name)
+	for name, b := range s.snapshot.Each(s.subscription.names) {
 		switch {
 		case b == nil && !s.snapshot.Complete():
 			c.known = false
