@@ -45,6 +45,11 @@ func bare(e *Entry) Entry {
 		w.Keys = nil
 		c.Wasm = &w
 	}
+	if c.Sandbox != nil {
+		s := *c.Sandbox
+		s.Keys = nil
+		c.Sandbox = &s
+	}
 	return c
 }
 
