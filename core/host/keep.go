@@ -75,7 +75,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 			st.Sandbox = is.Sandbox()
 		}
 	})
-	l := &life{slot: s, running: running, link: session.NewObserved(h.recorders.tapped(s.entry.Name, running.Carrier()), s.watch(&h.meters))}
+	l := &life{slot: s, running: running, link: session.NewObserved(h.tapped(s.entry, running.Carrier()), s.watch(&h.meters))}
 	memory := watchMemory(running, h.allowance(s.entry))
 	inst, err := h.configure(ctx, s, l.link)
 	if err == nil {

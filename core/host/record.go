@@ -34,12 +34,13 @@ func (h *Host) Record(plugin string, to *recording.Writer) (stop func(), err err
 	}, nil
 }
 
-// tapped is a plugin's carrier, with an ear to it if it is to be recorded.
-func (r *recorders) tapped(plugin string, c session.Carrier) session.Carrier {
+// tapped is a plugin's carrier, with an ear to it if it is to be recorded. Of its environment, as of its config, no text is to be read in a recording.
+func (h *Host) tapped(e *Entry, c session.Carrier) session.Carrier {
+	r := &h.recorders
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if to := r.of[plugin]; to != nil {
-		return recording.Tap(c, to.Session())
+	if to := r.of[e.Name]; to != nil {
+		return recording.Tap(c, to.Session(h.environment(e, func(string) bool { return true })...))
 	}
 	return c
 }

@@ -27,7 +27,7 @@ type filled struct {
 // {env: NAME} for a variable of the core's environment.
 func (h *Host) fill(e *Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
-	f.values = h.environment(e)
+	f.values = h.environment(e, telling.MatchString)
 	defer func() { h.cfg.Secrets.Set(e.Name, f.values) }()
 	if len(e.Config) == 0 {
 		return f, nil
@@ -81,18 +81,18 @@ func (h *Host) secrets(e *Entry, value any, path string, f *filled) (any, error)
 // telling matches names of what is secret.
 var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
 
-// environment returns the secrets of a plugin's environment.
-func (h *Host) environment(e *Entry) (values []string) {
+// environment returns what stands in variables of a plugin's environment that are declared for it, of those names that accept takes.
+func (h *Host) environment(e *Entry, accept func(name string) bool) (values []string) {
 	if e.Process != nil {
 		for name, value := range e.Process.Env {
-			if telling.MatchString(name) {
+			if accept(name) {
 				values = append(values, value)
 			}
 		}
 	}
 	if a := e.allowed(); a != nil {
 		for _, name := range a.Env {
-			if telling.MatchString(name) {
+			if accept(name) {
 				values = append(values, h.environ(name))
 			}
 		}

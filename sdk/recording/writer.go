@@ -38,12 +38,15 @@ func (w *Writer) End() {
 	w.end()
 }
 
-// Session returns what takes the messages of one more session.
-func (w *Writer) Session() func(fromCore bool, frame []byte) {
+// Session returns what takes the messages of one more session. Besides what the messages tell to be secret, texts that repeat secrets are masked.
+func (w *Writer) Session(secrets ...string) func(fromCore bool, frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sessions++
 	number, hide := w.sessions, &mask{}
+	for _, text := range secrets {
+		hide.texts.add(text)
+	}
 	return func(fromCore bool, frame []byte) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
