@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -64,11 +65,22 @@ func (p *Plane) start(t testing.TB) {
 	p.cmd = exec.Command(p.binary, p.args...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.WaitDelay = time.Second // plugins that outlive it would hold its standard error open
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	p.prepare(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // for tests that are killed
+	begun := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the signal comes when the thread ends that started the process: it ends with this goroutine
+		err := p.cmd.Start()
+		if begun <- err; err != nil {
+			return
+		}
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	if err := <-begun; err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = p.cmd.Wait(); close(p.ended) }()
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
