@@ -15,9 +15,10 @@ import (
 // pages is what the admin pages are made from.
 type pages struct {
 	*control.Control
-	host *host.Host
-	swap *swap.Swapper
-	xds  *xds.Server
+	ports *ports
+	host  *host.Host
+	swap  *swap.Swapper
+	xds   *xds.Server
 	// secrets are left out of what plugins say.
 	secrets *mask.Secrets
 	// file is the plugins.yaml that is followed; empty: there is none.
@@ -27,6 +28,9 @@ type pages struct {
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
 func (p *pages) Ready() []string {
 	reasons := p.Control.Ready()
+	if len(reasons) == 0 {
+		reasons = p.ports.ready()
+	}
 	if why := p.xds.Overloaded(); why != "" {
 		reasons = append(reasons, why)
 	}

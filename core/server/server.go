@@ -84,6 +84,7 @@ type Server struct {
 	swap    *swap.Swapper
 	xds     *xds.Server
 	pages   *pages
+	ports   *ports
 	admin   *admin.Server
 }
 
@@ -129,7 +130,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
-	s.pages = &pages{Control: s.control, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
+	s.ports = newPorts(&cfg)
+	s.pages = &pages{Control: s.control, ports: s.ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
@@ -270,5 +272,6 @@ func (s *Server) listen(ctx context.Context, port, address string, creds credent
 	}
 	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
 	s.cfg.Listening(port, l.Addr())
+	s.ports.opened(port)
 	return s.xds.Serve(ctx, l, creds)
 }

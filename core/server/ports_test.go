@@ -1,0 +1,23 @@
+package server
+
+import (
+	"slices"
+	"testing"
+)
+
+// Before each xDS port is open the control plane is not ready.
+func TestReadyWithOpenPorts(t *testing.T) {
+	p := newPorts(&Config{GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0"})
+	for _, port := range []string{"grpc", "secureGRPC"} {
+		if !slices.Contains(p.ready(), "port "+port+" is not open yet") {
+			t.Errorf("%s is closed, and the reasons are %q", port, p.ready())
+		}
+		p.opened(port)
+	}
+	if why := p.ready(); len(why) > 0 {
+		t.Errorf("all are open, and the reasons are %q", why)
+	}
+	if why := newPorts(&Config{}).ready(); len(why) > 0 {
+		t.Errorf("there are none, and the reasons are %q", why)
+	}
+}
