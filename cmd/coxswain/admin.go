@@ -9,46 +9,43 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
-	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/swap/api"
+	"github.com/spf13/cobra"
 )
 
 // adminVariable names the socket of the control plane that commands mean, where there are several.
 const adminVariable = "COXSWAIN_ADMIN"
 
-// socket returns the admin socket of the one control plane of this user that runs, or of the one that is meant.
-func (p *program) socket(ctx context.Context, given string) (string, error) {
-	if given != "" {
-		return given, nil
+// which says which control plane a command means: by its admin socket, or by one of its ports. Neither: the only one that runs.
+type which struct{ admin, addr string }
+
+func (w *which) flags(c *cobra.Command) {
+	c.Flags().StringVar(&w.addr, "addr", "", "address of one of the control plane's ports, if several run ($"+addrVariable+")")
+	c.Flags().StringVar(&w.admin, "admin", "", "its admin socket instead ($"+adminVariable+")")
+	c.MarkFlagsMutuallyExclusive("addr", "admin")
+}
+
+// meant is w with what the environment says, which flags override.
+func (p *program) meant(w which) which {
+	if w == (which{}) {
+		w.admin = p.variable(adminVariable)
 	}
-	found, err := filepath.Glob(filepath.Join(p.runtimeDir(), "*", api.Socket))
-	if err != nil {
-		return "", err
+	if w == (which{}) {
+		w.addr = p.variable(addrVariable)
 	}
-	var live []string
-	for _, path := range found {
-		if c, err := (&net.Dialer{}).DialContext(ctx, "unix", path); err == nil {
-			_ = c.Close()
-			live = append(live, path)
-		}
-	}
-	switch len(live) {
-	case 0:
-		return "", fmt.Errorf("no control plane of this user runs here (looked for %s); start one with coxswain discovery, or give --admin SOCKET", filepath.Join(p.runtimeDir(), "*", api.Socket))
-	case 1:
-		return live[0], nil
-	}
-	return "", usageError{fmt.Errorf("several control planes run here; choose one with --admin or $%s:\n  %s", adminVariable, strings.Join(live, "\n  "))}
+	return w
 }
 
 // ask makes a request on the admin socket and decodes the answer.
-func (p *program) ask(ctx context.Context, given, method, path string, body, into any) (code int, raw []byte, err error) {
-	socket, err := p.socket(ctx, given)
+func (p *program) ask(ctx context.Context, at which, method, path string, body, into any) (code int, raw []byte, err error) {
+	socket, err := p.socket(ctx, at)
 	if err != nil {
 		return 0, nil, err
 	}
+	return askSocket(ctx, socket, method, path, body, into)
+}
+
+func askSocket(ctx context.Context, socket, method, path string, body, into any) (code int, raw []byte, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err

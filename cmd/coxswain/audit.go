@@ -13,7 +13,8 @@ import (
 )
 
 func (p *program) pluginLog() *cobra.Command {
-	var admin, format string
+	var at which
+	var format string
 	c := &cobra.Command{
 		Use: "log [NAME]", Short: "Show who changed plugins, and what came of it: the last 1,000 entries since the start (auditLog keeps them all)",
 		Args: func(c *cobra.Command, args []string) error {
@@ -31,7 +32,7 @@ func (p *program) pluginLog() *cobra.Command {
 				path += "?plugin=" + url.QueryEscape(args[0])
 			}
 			var kept audit.Kept
-			_, raw, err := p.ask(c.Context(), admin, http.MethodGet, path, nil, &kept)
+			_, raw, err := p.ask(c.Context(), at, http.MethodGet, path, nil, &kept)
 			if err != nil {
 				return err
 			}
@@ -51,7 +52,7 @@ func (p *program) pluginLog() *cobra.Command {
 			return nil
 		},
 	}
-	p.adminFlag(c, &admin)
+	at.flags(c)
 	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	return c
 }

@@ -33,11 +33,11 @@ func (p *program) pluginChanges() []*cobra.Command {
 // order is what flags say of a change.
 type order struct {
 	api.Order
-	admin string
+	at which
 }
 
-func (o *order) flags(c *cobra.Command, p *program) {
-	c.Flags().StringVar(&o.admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+func (o *order) flags(c *cobra.Command) {
+	o.at.flags(c)
 	c.Flags().BoolVar(&o.Force, "force", false, "go on where a guard says no")
 	c.Flags().BoolVar(&o.Ephemeral, "ephemeral", false, "leave plugins.yaml as it is")
 }
@@ -47,7 +47,7 @@ func (p *program) pluginChange(what, short string) *cobra.Command {
 	c := &cobra.Command{Use: what + " NAME", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
 		return p.send(c, args[0], what, o)
 	}}
-	o.flags(c, p)
+	o.flags(c)
 	if what != "enable" {
 		o.dryRun(c)
 	}
@@ -59,7 +59,7 @@ func (o *order) dryRun(c *cobra.Command) {
 }
 
 func (p *program) pluginPlan() *cobra.Command {
-	var admin string
+	var at which
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "Show what a plugins.yaml would change, and what the guard would say of it; the exit code is 3 if it would say no",
 		Args: oneFile,
@@ -69,7 +69,7 @@ func (p *program) pluginPlan() *cobra.Command {
 				return err
 			}
 			var out api.Planned
-			if _, _, err := p.ask(c.Context(), admin, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
+			if _, _, err := p.ask(c.Context(), at, http.MethodPost, "/plan", api.Plan{Text: string(text)}, &out); err != nil {
 				return err
 			}
 			guarded := false
@@ -88,7 +88,7 @@ func (p *program) pluginPlan() *cobra.Command {
 			return nil
 		},
 	}
-	p.adminFlag(c, &admin)
+	at.flags(c)
 	return c
 }
 
@@ -126,7 +126,7 @@ refuse what the new one makes. What the flags say is written to plugins.yaml, wi
 			return p.send(c, args[0], "swap", o)
 		},
 	}
-	o.flags(c, p)
+	o.flags(c)
 	c.Flags().StringVar(&process, "process", "", "command to run, with arguments separated by spaces")
 	c.Flags().StringVar(&o.Wasm, "wasm", "", "WASI module to run")
 	c.Flags().StringVar(&o.Builtin, "builtin", "", "built-in plugin to run, KIND/NAME")
@@ -162,7 +162,7 @@ func (o *order) carrier(process, config string) error {
 // send asks for a change and shows what became of it.
 func (p *program) send(c *cobra.Command, name, what string, o *order) error {
 	var out api.Outcome
-	code, _, err := p.ask(c.Context(), o.admin, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
+	code, _, err := p.ask(c.Context(), o.at, http.MethodPost, "/plugins/"+url.PathEscape(name)+"/"+what, o.Order, &out)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,8 @@ func printCounts(w io.Writer, what string, c control.Counts, more string, exampl
 }
 
 func (p *program) pluginShow() *cobra.Command {
-	var admin, format string
+	var at which
+	var format string
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show a plugin, its last changes, and what proxies refused of them", Args: oneName,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -251,7 +252,7 @@ func (p *program) pluginShow() *cobra.Command {
 				api.Detail
 				Error string `json:"error"`
 			}
-			_, raw, err := p.ask(c.Context(), admin, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d)
+			_, raw, err := p.ask(c.Context(), at, http.MethodGet, "/plugins/"+url.PathEscape(args[0]), nil, &d)
 			switch {
 			case err != nil:
 				return err
@@ -265,7 +266,7 @@ func (p *program) pluginShow() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+	at.flags(c)
 	c.Flags().StringVarP(&format, "output", "o", "text", "text or json")
 	return c
 }

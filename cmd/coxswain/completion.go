@@ -84,7 +84,7 @@ func first(words func(*cobra.Command) []string) completer {
 // page decodes a page of the control plane that a command means. What can't be had completes nothing.
 func (p *program) page(c *cobra.Command, path string, into any) {
 	addr := cmp.Or(p.variable(addrVariable), settings.Defaults().HTTPAddr)
-	if f := c.Flags().Lookup("addr"); f != nil {
+	if f := c.Flags().Lookup("addr"); f != nil && f.Value.String() != "" {
 		addr = f.Value.String()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completionPatience)

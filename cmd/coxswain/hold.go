@@ -35,13 +35,14 @@ that what it says then is judged anew.`,
 }
 
 func (p *program) holdList() *cobra.Command {
-	var admin, format string
+	var at which
+	var format string
 	c := &cobra.Command{Use: "list", Short: "Show what is held; the exit code is 3 if anything is", Args: noArgs, RunE: func(c *cobra.Command, _ []string) error {
 		if format != "table" && format != "json" {
 			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
 		}
 		var all []control.Held
-		_, raw, err := p.ask(c.Context(), admin, http.MethodGet, "/holds", nil, &all)
+		_, raw, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all)
 		switch {
 		case err != nil:
 			return err
@@ -66,7 +67,7 @@ func (p *program) holdList() *cobra.Command {
 		}
 		return nil
 	}}
-	p.adminFlag(c, &admin)
+	at.flags(c)
 	c.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return c
 }
@@ -81,15 +82,11 @@ func firstOf(lines []string) string {
 	return fmt.Sprintf("%s (and %d more reasons)", lines[0], len(lines)-1)
 }
 
-func (p *program) adminFlag(c *cobra.Command, admin *string) {
-	c.Flags().StringVar(admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
-}
-
 func (p *program) holdOne(what, short, method, path string) *cobra.Command {
-	var admin string
+	var at which
 	c := &cobra.Command{Use: what + " PLUGIN", Short: short, Args: oneName, RunE: func(c *cobra.Command, args []string) error {
 		var out api.HoldOutcome
-		if _, _, err := p.ask(c.Context(), admin, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
+		if _, _, err := p.ask(c.Context(), at, method, "/holds/"+url.PathEscape(args[0])+path, nil, &out); err != nil {
 			return err
 		}
 		if out.Error != "" {
@@ -101,7 +98,7 @@ func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 		}
 		return nil
 	}}
-	p.adminFlag(c, &admin)
+	at.flags(c)
 	return c
 }
 

@@ -56,7 +56,7 @@ func listing[T any](p *program, c *cobra.Command, page string, table func(io.Wri
 		}
 		raw, err := get(c.Context(), addr, page)
 		if err != nil {
-			return err
+			return p.elsewhere(c.Context(), err)
 		}
 		if format == "json" {
 			_, err := p.out.Write(raw)

@@ -16,7 +16,7 @@ import (
 )
 
 func (p *program) pluginsRecord() *cobra.Command {
-	var admin string
+	var at which
 	var during time.Duration
 	limit := int64(64 << 20)
 	c := &cobra.Command{
@@ -40,17 +40,17 @@ what sensitive types hold are masked; rows and other resources are not.`,
 				ctx, cancel = context.WithTimeout(ctx, during)
 				defer cancel()
 			}
-			return p.record(ctx, admin, args[0], args[1], limit)
+			return p.record(ctx, at, args[0], args[1], limit)
 		},
 	}
-	c.Flags().StringVar(&admin, "admin", p.variable(adminVariable), "admin socket of the control plane, if several run ($"+adminVariable+")")
+	at.flags(c)
 	c.Flags().DurationVar(&during, "for", 0, "how long; 0: until it is interrupted")
 	c.Flags().Int64Var(&limit, "limit", limit, "how large FILE may become, in bytes")
 	return c
 }
 
-func (p *program) record(ctx context.Context, admin, name, file string, limit int64) error {
-	socket, err := p.socket(ctx, admin)
+func (p *program) record(ctx context.Context, at which, name, file string, limit int64) error {
+	socket, err := p.socket(ctx, at)
 	if err != nil {
 		return err
 	}

@@ -76,16 +76,17 @@ type Commit struct {
 
 // Server is a whole core.
 type Server struct {
-	cfg     Config
-	secrets *mask.Secrets
-	audit   *audit.Log
-	control *control.Control
-	host    *host.Host
-	swap    *swap.Swapper
-	xds     *xds.Server
-	pages   *pages
-	ports   *ports
-	admin   *admin.Server
+	cfg       Config
+	listening *listening
+	secrets   *mask.Secrets
+	audit     *audit.Log
+	control   *control.Control
+	host      *host.Host
+	swap      *swap.Swapper
+	xds       *xds.Server
+	pages     *pages
+	ports     *ports
+	admin     *admin.Server
 }
 
 // New checks the config and puts the parts together. Nothing runs before Run.
@@ -93,12 +94,11 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Listening == nil {
-		cfg.Listening = func(string, net.Addr) {}
-	}
+	open := &listening{}
+	cfg.Listening = open.noting(cfg.Listening)
 	secrets := &mask.Secrets{}
 	cfg.Log = slog.New(secrets.Handler(cfg.Log.Handler()))
-	s := &Server{cfg: cfg, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
+	s := &Server{cfg: cfg, listening: open, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
@@ -201,7 +201,9 @@ func (s *Server) Run(ctx context.Context) error {
 		if err != nil {
 			return nil // it stops already, or could not start and says why itself
 		}
-		a := &api.Server{Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log}
+		a := &api.Server{
+			Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log,
+		}
 		err = a.Serve(inner, filepath.Join(dir, api.Socket))
 		if _, over := s.host.Dir(inner); over != nil {
 			return nil // its directory went first; why the host ended is what counts

@@ -31,6 +31,8 @@ type Server struct {
 	Holds   Holds
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
+	// Core says which core it is.
+	Core func() Core
 	// Outdated says whether the program's file is what runs still; optional.
 	Outdated func() string
 	// Secrets are left out of every answer; may be nil.
@@ -198,6 +200,7 @@ func stranger(c net.Conn) string {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /plugins", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Plugins()) })
+	mux.HandleFunc("GET /core", func(w http.ResponseWriter, _ *http.Request) { s.answer(w, http.StatusOK, s.Core()) })
 	s.holds(mux)
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusOK, s.Audit.Kept(r.FormValue("plugin")))

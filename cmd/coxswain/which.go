@@ -1,0 +1,108 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/swap/api"
+)
+
+// corePatience is how long a control plane may take to say which it is: one that hangs must not keep commands from the others.
+const corePatience = 2 * time.Second
+
+// found is a control plane of this user on this machine.
+type found struct {
+	api.Core
+	socket string
+}
+
+// socket returns the admin socket of the control plane that is meant, or of the only one of this user that runs.
+func (p *program) socket(ctx context.Context, at which) (string, error) {
+	at = p.meant(at)
+	if at.admin != "" {
+		return at.admin, nil
+	}
+	all, err := p.cores(ctx)
+	if err != nil {
+		return "", err
+	}
+	here := all
+	if at.addr != "" {
+		here = slices.DeleteFunc(slices.Clone(all), func(f found) bool { return !f.At(ctx, at.addr) })
+	}
+	switch {
+	case len(here) == 1:
+		return here[0].socket, nil
+	case len(all) == 0:
+		return "", fmt.Errorf("no control plane of this user runs here (looked for %s); start one with coxswain discovery, or give --admin SOCKET", p.sockets())
+	case len(here) == 0:
+		return "", usageError{fmt.Errorf("no control plane of this user has a port at %s; these run here, and a flag chooses:\n%s", at.addr, choices(all, false))}
+	}
+	// Those that one address doesn't tell apart are in different network namespaces: only their sockets do.
+	return "", usageError{fmt.Errorf("several control planes run here; say which is meant by one of these flags, or $%s:\n%s", addrVariable, choices(here, at.addr != ""))}
+}
+
+// sockets is where admin sockets are.
+func (p *program) sockets() string { return filepath.Join(p.runtimeDir(), "*", api.Socket) }
+
+// cores returns the control planes of this user that run, by their sockets.
+func (p *program) cores(ctx context.Context) ([]found, error) {
+	paths, err := filepath.Glob(p.sockets())
+	if err != nil {
+		return nil, err
+	}
+	var live []found
+	for _, path := range paths {
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+		if err != nil {
+			continue
+		}
+		_ = c.Close()
+		f := found{socket: path}
+		ctx, cancel := context.WithTimeout(ctx, corePatience)
+		_, _, _ = askSocket(ctx, path, http.MethodGet, "/core", nil, &f.Core) // one that doesn't say can be named by its socket
+		cancel()
+		live = append(live, f)
+	}
+	return live, nil
+}
+
+// elsewhere adds to the error of an address where nothing listens which control planes there are.
+func (p *program) elsewhere(ctx context.Context, err error) error {
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	if all, _ := p.cores(ctx); len(all) > 0 {
+		return fmt.Errorf("%w; on this machine there run:\n%s", err, choices(all, false))
+	}
+	return err
+}
+
+// choices has a line for each, with what to type.
+func choices(all []found, bySocket bool) string {
+	var lines []string
+	for _, f := range all {
+		flag := "--addr " + f.Address()
+		if f.Address() == "" || bySocket {
+			flag = "--admin " + f.socket
+		}
+		line := "  " + flag
+		if f.PID > 0 {
+			line += fmt.Sprintf("   process %d, %s", f.PID, cmp.Or(f.File, "the built-in plugins"))
+		}
+		if grpc := cmp.Or(f.Ports["grpc"], f.Ports["secureGRPC"]); grpc != "" {
+			line += ", xDS at " + grpc
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
