@@ -136,6 +136,8 @@ type Control struct {
 	rules    Rules
 	trials   map[string]*Trial
 	meetings []*meeting
+	// parting is a plugin that may be removed; nil: none.
+	parting *parting
 	// marks are what sources had of late, oldest first.
 	marks []mark
 	// holds are what is held, by plugin. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin

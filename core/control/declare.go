@@ -1,11 +1,7 @@
 package control
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
@@ -24,10 +20,15 @@ func (c *Control) Declare(e Expected, rules Rules) error {
 	return nil
 }
 
-// Withdraw takes a plugin away, whose session must have ended: its rows go, in a revision of their own, and others serve the types that it served.
-func (c *Control) Withdraw(name string, rules Rules) error {
+// Withdraw takes a plugin away, whose session must have ended: what rows it still has go, in a revision of their own, and others serve the types that
+// it served. Unless it is forced, proxies that would lose much by that keep what they have.
+func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p := c.parting; p != nil && p.known.Name == name && p.judged {
+		c.parting = nil
+		delete(c.trials, p.trial.key)
+	}
 	k := c.known[name]
 	switch {
 	case k == nil:
@@ -50,7 +51,9 @@ func (c *Control) Withdraw(name string, rules Rules) error {
 	}
 	c.env.Drop(k.shard)
 	delete(c.holds, name)
-	c.approved, c.approving = true, publishes(k) // it was judged before
+	if forced || publishes(k) { // it was judged before
+		c.approved, c.approving = true, publishes(k)
+	}
 	c.env.Replace(k.shard, nil)
 	if !publishes(k) && c.flight == nil {
 		c.settle()
@@ -77,85 +80,6 @@ func (c *Control) leaveGenerator(conn *connection, name string) {
 		}
 	}
 	c.reattach(conn, had, name)
-}
-
-// Removal returns what would go with a plugin.
-func (c *Control) Removal(name string) (*Difference, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := c.known[name]
-	if k == nil {
-		return nil, errors.New("it is not declared")
-	}
-	beside := c.beside(k.shard)
-	d := diffRows(c.env.Shard(k.shard), nil, func(table, service string) bool { return beside()[table][service] })
-	d.Silent = false
-	d.Lost = c.lostWith(k)
-	d.Emptied = append(d.Emptied, c.orphaned(k)...)
-	return d, nil
-}
-
-// lostWith says what rows that somebody reads would go with a plugin, as no other has them.
-func (c *Control) lostWith(k *known) []string {
-	read := c.tablesRead()
-	beside := map[string]map[string]bool{}
-	var parts []string
-	rows := c.env.Shard(k.shard)
-	for _, table := range slices.Sorted(maps.Keys(rows)) {
-		if !read[table] {
-			continue
-		}
-		beside[table] = map[string]bool{}
-		for key := range c.env.Beside(k.shard, table) {
-			beside[table][key] = true
-		}
-		n := 0
-		for key := range rows[table] {
-			n += b2i(!beside[table][key])
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, plural(table[strings.LastIndexByte(table, '/')+1:], n)))
-		}
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []string{strings.Join(parts, ", ") + " would go with it, which no other plugin has"}
-}
-
-// tablesRead are the tables that somebody reads.
-func (c *Control) tablesRead() map[string]bool {
-	read := map[string]bool{}
-	for _, k := range c.known {
-		if k.ready != nil {
-			for _, r := range k.ready.Reads {
-				read[r.Table] = true
-			}
-		}
-	}
-	return read
-}
-
-// orphaned names the types that proxies ask for and that nobody would generate without a generator.
-func (c *Control) orphaned(k *known) []string {
-	if k.Kind != pb.KindGenerator {
-		return nil
-	}
-	proxies := map[string]int{}
-	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
-	for _, conn := range c.sortedConns() {
-		without := c.assignment(conn, c.rules, gone)
-		for _, url := range conn.servedBy(k.Name) {
-			if _, asks := conn.subs[url]; asks && without[url] == "" {
-				proxies[url]++
-			}
-		}
-	}
-	var all []string
-	for _, url := range slices.Sorted(maps.Keys(proxies)) {
-		all = append(all, fmt.Sprintf("proxies (%d) would have nothing of type %s, which no other generator makes for them", proxies[url], url))
-	}
-	return all
 }
 
 // Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.

@@ -21,8 +21,6 @@ type Difference struct {
 	Verdicts []string `json:"verdicts,omitempty"`
 	// Emptied is what would have nothing where it had something.
 	Emptied []string `json:"emptied,omitempty"`
-	// Lost is what would go with a plugin that is removed, and that nobody else has.
-	Lost []string `json:"lost,omitempty"`
 	// Refused are proxies that the new one would not serve, with its reasons.
 	Refused []string `json:"refused,omitempty"`
 	// Silent: the new one has synced with no rows at all, where the old one had some.

@@ -48,7 +48,6 @@ func (g Guard) Check(d *Difference) []string {
 			why = append(why, fmt.Sprintf("%d of %d resources of type %s would go from a view, more than guard.maxRemoved, %s", t.WorstRemoved, t.WorstBefore, t.Type, g.MaxRemoved))
 		}
 	}
-	why = append(why, d.Lost...)
 	why = append(why, d.Emptied...)
 	return append(why, d.Refused...)
 }

@@ -43,6 +43,8 @@ func (c *Control) guards(next shown) (held bool) {
 	switch {
 	case !c.started:
 		return false
+	case c.parting != nil && c.parting.aside && !c.parting.judged:
+		return c.partingLoses(next)
 	case c.approved:
 		c.thaw(nil)
 		return false

@@ -17,6 +17,7 @@ type mirror struct {
 	*world
 	bodies uint64
 	has    map[string]bool
+	each   func() // called after each revision; may be nil
 }
 
 // newMirror is a world with these services, which a proxy has; each has an endpoint.
@@ -57,7 +58,9 @@ func (m *mirror) run() {
 				m.g.send(&pb.FromPlugin{Change: &pb.Change{Revision: s.Revision, Type: typeA, View: 1, Removes: t.Deletes}})
 			}
 		}
-		m.g.done(s.Revision)
+		if m.g.done(s.Revision); m.each != nil {
+			m.each()
+		}
 	}
 	m.t.Fatal("revisions without end")
 }

@@ -356,8 +356,14 @@ func (c *Control) guardOf(name string) *Guard {
 	if k == nil || k.LossApplies {
 		return nil
 	}
+	g := k.guard()
+	return &g
+}
+
+// guard is the plugin's, or the default.
+func (k *known) guard() Guard {
 	if k.Guard == (Guard{}) {
-		return &Guard{MaxRemoved: Share{Percent: 50}}
+		return Guard{MaxRemoved: Share{Percent: 50}}
 	}
-	return &k.Guard
+	return k.Guard
 }

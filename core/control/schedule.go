@@ -66,6 +66,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		return next
 	}
 	c.feedShadows()
+	c.part(now, at)
 	if c.meet(now, at) {
 		return next
 	}

@@ -146,6 +146,9 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
 	}
+	if p := c.parting; p != nil && p.aside && p.known.Name == k.Name {
+		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
+	}
 	if c.sessions[k.Name] != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}

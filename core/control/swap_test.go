@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,38 +317,16 @@ func TestDeclareAndWithdraw(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if err := w.Withdraw("more", w.rules); err == nil {
+		if err := w.Withdraw("more", w.rules, false); err == nil {
 			t.Error("a plugin that runs was withdrawn")
 		}
 		_ = m.kill()
-		if d, err := w.Removal("more"); err != nil || d.String() != "−1 service" {
-			t.Errorf("difference %s, %v", d, err)
-		}
-		if err := w.Withdraw("more", w.rules); err != nil {
+		if err := w.Withdraw("more", w.rules, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(150 * time.Millisecond)
 		if diff := cmp.Diff([]string{"services -ns/more.com"}, keys(w.g.state())); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-// TestRemovalOfTheOnlyGenerator: proxies would lose all that it makes and they ask for; beside another one they would not.
-func TestRemovalOfTheOnlyGenerator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.proxy.Subscribe(typeA, true, nil)
-		d, err := w.Removal("istio")
-		if err != nil || len(d.Emptied) == 0 || !strings.HasPrefix(d.Emptied[0], "proxies (1) would have nothing of type "+typeA) {
-			t.Errorf("%v, %v", d.Emptied, err)
-		}
-		if err := w.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, w.rules); err != nil {
-			t.Fatal(err)
-		}
-		w.join("second", readyIstio())
-		if d, err := w.Removal("istio"); err != nil || len(d.Emptied) > 0 {
-			t.Errorf("beside another one: %v, %v", d.Emptied, err)
 		}
 	})
 }

@@ -209,7 +209,7 @@ func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 	case doAdd:
 		return s.add(ctx, e, s.open(ctx, st.what, last, e, o))
 	case doRemove:
-		return s.remove(e, s.open(ctx, st.what, last, e, o), o)
+		return s.remove(ctx, e, s.open(ctx, st.what, last, e, o), o)
 	}
 	if last == nil || last.Disabled {
 		return fmt.Errorf("plugin %s does not run", e.Name)
@@ -257,37 +257,39 @@ func (s *Swapper) add(ctx context.Context, e *host.Entry, c *Change) error {
 	return nil
 }
 
-// remove ends a plugin, unless something would go with it that nobody else has, or it is one of several that plugins.yaml has lost.
-func (s *Swapper) remove(e *host.Entry, c *Change, o Options) error {
-	if !o.DryRun {
+// remove ends a plugin, unless proxies would lose something by it, or it is one of several that plugins.yaml has lost.
+func (s *Swapper) remove(ctx context.Context, e *host.Entry, c *Change, o Options) error {
+	if o.DryRun {
+		var done func()
+		ctx, done = s.giveWay(ctx, e.Name)
+		defer done()
+	} else {
 		s.closeWindow(e.Name)
-	}
-	d, err := s.cfg.Control.Removal(e.Name)
-	if err != nil {
-		c.step(s, Failed, err.Error())
-		return err
-	}
-	c.found(s, d)
-	why := slices.Concat(d.Lost, d.Emptied)
-	if slices.Contains(o.lost, e.Name) {
-		why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
-	}
-	if e.OnLoss == "apply" {
-		why = nil
-	}
-	switch {
-	case o.DryRun:
-		c.compared(s, why)
-		return nil
-	case len(why) > 0 && !o.Force:
-		c.step(s, Refused, append(slices.Clone(why), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
-		return &refusedError{why}
 	}
 	off := *e
 	off.Disabled = true
 	set := s.current().With(&off)
+	applies := e.OnLoss == "apply"
+	err := s.cfg.Control.Removal(ctx, e.Name, control.RulesOf(set), func(d *control.Difference, why []string) error {
+		c.found(s, d)
+		if slices.Contains(o.lost, e.Name) {
+			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
+		}
+		if applies {
+			why = nil
+		}
+		return judge(why, o)
+	})
+	var refused *refusedError
+	switch {
+	case errors.As(err, &refused):
+		c.step(s, Refused, append(slices.Clone(refused.why), "it goes on; `coxswain plugins disable "+e.Name+" --force` ends it")...)
+		return err
+	case err != nil:
+		return s.stopped(c, err)
+	}
 	s.cfg.Host.Remove(e.Name)
-	if err := s.cfg.Control.Withdraw(e.Name, control.RulesOf(set)); err != nil {
+	if err := s.cfg.Control.Withdraw(e.Name, control.RulesOf(set), o.Force || applies); err != nil {
 		c.step(s, Failed, err.Error())
 		return err
 	}

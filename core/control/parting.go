@@ -1,0 +1,127 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to what proxies lose by it. Meanwhile its session goes
+// on in the shadow, so that it can come back as if nothing had been.
+type parting struct {
+	known *known
+	// until is how long a moment is waited for at which proxies see all that was committed.
+	until  time.Time
+	decide func(why []string) error
+	done   chan error
+
+	// aside: its rows are gone; judged: decide was asked, and said err.
+	aside, judged bool
+	err           error
+	trial         *Trial
+	shadow        *shadow
+	// endpoints are how many its services had, with those of others.
+	endpoints map[string]int
+}
+
+// part takes a parting to its next step, where no revision is in the making.
+func (c *Control) part(now time.Time, at func(time.Time)) {
+	p := c.parting
+	switch {
+	case p == nil || p.judged && p.err == nil:
+		return
+	case !p.aside && c.flight == nil && c.atRest(p.known):
+		c.stepAside(p, now)
+	case !p.aside && !p.until.After(now):
+		c.parting = nil
+		p.done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", c.cfg.HoldMax)})
+		return
+	case !p.aside:
+		at(p.until)
+	}
+	if p.judged && p.err != nil && c.flight == nil {
+		c.comeBack(p, now)
+	}
+}
+
+// atRest reports whether proxies see all that was committed, so that a plugin can step aside.
+func (c *Control) atRest(k *known) bool {
+	s := c.sessions[k.Name]
+	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
+	return !busy && c.undo == 0 && !c.soon && !c.approved && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
+}
+
+// stepAside begins the revision without a plugin's rows.
+func (c *Control) stepAside(p *parting, now time.Time) {
+	k := p.known
+	p.aside, p.shadow, p.endpoints = true, newShadow(c.env.Shard(k.shard)), map[string]int{}
+	for key := range p.shadow.rows[environment.Endpoints] {
+		service := environment.ServiceOf(key)
+		p.endpoints[service] = c.env.EndpointsOf(service)
+	}
+	p.trial = &Trial{c: c, key: k.Name + " parting", known: k, session: c.sessions[k.Name], rules: c.rules}
+	c.trials[p.trial.key] = p.trial
+	if s := p.trial.session; s != nil {
+		s.shadow, s.trial = p.shadow, p.trial
+	}
+	gone := newKnown(Expected{Name: k.Name, Order: k.Order, Kind: k.Kind}, k.shard, time.Time{})
+	gone.ready = &pb.Ready{}
+	c.known[k.Name] = gone
+	delete(c.sessions, k.Name)
+	delete(c.forced, k.Name)
+	c.env.Replace(k.shard, nil)
+	c.begin("removal", c.env.Of(k.shard), true, now)
+}
+
+// partingLoses has somebody judge what proxies are about to lose. If it is too much nothing is shown.
+func (c *Control) partingLoses(next shown) (held bool) {
+	p := c.parting
+	if c.flight == nil || !c.flight.patching {
+		return false // of endpoints that overtake, or of connections that came
+	}
+	p.judged, p.err = true, p.decide(p.loses(c, next))
+	if p.err != nil {
+		c.undo = c.env.Number() + 1
+		c.ring()
+		return true
+	}
+	c.approved = true
+	c.thaw(nil)
+	p.done <- nil
+	return false
+}
+
+// loses says what proxies would lose.
+func (p *parting) loses(c *Control, next shown) (why []string) {
+	if late := c.flight.late; len(late) > 0 {
+		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
+	}
+	why = c.goneFrom(next)
+	for service, had := range p.endpoints {
+		left := c.env.EndpointsOf(service)
+		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.exceeded(lost, had) && len(next) > 0 {
+			why = append(why, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
+		}
+	}
+	slices.Sort(why)
+	return why
+}
+
+// comeBack puts the rows back, in a revision of their own.
+func (c *Control) comeBack(p *parting, now time.Time) {
+	k := p.known
+	c.parting = nil
+	delete(c.trials, p.trial.key)
+	c.known[k.Name] = k
+	if s := p.trial.session; s != nil {
+		s.shadow, s.trial = nil, nil
+		c.sessions[k.Name] = s
+	}
+	c.env.Replace(k.shard, p.shadow.rows)
+	c.begin("removal", c.env.Of(k.shard), true, now)
+	p.done <- p.err
+}

@@ -1,0 +1,245 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Removal finds out what would go with a plugin by rules that leave it out, and has decide judge that; why is what speaks against it. Rows go in a
+// revision of their own, of which proxies see nothing before decide has agreed; if it doesn't, they are put back. Once the plugin's session has ended
+// Withdraw is to follow.
+func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *Difference, why []string) error) error {
+	c.mu.Lock()
+	k := c.known[name]
+	switch {
+	case k == nil:
+		c.mu.Unlock()
+		return errors.New("it is not declared")
+	case c.parting != nil:
+		c.mu.Unlock()
+		return fmt.Errorf("plugin %s is being removed: try again", c.parting.known.Name)
+	}
+	beside := c.beside(k.shard)
+	d := diffRows(c.env.Shard(k.shard), nil, func(table, service string) bool { return beside()[table][service] })
+	d.Silent = false
+	if k.Kind == pb.KindAuthenticator {
+		c.mu.Unlock()
+		return decide(d, c.unknownWithout(ctx, k))
+	}
+	if why, known := c.speaksAgainst(k, d, rules); known {
+		defer c.mu.Unlock()
+		return decide(d, why)
+	}
+	rows := slices.Concat(c.lostWith(k), d.Emptied)
+	p := &parting{known: k, until: time.Now().Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
+		if len(why) > 0 {
+			why = append(why, rows...)
+		}
+		return decide(d, why)
+	}}
+	c.parting = p
+	c.schedule(time.Now())
+	c.mu.Unlock()
+	select {
+	case err := <-p.done:
+		return err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case err := <-p.done:
+		return err
+	default:
+	}
+	p.decide = func([]string) error { return context.Cause(ctx) }
+	if !p.aside && c.parting == p {
+		c.parting = nil
+	}
+	return context.Cause(ctx)
+}
+
+// speaksAgainst says what speaks against a removal, where no revision is needed to know.
+func (c *Control) speaksAgainst(k *known, d *Difference, rules Rules) (why []string, known bool) {
+	byRows := func(reason string) []string {
+		why := append(c.lostWith(k), d.Emptied...)
+		if len(why) > 0 {
+			why = append(why, reason)
+		}
+		return why
+	}
+	if h := c.holds[k.Name]; h != nil {
+		return append([]string{"it took away what is held: " + strings.Join(h.reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
+	}
+	switch {
+	case k.Kind == pb.KindGenerator:
+		why = c.goneFrom(c.orphaned(k))
+	case k.Kind == pb.KindPatch:
+		why = c.goneFrom(c.unpatched(k, rules))
+	case !publishes(k) || !c.started:
+	case !c.anySees():
+		return byRows("no proxy is connected that would show whether it needs them"), true
+	default:
+		if absent := c.absent(); len(absent) > 0 {
+			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
+		}
+		return nil, false
+	}
+	return append(why, byRows("proxies may need them")...), true
+}
+
+// anySees reports whether any connection has anything.
+func (c *Control) anySees() bool {
+	for _, conn := range c.conns {
+		if len(conn.visible) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// goneFrom says what connections would lose that are shown this next.
+func (c *Control) goneFrom(next shown) (why []string) {
+	frozen := c.frozen()
+	next = maps.Clone(next)
+	maps.DeleteFunc(next, func(conn *connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
+	for _, l := range c.losses(next) {
+		why = append(why, l.String())
+	}
+	return why
+}
+
+// absent names the plugins that make something of rows and have no session.
+func (c *Control) absent() (names []string) {
+	for _, k := range c.sortedKnown() {
+		if k.ready != nil && (k.Kind == pb.KindGenerator || k.ready.Derives) && !k.asleep && c.sessions[k.Name] == nil {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
+
+// lostWith says what rows that somebody reads would go with a plugin, as no other has them.
+func (c *Control) lostWith(k *known) []string {
+	read := c.tablesRead()
+	var parts []string
+	rows := c.env.Shard(k.shard)
+	for _, table := range slices.Sorted(maps.Keys(rows)) {
+		if !read[table] {
+			continue
+		}
+		beside := map[string]bool{}
+		for key := range c.env.Beside(k.shard, table) {
+			beside[key] = true
+		}
+		n := 0
+		for key := range rows[table] {
+			n += b2i(!beside[key])
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, plural(table[strings.LastIndexByte(table, '/')+1:], n)))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return []string{strings.Join(parts, ", ") + " would go with it, which no other plugin has"}
+}
+
+// tablesRead are the tables that somebody reads.
+func (c *Control) tablesRead() map[string]bool {
+	read := map[string]bool{}
+	for _, k := range c.known {
+		if k.ready != nil {
+			for _, r := range k.ready.Reads {
+				read[r.Table] = true
+			}
+		}
+	}
+	return read
+}
+
+// orphaned is what proxies would be shown of the types that nobody would make for them without a generator: nothing.
+func (c *Control) orphaned(k *known) shown {
+	next := shown{}
+	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
+	for _, conn := range c.sortedConns() {
+		without := c.assignment(conn, c.rules, gone)
+		for _, url := range conn.servedBy(k.Name) {
+			if without[url] == "" {
+				next.put(conn, url, nil)
+			}
+		}
+	}
+	return next
+}
+
+func (n shown) put(conn *connection, url string, snap *view.Snapshot) {
+	if n[conn] == nil {
+		n[conn] = map[string]*view.Snapshot{}
+	}
+	n[conn][url] = snap
+}
+
+// unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
+func (c *Control) unpatched(k *known, rules Rules) shown {
+	next := shown{}
+	made := map[composedKey]*view.Snapshot{}
+	for _, conn := range c.sortedConns() {
+		for url, v := range conn.views {
+			if v.Snapshot() == nil || !slices.ContainsFunc(c.chain(conn, url), func(p *patcher) bool { return p.Name == k.Name }) {
+				continue
+			}
+			key, chain := composedKey{view: v}, c.chainBy(conn, url, rules, nil)
+			for _, p := range chain {
+				key.chain += p.Name + " "
+			}
+			if made[key] == nil {
+				made[key] = patchedSoFar(v, chain)
+			}
+			next.put(conn, url, made[key])
+		}
+	}
+	return next
+}
+
+// patchedSoFar is a view as patches leave it, without asking them anything.
+func patchedSoFar(v *view.View, chain []*patcher) *view.Snapshot {
+	bodies := map[string]*view.Body{}
+	for _, b := range v.Snapshot().Known() {
+		bodies[b.Name()] = b
+	}
+	for _, p := range chain {
+		_, facts := p.facts(v)
+		for _, b := range slices.Collect(maps.Values(bodies)) {
+			if r := p.results[patchKey{v.Type, b.Name(), b.Version(), facts}]; r != nil && !r.open && b.Exists() {
+				p.apply(r, bodies)
+			}
+		}
+	}
+	return view.NewSnapshot(view.NewSet(slices.Collect(maps.Values(bodies))), nil, v.Snapshot().Complete())
+}
+
+// unknownWithout says which callers of live connections no other authenticator would know.
+func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
+	others := slices.DeleteFunc(c.authenticators(), func(o *known) bool { return o == k })
+	for _, conn := range c.callers() {
+		knows := func(k *known) bool {
+			m := pb.Authenticate{Certificates: conn.shown.Certificates, Headers: conn.shown.Headers, RemoteAddress: conn.shown.RemoteAddress}
+			caller, silence := c.interview(ctx, k, c.servedSession(k.Name), m)
+			return verdictOf(caller, silence, *conn.shown).word == accepted
+		}
+		if len(why) < examples && knows(k) && !slices.ContainsFunc(others, knows) {
+			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.peer.Node.GetId()))
+		}
+	}
+	return why
+}
