@@ -161,13 +161,18 @@ func (l *loss) tooMuch(single bool, exceeded func(n, whole int) bool) bool {
 func (l *loss) String() string {
 	noun := map[string]string{"ClusterLoadAssignment": "service with endpoints", "RouteConfiguration": "virtual host"}[shortType(l.typeURL)]
 	slices.Sort(l.gone)
-	names := strings.Join(l.gone[:min(len(l.gone), examples)], ", ")
-	if more := len(l.gone) - examples; more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
 	of := cmp.Or(noun, shortType(l.typeURL))
 	return fmt.Sprintf("%d of %d %s would go from %s (view %s): %s",
-		l.lost, l.before, strings.Replace(plural(of, l.before), "service with endpoints", "services with endpoints", 1), proxies(l.proxies), l.label, names)
+		l.lost, l.before, strings.Replace(plural(of, l.before), "service with endpoints", "services with endpoints", 1), proxies(l.proxies), l.label, someOf(l.gone))
+}
+
+// someOf are the first of several names.
+func someOf(names []string) string {
+	text := strings.Join(names[:min(len(names), examples)], ", ")
+	if more := len(names) - examples; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 func proxies(n int) string {

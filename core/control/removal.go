@@ -83,7 +83,7 @@ func (c *Control) speaksAgainst(k *known, d *Difference, rules Rules) (why []str
 	case k.Kind == pb.KindGenerator:
 		why = c.goneFrom(c.orphaned(k))
 	case k.Kind == pb.KindPatch:
-		why = c.goneFrom(c.unpatched(k, rules))
+		why = c.undone(c.unpatched(k, rules))
 	case !publishes(k) || !c.started:
 	case !c.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
@@ -209,6 +209,57 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 		}
 	}
 	return next
+}
+
+// undone says which resources would be others for connections that are shown this next: be it a header or a filter that protects, it is what a patch is for.
+func (c *Control) undone(next shown) (why []string) {
+	type change struct {
+		names   map[string]bool
+		proxies int
+	}
+	changes := map[string]*change{}
+	found := map[[2]*view.Snapshot][]string{}
+	for conn, types := range next {
+		for url, now := range types {
+			old := conn.visible[url]
+			pair := [2]*view.Snapshot{old, now}
+			names, known := found[pair]
+			if !known {
+				names = differing(old, now)
+				found[pair] = names
+			}
+			if len(names) == 0 {
+				continue
+			}
+			if changes[url] == nil {
+				changes[url] = &change{names: map[string]bool{}}
+			}
+			changes[url].proxies++
+			for _, name := range names {
+				changes[url].names[name] = true
+			}
+		}
+	}
+	for _, url := range slices.Sorted(maps.Keys(changes)) {
+		names := slices.Sorted(maps.Keys(changes[url].names))
+		why = append(why, fmt.Sprintf("what it makes of %d %s would go from %s: %s", len(names), plural(shortType(url), len(names)), proxies(changes[url].proxies), someOf(names)))
+	}
+	return why
+}
+
+// differing are the names of resources that two snapshots have otherwise.
+func differing(old, now *view.Snapshot) (names []string) {
+	if old == nil || old == now {
+		return nil
+	}
+	for name := range view.Between(old, now) {
+		a, b := old.Get(name), now.Get(name)
+		was, is := a != nil && a.Exists(), b != nil && b.Exists()
+		if was != is || was && a.Version() != b.Version() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // patchedSoFar is a view as patches leave it, without asking them anything.

@@ -316,7 +316,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 	})
 }
 
-// TestRemovalOfAPatch: what it adds would go.
+// TestRemovalOfAPatch: what it changes and adds would go; one that changes nothing goes unasked.
 func TestRemovalOfAPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -327,10 +327,21 @@ func TestRemovalOfAPatch(t *testing.T) {
 		w.rules.Patches = w.cfg.Patches
 		var why []string
 		err := w.Removal(t.Context(), "upper", without, func(_ *Difference, said []string) error { why = said; return errStays })
-		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "1 of 4 Ts would go from 1 proxy (view ): a2-copy") {
+		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {
 			t.Errorf("%v, %q", err, why)
 		}
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		for _, call := range w.asked() {
+			w.upper.send(&pb.FromPlugin{Patched: &pb.Patched{Id: call.Id}})
+		}
+		w.sees("a1=1", "a2=2", "b=3")
+		r, goes := w.removing("upper", true)
+		if err := over(t, goes); err != nil || len(r.why) > 0 {
+			t.Errorf("%v, %q", err, r.why)
+		}
 	})
 }
 
