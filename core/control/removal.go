@@ -242,7 +242,8 @@ func (c *Control) undone(next shown) (why []string) {
 	}
 	for _, url := range slices.Sorted(maps.Keys(changes)) {
 		names := slices.Sorted(maps.Keys(changes[url].names))
-		why = append(why, fmt.Sprintf("what it makes of %d %s would go from %s: %s", len(names), plural(shortType(url), len(names)), proxies(changes[url].proxies), someOf(names)))
+		what := fmt.Sprintf("%d %s would go from %s", len(names), plural(shortType(url), len(names)), proxies(changes[url].proxies))
+		why = append(why, "what it makes of "+what+": "+someOf(names))
 	}
 	return why
 }
