@@ -69,12 +69,12 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 		want      string
 		left      []string
 	}{
-		"rows that no proxy sees":         {[]string{"ns/a.com"}, nil, "", []string{"a.com"}},
-		"rows that another plugin has":    {[]string{"ns/a.com", "ns/b.com"}, []string{"ns/a.com", "ns/b.com"}, "", []string{"a.com", "b.com"}},
+		"rows that no proxy sees":      {[]string{"ns/a.com"}, nil, "", []string{"a.com"}},
+		"rows that another plugin has": {[]string{"ns/a.com", "ns/b.com"}, []string{"ns/a.com", "ns/b.com"}, "", []string{"a.com", "b.com"}},
 		"one row that a proxy lives from": {
 			[]string{"ns/a.com", "ns/b.com", "ns/c.com"}, []string{"ns/x.com"}, "1 of 5 As would go from 1 proxy (view ): ns/x.com", []string{"a.com", "b.com", "c.com"},
 		},
-		"all that a proxy has":            {nil, []string{"ns/x.com", "ns/y.com"}, "would go from 1 proxy (view ): ns/x.com, ns/y.com", nil},
+		"all that a proxy has": {nil, []string{"ns/x.com", "ns/y.com"}, "would go from 1 proxy (view ): ns/x.com, ns/y.com", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
