@@ -195,6 +195,11 @@ func (m Mapping) Set(key string, value any) error {
 	return nil
 }
 
+// Become gives it all that another mapping has, in place of its own.
+func (m Mapping) Become(other Mapping) {
+	m.node.Content, m.node.Style = other.node.Content, other.node.Style
+}
+
 // Rename gives a key another name and value, in its place.
 func (m Mapping) Rename(key, to string, value any) error {
 	for i := 0; i+1 < len(m.node.Content); i += 2 {

@@ -21,7 +21,7 @@ func toAudit(what string, last, e *host.Entry, o Options) audit.Entry {
 	if what != doRemove {
 		is.To = programOf(e)
 	}
-	if what == doSwap {
+	if what == doSwap || what == doRollback {
 		is.Changed = host.Differing(last, e)
 	}
 	return is

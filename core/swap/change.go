@@ -63,12 +63,14 @@ const (
 	doAdd     = "add"
 	doRemove  = "remove"
 	doRestart = "restart"
+	// doRollback is a swap with what ran before.
+	doRollback = "rollback"
 )
 
 // Change is one change of a plugin.
 type Change struct {
 	Plugin string `json:"plugin"`
-	// What is swap, restart, add or remove.
+	// What is swap, restart, rollback, add or remove.
 	What string    `json:"what"`
 	At   time.Time `json:"at"`
 	// From and To say what ran and what runs.

@@ -216,7 +216,7 @@ func (s *Swapper) write(c *Change, text []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.undo, c.wrote = before, text
+	s.writtenLocked(c, before, text)
 }
 
 // put replaces the file in one step.

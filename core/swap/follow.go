@@ -246,6 +246,7 @@ func (s *Swapper) add(ctx context.Context, e *host.Entry, c *Change) error {
 		return err
 	}
 	s.runs(set)
+	s.forgetPast(&on)
 	ctx, cancel := context.WithTimeout(ctx, patience(e))
 	defer cancel()
 	if err := s.cfg.Host.Up(ctx, e.Name); err != nil {

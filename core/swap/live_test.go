@@ -57,6 +57,11 @@ func (uncounted) Retained(int, int64)          {}
 // live is a swapper over real processes, with one registry.
 func live(t *testing.T, free func() (uint64, bool)) *Swapper {
 	t.Helper()
+	return liveOf(t, "plugins: [{name: a, kind: registry, builtin: registry/a}]", free)
+}
+
+func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "cox") // paths of sockets are short
 	if err != nil {
 		t.Fatal(err)
@@ -67,24 +72,24 @@ func live(t *testing.T, free func() (uint64, bool)) *Swapper {
 		t.Fatal(err)
 	}
 	parse := func(text []byte) (*host.Set, error) { return host.Parse(filepath.Join(dir, "plugins.yaml"), text) }
-	text := []byte("plugins: [{name: a, kind: registry, builtin: registry/a}]")
-	set, err := parse(text)
+	text := []byte(set)
+	parsed, err := parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	c, err := control.New(control.Config{
-		Plugins: control.ExpectAll(set), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		Plugins: control.ExpectAll(parsed), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second, Log: log, Metrics: uncounted{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Set: set, Exe: exe, RuntimeDir: filepath.Join(dir, "run"), Environ: os.Environ(), Epoch: c.Epoch(), Sessions: c, Log: log})
+	h, err := host.New(host.Config{Set: parsed, Exe: exe, RuntimeDir: filepath.Join(dir, "run"), Environ: os.Environ(), Epoch: c.Epoch(), Sessions: c, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Control: c, Host: h, Set: set, Text: text, Parse: parse, Log: log, Free: free})
+	s, err := New(Config{Control: c, Host: h, Set: parsed, Text: text, Parse: parse, Log: log, Free: free})
 	if err != nil {
 		t.Fatal(err)
 	}

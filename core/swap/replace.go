@@ -58,6 +58,7 @@ func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Optio
 		s.cfg.Log.Error("a plugin's process could not take its place", "plugin", e.Name, "error", err)
 	}
 	s.runs(next)
+	s.replaced(c, last, e)
 	s.watchOver(st, last, e, c, failed)
 	return nil
 }
@@ -130,6 +131,7 @@ func (s *Swapper) replaceInTurn(ctx context.Context, last, e *host.Entry, c *Cha
 	err := s.turnOver(ctx, e, set)
 	if err == nil {
 		s.runs(set)
+		s.replaced(c, last, e)
 		c.step(s, Switched)
 		c.step(s, Kept)
 		return nil

@@ -58,6 +58,9 @@ type Swapper struct {
 type plugin struct {
 	changes []*Change
 	window  *window
+	// past is what ran before, the last of it last; text is the plugins.yaml in which what runs stands, nil: in none.
+	past []past
+	text []byte
 	// program is what could be seen of the last one's that took another's place when it was started.
 	program stamp
 }
@@ -73,7 +76,11 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	return &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}, nil
+	s := &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
+	for _, e := range cfg.Set.Plugins {
+		s.ofLocked(e.Name).text = cfg.Text
+	}
+	return s, nil
 }
 
 // Run follows the file until ctx ends, and then waits for what is under way.

@@ -24,6 +24,8 @@ type window struct {
 	// closing is closed by whoever ends it early, done when it is over.
 	closing chan struct{}
 	done    chan struct{}
+	// recalls are commands' wishes that the old instance come back.
+	recalls chan recall
 }
 
 // watchOver keeps the old instance warm for the entry's window.
@@ -31,7 +33,7 @@ func (s *Swapper) watchOver(st *standing, last, e *host.Entry, c *Change, failed
 	limit, length := rollbackOf(e)
 	w := &window{
 		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
-		returning: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}),
+		returning: make(chan struct{}), closing: make(chan struct{}), done: make(chan struct{}), recalls: make(chan recall),
 	}
 	c.step(s, Switched)
 	s.mu.Lock()
@@ -46,15 +48,25 @@ func (w *window) run(length time.Duration) {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	var why string
-	select {
-	case <-timer.C:
-	case <-w.closing:
-	case <-w.st.process.Gone():
-	case <-w.refused:
-		n, _ := w.st.trial.Refusals()
-		why = fmt.Sprintf("%d proxies refused what they got, more than rollback.nackedProxies, %s", n, w.limit)
-	case <-w.failed:
-		why = "it failed"
+	for waits := true; waits; {
+		waits = false
+		select {
+		case r := <-w.recalls:
+			over, err := w.undo(r)
+			r.done <- err
+			if over {
+				return
+			}
+			waits = true
+		case <-timer.C:
+		case <-w.closing:
+		case <-w.st.process.Gone():
+		case <-w.refused:
+			n, _ := w.st.trial.Refusals()
+			why = fmt.Sprintf("%d proxies refused what they got, more than rollback.nackedProxies, %s", n, w.limit)
+		case <-w.failed:
+			why = "it failed"
+		}
 	}
 	if why == "" || !w.back(why) {
 		w.note()
@@ -115,6 +127,10 @@ func (w *window) back(why string) bool {
 	}
 	if _, err := w.st.process.Exchange(); err != nil {
 		w.c.note(w.s, "%v", err)
+	}
+	if w.last != nil {
+		now, _ := w.s.current().Get(w.last.Name)
+		w.s.returned(w.c, w.last, now)
 	}
 	w.s.runs(next)
 	w.st.end()

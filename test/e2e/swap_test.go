@@ -316,6 +316,69 @@ func TestRollback(t *testing.T) {
 	}
 }
 
+// TestRollbackByCommand: the last swap is taken back, in plugins.yaml too, whatever else has changed there, whether a command or an edit made it.
+func TestRollbackByCommand(t *testing.T) {
+	b := newBench(t, strings.Replace(swapSet, "window: 300ms", "window: 10m", 1))
+	before := b.says(b.file)
+	const service = "services: [{host: %s, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}]\n"
+	place(t, filepath.Join(b.dir, "c.yaml"), fmt.Sprintf(service, "c.example"))
+	serves := func(name string, want bool) {
+		t.Helper()
+		wait.For(t, fmt.Sprintf("%s is there: %v", name, want), func() error {
+			got := b.clusterNames()
+			if slices.ContainsFunc(got, func(n string) bool { return strings.Contains(n, name) }) != want {
+				return fmt.Errorf("clusters %v", got)
+			}
+			return nil
+		})
+	}
+	b.fails("nothing to go back to", "rollback", "memory")
+	b.fails("there is no plugin nobody", "rollback", "nobody")
+
+	// At once, by the instance that is warm.
+	old := b.detail("memory").PID
+	b.must("switched", "swap", "memory", "--config", "c.yaml", "--force")
+	serves("c.example", true)
+	wrote := b.says(b.file)
+	b.must("+2 services −1", "rollback", "memory", "--dry-run")
+	if b.says(b.file) != wrote || b.detail("memory").PID == old {
+		t.Errorf("the dry run changed something; plugins.yaml is\n%s", b.says(b.file))
+	}
+	b.must("of the entry's config; the instance that ran before is warm still", "rollback", "memory")
+	serves("c.example", false)
+	serves("b.example", true)
+	if b.says(b.file) != before || b.detail("memory").PID != old {
+		t.Errorf("it is process %d, not %d; plugins.yaml is\n%s", b.detail("memory").PID, old, b.says(b.file))
+	}
+	b.must("memory: rollback switched, by ", "log", "memory")
+	b.fails("nothing to go back to", "rollback", "memory")
+
+	// Later, of an edit, beside another that stays.
+	place(t, b.file, strings.NewReplacer("b.example", "d.example", "window: 10m", "window: 1ms").Replace(before))
+	serves("d.example", true)
+	b.becomes("memory", swap.Kept)
+	const more = "  - {name: more, kind: registry, builtin: registry/memory, config: {services: [{host: more.example, ports: [{number: 80, name: http, protocol: HTTP}]}]}}\n"
+	place(t, b.file, b.says(b.file)+more)
+	serves("more.example", true)
+	b.must("a new instance starts", "rollback", "memory")
+	serves("d.example", false)
+	serves("b.example", true)
+	if b.says(b.file) != before+more {
+		t.Errorf("plugins.yaml is\n%s", b.says(b.file))
+	}
+
+	// A guard is asked, as for any swap.
+	place(t, filepath.Join(b.dir, "only.yaml"), strings.Replace(fmt.Sprintf(service, "a.example"), "endpoints: [{address: 10.1.0.1}]", "endpoints: []", 1))
+	b.must("switched", "swap", "memory", "--config", "only.yaml", "--force")
+	place(t, filepath.Join(b.dir, "a.yaml"), fmt.Sprintf(service, "a.example"))
+	b.must("switched", "swap", "memory", "--config", "a.yaml", "--ephemeral")
+	b.fails("--force goes on all the same", "rollback", "memory")
+	b.must("rollback", "rollback", "memory", "--force")
+	if text := b.says(b.file); !strings.Contains(text, "endpoints: []") {
+		t.Errorf("plugins.yaml is\n%s", text)
+	}
+}
+
 // TestDryRunLeavesTheWindow: while the old instance is kept warm, others can be compared, and it comes back all the same if proxies refuse what the swap brought.
 func TestDryRunLeavesTheWindow(t *testing.T) {
 	b := newBench(t, strings.ReplaceAll(swapSet, "window: 300ms", "window: 10m"))

@@ -249,12 +249,14 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		c, err = s.Swapper.Swap(r.Context(), name, o.Request, options)
 	case "restart":
 		c, err = s.Swapper.Restart(r.Context(), name, options)
+	case "rollback":
+		c, err = s.Swapper.Rollback(r.Context(), name, options)
 	case "disable":
 		c, err = s.Swapper.Disable(r.Context(), name, options)
 	case "enable":
 		c, err = s.Swapper.Enable(r.Context(), name, options)
 	default:
-		s.answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, disable and enable, not " + what})
+		s.answer(w, http.StatusNotFound, Outcome{Error: "there is swap, restart, rollback, disable and enable, not " + what})
 		return
 	}
 	if err != nil {
