@@ -100,6 +100,8 @@ func (c *Control) settle() bool {
 	c.cfg.Metrics.Woken(woken, len(next))
 	if len(c.patchers) > 0 {
 		c.dropUnplaced()
+	}
+	if c.unswept {
 		c.sweep()
 	}
 	return true
@@ -194,6 +196,7 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patcher, 
 		return nil, false
 	}
 	composed[key] = comp
+	c.unswept = true
 	return comp.result, true
 }
 
@@ -251,5 +254,7 @@ func (p *patcher) apply(r *patched, bodies map[string]*view.Body) {
 
 // dropUnplaced lets go of compositions of views that nobody is in, and that are not kept for those who were.
 func (c *Control) dropUnplaced() {
+	before := len(c.composed)
 	maps.DeleteFunc(c.composed, func(k composedKey, _ *composition) bool { return k.view.Unused() })
+	c.unswept = c.unswept || len(c.composed) < before
 }

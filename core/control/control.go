@@ -122,6 +122,8 @@ type Control struct {
 	// stale is what connections do not see yet, composed what patches made of views; unasked: something went stale since patches were asked.
 	stale    map[*connection]map[string]bool
 	composed map[composedKey]*composition
+	// unswept: compositions have come or gone since results of patches were looked through that none stands on.
+	unswept  bool
 	unasked  bool
 	nextCall uint64
 	conns    map[uint64]*connection

@@ -311,6 +311,7 @@ func (c *Control) patcherIsBack(p *patcher) {
 
 // sweep lets go of results that no composition stands on.
 func (c *Control) sweep() {
+	c.unswept = false
 	used := map[*patched]bool{}
 	note := func(composed map[composedKey]*composition) {
 		for _, comp := range composed {
