@@ -62,8 +62,8 @@ func (c *Control) slowCall(k *known, v verdict) {
 
 // authenticators returns the declared ones in order.
 func (c *Control) authenticators() []*known {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	var all []*known
 	for _, k := range c.sortedKnown() {
 		if k.Kind == pb.KindAuthenticator {
@@ -85,11 +85,11 @@ func (c *Control) WantedHeaders() []string {
 	for _, k := range c.authenticators() {
 		all = append(all, k.Headers...)
 	}
-	c.mu.Lock()
+	c.clients.Lock()
 	for _, t := range c.trials {
 		all = append(all, t.known.Headers...)
 	}
-	c.mu.Unlock()
+	c.clients.Unlock()
 	slices.Sort(all)
 	return slices.Compact(all)
 }

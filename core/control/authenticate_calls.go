@@ -44,8 +44,8 @@ const (
 
 // pose sends a question; nil, and why, if there is nobody to ask.
 func (c *Control) pose(find func() *session, m *pb.Authenticate) (*question, string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	s := find()
 	if s == nil {
 		return nil, "is away"
@@ -106,8 +106,8 @@ func (c *Control) servedSession(name string) func() *session {
 
 // waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none for too long, is started again.
 func (c *Control) waitedFor(q *question) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	if c.asked.open[q.id] == nil {
 		return // it was answered
 	}

@@ -65,8 +65,8 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	if c.cfg.Shown != nil { // which may ask what authenticators want
 		shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	if reasons := c.notReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
@@ -209,8 +209,8 @@ func (conn *connection) ID() uint64 { return conn.id }
 
 // Offers implements xds.Connection.
 func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
-	conn.c.mu.Lock()
-	defer conn.c.mu.Unlock()
+	conn.c.clients.Lock()
+	defer conn.c.clients.Unlock()
 	if conn.generator[typeURL] == "" {
 		return nil, false
 	}
@@ -221,8 +221,8 @@ func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
 func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string) {
 	sub := subscription{wildcard, names}
 	c := conn.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	old := conn.subs[typeURL]
 	conn.subs[typeURL] = sub
 	if !wildcard && len(names) == 0 {
@@ -248,8 +248,8 @@ func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string)
 // Pull implements xds.Connection.
 func (conn *connection) Pull() xds.Served {
 	c := conn.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	s := xds.Served{Epoch: c.epoch, Number: c.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
 	if c.closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
@@ -265,8 +265,8 @@ func (conn *connection) Pull() xds.Served {
 // Report implements xds.Connection.
 func (conn *connection) Report(o xds.Outcome) {
 	c := conn.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	if !o.Health {
 		c.countRefusal(conn, o)
 		conn.note(o)
@@ -302,8 +302,8 @@ func (conn *connection) note(o xds.Outcome) {
 // Close implements xds.Connection.
 func (conn *connection) Close() {
 	c := conn.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.clients.Lock()
+	defer c.clients.Unlock()
 	if c.conns[conn.id] != conn {
 		return
 	}

@@ -108,7 +108,9 @@ type Control struct {
 	// refusals bounds how many lines proxies that refuse may make.
 	refusals *rate.Limiter
 
+	// mu guards all below; what clients do takes it by the door.
 	mu        sync.Mutex
+	clients   door
 	env       *environment.Environment
 	full      environment.Debounce
 	sessions  map[string]*session
@@ -210,6 +212,7 @@ func New(cfg Config) (*Control, error) {
 		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}
+	c.clients.inner = &c.mu
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.declare(newKnown(e, &environment.Shard{Name: e.Name, Order: e.Order}, now))
