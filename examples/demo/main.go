@@ -25,6 +25,7 @@ const (
 	v1Ports, v2Ports         = "9101,9102", "9201,9202"
 	host                     = "hello.example"
 	patience, stopping, tick = 30 * time.Second, 12 * time.Second, 50 * time.Millisecond
+	reminder                 = 5 * time.Second
 )
 
 func main() {
@@ -92,6 +93,7 @@ func (d *demo) prepare() error {
 
 // start starts everything, in an order in which nothing has to wait for long, and returns when the gateway and the sidecar serve.
 func (d *demo) start(ctx context.Context, died chan error) error {
+	fmt.Println("starting two backends and the control plane")
 	for _, c := range []struct {
 		name string
 		args []string
@@ -108,6 +110,7 @@ func (d *demo) start(ctx context.Context, died chan error) error {
 	if err := d.wait(ctx, "the control plane", "http://"+pages+"/ready", died); err != nil {
 		return err
 	}
+	fmt.Println("starting an ingress gateway and a client's sidecar, two Envoys")
 	if err := d.proxy("gateway", died, "--type", "router", "--namespace", "demo", "--ip", "127.0.0.21",
 		"--labels", "istio=ingressgateway", "--admin", gatewayAdmin); err != nil {
 		return err
@@ -150,6 +153,9 @@ func (d *demo) launch(name string, died chan error, args ...string) error {
 func (d *demo) wait(ctx context.Context, what, url string, died chan error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s does not serve after %v; see the logs in %s", what, patience, d.dir))
 	defer cancel()
+	fmt.Printf("waiting until %s serves\n", what)
+	remind := time.NewTicker(reminder)
+	defer remind.Stop()
 	for {
 		if ok(ctx, url) {
 			return nil
@@ -159,6 +165,8 @@ func (d *demo) wait(ctx context.Context, what, url string, died chan error) erro
 			return context.Cause(ctx)
 		case err := <-died:
 			return err
+		case <-remind.C:
+			fmt.Printf("  ... %s does not serve yet; the logs are in %s\n", what, d.dir)
 		case <-time.After(tick):
 		}
 	}

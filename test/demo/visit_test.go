@@ -3,7 +3,6 @@ package demo
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -49,7 +48,8 @@ func visited(routes string, args []string) error {
 	}
 	rest, _ := io.ReadAll(lines)
 	fmt.Printf("%s%s", said, rest)
-	if err := errors.Join(err, cmd.Wait()); err != nil {
+	_ = cmd.Wait() // make ends by the signal that ends what it runs
+	if err != nil {
 		return err
 	}
 	return gone(said)
