@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,8 @@ func (s twin) Ready() []string    { return s.reasons }
 func (s twin) Revision() Revision { return Revision{Epoch: 7, Number: 3} }
 func (s twin) Plugins() []Plugin {
 	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2,
-		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{"networking.istio.io/EnvoyFilter", "a/ef"}}, Since: time.Unix(1, 0)}}}}
+		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{"networking.istio.io/EnvoyFilter", "a/ef"}}, Since: time.Unix(1, 0)}},
+		Held:   &Hold{Rows: 1, Names: []RowName{{"networking.istio.io/Sidecar", "a/sc"}}}}}
 }
 func (s twin) Views() []View {
 	return []View{{Type: typeURL("rds"), ID: 2, Label: "ns a"}, {Type: typeURL("cds"), ID: 1, Label: "all"}}
@@ -38,7 +40,7 @@ func (s twin) Streams() []Stream {
 }
 func (s twin) Tables() []Table {
 	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}},
-		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}}
+		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}, {Name: "networking.istio.io/Sidecar", Shards: map[string]int{"files": 1}}}
 }
 func (s twin) Rows(table string) []*pb.Row {
 	switch table {
@@ -52,6 +54,8 @@ func (s twin) Rows(table string) []*pb.Row {
 		return []*pb.Row{{Key: "a/gw", Shard: "files", Source: "gw.yaml:1:1"}}
 	case "networking.istio.io/EnvoyFilter":
 		return []*pb.Row{{Key: "a/ef", Shard: "files", Source: "ef.yaml:1:1"}}
+	case "networking.istio.io/Sidecar":
+		return []*pb.Row{{Key: "a/sc", Shard: "files", Source: "sc.yaml:1:1"}}
 	case "faults":
 		return []*pb.Row{
 			{Key: "gw.yaml:3:1", Shard: "files", Payload: []byte(`{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`)},
@@ -127,6 +131,23 @@ func TestPages(t *testing.T) {
 		if strings.Contains(w.Body.String(), "hush") {
 			t.Errorf("%s shows a secret", path)
 		}
+	}
+}
+
+// TestHeldObjects: an object that stays only because what its source says now is held is marked, with where to see more.
+func TestHeldObjects(t *testing.T) {
+	w := httptest.NewRecorder()
+	start(t, twin{}).HTTP().ServeHTTP(w, here("/debug/configz"))
+	var all []Object
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(o Object) bool { return o.Kind == "Sidecar" })
+	if i < 0 {
+		t.Fatalf("it is not among %+v", all)
+	}
+	if o := all[i]; o.State != "held" || !o.Served || len(o.Faults) != 1 || !strings.Contains(o.Faults[0].Hint, "coxswain hold show files") {
+		t.Errorf("%+v", o)
 	}
 }
 

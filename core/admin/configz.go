@@ -13,7 +13,7 @@ type Object struct {
 	Group string `json:"group,omitempty"`
 	entry
 	// State is ok, warned, refused or held. Of what is refused the last good version is served, or nothing where Served is false. What is held was
-	// taken, but something that is made of it was not, and stays as it was.
+	// taken, but something that is made of it was not, and stays as it was; or what its source says now would take too much away, and it stays itself.
 	State  string  `json:"state"`
 	Served bool    `json:"served"`
 	Faults []Fault `json:"faults,omitempty"`
@@ -36,7 +36,7 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 		n := name{f.Kind, f.key()}
 		wrong[n] = append(wrong[n], f)
 	}
-	work := workFaults(s.cfg.Source)
+	kept := kept(s.cfg.Source)
 	all := []Object{}
 	for _, t := range s.cfg.Source.Tables() {
 		group, kind, config := strings.Cut(t.Name, "/")
@@ -46,7 +46,7 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 		for _, r := range s.rows(t.Name) {
 			n := name{kind, r.Key}
 			o := newObject(Object{Kind: kind, Group: group, entry: newEntry(r), Served: true}, wrong[n])
-			o.hold(work[RowName{t.Name, r.Key}])
+			o.hold(kept[RowName{t.Name, r.Key}])
 			all = append(all, o)
 			delete(wrong, n)
 		}
@@ -60,7 +60,7 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 	write(w, all)
 }
 
-// hold adds what could not be made of the object.
+// hold adds what could not be made of the object, or what its source says otherwise and is held.
 func (o *Object) hold(list []Fault) {
 	if len(list) == 0 {
 		return

@@ -54,13 +54,19 @@ func faults(s Source) []Fault {
 	return list
 }
 
-// workFaults are what plugins could not do, by the rows that it was made from.
-func workFaults(s Source) map[RowName][]Fault {
+// kept are what stays as it was, by the rows that it is made from: what plugins could not do, and what a plugin says otherwise of rows and is held.
+func kept(s Source) map[RowName][]Fault {
 	out := map[RowName][]Fault{}
 	for _, p := range s.Plugins() {
 		for _, w := range p.Faults {
 			f := Fault{Severity: "error", Message: w.What + ": " + w.Reason, Hint: "what was made before stays", Since: w.Since, Plugin: p.Name}
 			for _, r := range w.Rows {
+				out[r] = append(out[r], f)
+			}
+		}
+		if h := p.Held; h != nil {
+			f := Fault{Severity: "warning", Message: "the plugin says otherwise now, or nothing, and that is held", Hint: "coxswain hold show " + p.Name + " says why", Since: h.Since, Plugin: p.Name}
+			for _, r := range h.Names {
 				out[r] = append(out[r], f)
 			}
 		}

@@ -87,6 +87,8 @@ type Hold struct {
 	Rows    int       `json:"rows,omitempty"`
 	Proxies int       `json:"proxies,omitempty"`
 	Reasons []string  `json:"reasons"`
+	// Names of the rows.
+	Names []RowName `json:"-"`
 }
 
 // WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows that it was made from.

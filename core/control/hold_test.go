@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/admin"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -111,6 +112,9 @@ func TestGreatLossIsHeld(t *testing.T) {
 		if h, err := m.Hold("memory"); err != nil || h.Rows != 6 || h.Difference.String() != "−3 endpoints −3 services" ||
 			!strings.Contains(strings.Join(h.Reasons, "; "), "3 of 4 services would go") {
 			t.Errorf("%+v, %v", h, err)
+		}
+		if h := m.PluginRows()["memory"].Held; h == nil || !slices.Contains(h.Names, admin.RowName{Table: "services", Key: "ns/b.com"}) || len(h.Names) != 6 {
+			t.Errorf("people see %+v", h)
 		}
 		if m.Revision().Number <= served {
 			t.Error("the revision that undoes it is not served")

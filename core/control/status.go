@@ -74,6 +74,9 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		if c.holds[name] != nil {
 			h := c.held(name)
 			r.Held = &admin.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
+			for u := range c.env.Held(k.shard) {
+				r.Held.Names = append(r.Held.Names, admin.RowName{Table: u.Table, Key: u.Key})
+			}
 		}
 		out[name] = r
 	}
