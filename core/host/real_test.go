@@ -255,11 +255,9 @@ func TestRealStartErrors(t *testing.T) {
 	}
 }
 
-// What is executed are the bytes that were hashed, and they get no environment that is not declared.
-func TestPinnedProcess(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("memory files are Linux's")
-	}
+// self is the test's binary.
+func self(t *testing.T) []byte {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +266,15 @@ func TestPinnedProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(text)
+	return text
+}
+
+// What is executed are the bytes that were hashed, and they get no environment that is not declared.
+func TestPinnedProcess(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory files are Linux's")
+	}
+	sum := sha256.Sum256(self(t))
 	h, ended, stop := real(t, short(t), `
 plugins:
   - name: a

@@ -67,14 +67,7 @@ func TestSealedCopy(t *testing.T) {
 
 // TestPinnedFiles: a process doesn't start with another file than the one that is pinned.
 func TestPinnedFiles(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(exe)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := self(t)
 	data := []byte("rows")
 	set := func(sum string) string {
 		return "plugins: [{name: a, kind: registry, sha256: " + digestOf(text) + ", process: {command: EXE, args: [plugin, registry/idle], " +

@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -46,19 +47,12 @@ func floodTrials() []trial {
 // flood asks for this and then for that, on streams of several connections, for eight seconds.
 func (w *world) flood(connections, streams int) {
 	a, b := unknown(100), unknown(200)
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(connections, func(int) {
 			ads := w.ads()
 			many(streams, func(int) {
-				insist(ctx, func(ctx context.Context) {
-					s, err := ads.StreamAggregatedResources(ctx)
-					if err != nil {
-						return
-					}
-					go drain(s.Recv)
-					for err = s.Send(&discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNames: a}); err == nil; {
+				insistStream(ctx, ads.StreamAggregatedResources, func(s grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]) {
+					for err := s.Send(&discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNames: a}); err == nil; {
 						ready()
 						if err = s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: eds, ResourceNames: b}); err == nil {
 							err = s.Send(&discoveryv3.DiscoveryRequest{TypeUrl: eds, ResourceNames: a})
@@ -73,16 +67,9 @@ func (w *world) flood(connections, streams int) {
 // repeat sends one request again and again, on several streams, for eight seconds.
 func (w *world) repeat(streams int, r *discoveryv3.DiscoveryRequest) {
 	ads := w.ads()
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(streams, func(int) {
-			insist(ctx, func(ctx context.Context) {
-				s, err := ads.StreamAggregatedResources(ctx)
-				if err != nil {
-					return
-				}
-				go drain(s.Recv)
+			insistStream(ctx, ads.StreamAggregatedResources, func(s grpc.BidiStreamingClient[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]) {
 				for s.Send(r) == nil {
 					ready()
 				}
@@ -94,17 +81,10 @@ func (w *world) repeat(streams int, r *discoveryv3.DiscoveryRequest) {
 // churn subscribes to a thousand names and takes that back, for eight seconds.
 func churn(w *world) {
 	ads := w.ads()
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
-		insist(ctx, func(ctx context.Context) {
-			s, err := ads.DeltaAggregatedResources(ctx)
-			if err != nil {
-				return
-			}
-			go drain(s.Recv)
+	w.underBurst(func(ctx context.Context, ready func()) {
+		insistStream(ctx, ads.DeltaAggregatedResources, func(s grpc.BidiStreamingClient[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]) {
 			names := unknown(1_000)
-			for err = s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNamesSubscribe: names}); err == nil; {
+			for err := s.Send(&discoveryv3.DeltaDiscoveryRequest{Node: strangerNode(), TypeUrl: eds, ResourceNamesSubscribe: names}); err == nil; {
 				ready()
 				if err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesUnsubscribe: names}); err == nil {
 					err = s.Send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: names})
@@ -125,9 +105,7 @@ func different(n *corev3.Node, i int) {
 // comeAndGo opens streams, reads one answer and leaves, for eight seconds.
 func (w *world) comeAndGo(streams int, change func(*corev3.Node, int)) {
 	ads := w.ads()
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(streams, func(i int) {
 			for ; ctx.Err() == nil; i += streams {
 				ready()

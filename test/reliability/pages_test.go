@@ -87,9 +87,7 @@ func slowRequests(w *world) {
 // longRequests sends bodies and headers without end.
 func longRequests(w *world) {
 	chunk := []byte(strings.Repeat("x", 64<<10))
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(20, func(i int) {
 			insist(ctx, func(ctx context.Context) {
 				c, err := w.page(ctx, i)

@@ -93,6 +93,17 @@ func insist(ctx context.Context, f func(context.Context)) {
 	}
 }
 
+// insistStream does something on a stream whose answers are read by others, and again on another one when that has ended, until ctx ends.
+func insistStream[Q, A any](ctx context.Context, open func(context.Context, ...grpc.CallOption) (grpc.BidiStreamingClient[Q, A], error),
+	do func(grpc.BidiStreamingClient[Q, A])) {
+	insist(ctx, func(ctx context.Context) {
+		if s, err := open(ctx); err == nil {
+			go drain(s.Recv)
+			do(s)
+		}
+	})
+}
+
 // pause waits, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
@@ -103,44 +114,38 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (p *probe) sotw(ctx context.Context, ads discoveryv3.AggregatedDiscoveryServiceClient, node *corev3.Node) error {
 	s, err := ads.StreamAggregatedResources(ctx)
-	if err != nil {
-		return err
-	}
-	request := &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: cds}
-	for {
-		if err := s.Send(request); err != nil {
-			return err
-		}
-		answer, err := s.Recv()
-		if err != nil {
-			return err
-		}
+	first := &discoveryv3.DiscoveryRequest{Node: node, TypeUrl: cds}
+	return converse(s, err, first, func(answer *discoveryv3.DiscoveryResponse) *discoveryv3.DiscoveryRequest {
 		for _, r := range answer.Resources {
 			p.look(r)
 		}
-		request = &discoveryv3.DiscoveryRequest{TypeUrl: cds, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
-	}
+		return &discoveryv3.DiscoveryRequest{TypeUrl: cds, VersionInfo: answer.VersionInfo, ResponseNonce: answer.Nonce}
+	})
 }
 
 func (p *probe) delta(ctx context.Context, ads discoveryv3.AggregatedDiscoveryServiceClient, node *corev3.Node) error {
 	s, err := ads.DeltaAggregatedResources(ctx)
-	if err != nil {
-		return err
-	}
-	request := &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds}
-	for {
-		if err := s.Send(request); err != nil {
-			return err
-		}
-		answer, err := s.Recv()
-		if err != nil {
-			return err
-		}
+	first := &discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds}
+	return converse(s, err, first, func(answer *discoveryv3.DeltaDiscoveryResponse) *discoveryv3.DeltaDiscoveryRequest {
 		for _, r := range answer.Resources {
 			p.look(r.Resource)
 		}
-		request = &discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: answer.Nonce}
+		return &discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: answer.Nonce}
+	})
+}
+
+// converse sends a request, and to each answer what next makes of it, until the stream ends.
+func converse[Q, A any](s grpc.BidiStreamingClient[Q, A], err error, request *Q, next func(*A) *Q) error {
+	for err == nil {
+		if err = s.Send(request); err != nil {
+			break
+		}
+		var answer *A
+		if answer, err = s.Recv(); err == nil {
+			request = next(answer)
+		}
 	}
+	return err
 }
 
 // look sees which edit a cluster has: the number of connections that it allows.

@@ -51,6 +51,16 @@ func newRaw(ctx context.Context, address string, deaf bool, settings ...http2.Se
 	return r, r.WriteSettingsAck()
 }
 
+// insistRaw does something on a connection, and again on another one when that is over, until ctx ends.
+func (w *world) insistRaw(ctx context.Context, deaf bool, do func(context.Context, *raw)) {
+	insist(ctx, func(ctx context.Context) {
+		if r, err := newRaw(ctx, w.plane.XDS, deaf); err == nil {
+			defer func() { _ = r.Close() }()
+			do(ctx, r)
+		}
+	})
+}
+
 // block is the header block of a gRPC call, with fields more.
 func (r *raw) block(path string, more ...hpack.HeaderField) []byte {
 	r.headers.Reset()

@@ -73,17 +73,10 @@ func (w *world) connections(n int, address func() string, text string) {
 
 // rapidReset opens streams and resets them, on ten connections, for eight seconds.
 func rapidReset(w *world) {
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		var opened atomic.Int64
 		many(10, func(int) {
-			insist(ctx, func(ctx context.Context) {
-				r, err := newRaw(ctx, w.plane.XDS, false)
-				if err != nil {
-					return
-				}
-				defer func() { _ = r.Close() }()
+			w.insistRaw(ctx, false, func(ctx context.Context, r *raw) {
 				for id := uint32(1); ctx.Err() == nil; id += 2 {
 					if r.open(id, streamPath) != nil || r.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
 						return
@@ -102,12 +95,7 @@ func (w *world) streams(n int, request []byte) { w.calls(n, streamPath, request)
 
 func (w *world) calls(n int, path string, request []byte) {
 	w.under(func(ctx context.Context, ready func()) {
-		insist(ctx, func(ctx context.Context) {
-			r, err := newRaw(ctx, w.plane.XDS, false)
-			if err != nil {
-				return
-			}
-			defer func() { _ = r.Close() }()
+		w.insistRaw(ctx, false, func(ctx context.Context, r *raw) {
 			for i := range n {
 				id := uint32(2*i + 1)
 				if r.open(id, path) != nil || request != nil && r.say(id, request) != nil {
@@ -161,16 +149,9 @@ func (w *world) unread(request []byte, open func(context.Context) (*raw, error))
 
 // pings floods connections with frames that want an answer.
 func pings(w *world) {
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(10, func(i int) {
-			insist(ctx, func(ctx context.Context) {
-				r, err := newRaw(ctx, w.plane.XDS, i%2 == 0)
-				if err != nil {
-					return
-				}
-				defer func() { _ = r.Close() }()
+			w.insistRaw(ctx, i%2 == 0, func(ctx context.Context, r *raw) {
 				for r.WritePing(false, [8]byte{1}) == nil && r.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 14}) == nil {
 					ready()
 				}
@@ -181,16 +162,9 @@ func pings(w *world) {
 
 // endlessHeaders sends header blocks that go on and on.
 func endlessHeaders(w *world) {
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(10, func(int) {
-			insist(ctx, func(ctx context.Context) {
-				r, err := newRaw(ctx, w.plane.XDS, false)
-				if err != nil {
-					return
-				}
-				defer func() { _ = r.Close() }()
+			w.insistRaw(ctx, false, func(ctx context.Context, r *raw) {
 				if r.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.block(streamPath)}) != nil {
 					return
 				}
@@ -210,9 +184,7 @@ func endlessHeaders(w *world) {
 // longMessages sends messages of 16 MB, four times the bound, on ten connections.
 func longMessages(w *world) {
 	long := make([]byte, 16<<20)
-	w.under(func(ctx context.Context, ready func()) {
-		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
-		defer cancel()
+	w.underBurst(func(ctx context.Context, ready func()) {
 		many(10, func(int) {
 			conn := connect(w.t, w.plane.XDS, stranger)
 			defer func() { _ = conn.Close() }()
@@ -233,12 +205,7 @@ func longMessages(w *world) {
 func halfMessages(w *world) {
 	w.under(func(ctx context.Context, ready func()) {
 		many(10, func(int) {
-			insist(ctx, func(ctx context.Context) {
-				r, err := newRaw(ctx, w.plane.XDS, false)
-				if err != nil {
-					return
-				}
-				defer func() { _ = r.Close() }()
+			w.insistRaw(ctx, false, func(ctx context.Context, r *raw) {
 				for id := uint32(1); id < 200; id += 2 {
 					if r.open(id, streamPath) != nil || r.WriteData(id, false, append([]byte{0, 0, 0x3f, 0xff, 0xff}, make([]byte, 16_000)...)) != nil {
 						return

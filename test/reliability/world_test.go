@@ -224,6 +224,15 @@ func (w *world) under(abuse func(ctx context.Context, ready func())) {
 	<-ended
 }
 
+// underBurst does so under an abuse that takes eight seconds at most.
+func (w *world) underBurst(abuse func(ctx context.Context, ready func())) {
+	w.under(func(ctx context.Context, ready func()) {
+		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
+		defer cancel()
+		abuse(ctx, ready)
+	})
+}
+
 // judge compares with what is promised.
 func (w *world) judge() {
 	w.t.Helper()
