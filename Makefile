@@ -82,7 +82,7 @@ test: build envoy iptables grpc-js languages ## Pass all tests, with the race de
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
-	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 20m ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
 
 .PHONY: test-envoys
 test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too
