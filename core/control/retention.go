@@ -3,6 +3,7 @@ package control
 import (
 	"container/list"
 	"hash/maphash"
+	"math"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -32,6 +33,8 @@ type left struct {
 	weighed map[*view.View]*view.Snapshot
 	sets    map[*view.Set]int
 	bytes   int64
+	// short is until when what nobody uses goes soon: memory is short.
+	short time.Time
 }
 
 // wishKey stands for a view and what was wanted of it: equal lists are kept once.
@@ -82,20 +85,29 @@ func (c *Control) expire(now time.Time, at func(time.Time)) {
 			at(end)
 			break
 		}
-		c.left.remove(e)
-		c.unwant(w.session, w.key.view, w.sub, false)
+		c.forgo(e)
 	}
 	c.cfg.Metrics.Retained(len(c.left.weighed), c.left.bytes)
 }
 
-// LetGo lets go of all that was left: memory is short.
-func (c *Control) LetGo() {
+// LetGo lets go of so many bytes of what was left, or a little more, the oldest first, and for a while of what nobody uses without waiting for those who may be
+// back soon: memory is short.
+func (c *Control) LetGo(bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.left.wishes.Len() > 0 {
-		c.expire(time.Now().Add(c.cfg.Retention.For), func(time.Time) {})
-		c.ring()
+	now := time.Now()
+	for most := c.left.bytes - int64(min(bytes, math.MaxInt64)); c.left.bytes > most && c.left.wishes.Len() > 0; {
+		c.forgo(c.left.wishes.Front())
 	}
+	c.left.short = now.Add(tidyAfter)
+	c.schedule(now)
+}
+
+// forgo lets go of a wish.
+func (c *Control) forgo(e *list.Element) {
+	w := e.Value.(*leftWish)
+	c.left.remove(e)
+	c.unwant(w.session, w.key.view, w.sub, false)
 }
 
 func (l *left) key(v *view.View, sub subscription) wishKey {

@@ -159,6 +159,42 @@ func TestOldestViewsGoFirst(t *testing.T) {
 	})
 }
 
+// TestShortOfMemory: of what is kept the oldest goes first, as much as has to, and what nobody uses then is gone within seconds, not after the time that
+// proxies may take to be back.
+func TestShortOfMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 10_000
+		w := keeping(t, Retention{For: time.Hour})
+		for view := uint64(10); view < 20; view++ {
+			p := w.stream(fmt.Sprint(view))
+			p.Subscribe(typeA, true, nil)
+			w.g.others()
+			w.g.send(describe(typeA, view), place(p.ID(), typeA, view, w.at))
+			want := w.g.others()
+			w.g.send(body(view, fmt.Sprint(view)+string(make([]byte, size))), change(typeA, view, w.at, &pb.Entry{Name: "a", Body: view}), wanted(want[0].Want.Id, w.at))
+			p.Close()
+		}
+		w.drops()
+		w.LetGo(2*size + 100)
+		var dropped []uint64
+		for _, d := range w.drops() {
+			if d.All {
+				dropped = append(dropped, d.View)
+			}
+		}
+		if !slices.Equal(dropped, []uint64{10, 11}) {
+			t.Errorf("views %v were dropped", dropped)
+		}
+		w.LetGo(1 << 62)
+		w.tidied(4 * time.Second)
+		w.nothingLeft()
+		if views, bodies, _ := w.kept(); views != 1 || bodies != 1 {
+			t.Errorf("%d views and %d bodies are left", views, bodies)
+		}
+		w.expect("a=v1")
+	})
+}
+
 // TestSharedSetsAreCountedOnce: views that share what they are made of take no more room than one.
 func TestSharedSetsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

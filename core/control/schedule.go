@@ -104,20 +104,25 @@ func (c *Control) ring() {
 
 // tidyAfter is how long views that no connection is in, and bodies that no view names, are kept where no revision comes that would do away with
 // them: proxies that are back soon find them.
-const tidyAfter = 10 * time.Second
+// Where memory is short they go soon.
+const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
 
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
-// Those that start on demand end instead.
+// Those that start on demand end instead, unless memory is short.
 func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
+	after, short := tidyAfter, c.left.short.After(now)
+	if short {
+		after = tidySoon
+	}
 	for _, s := range c.sessions {
-		if !s.generates() || s.OnDemand || len(s.empty)+len(s.freed)+len(s.toCollect) == 0 {
+		if !s.generates() || s.OnDemand && !short || len(s.empty)+len(s.freed)+len(s.toCollect) == 0 {
 			s.untidy = time.Time{}
 			continue
 		}
 		if s.untidy.IsZero() {
 			s.untidy = now
 		}
-		switch end := s.untidy.Add(tidyAfter); {
+		switch end := s.untidy.Add(after); {
 		case end.After(now):
 			at(end)
 		case s.busy.IsZero(): // its Done comes first

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	gometrics "runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -65,17 +67,35 @@ func usedMemory() uint64 {
 }
 
 // collectEvery is how often garbage is collected while memory is short: a core that has little to do would not see for minutes that there is enough again.
+// As often more goes of what is kept, for only then it shows what became of that which went before.
 const collectEvery = 2 * time.Second
 
-// relieving returns a func that lets go of what can be done without, and of garbage.
-func relieving(letGo func()) func() {
+// relieving returns a func that lets go of some of what can be done without, the oldest first, and where memory is short of garbage.
+func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
 	var last time.Time
-	return func() {
-		letGo()
-		if now := time.Now(); now.Sub(last) >= collectEvery {
-			last = now
+	return func(bytes uint64, short bool) {
+		now := time.Now()
+		if now.Sub(last) < collectEvery {
+			return
+		}
+		last = now
+		letGo(bytes)
+		if short {
 			debug.FreeOSMemory()
 		}
+	}
+}
+
+// warnOfMemory says as soon as clients may come if there is little room for them.
+func (s *Server) warnOfMemory() {
+	if s.cfg.Memory == 0 {
+		return
+	}
+	runtime.GC() // or it counts what only the start needed
+	used := usedMemory()
+	if enough, short := budget.Room(used, s.cfg.Memory); short {
+		s.cfg.Log.Warn("memoryLimit leaves little room for clients: raise it", "usesWithoutClients", used, "memoryLimit", s.cfg.Memory,
+			"refusesStreamsFrom", budget.Refuses(s.cfg.Memory), "atLeast", enough)
 	}
 }
 

@@ -250,6 +250,7 @@ func (s *Server) serveXDS(ctx context.Context) error {
 		ports.Go(func() error { return s.listenSecurely(ctx) })
 	}
 	ports.Go(func() error {
+		s.warnOfMemory()
 		<-ctx.Done()
 		return nil
 	})

@@ -93,6 +93,13 @@ func (m *memo) keeping(key weakSituation) func() {
 	}
 }
 
+// letGo forgets what is kept for streams that may come back.
+func (m *memo) letGo() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.common[:])
+}
+
 // content spells a situation out.
 func (m *memo) content(s situation) *sharedContent {
 	key := weaken(s)

@@ -10,13 +10,27 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 )
 
-// weighEvery is how often memory is looked at.
-const weighEvery = 500 * time.Millisecond
+// weighEvery is how often memory is looked at, endEvery how often streams are ended: it takes a while until that shows.
+const weighEvery, endEvery = 100 * time.Millisecond, 500 * time.Millisecond
+
+// remind is how often it is said again that memory is short.
+const remind = time.Minute
 
 // pressure is how much memory the process uses, and what that means.
 type pressure struct {
 	level       budget.Level
 	used, limit uint64
+	// high is when as much was used last as the level is entered from, said when the log was told of it, ended when streams were ended last.
+	high, said, ended time.Time
+}
+
+// next is the pressure after a look.
+func (p *pressure) next(used, limit uint64, at time.Time) *pressure {
+	n := &pressure{p.level.Next(used, limit, at.Sub(p.high) >= budget.Rest), used, limit, p.high, p.said, p.ended}
+	if budget.Calm.Next(used, limit, false) >= n.level {
+		n.high = at
+	}
+	return n
 }
 
 // Watch looks at the process's memory until ctx ends, and sheds streams before there is none left.
@@ -39,30 +53,57 @@ func (s *Server) weigh() {
 	}
 	used, limit := s.config.Memory()
 	was := s.pressure.Load()
-	now := &pressure{was.level.Next(used, limit), used, limit}
+	at := time.Now()
+	now := was.next(used, limit, at)
+	s.say(was, now)
+	ends := now.level == budget.Ending && at.Sub(now.ended) >= endEvery
+	if ends {
+		now.ended = at
+	}
 	s.pressure.Store(now)
 	s.metrics.overload.Set(float64(now.level))
-	if now.level != was.level {
-		level := slog.LevelWarn
-		if now.level == budget.Calm {
-			level = slog.LevelInfo
-		}
-		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before", was.level.String(), "used", used, "limit", limit, "streams", len(s.snapshot()))
+	if excess := budget.Excess(used, limit); excess > 0 {
+		s.relieve(excess, now.level > budget.Calm)
 	}
-	if now.level > budget.Calm {
-		s.codec.lists.letGo()
-		if s.config.Relieve != nil {
-			s.config.Relieve()
-		}
-	}
-	if now.level == budget.Ending {
+	if ends {
 		s.shed(now)
+	}
+}
+
+// say logs a change, and now and then that nothing changes as long as streams are refused.
+func (s *Server) say(was, now *pressure) {
+	level := slog.LevelWarn
+	if now.level == budget.Calm {
+		level = slog.LevelInfo
+	}
+	if now.level != was.level || level == slog.LevelWarn && now.high.Sub(now.said) >= remind {
+		now.said = now.high
+		s.config.Log.Log(context.Background(), level, "memory", "state", now.level.String(), "before", was.level.String(), "used", now.used, "limit", now.limit, "streams", len(s.snapshot()))
+	}
+}
+
+// relieve lets go of what is only kept for later.
+func (s *Server) relieve(bytes uint64, short bool) {
+	if short {
+		s.codec.lists.letGo()
+		s.common.memo.letGo()
+	}
+	if s.config.Relieve != nil {
+		s.config.Relieve(bytes, short)
 	}
 }
 
 // short says why no stream may begin now; nil if one may.
 func (s *Server) short() error {
 	if p := s.pressure.Load(); p.level >= budget.Shedding {
+		return budget.Short(p.used, p.limit)
+	}
+	return nil
+}
+
+// grows says why a stream that came to hold more may not go on: the heaviest are being ended, and it would be one of them. nil if it may.
+func (s *Server) grows(before, holds int) error {
+	if p := s.pressure.Load(); p.level == budget.Ending && holds > before && budget.Heavy(int64(holds), p.limit) {
 		return budget.Short(p.used, p.limit)
 	}
 	return nil

@@ -44,8 +44,9 @@ type Config struct {
 	KeepaliveInterval, KeepaliveTimeout time.Duration
 	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
 	Memory func() (used, limit uint64)
-	// Relieve is called now and then while memory is short, to let go of what can be done without; optional.
-	Relieve func()
+	// Relieve is called now and then while there is little memory, to let go of so many bytes that can be done without; short says that streams are
+	// refused. Optional.
+	Relieve func(bytes uint64, short bool)
 	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.

@@ -289,9 +289,9 @@ func (st *stream) take(r request) error {
 	if e.stale {
 		st.server.metrics.expired.WithLabelValues(short(r.typeURL())).Inc()
 	}
-	h := st.holding()
+	h, before := st.holding(), st.holds
 	st.weighed(h.Bytes)
-	if err := l.CheckHolding(h); err != nil {
+	if err := cmp.Or(l.CheckHolding(h), st.server.grows(before, h.Bytes)); err != nil {
 		return err
 	}
 	if e.subscribe != nil {

@@ -82,6 +82,9 @@ func (c Commit) check() error {
 	return errors.Join(errs...)
 }
 
+// leastMemory is what the core needs with hardly anything to serve, and some to serve it.
+const leastMemory = 32 << 20
+
 func (s Serving) check() error {
 	var errs []error
 	if s.PushBytes < 0 {
@@ -90,8 +93,9 @@ func (s Serving) check() error {
 	if s.ViewRetentionBytes < 0 {
 		errs = append(errs, fmt.Errorf("viewRetentionBytes: %d is negative", s.ViewRetentionBytes))
 	}
-	if s.MemoryLimit < 0 {
-		errs = append(errs, fmt.Errorf("memoryLimit: %d is negative", s.MemoryLimit))
+	if s.MemoryLimit != 0 && s.MemoryLimit < leastMemory {
+		errs = append(errs, fmt.Errorf("memoryLimit: %d bytes are fewer than the core needs by itself, %d (32 MiB); 0: what GOMEMLIMIT says, or half of what there is",
+			s.MemoryLimit, leastMemory))
 	}
 	if s.PushThrottle < 0 {
 		errs = append(errs, fmt.Errorf("pushThrottle: %d is negative", s.PushThrottle))
