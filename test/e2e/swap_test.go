@@ -322,31 +322,21 @@ func TestRollbackByCommand(t *testing.T) {
 	before := b.says(b.file)
 	const service = "services: [{host: %s, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.1.0.1}]}]\n"
 	place(t, filepath.Join(b.dir, "c.yaml"), fmt.Sprintf(service, "c.example"))
-	serves := func(name string, want bool) {
-		t.Helper()
-		wait.For(t, fmt.Sprintf("%s is there: %v", name, want), func() error {
-			got := b.clusterNames()
-			if slices.ContainsFunc(got, func(n string) bool { return strings.Contains(n, name) }) != want {
-				return fmt.Errorf("clusters %v", got)
-			}
-			return nil
-		})
-	}
 	b.fails("nothing to go back to", "rollback", "memory")
 	b.fails("there is no plugin nobody", "rollback", "nobody")
 
 	// At once, by the instance that is warm.
 	old := b.detail("memory").PID
 	b.must("switched", "swap", "memory", "--config", "c.yaml", "--force")
-	serves("c.example", true)
+	b.serves("c.example", true)
 	wrote := b.says(b.file)
 	b.must("+2 services −1", "rollback", "memory", "--dry-run")
 	if b.says(b.file) != wrote || b.detail("memory").PID == old {
 		t.Errorf("the dry run changed something; plugins.yaml is\n%s", b.says(b.file))
 	}
 	b.must("of the entry's config; the instance that ran before is warm still", "rollback", "memory")
-	serves("c.example", false)
-	serves("b.example", true)
+	b.serves("c.example", false)
+	b.serves("b.example", true)
 	if b.says(b.file) != before || b.detail("memory").PID != old {
 		t.Errorf("it is process %d, not %d; plugins.yaml is\n%s", b.detail("memory").PID, old, b.says(b.file))
 	}
@@ -355,14 +345,14 @@ func TestRollbackByCommand(t *testing.T) {
 
 	// Later, of an edit, beside another that stays.
 	place(t, b.file, strings.NewReplacer("b.example", "d.example", "window: 10m", "window: 1ms").Replace(before))
-	serves("d.example", true)
+	b.serves("d.example", true)
 	b.becomes("memory", swap.Kept)
 	const more = "  - {name: more, kind: registry, builtin: registry/memory, config: {services: [{host: more.example, ports: [{number: 80, name: http, protocol: HTTP}]}]}}\n"
 	place(t, b.file, b.says(b.file)+more)
-	serves("more.example", true)
+	b.serves("more.example", true)
 	b.must("a new instance starts", "rollback", "memory")
-	serves("d.example", false)
-	serves("b.example", true)
+	b.serves("d.example", false)
+	b.serves("b.example", true)
 	if b.says(b.file) != before+more {
 		t.Errorf("plugins.yaml is\n%s", b.says(b.file))
 	}
