@@ -206,6 +206,9 @@ func (c *Control) serve(now time.Time) {
 func (c *Control) finish(now time.Time) {
 	f := c.flight
 	c.flight = nil
+	if c.parting != nil {
+		c.ring() // it waits for a moment without a revision
+	}
 	rows := 0
 	for _, keys := range f.changes {
 		rows += len(keys)

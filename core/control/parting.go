@@ -14,10 +14,10 @@ import (
 // on in the shadow, so that it can come back as if nothing had been.
 type parting struct {
 	known *known
-	// until is how long a moment is waited for at which proxies see all that was committed.
-	until  time.Time
-	decide func(why []string) error
-	done   chan error
+	// since is when it began, until how long a moment is waited for at which proxies see all that was committed.
+	since, until time.Time
+	decide       func(why []string) error
+	done         chan error
 
 	// aside: its rows are gone; judged: decide was asked, and said err.
 	aside, judged bool
@@ -34,7 +34,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && c.flight == nil && c.atRest(p.known):
+	case !p.aside && c.flight == nil && c.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
 		c.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		c.parting = nil
@@ -53,6 +53,25 @@ func (c *Control) atRest(k *known) bool {
 	s := c.sessions[k.Name]
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
 	return !busy && c.undo == 0 && !c.soon && !c.approved && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
+}
+
+// commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
+const commitsSoon = time.Second
+
+// calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
+func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
+	for _, s := range c.sessions {
+		if publishesRows(s.ready) && !s.ready.Derives && !s.synced {
+			return false
+		}
+	}
+	end := p.since.Add(commitsSoon)
+	endpoints, rest := c.env.Pending()
+	if (endpoints || rest) && end.After(now) {
+		at(end)
+		return false
+	}
+	return true
 }
 
 // stepAside begins the revision without a plugin's rows.

@@ -39,14 +39,15 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		return decide(d, why)
 	}
 	rows := slices.Concat(c.lostWith(k), d.Emptied)
-	p := &parting{known: k, until: time.Now().Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
+	now := time.Now()
+	p := &parting{known: k, since: now, until: now.Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
 			why = append(why, rows...)
 		}
 		return decide(d, why)
 	}}
 	c.parting = p
-	c.schedule(time.Now())
+	c.schedule(now)
 	c.mu.Unlock()
 	select {
 	case err := <-p.done:

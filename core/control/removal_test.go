@@ -180,6 +180,44 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 	})
 }
 
+// TestRemovalAfterARename: what another plugin is about to say, under whose name it goes on, makes up for it.
+func TestRemovalAfterARename(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMirror(t, "ns/a.com")
+		m.adds("ns/x.com")
+		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.rules); err != nil {
+			t.Fatal(err)
+		}
+		p := m.join("renamed", readyMemory())
+		r, goes := m.removing("more", true)
+		m.run()
+		if r.asked {
+			t.Error("the other one has not said anything, and was not waited for")
+		}
+		p.rows("services", nil, row("ns/x.com", "more"))
+		p.synced()
+		m.run()
+		if err := over(t, goes); err != nil || len(r.why) > 0 {
+			t.Errorf("%v, %q", err, r.why)
+		}
+		m.sees("a.com", "x.com")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		m := newMirror(t, "ns/a.com")
+		m.adds("ns/x.com")
+		if err := m.Declare(Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.rules); err != nil {
+			t.Fatal(err)
+		}
+		m.join("silent", readyMemory())
+		r, stays := m.removing("more", false)
+		time.Sleep(m.cfg.HoldMax)
+		m.run()
+		if err := over(t, stays); !errors.Is(err, errStays) || !strings.Contains(r.text(), "1 of 3 As would go") {
+			t.Errorf("one that says nothing is waited for: %v, %q", err, r.why)
+		}
+	})
+}
+
 // TestRemovalThatCannotBeJudged: a generator that does not answer, or is away, and no proxy at all; rows speak then.
 func TestRemovalThatCannotBeJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
