@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	"github.com/spf13/cobra"
@@ -59,7 +60,7 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		return err
 	}
 	names, sets, read := p.sortOut(names)
-	found, resources := configfile.Validate(names, read, validation.New().Check)
+	found, resources := configfile.Validate(names, read, warning(validation.New()))
 	plugins := 0
 	for _, file := range sets {
 		text, err := read(file)
@@ -98,6 +99,17 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		fmt.Fprintf(p.out, "%d resources in %d files%s: nothing is wrong\n", resources, len(names), also)
 	}
 	return nil
+}
+
+// warning returns a check that tells more than a control plane does, which refuses or takes: what is right and does not do what it seems to.
+func warning(c *validation.Checker) func(finding.Resource) []finding.Finding {
+	return func(r finding.Resource) []finding.Finding {
+		found := c.Check(r)
+		if r.Partial || finding.Refuses(found) {
+			return found
+		}
+		return append(found, analysis.Alone(r)...)
+	}
 }
 
 // sortOut tells files of plugins from others; read returns what is in them.

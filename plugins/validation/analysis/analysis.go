@@ -62,7 +62,7 @@ type Result struct {
 var analyzers = [...]func(*world){
 	references, subsets, destinationPorts, providers, credentials,
 	meshHosts, gatewayHosts, gatewayServers, conflictingGateways, unusedGateways, duplicateCertificates,
-	unreachableRoutes, delegates,
+	alone, delegates,
 	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
 	annotations,

@@ -18,69 +18,106 @@ const (
 	lostDelegate     = "COX3005"
 )
 
-// unreachableRoutes finds HTTP routes, and matches of them, that an earlier route takes everything from: one without a match, with the same
-// match, or with a shorter prefix.
-func unreachableRoutes(w *world) {
-	for _, v := range of[*networking.VirtualService](w) {
-		for i, r := range v.spec.Http {
-			w.unreachable(v, i, r)
-		}
+// unreachableRoutes finds routes, and matches of them, that an earlier route takes everything from: one without a match, with the same match, or with a
+// wider one, such as a shorter prefix.
+func unreachableRoutes(s *networking.VirtualService) (found []finding.Finding) {
+	http, tls, tcp := &ordered[*networking.HTTPMatchRequest]{list: "http", takes: takes}, &ordered[*networking.TLSMatchAttributes]{list: "tls", takes: takesTLS},
+		&ordered[*networking.L4MatchAttributes]{list: "tcp", takes: takesTCP}
+	for _, r := range s.GetHttp() {
+		found = append(found, http.next(r.GetName(), r.GetMatch())...)
 	}
+	for _, r := range s.GetTls() {
+		found = append(found, tls.next("", r.GetMatch())...)
+	}
+	for _, r := range s.GetTcp() {
+		found = append(found, tcp.next("", r.GetMatch())...)
+	}
+	return found
 }
 
-func (w *world) unreachable(v item[*networking.VirtualService], i int, r *networking.HTTPRoute) {
-	matches := r.GetMatch()
-	if len(matches) == 0 {
-		matches = []*networking.HTTPMatchRequest{{}}
+// ordered are rules of one list that come before the next one.
+type ordered[M any] struct {
+	list string
+	// takes reports whether a match takes all that another one takes.
+	takes   func(wider, narrower M) bool
+	names   []string
+	matches [][]M
+}
+
+// next adds a rule, and returns what those before it leave without effect.
+func (o *ordered[M]) next(name string, matches []M) []finding.Finding {
+	i := len(o.names)
+	if name = fmt.Sprintf("%q", name); name == `""` {
+		name = fmt.Sprintf("#%d", i)
 	}
-	dead, by := 0, 0
+	said := matches
+	if len(matches) == 0 {
+		matches = make([]M, 1) // it takes all
+	}
 	var ineffective []finding.Finding
+	by := ""
 	for j, m := range matches {
-		k, found := takenBefore(v.spec.Http[:i], m)
-		if !found {
+		k := slices.IndexFunc(o.matches, func(earlier []M) bool {
+			return len(earlier) == 0 || slices.ContainsFunc(earlier, func(wider M) bool { return o.takes(wider, m) })
+		})
+		if k < 0 {
 			continue
 		}
-		dead++
-		by = k
+		by = o.names[k]
 		ineffective = append(ineffective, finding.Finding{
-			Code: ineffectiveMatch, Severity: finding.Info, Field: fmt.Sprintf("spec.http[%d].match[%d]", i, j),
-			Message: fmt.Sprintf("VirtualService rule %s match %s is not used (duplicate/overlapping match in rule %s).", ruleName(i, r), matchName(j, m), ruleName(k, v.spec.Http[k])),
+			Code: ineffectiveMatch, Severity: finding.Info, Field: fmt.Sprintf("spec.%s[%d].match[%d]", o.list, i, j),
+			Message: fmt.Sprintf("VirtualService rule %s match %s is not used (duplicate/overlapping match in rule %s).", name, matchName(j, m), by),
 		})
 	}
-	switch {
-	case dead == 0:
-	case dead == len(matches):
-		w.report(v.Resource, finding.Warnf(unreachableRule, fmt.Sprintf("spec.http[%d]", i), "VirtualService rule %s not used (rule %s matches all of it)", ruleName(i, r), ruleName(by, v.spec.Http[by])).
-			WithHint("routes are tried in order: put the narrower one first"))
-	default:
-		for _, f := range ineffective {
-			w.report(v.Resource, f)
-		}
+	o.names, o.matches = append(o.names, name), append(o.matches, said)
+	if len(ineffective) < len(matches) {
+		return ineffective
 	}
+	return []finding.Finding{finding.Warnf(unreachableRule, fmt.Sprintf("spec.%s[%d]", o.list, i), "VirtualService rule %s not used (rule %s matches all of it)", name, by).
+		WithHint("routes are tried in order: put the narrower one first")}
 }
 
-func ruleName(i int, r *networking.HTTPRoute) string {
-	if r.GetName() != "" {
-		return fmt.Sprintf("%q", r.Name)
+func matchName(i int, m any) string {
+	if named, ok := m.(interface{ GetName() string }); ok && named.GetName() != "" {
+		return fmt.Sprintf("%q", named.GetName())
 	}
 	return fmt.Sprintf("#%d", i)
 }
 
-func matchName(i int, m *networking.HTTPMatchRequest) string {
-	if m.GetName() != "" {
-		return fmt.Sprintf("%q", m.Name)
-	}
-	return fmt.Sprintf("#%d", i)
+// takesTLS is takes for connections by the name that they ask for.
+func takesTLS(a, b *networking.TLSMatchAttributes) bool {
+	return takesNames(a.GetSniHosts(), b.GetSniHosts()) && takesConnections(a, b)
 }
 
-// takenBefore returns the first route that takes all that a match takes.
-func takenBefore(earlier []*networking.HTTPRoute, m *networking.HTTPMatchRequest) (int, bool) {
-	for k, r := range earlier {
-		if len(r.GetMatch()) == 0 || slices.ContainsFunc(r.Match, func(wider *networking.HTTPMatchRequest) bool { return takes(wider, m) }) {
-			return k, true
-		}
-	}
-	return 0, false
+// takesTCP is takes for connections.
+func takesTCP(a, b *networking.L4MatchAttributes) bool {
+	return (a.GetSourceSubnet() == "" || a.GetSourceSubnet() == b.GetSourceSubnet()) && takesConnections(a, b)
+}
+
+// connections are what matches of TLS and TCP have in common.
+type connections interface {
+	GetDestinationSubnets() []string
+	GetPort() uint32
+	GetSourceLabels() map[string]string
+	GetGateways() []string
+	GetSourceNamespace() string
+}
+
+func takesConnections(a, b connections) bool {
+	return (len(a.GetDestinationSubnets()) == 0 || containsAll(a.GetDestinationSubnets(), b.GetDestinationSubnets())) &&
+		(a.GetPort() == 0 || a.GetPort() == b.GetPort()) && (a.GetSourceNamespace() == "" || a.GetSourceNamespace() == b.GetSourceNamespace()) &&
+		selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
+}
+
+// takesNames reports whether each narrower name is one of the wider, or below one of their wildcards.
+func takesNames(wider, narrower []string) bool {
+	return len(wider) == 0 || len(narrower) > 0 && !slices.ContainsFunc(narrower, func(n string) bool {
+		return !slices.ContainsFunc(wider, func(w string) bool {
+			n, w := strings.ToLower(n), strings.ToLower(w)
+			below, wildcard := strings.CutPrefix(w, "*")
+			return n == w || wildcard && strings.HasSuffix(strings.TrimPrefix(n, "*"), below)
+		})
+	})
 }
 
 // takes says whether a match takes all requests that another takes. It errs on the side of no.
