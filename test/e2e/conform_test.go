@@ -14,6 +14,7 @@ const oneEach = `awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "---\napi
 
 // TestBuiltinsConform runs the suite that others' plugins are tried with against those that come with the program, as the processes that they are.
 func TestBuiltinsConform(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -20,6 +20,7 @@ import (
 // TestPatchOverBothCarriers runs examples/patch-header as a process and as a WASM module, with the demo's plugin set: proxies get the same
 // listeners, and responses through an Envoy carry the header.
 func TestPatchOverBothCarriers(t *testing.T) {
+	t.Parallel()
 	w := newPatchWorld(t)
 	want := w.patched(t, "process: {command: ./patch-header}")
 	got := w.patched(t, "wasm: {path: patch-header.wasm}")

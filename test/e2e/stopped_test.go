@@ -31,6 +31,7 @@ plugins:
 // TestStoppedPlugins: a plugin whose process is stopped, of whatever kind and though it owes nothing, is marked, shown with the time since when,
 // and started again; what it published is served meanwhile.
 func TestStoppedPlugins(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "config"), 0o700); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 // TestStory changes the configuration in every way that matters to traffic, while clients ask all the time.
 func TestStory(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"sotw", "delta"} {
 		t.Run(protocol, func(t *testing.T) {
 			w := newWorld(t, protocol)
