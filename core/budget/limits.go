@@ -49,6 +49,8 @@ type Peer struct {
 	// Names and Bytes: streams with equal lists share them, so that these count once. UnknownNames likewise.
 	Names, UnknownNames int
 	Bytes               int
+	// Unfinished are bytes of messages that have begun to come and aren't complete.
+	Unfinished int
 }
 
 // Total limits what all clients are together.
@@ -57,6 +59,8 @@ type Total struct {
 	StreamsPerConnection int
 	// NewStreams a second. Ten times as many may begin at once.
 	NewStreams float64
+	// Unfinished are bytes of messages that aren't complete.
+	Unfinished int
 }
 
 // burst is how many seconds' worth may come at once.
@@ -75,9 +79,9 @@ func Defaults() Limits {
 		},
 		Peer: Peer{
 			Connections: 5_000, Streams: 20_000, NewStreams: 500, Requests: 20_000,
-			Names: 5_000_000, UnknownNames: 200_000, Bytes: 1 << 30,
+			Names: 5_000_000, UnknownNames: 200_000, Bytes: 1 << 30, Unfinished: 128 << 20,
 		},
-		Total: Total{Connections: 50_000, StreamsPerConnection: 1_000, NewStreams: 2000},
+		Total: Total{Connections: 50_000, StreamsPerConnection: 1_000, NewStreams: 2000, Unfinished: 256 << 20},
 	}
 }
 
@@ -106,6 +110,7 @@ func (l Limits) Check() error {
 		notNegative("maxConnectionsPerPeer", p.Connections), notNegative("maxStreamsPerPeer", p.Streams),
 		notNegative("maxNewStreamsPerPeer", p.NewStreams), notNegative("maxRequestsPerPeer", p.Requests), notNegative("maxNamesPerPeer", p.Names),
 		notNegative("maxUnknownNamesPerPeer", p.UnknownNames), notNegative("maxBytesPerPeer", p.Bytes),
+		roomFor("maxUnfinishedBytesPerPeer", p.Unfinished, s.RequestBytes), roomFor("maxUnfinishedBytes", t.Unfinished, s.RequestBytes),
 		notNegative("maxConnections", t.Connections), notNegative("maxStreamsPerConnection", t.StreamsPerConnection),
 		notNegative("maxRequestsPerSecond", t.NewStreams),
 	)
@@ -114,6 +119,14 @@ func (l Limits) Check() error {
 func within(name string, n, least, most int) error {
 	if n < least || n > most {
 		return fmt.Errorf("%s: %d must be from %d to %d", name, n, least, most)
+	}
+	return nil
+}
+
+// roomFor checks a bound of messages that aren't complete: one of any size must fit, with what its frames cost.
+func roomFor(name string, n, message int) error {
+	if n < 0 || n > 0 && n < 2*message {
+		return fmt.Errorf("%s: %d is less than twice maxRequestBytes, %d; 0 means no limit", name, n, message)
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type conn struct {
 	since  time.Time
 	once   sync.Once
 	place  *linked.Element // nil once it has had a stream
+	meter  *meter          // nil until its handshake is over
 }
 
 func both(local, remote net.Addr) string { return local.String() + " " + remote.String() }
@@ -93,6 +94,13 @@ func (c *conns) add(n *conn) {
 	defer c.mu.Unlock()
 	c.all[both(n.LocalAddr(), n.RemoteAddr())] = n
 	n.place = c.silent.PushBack(n)
+}
+
+// measure notes what reads a connection.
+func (c *conns) measure(n *conn, m *meter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.meter = m
 }
 
 func (c *conns) remove(n *conn) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -22,7 +23,21 @@ func (m *metering) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, 
 	if err != nil {
 		return nil, nil, err
 	}
-	return &meter{Conn: plain, server: m.server, peer: budget.Address(c.RemoteAddr().String()), frames: newFrames(), closed: make(chan struct{})}, info, nil
+	r := newMeter(plain, m.server, budget.Address(c.RemoteAddr().String()))
+	if taken, ok := c.(*conn); ok {
+		m.server.conns.measure(taken, r)
+	}
+	return r, info, nil
+}
+
+func newMeter(c net.Conn, s *Server, peer string) *meter {
+	m := &meter{Conn: c, server: s, peer: peer, closed: make(chan struct{})}
+	m.unfinished = newUnfinished(s.config.Limits.Stream.RequestBytes)
+	m.in, m.out = newFrames(len(http2.ClientPreface)), newFrames(0)
+	m.in.begins = func(f frame) { m.costs.add(f); m.unfinished.begins(f) }
+	m.in.brings, m.in.ends = m.unfinished.brings, m.unfinished.ends
+	m.out.begins, m.out.ends = func(frame) {}, m.unfinished.ends
+	return m
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -33,10 +48,12 @@ func (m *metering) Clone() credentials.TransportCredentials {
 // meter is a connection that is read slowly while its peer sends too many frames: streams that it resets, pings, settings, headers.
 type meter struct {
 	net.Conn
-	server *Server
-	peer   string
-	frames *frames
-	wait   time.Duration // before more is read
+	server     *Server
+	peer       string
+	in, out    *frames
+	costs      costs
+	unfinished *unfinished
+	wait       time.Duration // before more is read
 	// sent is how many bytes were written that no window was opened for yet.
 	sent   atomic.Int64
 	once   sync.Once
@@ -62,7 +79,11 @@ func (m *meter) Read(b []byte) (int, error) {
 		}
 	}
 	n, err := m.Conn.Read(b)
-	cost, opened := m.frames.take(b[:n])
+	m.in.take(b[:n])
+	if m.count() > 0 {
+		m.room()
+	}
+	cost, opened := m.costs.take()
 	if m.wait = 0; cost+opened > 0 {
 		m.wait = m.server.peers.Frames(m.peer, cost+m.vain(opened), time.Now())
 	}
@@ -80,11 +101,25 @@ func (m *meter) vain(opened int) int {
 func (m *meter) Write(b []byte) (int, error) {
 	n, err := m.Conn.Write(b)
 	m.sent.Add(int64(n))
+	m.out.take(b[:n])
+	m.count()
 	return n, err
+}
+
+// count brings the server's account up to date. It returns how much the connection's messages that aren't complete have grown.
+func (m *meter) count() (grown int) {
+	if grown = m.unfinished.growth(); grown != 0 {
+		m.server.unfinished.Add(m.peer, grown)
+	}
+	return grown
 }
 
 // Close implements net.Conn.
 func (m *meter) Close() error {
-	m.once.Do(func() { close(m.closed) })
+	m.once.Do(func() {
+		close(m.closed)
+		m.unfinished.close()
+		m.count()
+	})
 	return m.Conn.Close()
 }

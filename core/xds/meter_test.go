@@ -34,12 +34,14 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	for range 100 {
-		frames, cost, opened := newFrames(), 0, 0
+		frames, costs := newFrames(len(http2.ClientPreface)), &costs{}
+		frames.begins = costs.add
 		for rest := sent.Bytes(); len(rest) > 0; {
 			n := 1 + rand.IntN(len(rest))
-			c, o := frames.take(rest[:n])
-			cost, opened, rest = cost+c, opened+o, rest[n:]
+			frames.take(rest[:n])
+			rest = rest[n:]
 		}
+		cost, opened := costs.take()
 		if cost != 1+1+11+0+1+1+1 || opened != 1 {
 			t.Fatal(cost, opened)
 		}
@@ -89,7 +91,7 @@ func TestFastFrames(t *testing.T) {
 
 // TestOpenWindows: a client that opens windows for what it was sent waits for nothing.
 func TestOpenWindows(t *testing.T) {
-	m := &meter{frames: newFrames()}
+	m := &meter{}
 	if n := m.vain(advance); n != 0 {
 		t.Error(n)
 	}

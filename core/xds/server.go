@@ -72,6 +72,10 @@ func (c *Config) complete() error {
 	if err := c.Limits.Check(); err != nil {
 		return fmt.Errorf("xds: %w", err)
 	}
+	if c.Memory != nil {
+		_, limit := c.Memory()
+		c.Limits = c.Limits.Within(limit)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -95,16 +99,18 @@ func orDefault[T comparable](v *T, d T) {
 
 // Server serves xDS from a Source.
 type Server struct {
-	config   Config
-	common   *common
-	turns    *push.Turns
-	peers    *budget.Peers
-	codec    codec
-	conns    conns
-	pressure atomic.Pointer[pressure]
-	metrics  *metrics
-	seed     uint32
-	lines    *lines
+	config Config
+	common *common
+	turns  *push.Turns
+	peers  *budget.Peers
+	// unfinished is the account of messages that aren't complete.
+	unfinished *budget.Unfinished
+	codec      codec
+	conns      conns
+	pressure   atomic.Pointer[pressure]
+	metrics    *metrics
+	seed       uint32
+	lines      *lines
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -121,7 +127,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
+		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), unfinished: budget.NewUnfinished(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
 	s.pressure.Store(&pressure{})
 	return s, nil

@@ -41,6 +41,7 @@ func wireTrials() []trial {
 		{name: "headers without end", promise: wirePromise, do: endlessHeaders},
 		{name: "messages that are too long", promise: wirePromise, do: longMessages},
 		{name: "messages that never end", promise: wirePromise, do: halfMessages},
+		{name: "messages that are nearly complete", promise: wirePromise, do: nearlyMessages},
 	}
 }
 
@@ -216,4 +217,29 @@ func halfMessages(w *world) {
 			})
 		})
 	})
+}
+
+// nearlyMessages has ten connections of 100 streams each with a message of 4 MiB of which the last 100 kB never come: 3.9 GB that would be kept.
+func nearlyMessages(w *world) {
+	var sent atomic.Int64
+	w.under(func(ctx context.Context, ready func()) {
+		many(10, func(int) {
+			insist(ctx, func(ctx context.Context) {
+				p, err := newPatient(ctx, w.plane.XDS)
+				if err != nil {
+					return
+				}
+				defer func() { _ = p.Close() }()
+				for id := uint32(1); id < 200; id += 2 {
+					n, err := p.send(id, append([]byte{0, 0, 0x40, 0, 0}, make([]byte, 4<<20-100_000)...))
+					if sent.Add(int64(n)); err != nil {
+						return
+					}
+					ready()
+				}
+				pause(ctx, 10*time.Second)
+			})
+		})
+	})
+	w.note("%d MB were sent", sent.Load()/1e6)
 }

@@ -11,7 +11,7 @@ func clients(l budget.Limits) Clients {
 	return Clients{
 		RequestBytes: s.RequestBytes, HeaderBytes: s.HeaderBytes, NodeBytes: s.NodeBytes, Extensions: s.Extensions, ExtensionBytes: s.ExtensionBytes,
 		NameBytes: s.NameBytes, NamesPerType: s.TypeNames, NamesPerStream: s.Names, UnknownNames: s.UnknownNames, Types: s.Types, BytesPerStream: s.Bytes,
-		ErrorBytes: s.ErrorBytes, QueuedBytes: s.QueuedBytes, Questions: s.Questions, Connections: l.Total.Connections, StreamsPerConn: l.Total.StreamsPerConnection,
+		ErrorBytes: s.ErrorBytes, QueuedBytes: s.QueuedBytes, Questions: s.Questions, Connections: l.Total.Connections, StreamsPerConn: l.Total.StreamsPerConnection, UnfinishedBytes: l.Total.Unfinished,
 		RequestsPerSecond: s.Requests, IdleTimeout: s.Idle,
 	}
 }
@@ -26,6 +26,7 @@ func (s Settings) Limits() budget.Limits {
 	l.Total.Connections, l.Total.StreamsPerConnection, l.Total.NewStreams = c.Connections, c.StreamsPerConn, s.MaxRequestsPerSecond
 	l.Stream.Requests, l.Stream.Idle = c.RequestsPerSecond, c.IdleTimeout
 	p := s.Peers
+	l.Peer.Unfinished, l.Total.Unfinished = p.UnfinishedBytes, c.UnfinishedBytes
 	l.Peer.Connections, l.Peer.Streams, l.Peer.NewStreams, l.Peer.Requests = p.Connections, p.Streams, p.NewStreams, p.Requests
 	l.Stream.UnknownNames, l.Peer.UnknownNames = c.UnknownNames, p.UnknownNames
 	l.Peer.Names, l.Peer.Bytes = p.Names, p.Bytes
@@ -33,7 +34,7 @@ func (s Settings) Limits() budget.Limits {
 }
 
 func peers(p budget.Peer) Peers {
-	return Peers{Connections: p.Connections, Streams: p.Streams, NewStreams: p.NewStreams, Requests: p.Requests, Names: p.Names, UnknownNames: p.UnknownNames, Bytes: p.Bytes}
+	return Peers{Connections: p.Connections, Streams: p.Streams, NewStreams: p.NewStreams, Requests: p.Requests, Names: p.Names, UnknownNames: p.UnknownNames, Bytes: p.Bytes, UnfinishedBytes: p.Unfinished}
 }
 
 func (p Peers) flags(fs *pflag.FlagSet) {
@@ -44,6 +45,7 @@ func (p Peers) flags(fs *pflag.FlagSet) {
 	fs.Int("maxNamesPerPeer", p.Names, "names that its streams may ask for together, equal lists counted once; 0: no bound")
 	fs.Int("maxUnknownNamesPerPeer", p.UnknownNames, "names that don't exist that its streams may ask for together, equal lists counted once; 0: no bound")
 	fs.Int("maxBytesPerPeer", p.Bytes, "bytes of memory that its streams' nodes and names may take together; 0: no bound")
+	fs.Int("maxUnfinishedBytesPerPeer", p.UnfinishedBytes, "bytes of its requests that have begun to come and aren't complete; at most an eighth of memoryLimit; 0: no other bound")
 }
 
 func (c Clients) flags(fs *pflag.FlagSet) {
@@ -64,5 +66,6 @@ func (c Clients) flags(fs *pflag.FlagSet) {
 	fs.Float64("maxRequestsPerStream", c.RequestsPerSecond, "requests of one stream that are taken in a second, ten times as many at once; others wait; 0: no bound")
 	fs.Duration("idleTimeout", c.IdleTimeout, "close a connection without a stream, and a stream without a request, after this time; 0: never")
 	fs.Int("maxConnections", c.Connections, "connections that xDS clients may have, as long as enough open files are left for plugins; 0: no other bound")
+	fs.Int("maxUnfinishedBytes", c.UnfinishedBytes, "bytes of all clients' requests that have begun to come and aren't complete; at most a quarter of memoryLimit; 0: no other bound")
 	fs.Int("maxStreamsPerConnection", c.StreamsPerConn, "streams that one connection may have; 0: no bound")
 }

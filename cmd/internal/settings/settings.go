@@ -102,17 +102,19 @@ type Clients struct {
 	IdleTimeout       time.Duration `koanf:"idleTimeout"`
 	Connections       int           `koanf:"maxConnections"`
 	StreamsPerConn    int           `koanf:"maxStreamsPerConnection"`
+	UnfinishedBytes   int           `koanf:"maxUnfinishedBytes"`
 }
 
 // Peers bounds what the clients of one peer may cost together. Zero: no bound.
 type Peers struct {
-	Connections  int     `koanf:"maxConnectionsPerPeer"`
-	Streams      int     `koanf:"maxStreamsPerPeer"`
-	NewStreams   float64 `koanf:"maxNewStreamsPerPeer"`
-	Requests     float64 `koanf:"maxRequestsPerPeer"`
-	Names        int     `koanf:"maxNamesPerPeer"`
-	UnknownNames int     `koanf:"maxUnknownNamesPerPeer"`
-	Bytes        int     `koanf:"maxBytesPerPeer"`
+	Connections     int     `koanf:"maxConnectionsPerPeer"`
+	Streams         int     `koanf:"maxStreamsPerPeer"`
+	NewStreams      float64 `koanf:"maxNewStreamsPerPeer"`
+	Requests        float64 `koanf:"maxRequestsPerPeer"`
+	Names           int     `koanf:"maxNamesPerPeer"`
+	UnknownNames    int     `koanf:"maxUnknownNamesPerPeer"`
+	Bytes           int     `koanf:"maxBytesPerPeer"`
+	UnfinishedBytes int     `koanf:"maxUnfinishedBytesPerPeer"`
 }
 
 // Keepalive of xDS connections. A MaxAge of zero: no end.
