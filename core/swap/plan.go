@@ -92,6 +92,7 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	s.sync(ctx)
 	steps := plan(s.current(), to)
 	lost := lostEntries(steps, to)
+	adds := slices.ContainsFunc(steps, func(st step) bool { return st.what == doAdd })
 	var all []*Change
 	for _, st := range steps {
 		if st.what == doAdd {
@@ -100,7 +101,11 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 		}
 		// A step that can't be compared says so in its change.
 		_ = s.do(ctx, st, Options{DryRun: true, lost: lost})
-		all = append(all, s.copied(s.last(st.entry.Name)))
+		c := s.last(st.entry.Name)
+		if adds && st.what == doRemove && len(s.copied(c).Guard) > 0 {
+			c.note(s, "entries that are added come first, and may make up for that: they are not started to find out")
+		}
+		all = append(all, s.copied(c))
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
 		}

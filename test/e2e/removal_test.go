@@ -76,8 +76,24 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 	if _, err := p.got(); err != nil {
 		t.Error(err)
 	}
-	place(t, b.file, swapSet+strings.Replace(vital, "    kind:", "    onLoss: apply\n    kind:", 1))
-	b.becomes("vital", swap.Switched)
+	// Under another name it goes on.
+	renamed := strings.Replace(vital, "vital", "alive", 1)
+	place(t, filepath.Join(b.dir, "next.yaml"), swapSet+renamed)
+	if said, exit := code("plan", filepath.Join(b.dir, "next.yaml")); exit != 3 || !strings.Contains(said, "may make up for that") {
+		t.Errorf("plan: exit code %d", exit)
+	}
+	place(t, b.file, swapSet+renamed)
+	wait.For(t, "the old name has gone", func() error {
+		if text, _ := b.plugins(); strings.Contains(text, "vital") || !strings.Contains(text, "alive") {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	if now := b.clusterNames(); !slices.Equal(now, names) {
+		t.Errorf("a proxy has %v, and had %v", now, names)
+	}
+	place(t, b.file, swapSet+strings.Replace(renamed, "    kind:", "    onLoss: apply\n    kind:", 1))
+	b.becomes("alive", swap.Switched)
 	place(t, b.file, swapSet)
 	wait.For(t, "it is gone", func() error { return p.want(lives, false) })
 }
