@@ -75,9 +75,9 @@ func (c *Control) guards(next shown) (held bool) {
 	for _, l := range losses() {
 		if l.tooMuch(single, exceeded) {
 			heavy = append(heavy, l)
-			why = append(why, l.String())
 		}
 	}
+	why = append(why, told(heavy)...)
 	switch {
 	case len(why) == 0:
 		c.thaw(nil)
@@ -182,7 +182,7 @@ func (c *Control) thaw(heavy []*loss) {
 		return
 	}
 	now := map[string]map[*connection]bool{}
-	why := map[string][]string{}
+	of := map[string][]*loss{}
 	for _, l := range heavy {
 		name := l.conns[0].generator[l.typeURL]
 		if now[name] == nil {
@@ -191,7 +191,7 @@ func (c *Control) thaw(heavy []*loss) {
 		for _, conn := range l.conns {
 			now[name][conn] = true
 		}
-		why[name] = append(why[name], l.String())
+		of[name] = append(of[name], l)
 	}
 	for name, h := range c.holds {
 		if h.frozen != nil && now[name] == nil {
@@ -199,7 +199,7 @@ func (c *Control) thaw(heavy []*loss) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		c.holdOf(name, why[name], "proxies", len(now[name])).frozen = now[name]
+		c.holdOf(name, told(of[name]), "proxies", len(now[name])).frozen = now[name]
 	}
 }
 

@@ -166,6 +166,18 @@ func (l *loss) String() string {
 		l.lost, l.before, strings.Replace(plural(of, l.before), "service with endpoints", "services with endpoints", 1), proxies(l.proxies), l.label, someOf(l.gone))
 }
 
+// told says the greatest of several losses, and how many others there are: each proxy may have one of its own.
+func told(losses []*loss) (lines []string) {
+	most := slices.SortedStableFunc(slices.Values(losses), func(a, b *loss) int { return b.lost*b.proxies - a.lost*a.proxies })
+	for _, l := range most[:min(len(most), examples)] {
+		lines = append(lines, l.String())
+	}
+	if more := len(most) - examples; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more such losses", more))
+	}
+	return lines
+}
+
 // someOf are the first of several names.
 func someOf(names []string) string {
 	text := strings.Join(names[:min(len(names), examples)], ", ")

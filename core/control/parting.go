@@ -115,19 +115,22 @@ func (c *Control) partingLoses(next shown) (held bool) {
 }
 
 // loses says what proxies would lose.
-func (p *parting) loses(c *Control, next shown) (why []string) {
+func (p *parting) loses(c *Control, next shown) []string {
 	if late := c.flight.late; len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
-	why = c.goneFrom(next)
+	var thin []string
 	for service, had := range p.endpoints {
 		left := c.env.EndpointsOf(service)
 		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.exceeded(lost, had) && len(next) > 0 {
-			why = append(why, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
+			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
 	}
-	slices.Sort(why)
-	return why
+	slices.Sort(thin)
+	if more := len(thin) - examples; more > 0 {
+		thin = append(thin[:examples], fmt.Sprintf("and %d more services would lose as many", more))
+	}
+	return append(c.goneFrom(next), thin...)
 }
 
 // comeBack puts the rows back, in a revision of their own.

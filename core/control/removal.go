@@ -108,14 +108,11 @@ func (c *Control) anySees() bool {
 }
 
 // goneFrom says what connections would lose that are shown this next.
-func (c *Control) goneFrom(next shown) (why []string) {
+func (c *Control) goneFrom(next shown) []string {
 	frozen := c.frozen()
 	next = maps.Clone(next)
 	maps.DeleteFunc(next, func(conn *connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
-	for _, l := range c.losses(next) {
-		why = append(why, l.String())
-	}
-	return why
+	return told(c.losses(next))
 }
 
 // absent names the plugins that make something of rows and have no session.
