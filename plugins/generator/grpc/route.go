@@ -68,8 +68,9 @@ func (c *catalog) expand(v view, namespace string, s *pb.Service, p *pb.Port, r 
 		}
 		made := &routev3.Route{Name: r.Name, Match: match(m)}
 		switch {
-		case r.Redirect != nil: // a client of gRPC follows none; calls that come here fail (A28: actions that it doesn't know)
-			made.Action = &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{HostRedirect: r.Redirect.Authority}}
+		case r.Redirect != nil: // a client of gRPC follows none, and that of some languages refuses all routes when there is one among them
+			made.Action = single(subsetOf(s, p, ""))
+			made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(unavailable())}
 		case r.DirectResponse != nil:
 			made.Action = single(subsetOf(s, p, ""))
 			made.TypedPerFilterConfig = map[string]*anypb.Any{faultFilter: pack(refusal(r.DirectResponse.Status))}
