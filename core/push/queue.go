@@ -24,6 +24,7 @@ type Queue struct {
 	members   map[uint64]*member
 	running   int
 	composing int
+	again     int // how many are pending while they run
 	bytes     int64
 }
 
@@ -50,7 +51,8 @@ func (c Class) most() int {
 
 // member is one connection that is not idle.
 type member struct {
-	place   *list.Element // in a list, nil while not pending
+	place   *list.Element // in a list, nil while not pending or running
+	again   bool          // pending while it runs: it gets its place when its turn is done
 	class   Class
 	running bool
 	counted bool  // running and holding a slot
@@ -74,13 +76,17 @@ func (q *Queue) Enqueue(id uint64, c Class) {
 		m = &member{}
 		q.members[id] = m
 	}
-	if m.place != nil {
+	if m.place != nil || m.again {
 		if m.class >= c {
 			return
 		}
 		q.unplace(m)
 	}
 	m.class = c
+	if m.again = m.running; m.again {
+		q.again++
+		return
+	}
 	m.place = q.pending[c].PushBack(id)
 }
 
@@ -88,6 +94,10 @@ func (q *Queue) unplace(m *member) {
 	if m.place != nil {
 		q.pending[m.class].Remove(m.place)
 		m.place = nil
+	}
+	if m.again {
+		m.again = false
+		q.again--
 	}
 }
 
@@ -117,7 +127,7 @@ func (q *Queue) Next() (id uint64, ok bool) {
 func (q *Queue) first() *list.Element {
 	var last *list.Element
 	for c := classes - 1; c >= 0; c-- {
-		e := q.ready(q.pending[c])
+		e := q.pending[c].Front()
 		if e == nil {
 			continue
 		}
@@ -127,16 +137,6 @@ func (q *Queue) first() *list.Element {
 		last = e
 	}
 	return last
-}
-
-// ready returns the first of a list that isn't running.
-func (q *Queue) ready(l *list.List) *list.Element {
-	for e := l.Front(); e != nil; e = e.Next() {
-		if !q.members[e.Value.(uint64)].running {
-			return e
-		}
-	}
-	return nil
 }
 
 func (q *Queue) full() bool {
@@ -177,9 +177,12 @@ func (q *Queue) Done(id uint64) {
 	q.Yield(id)
 	if m := q.members[id]; m != nil {
 		m.running = false
-		if m.place == nil {
+		if !m.again {
 			delete(q.members, id)
+			return
 		}
+		q.unplace(m)
+		m.place = q.pending[m.class].PushBack(id)
 	}
 }
 
@@ -194,5 +197,5 @@ func (q *Queue) Remove(id uint64) {
 
 // Load returns how many run (slow ones that yielded not counted), how many wait, and the bytes on their way.
 func (q *Queue) Load() (running, pending int, bytes int64) {
-	return q.running, q.pending[Other].Len() + q.pending[Urgent].Len() + q.pending[Small].Len(), q.bytes
+	return q.running, q.pending[Other].Len() + q.pending[Urgent].Len() + q.pending[Small].Len() + q.again, q.bytes
 }

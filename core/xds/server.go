@@ -108,6 +108,7 @@ type Server struct {
 	codec      codec
 	conns      conns
 	pressure   atomic.Pointer[pressure]
+	slow       slow
 	metrics    *metrics
 	seed       uint32
 	lines      *lines

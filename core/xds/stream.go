@@ -62,6 +62,7 @@ type stream struct {
 	written chan struct{} // gRPC has written it
 	alarm   *time.Timer
 	slow    *time.Timer
+	yielded bool // to others, and what is being sent has not been written yet
 	timeout *time.Timer
 	later   *time.Timer // when names that wait are handed on
 }
@@ -204,6 +205,7 @@ func stopped() *time.Timer {
 func (st *stream) close(reason error) {
 	close(st.done)
 	st.server.leave(st)
+	st.server.slow.note(st, false)
 	st.member.Leave()
 	st.connection.Close()
 	for _, t := range []*time.Timer{st.alarm, st.slow, st.timeout, st.later} {
@@ -234,6 +236,7 @@ func (st *stream) run(in incoming) error {
 			err = st.resume()
 		case <-st.slow.C:
 			st.member.Yield()
+			st.server.slow.note(st, true)
 		case <-st.timeout.C:
 			err = st.expired()
 		case a := <-st.replies:
@@ -381,7 +384,7 @@ func (st *stream) next() error {
 	st.server.metrics.pushed(r.typeURL, r.bytes)
 	st.sending = &sending{response: r, since: time.Now()}
 	r.written = func() { st.written <- struct{}{} } // has room: one response at a time
-	st.slow.Reset(st.server.config.SlowAfter)
+	st.slow.Reset(st.server.slow.patience(st.server.config.SlowAfter))
 	if t := st.server.config.SendTimeout; t > 0 {
 		st.timeout.Reset(t)
 	}
@@ -410,6 +413,7 @@ func (st *stream) delivered() error {
 	st.sending = nil
 	st.weighed(st.holds)
 	st.slow.Stop()
+	st.server.slow.note(st, false)
 	st.timeout.Stop()
 	return st.next()
 }
