@@ -19,9 +19,10 @@ type frames struct {
 	skip    int // bytes of the preface or of a payload that are still to come
 	header  []byte
 	now     frame
-	content int  // of a DATA frame's payload, those that aren't padding
+	content int  // of the payload of a frame whose content matters, those that aren't padding
 	padded  bool // it begins with the size of the padding, which has not come
-	// begins is called with each frame, brings with the content of DATA frames as it comes, ends after a frame has come whole; brings and ends may be nil.
+	// begins is called with each frame, brings with the content of DATA and WINDOW_UPDATE frames as it comes, ends after a frame has come whole; brings and ends
+	// may be nil.
 	begins func(frame)
 	brings func(frame, []byte)
 	ends   func(frame)
@@ -60,8 +61,11 @@ func (f *frames) begin() {
 	f.now = frame{http2.FrameType(h[3]), http2.Flags(h[4]), binary.BigEndian.Uint32(h[5:]) &^ (1 << 31), int(binary.BigEndian.Uint32(h) >> 8)}
 	f.skip, f.header = f.now.length, f.header[:0]
 	f.content, f.padded = 0, false
-	if f.now.kind == http2.FrameData {
+	switch f.now.kind {
+	case http2.FrameData:
 		f.content, f.padded = f.now.length, f.now.flags.Has(http2.FlagDataPadded) && f.now.length > 0
+	case http2.FrameWindowUpdate:
+		f.content = f.now.length
 	}
 	f.begins(f.now)
 	if f.skip == 0 {

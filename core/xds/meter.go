@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ func (m *metering) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, 
 	}
 	r := newMeter(plain, m.server, budget.Address(c.RemoteAddr().String()))
 	if taken, ok := c.(*conn); ok {
+		r.socket = taken.Conn
 		m.server.conns.measure(taken, r)
 	}
 	return r, info, nil
@@ -36,7 +38,7 @@ func newMeter(c net.Conn, s *Server, peer string) *meter {
 	m.in, m.out = newFrames(len(http2.ClientPreface)), newFrames(0)
 	m.in.begins = func(f frame) { m.costs.add(f); m.unfinished.begins(f) }
 	m.in.brings, m.in.ends = m.unfinished.brings, m.unfinished.ends
-	m.out.begins, m.out.ends = func(frame) {}, m.unfinished.ends
+	m.out.begins, m.out.brings, m.out.ends = func(frame) {}, m.unfinished.opens, m.unfinished.ends
 	return m
 }
 
@@ -48,6 +50,7 @@ func (m *metering) Clone() credentials.TransportCredentials {
 // meter is a connection that is read slowly while its peer sends too many frames: streams that it resets, pings, settings, headers.
 type meter struct {
 	net.Conn
+	socket     net.Conn // below TLS; nil: not known
 	server     *Server
 	peer       string
 	in, out    *frames
@@ -82,6 +85,9 @@ func (m *meter) Read(b []byte) (int, error) {
 	m.in.take(b[:n])
 	if m.count() > 0 {
 		m.room()
+	}
+	if !m.catchUp() {
+		return 0, io.EOF // and nobody waits for answers to what it sent
 	}
 	cost, opened := m.costs.take()
 	if m.wait = 0; cost+opened > 0 {
@@ -120,6 +126,7 @@ func (m *meter) Close() error {
 		close(m.closed)
 		m.unfinished.close()
 		m.count()
+		m.countUnread()
 	})
 	return m.Conn.Close()
 }

@@ -103,15 +103,15 @@ type Server struct {
 	common *common
 	turns  *push.Turns
 	peers  *budget.Peers
-	// unfinished is the account of messages that aren't complete.
-	unfinished *budget.Unfinished
-	codec      codec
-	conns      conns
-	pressure   atomic.Pointer[pressure]
-	slow       slow
-	metrics    *metrics
-	seed       uint32
-	lines      *lines
+	// unfinished is the account of messages that aren't complete, unread that of those that wait to be read.
+	unfinished, unread *budget.Unfinished
+	codec              codec
+	conns              conns
+	pressure           atomic.Pointer[pressure]
+	slow               slow
+	metrics            *metrics
+	seed               uint32
+	lines              *lines
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -128,7 +128,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, common: newCommon(c.OrderPatience, c.Identifier), turns: push.NewTurns(c.Push),
-		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), unfinished: budget.NewUnfinished(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
+		metrics: m, seed: rand.Uint32(), lines: newLines(), peers: budget.NewPeers(c.Limits), unfinished: budget.NewUnfinished(c.Limits), unread: budget.NewUnfinished(c.Limits), codec: newCodec(), conns: conns{all: map[string]*conn{}}, streams: map[*stream]struct{}{},
 	}
 	s.pressure.Store(&pressure{})
 	return s, nil
@@ -163,6 +163,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, creds credentials.Tr
 	return nil
 }
 
+// streamWindow is how much of a stream may come before it is read.
+const streamWindow = 64 << 10
+
 // options are those of every gRPC server of ours.
 func (s *Server) options() []grpc.ServerOption {
 	c := &s.config
@@ -172,7 +175,7 @@ func (s *Server) options() []grpc.ServerOption {
 		// Twice that: what is a little more is refused by us, with words.
 		grpc.MaxHeaderListSize(2 * uint32(c.Limits.Stream.HeaderBytes)),
 		// Requests are small: what is not read yet must not grow with the speed of the network, as it does by default.
-		grpc.StaticStreamWindowSize(64 << 10),
+		grpc.StaticStreamWindowSize(streamWindow),
 		// And connections that say nothing are to cost little.
 		grpc.ReadBufferSize(8 << 10),
 		grpc.StaticConnWindowSize(1 << 20),

@@ -24,3 +24,20 @@ func prepare(c net.Conn, timeout time.Duration) (descriptor int) {
 	})
 	return descriptor
 }
+
+// gone reports whether the peer has ended a connection, though there is more to read.
+func gone(c net.Conn) (is bool) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		is = err == nil && info.State != unix.BPF_TCP_ESTABLISHED
+	})
+	return is || err != nil
+}

@@ -8,3 +8,6 @@ import (
 )
 
 func prepare(net.Conn, time.Duration) (descriptor int) { return 0 }
+
+// gone is found out by reading.
+func gone(net.Conn) bool { return false }

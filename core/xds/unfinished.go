@@ -17,6 +17,8 @@ type unfinished struct {
 	mu      sync.Mutex
 	streams map[uint32]*message
 	last    uint32 // stream that began
+	widened []byte // by how much a window is opened, as far as that has come
+	unread  backlog
 	held    int
 	counted int // of those held
 	closed  bool
@@ -27,6 +29,7 @@ type message struct {
 	prefix  []byte // its flag and its length, as far as they have come
 	missing int    // bytes, when its length is known
 	held    int
+	ahead   ahead
 }
 
 // Each message begins with a flag and its length; what each frame of it costs besides its bytes, in a buffer and a queue.
@@ -44,8 +47,11 @@ func (u *unfinished) begins(f frame) {
 	case f.kind == http2.FrameHeaders && f.stream > u.last:
 		u.last = f.stream
 		u.streams[f.stream] = &message{prefix: make([]byte, 0, messagePrefix)}
-	case f.kind == http2.FrameData && m != nil && m.held > 0:
-		u.add(m, frameCost)
+	case f.kind == http2.FrameData && m != nil:
+		if m.held > 0 {
+			u.add(m, frameCost)
+		}
+		u.queue(m, ahead{m.ahead.bytes + f.length, m.ahead.frames + 1})
 	}
 }
 
@@ -54,7 +60,7 @@ func (u *unfinished) brings(f frame, b []byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	m := u.streams[f.stream]
-	if m == nil {
+	if m == nil || f.kind != http2.FrameData {
 		return // the stream has ended
 	}
 	for len(b) > 0 {
@@ -107,6 +113,7 @@ func (u *unfinished) add(m *message, bytes int) {
 func (u *unfinished) drop(stream uint32) {
 	if m := u.streams[stream]; m != nil {
 		u.add(m, -m.held)
+		u.queue(m, ahead{})
 		delete(u.streams, stream)
 	}
 }
@@ -131,7 +138,7 @@ func (u *unfinished) growth() int {
 func (u *unfinished) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.closed, u.held = true, 0
+	u.closed, u.held, u.unread.sum = true, 0, 0
 	clear(u.streams)
 }
 

@@ -56,6 +56,11 @@ func (p *patient) send(id uint32, b []byte) (sent int, err error) {
 	if err := p.open(id, streamPath); err != nil {
 		return 0, err
 	}
+	return p.more(id, b)
+}
+
+// more sends some bytes on a stream that is open. It returns how many it could.
+func (p *patient) more(id uint32, b []byte) (sent int, err error) {
 	for sent < len(b) {
 		n := min(16<<10, len(b)-sent)
 		if !p.may(id, n) {

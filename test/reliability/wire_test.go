@@ -2,6 +2,7 @@ package reliability
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"net"
 	"strings"
@@ -41,6 +42,7 @@ func wireTrials() []trial {
 		{name: "headers without end", promise: wirePromise, do: endlessHeaders},
 		{name: "messages that are too long", promise: wirePromise, do: longMessages},
 		{name: "messages that never end", promise: wirePromise, do: halfMessages},
+		{name: "requests that wait", promise: wirePromise, do: waitingRequests},
 		{name: "messages that are nearly complete", promise: wirePromise, do: nearlyMessages},
 	}
 }
@@ -242,4 +244,37 @@ func nearlyMessages(w *world) {
 		})
 	})
 	w.note("%d MB were sent", sent.Load()/1e6)
+}
+
+// waitingRequests has ten connections of 1,000 streams each whose windows are full of requests, more than are taken in a minute.
+func waitingRequests(w *world) {
+	first, _ := proto.Marshal(&discoveryv3.DiscoveryRequest{Node: strangerNode(), TypeUrl: cds})
+	old, _ := proto.Marshal(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: "old"})
+	message := func(b []byte) []byte { return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(b))), b...) }
+	var sent atomic.Int64
+	w.under(func(ctx context.Context, ready func()) {
+		many(10, func(int) {
+			insist(ctx, func(ctx context.Context) {
+				p, err := newPatient(ctx, w.plane.XDS)
+				if err != nil {
+					return
+				}
+				defer func() { _ = p.Close() }()
+				for id := uint32(1); id < 2000; id += 2 {
+					if _, err := p.send(id, message(first)); err != nil {
+						return
+					}
+					for range 65535/len(message(old)) - 5 {
+						if _, err := p.more(id, message(old)); err != nil {
+							return
+						}
+						sent.Add(1)
+					}
+					ready()
+				}
+				pause(ctx, 10*time.Second)
+			})
+		})
+	})
+	w.note("%d requests were sent", sent.Load())
 }
