@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -32,7 +31,7 @@ type answer struct {
 // caller makes calls.
 type caller func(t *testing.T, o order) answer
 
-// started starts a client's program.
+// started starts a client's program. It ends with its standard input, so with the test at the latest.
 func started(t *testing.T, bootstrap []byte, environ []string, name string, args ...string) caller {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "bootstrap.json")
@@ -42,7 +41,6 @@ func started(t *testing.T, bootstrap []byte, environ []string, name string, args
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP="+file), environ...)
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
