@@ -64,8 +64,11 @@ func (p *program) arguments() map[string]completer {
 		"coxswain plugin":       first(func(*cobra.Command) []string { return names() }),
 		"coxswain route":        first(p.liveProxies),
 	}
-	for _, what := range []string{"swap", "restart", "disable", "enable", "show", "record", "rollback"} {
+	for _, what := range []string{"swap", "restart", "disable", "enable", "show", "record", "rollback", "log"} {
 		all["coxswain plugins "+what] = first(p.livePlugins)
+	}
+	for _, what := range []string{"show", "apply", "drop"} {
+		all["coxswain hold "+what] = first(p.livePlugins)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package swap
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -90,5 +91,28 @@ func TestRollbackOfARollback(t *testing.T) {
 		if what, _ := s.running(); what != want {
 			t.Errorf("%s runs, not %s", what, want)
 		}
+	}
+}
+
+// TestRollbackAfterACrash: what the core took back by itself is not taken back again, and what was before that can be.
+func TestRollbackAfterACrash(t *testing.T) {
+	s := live(t, nil)
+	swapTo(t, s, "registry/b")
+	swapTo(t, s, "registry/c")
+	if err := syscall.Kill(s.pid(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	settles(t, s, RolledBack)
+	if what, _ := s.running(); what != "builtin registry/b" {
+		t.Fatalf("%s runs", what)
+	}
+	if _, err := s.Rollback(t.Context(), "a", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if what, _ := s.running(); what != "builtin registry/a" {
+		t.Errorf("%s runs", what)
+	}
+	if _, err := s.Rollback(t.Context(), "a", Options{}); err == nil || !strings.Contains(err.Error(), "nothing to go back to") {
+		t.Errorf("once more: %v", err)
 	}
 }
