@@ -58,7 +58,7 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	if !publishes(k) && c.flight == nil {
 		c.settle()
 	}
-	c.touched(now)
+	c.touched(name, now)
 	if c.advance(now); c.flight == nil {
 		c.begin("swap", c.env.Of(k.shard), false, now)
 	}

@@ -36,7 +36,7 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 		for _, t := range m.Tables {
 			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 		}
-		c.touched(now)
+		c.touched(s.Name, now)
 	}
 	return nil
 }
@@ -69,15 +69,15 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 	c.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
 	c.serving(s.Name)
-	c.touched(now)
+	c.touched(s.Name, now)
 	return nil
 }
 
-// touched starts the debounce for what now waits to be committed.
-func (c *Control) touched(now time.Time) {
+// touched starts the debounce for what now waits to be committed, after a source has changed something.
+func (c *Control) touched(source string, now time.Time) {
 	endpoints, rest := c.env.Pending()
 	if rest || endpoints && c.cfg.DebounceEndpoints {
-		c.full.Touch(now)
+		c.full.Touch(source, now)
 	}
 }
 
@@ -108,7 +108,7 @@ func (c *Control) derived(s *session, now time.Time) {
 	for _, t := range staged {
 		c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 	}
-	c.touched(now)
+	c.touched(s.Name, now)
 }
 
 // markDirty notes changed keys for all plugins that read them.

@@ -52,7 +52,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1, c.conns)
 	c.begin("swap", c.env.Of(k.shard), true, now)
 	c.serving(name)
-	c.touched(now)
+	c.touched(name, now)
 }
 
 // exchange gives each connection the new generator's views; the old one keeps its own.

@@ -190,19 +190,31 @@ func TestDebounce(t *testing.T) {
 	ms := func(n int) time.Time { return start.Add(time.Duration(n) * time.Millisecond) }
 	for name, tt := range map[string]struct {
 		touches []int
+		other   int // when another source changes something; 0: it doesn't
 		want    int
 	}{
-		"quiet after one":    {[]int{0}, 100},
-		"each change delays": {[]int{0, 50, 90}, 190},
-		"but not for ever":   {[]int{0, 90, 180, 270, 360, 450, 480}, 500},
+		"quiet after one":                      {[]int{0}, 0, 100},
+		"each change delays":                   {[]int{0, 50, 90}, 0, 190},
+		"but not for ever":                     {[]int{0, 90, 180, 270, 360, 450, 480, 570, 660, 750}, 0, 800},
+		"another's, too":                       {[]int{0, 50}, 90, 190},
+		"a burst of one is waited for":         {[]int{0, 90, 180, 270, 360}, 10, 460},
+		"but it delays another's not for ever": {[]int{0, 90, 180, 270, 360, 450, 540}, 10, 510},
+		"nor one that comes late":              {[]int{0, 90, 180, 270, 360, 450, 540}, 200, 640},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Debounce{After: 100 * time.Millisecond, Max: 500 * time.Millisecond}
+			d := Debounce{After: 100 * time.Millisecond, Max: 800 * time.Millisecond}
 			if !d.Due().IsZero() {
 				t.Error("due before anything happened")
 			}
 			for _, at := range tt.touches {
-				d.Touch(ms(at))
+				d.Touch("a", ms(at))
+			}
+			if tt.other > 0 {
+				d = Debounce{After: d.After, Max: d.Max}
+				all := slices.Sorted(slices.Values(append(slices.Clone(tt.touches), tt.other)))
+				for _, at := range all {
+					d.Touch(map[bool]string{true: "b", false: "a"}[at == tt.other], ms(at))
+				}
 			}
 			if got := d.Due(); !got.Equal(ms(tt.want)) {
 				t.Errorf("due at %s, want %s", got.Sub(start), ms(tt.want).Sub(start))
