@@ -3,6 +3,7 @@ package control
 import (
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -19,7 +20,22 @@ type composition struct {
 	raw    *view.Snapshot
 	rounds []uint64
 	result *view.Snapshot
-	from   []*patched
+	// from are the results that it stands on, those of before that stand in for failed ones included.
+	from []*patched
+}
+
+// good returns what patches got right of the composition, by patch and resource. A nil composition has nothing.
+func (comp *composition) good() map[[2]string]*patched {
+	if comp == nil {
+		return nil
+	}
+	all := make(map[[2]string]*patched, len(comp.from))
+	for _, r := range comp.from {
+		if r.failed == "" {
+			all[[2]string{r.by, r.key.name}] = r
+		}
+	}
+	return all
 }
 
 // spoil notes that what connections in these views get must be looked at again.
@@ -184,14 +200,18 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patcher, 
 		key.chain += p.Name + " "
 		rounds[i] = p.round
 	}
-	if have := composed[key]; have != nil && have.raw == v.Snapshot() && slices.Equal(have.rounds, rounds) {
+	have := composed[key]
+	if have != nil && have.raw == v.Snapshot() && slices.Equal(have.rounds, rounds) {
 		return have.result, true
 	}
 	if waiting[key] {
 		return nil, false
 	}
 	comp := &composition{raw: v.Snapshot(), rounds: rounds}
-	if !c.patchAll(comp, v, chain) {
+	if have == nil {
+		have = c.composed[key] // of before a trial
+	}
+	if !c.patchAll(comp, sync.OnceValue(have.good), v, chain) {
 		waiting[key] = true
 		return nil, false
 	}
@@ -200,8 +220,8 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patcher, 
 	return comp.result, true
 }
 
-// patchAll runs the snapshot through the chain. All of a patch's calls are begun before any is waited for.
-func (c *Control) patchAll(comp *composition, v *view.View, chain []*patcher) bool {
+// patchAll runs the snapshot through the chain; good is what patches got right of the view before. All of a patch's calls are begun before any is waited for.
+func (c *Control) patchAll(comp *composition, good func() map[[2]string]*patched, v *view.View, chain []*patcher) bool {
 	bodies := map[string]*view.Body{}
 	for _, b := range comp.raw.Known() {
 		bodies[b.Name()] = b
@@ -220,7 +240,18 @@ func (c *Control) patchAll(comp *composition, v *view.View, chain []*patcher) bo
 				continue
 			}
 			comp.from = append(comp.from, r)
-			p.apply(r, next)
+			if r.failed == "" || p.Skips {
+				r.apply(next)
+				continue
+			}
+			last := good()[[2]string{p.Name, name}]
+			if last == nil {
+				last = p.good[goodKey{v.Type, name, r.key.facts}]
+			}
+			if last != nil {
+				comp.from = append(comp.from, last)
+			}
+			last.replace(name, next)
 		}
 		if !ready {
 			return false
@@ -231,24 +262,23 @@ func (c *Control) patchAll(comp *composition, v *view.View, chain []*patcher) bo
 	return true
 }
 
-// apply makes a result part of the bodies. A failed one is as onFailure says: left out (skip), or what the patch said last of the resource; a
-// resource that it never got right is not served.
-func (p *patcher) apply(r *patched, bodies map[string]*view.Body) {
-	if r.failed != "" {
-		if p.Skips {
-			return
-		}
-		bodies[r.key.name] = view.Absent(r.key.name)
-		if r = p.good[goodKey{r.key.typeURL, r.key.name, r.key.facts}]; r == nil {
-			return
-		}
-		bodies[r.key.name] = r.input
-	}
+// apply makes a result part of the bodies. A failed one leaves them as they are.
+func (r *patched) apply(bodies map[string]*view.Body) {
 	for _, b := range r.changed {
 		bodies[b.Name()] = b
 	}
 	for _, n := range r.removed {
 		bodies[n] = view.Absent(n)
+	}
+}
+
+// replace makes what the patch got right of a resource last part of the bodies, in the place of what it was asked about now. A resource that it never
+// got right is not served.
+func (r *patched) replace(name string, bodies map[string]*view.Body) {
+	bodies[name] = view.Absent(name)
+	if r != nil {
+		bodies[name] = r.input
+		r.apply(bodies)
 	}
 }
 

@@ -43,6 +43,7 @@ type goodKey struct{ typeURL, name, facts string }
 
 // patched is the result of a call, or the call itself while open.
 type patched struct {
+	by      string // the patch
 	key     patchKey
 	input   *view.Body
 	call    *pb.Patch
@@ -116,7 +117,7 @@ func (c *Control) result(p *patcher, v *view.View, b *view.Body) (r *patched, ok
 		return r, !r.open
 	}
 	call := &pb.Patch{Type: v.Type, Facts: facts, Resources: []*pb.Resource{{Name: b.Name(), Bytes: b.Value()}}}
-	r = &patched{key: key, input: b, call: call, open: true, until: time.Now().Add(p.patience(c.cfg.HoldMax))}
+	r = &patched{by: p.Name, key: key, input: b, call: call, open: true, until: time.Now().Add(p.patience(c.cfg.HoldMax))}
 	p.results[key] = r
 	if err := p.encode(call); err != nil {
 		r.open, r.failed, r.since = false, err.Error(), time.Now()

@@ -240,7 +240,7 @@ func TestPatchThatHasStopped(t *testing.T) {
 		}
 		served := func() uint64 { synctest.Wait(); return w.Revision().Number }
 		for i, patience := range []time.Duration{time.Second, time.Second / 2, time.Second / 4} {
-			r := edit(strconv.Itoa(i))
+			r := edit(strconv.Itoa(100 + i))
 			w.asked()
 			if time.Sleep(patience * 9 / 10); served() == r.Number {
 				t.Errorf("revision %d did not wait %s for the patch", r.Number, patience)
@@ -255,6 +255,37 @@ func TestPatchThatHasStopped(t *testing.T) {
 		w.asked()
 		if time.Sleep(time.Second * 9 / 10); served() == r.Number {
 			t.Error("a patch that answers again is not waited for as before")
+		}
+	})
+}
+
+// What a patch got right last of a resource is that of the same view, however often it fails meanwhile, and though another view has one of that name.
+func TestLastGoodIsOfTheView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		other := w.stream("q")
+		other.Subscribe(typeT, true, nil)
+		w.g.others()
+		w.g.send(&pb.FromPlugin{View: &pb.View{Type: typeT, View: 2, Facts: map[string]string{"scope": "s", "zone": "y"}}}, place(other.ID(), typeT, 2, w.at))
+		w.g.send(body(4, "9"), change(typeT, 2, w.at, &pb.Entry{Name: "a1", Body: 4}), wanted(w.g.others()[0].Want.Id, w.at))
+		w.answer(w.asked())
+		sees := func() {
+			w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
+			if diff := cmp.Diff([]string{"a1=99"}, other.names(typeT)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		sees()
+		for i := range uint64(3) {
+			r := w.revise(strconv.FormatUint(i, 10))
+			w.g.send(body(10+2*i, "1"+strconv.FormatUint(i, 10)), change(typeT, 1, r, &pb.Entry{Name: "a1", Body: 10 + 2*i}),
+				body(11+2*i, "9"+strconv.FormatUint(i, 10)), change(typeT, 2, r, &pb.Entry{Name: "a1", Body: 11 + 2*i}))
+			w.g.done(r)
+			if calls := w.asked(); len(calls) != 2 {
+				t.Fatalf("the patch was asked %v", calls)
+			}
+			time.Sleep(1100 * time.Millisecond)
+			sees()
 		}
 	})
 }

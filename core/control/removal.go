@@ -271,7 +271,11 @@ func patchedSoFar(v *view.View, chain []*patcher) *view.Snapshot {
 		_, facts := p.facts(v)
 		for _, b := range slices.Collect(maps.Values(bodies)) {
 			if r := p.results[patchKey{v.Type, b.Name(), b.Version(), facts}]; r != nil && !r.open && b.Exists() {
-				p.apply(r, bodies)
+				if r.failed == "" || p.Skips {
+					r.apply(bodies)
+				} else {
+					p.good[goodKey{v.Type, b.Name(), facts}].replace(b.Name(), bodies)
+				}
 			}
 		}
 	}
