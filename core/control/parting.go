@@ -60,8 +60,12 @@ const commitsSoon = time.Second
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
 func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, s := range c.sessions {
-		if publishesRows(s.ready) && !s.ready.Derives && !s.synced {
+	for _, k := range c.known {
+		s := c.sessions[k.Name]
+		switch {
+		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < c.cfg.HoldMax:
+			return false // it was declared just now, and has not come yet
+		case s != nil && publishesRows(s.ready) && !s.ready.Derives && !s.synced:
 			return false
 		}
 	}

@@ -205,6 +205,26 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
+		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.rules); err != nil {
+			t.Fatal(err)
+		}
+		r, goes := m.removing("more", true)
+		m.run()
+		if r.asked {
+			t.Error("the other one has not come, and was not waited for")
+		}
+		p := m.join("renamed", readyMemory())
+		p.rows("services", nil, row("ns/x.com", "more"))
+		p.synced()
+		m.run()
+		if err := over(t, goes); err != nil || len(r.why) > 0 {
+			t.Errorf("%v, %q", err, r.why)
+		}
+		m.sees("a.com", "x.com")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		m := newMirror(t, "ns/a.com")
+		m.adds("ns/x.com")
 		if err := m.Declare(Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.rules); err != nil {
 			t.Fatal(err)
 		}
