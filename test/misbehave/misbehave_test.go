@@ -163,7 +163,8 @@ func plugins(t *testing.T, c *carrier, rogues []entry) (file string) {
 		t.Fatal(err)
 	}
 	_, good, _ := bytes.Cut(set, []byte("plugins:\n"))
-	b.Write(good)
+	// When rogues die while something is edited, the edit is not to be held for what they took away.
+	b.Write(bytes.Replace(good, []byte("    builtin: config/file\n"), []byte("    builtin: config/file\n    onLoss: apply\n"), 1))
 	file = filepath.Join(t.TempDir(), "plugins.yaml")
 	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 		t.Fatal(err)
