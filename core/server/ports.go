@@ -2,40 +2,56 @@ package server
 
 import (
 	"fmt"
-	"slices"
+	"maps"
+	"net"
 	"sync"
 )
 
-// ports are the xDS ports that are to be opened: before all are, nobody can be served.
+// ports are those that are open, by name. Before those of xDS are, nobody can be served.
 type ports struct {
-	mu     sync.Mutex
-	closed []string
+	xds []string // to be opened
+
+	mu   sync.Mutex
+	open map[string]string
 }
 
 func newPorts(cfg *Config) *ports {
-	p := &ports{}
+	p := &ports{open: map[string]string{}}
 	if cfg.GRPCAddr != "" {
-		p.closed = append(p.closed, "grpc")
+		p.xds = append(p.xds, "grpc")
 	}
 	if cfg.SecureGRPCAddr != "" {
-		p.closed = append(p.closed, "secureGRPC")
+		p.xds = append(p.xds, "secureGRPC")
 	}
 	return p
 }
 
-// opened notes that a port listens.
-func (p *ports) opened(port string) {
+// noting returns a func that keeps each port, and tells next, if there is one.
+func (p *ports) noting(next func(string, net.Addr)) func(string, net.Addr) {
+	return func(port string, at net.Addr) {
+		p.mu.Lock()
+		p.open[port] = at.String()
+		p.mu.Unlock()
+		if next != nil {
+			next(port, at)
+		}
+	}
+}
+
+// addresses returns where the ports are that are open.
+func (p *ports) addresses() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = slices.DeleteFunc(p.closed, func(name string) bool { return name == port })
+	return maps.Clone(p.open)
 }
 
 // ready returns why proxies can't connect; none: they can.
 func (p *ports) ready() (reasons []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range p.closed {
-		reasons = append(reasons, fmt.Sprintf("port %s is not open yet", name))
+	open := p.addresses()
+	for _, name := range p.xds {
+		if open[name] == "" {
+			reasons = append(reasons, fmt.Sprintf("port %s is not open yet", name))
+		}
 	}
 	return reasons
 }

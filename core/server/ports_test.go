@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net"
 	"slices"
 	"testing"
 )
@@ -12,7 +13,7 @@ func TestReadyWithOpenPorts(t *testing.T) {
 		if !slices.Contains(p.ready(), "port "+port+" is not open yet") {
 			t.Errorf("%s is closed, and the reasons are %q", port, p.ready())
 		}
-		p.opened(port)
+		p.noting(nil)(port, &net.TCPAddr{})
 	}
 	if why := p.ready(); len(why) > 0 {
 		t.Errorf("all are open, and the reasons are %q", why)

@@ -76,17 +76,16 @@ type Commit struct {
 
 // Server is a whole core.
 type Server struct {
-	cfg       Config
-	listening *listening
-	secrets   *mask.Secrets
-	audit     *audit.Log
-	control   *control.Control
-	host      *host.Host
-	swap      *swap.Swapper
-	xds       *xds.Server
-	pages     *pages
-	ports     *ports
-	admin     *admin.Server
+	cfg     Config
+	secrets *mask.Secrets
+	audit   *audit.Log
+	control *control.Control
+	host    *host.Host
+	swap    *swap.Swapper
+	xds     *xds.Server
+	pages   *pages
+	ports   *ports
+	admin   *admin.Server
 }
 
 // New checks the config and puts the parts together. Nothing runs before Run.
@@ -94,11 +93,11 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	open := &listening{}
-	cfg.Listening = open.noting(cfg.Listening)
+	ports := newPorts(&cfg)
+	cfg.Listening = ports.noting(cfg.Listening)
 	secrets := &mask.Secrets{}
 	cfg.Log = slog.New(secrets.Handler(cfg.Log.Handler()))
-	s := &Server{cfg: cfg, listening: open, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
+	s := &Server{cfg: cfg, ports: ports, secrets: secrets, audit: audit.New(cfg.AuditLog, secrets, cfg.Log)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
@@ -130,8 +129,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale))
-	s.ports = newPorts(&cfg)
-	s.pages = &pages{Control: s.control, ports: s.ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
+	s.pages = &pages{Control: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
@@ -275,6 +273,5 @@ func (s *Server) listen(ctx context.Context, port, address string, creds credent
 	}
 	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
 	s.cfg.Listening(port, l.Addr())
-	s.ports.opened(port)
 	return s.xds.Serve(ctx, l, creds)
 }
