@@ -176,13 +176,12 @@ func (q *Queue) Yield(id uint64) {
 func (q *Queue) Done(id uint64) {
 	q.Yield(id)
 	if m := q.members[id]; m != nil {
-		m.running = false
-		if !m.again {
-			delete(q.members, id)
-			return
-		}
+		again := m.again
 		q.unplace(m)
-		m.place = q.pending[m.class].PushBack(id)
+		delete(q.members, id)
+		if again {
+			q.Enqueue(id, m.class)
+		}
 	}
 }
 
