@@ -60,7 +60,8 @@ func (g *gate) Accept() (net.Conn, error) {
 func (g *gate) admit(c net.Conn) (net.Conn, error) {
 	s, now := g.server, time.Now()
 	key := budget.Address(c.RemoteAddr().String())
-	if err := budget.CheckFiles(prepare(c, s.config.KeepaliveTimeout), g.files); err != nil && !s.conns.giveWay(now) {
+	prepare(c, s.config.KeepaliveTimeout)
+	if err := budget.CheckFiles(budget.Descriptor(c), g.files); err != nil && !s.conns.giveWay(now) {
 		return nil, err
 	}
 	err := s.peers.Connect(key, now)

@@ -7,22 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go without an answer. It returns the connection's
-// descriptor, of which all lower ones are taken.
-func prepare(c net.Conn, timeout time.Duration) (descriptor int) {
+// prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go without an answer.
+func prepare(c net.Conn, timeout time.Duration) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
-		return 0
+		return
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return 0
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds()))
+		})
 	}
-	_ = raw.Control(func(fd uintptr) {
-		descriptor = int(fd)
-		_ = unix.SetsockoptInt(descriptor, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds()))
-	})
-	return descriptor
 }
 
 // gone reports whether the peer has ended a connection, though there is more to read.

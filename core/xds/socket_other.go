@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func prepare(net.Conn, time.Duration) (descriptor int) { return 0 }
+func prepare(net.Conn, time.Duration) {}
 
 // gone is found out by reading.
 func gone(net.Conn) bool { return false }
