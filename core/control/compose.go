@@ -15,6 +15,14 @@ type composedKey struct {
 	chain string
 }
 
+func keyOf(v *view.View, chain []*patcher) composedKey {
+	key := composedKey{view: v}
+	for _, p := range chain {
+		key.chain += p.Name + " "
+	}
+	return key
+}
+
 // composition is what patches made of a view's snapshot.
 type composition struct {
 	raw    *view.Snapshot
@@ -194,10 +202,8 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patcher, 
 	if len(chain) == 0 {
 		return v.Snapshot(), true
 	}
-	key := composedKey{view: v}
-	rounds := make([]uint64, len(chain))
+	key, rounds := keyOf(v, chain), make([]uint64, len(chain))
 	for i, p := range chain {
-		key.chain += p.Name + " "
 		rounds[i] = p.round
 	}
 	have := composed[key]
@@ -240,18 +246,9 @@ func (c *Control) patchAll(comp *composition, good func() map[[2]string]*patched
 				continue
 			}
 			comp.from = append(comp.from, r)
-			if r.failed == "" || p.Skips {
-				r.apply(next)
-				continue
-			}
-			last := good()[[2]string{p.Name, name}]
-			if last == nil {
-				last = p.good[goodKey{v.Type, name, r.key.facts}]
-			}
-			if last != nil {
+			if last := p.apply(r, good, next); last != nil {
 				comp.from = append(comp.from, last)
 			}
-			last.replace(name, next)
 		}
 		if !ready {
 			return false
@@ -262,23 +259,35 @@ func (c *Control) patchAll(comp *composition, good func() map[[2]string]*patched
 	return true
 }
 
-// apply makes a result part of the bodies. A failed one leaves them as they are.
-func (r *patched) apply(bodies map[string]*view.Body) {
+// apply makes a result part of the bodies. A failed one is as onFailure says: left out (skip), or what the patch got right last of the resource in that
+// view (good), which is returned, or else in any; a resource that it never got right is not served.
+func (p *patcher) apply(r *patched, good func() map[[2]string]*patched, bodies map[string]*view.Body) (last *patched) {
+	switch name := r.key.name; {
+	case r.failed == "":
+		r.put(bodies)
+		return nil
+	case p.Skips:
+		return nil
+	default:
+		if last = good()[[2]string{p.Name, name}]; last == nil {
+			last = p.good[goodKey{r.key.typeURL, name, r.key.facts}]
+		}
+		bodies[name] = view.Absent(name)
+		if last != nil {
+			bodies[name] = last.input
+			last.put(bodies)
+		}
+		return last
+	}
+}
+
+// put makes what the patch said part of the bodies.
+func (r *patched) put(bodies map[string]*view.Body) {
 	for _, b := range r.changed {
 		bodies[b.Name()] = b
 	}
 	for _, n := range r.removed {
 		bodies[n] = view.Absent(n)
-	}
-}
-
-// replace makes what the patch got right of a resource last part of the bodies, in the place of what it was asked about now. A resource that it never
-// got right is not served.
-func (r *patched) replace(name string, bodies map[string]*view.Body) {
-	bodies[name] = view.Absent(name)
-	if r != nil {
-		bodies[name] = r.input
-		r.apply(bodies)
 	}
 }
 

@@ -122,7 +122,7 @@ func (c *Control) loss(found map[trade]*loss, conn *connection, url string, t tr
 // weigh adds what goes or comes with a name.
 func (l *loss) weigh(name string) {
 	old, now := l.old.Get(name), l.now.Get(name)
-	if old == now || old != nil && now != nil && old.Exists() && now.Exists() && old.Version() == now.Version() {
+	if view.Equal(old, now) {
 		return
 	}
 	was, is := view.Weight(l.typeURL, old), view.Weight(l.typeURL, now)

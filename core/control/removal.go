@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -196,12 +197,10 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 			if v.Snapshot() == nil || !slices.ContainsFunc(c.chain(conn, url), func(p *patcher) bool { return p.Name == k.Name }) {
 				continue
 			}
-			key, chain := composedKey{view: v}, c.chainBy(conn, url, rules, nil)
-			for _, p := range chain {
-				key.chain += p.Name + " "
-			}
+			chain := c.chainBy(conn, url, rules, nil)
+			key := keyOf(v, chain)
 			if made[key] == nil {
-				made[key] = patchedSoFar(v, chain)
+				made[key] = patchedSoFar(v, chain, c.composed[keyOf(v, c.chain(conn, url))])
 			}
 			next.put(conn, url, made[key])
 		}
@@ -252,17 +251,16 @@ func differing(old, now *view.Snapshot) (names []string) {
 		return nil
 	}
 	for name := range view.Between(old, now) {
-		a, b := old.Get(name), now.Get(name)
-		was, is := a != nil && a.Exists(), b != nil && b.Exists()
-		if was != is || was && a.Version() != b.Version() {
+		if !view.Equal(old.Get(name), now.Get(name)) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// patchedSoFar is a view as patches leave it, without asking them anything.
-func patchedSoFar(v *view.View, chain []*patcher) *view.Snapshot {
+// patchedSoFar is a view as patches leave it, without asking them anything; have is what is served of it.
+func patchedSoFar(v *view.View, chain []*patcher, have *composition) *view.Snapshot {
+	good := sync.OnceValue(have.good)
 	bodies := map[string]*view.Body{}
 	for _, b := range v.Snapshot().Known() {
 		bodies[b.Name()] = b
@@ -271,11 +269,7 @@ func patchedSoFar(v *view.View, chain []*patcher) *view.Snapshot {
 		_, facts := p.facts(v)
 		for _, b := range slices.Collect(maps.Values(bodies)) {
 			if r := p.results[patchKey{v.Type, b.Name(), b.Version(), facts}]; r != nil && !r.open && b.Exists() {
-				if r.failed == "" || p.Skips {
-					r.apply(bodies)
-				} else {
-					p.good[goodKey{v.Type, b.Name(), facts}].replace(b.Name(), bodies)
-				}
+				p.apply(r, good, bodies)
 			}
 		}
 	}

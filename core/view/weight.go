@@ -24,6 +24,14 @@ func Weight(typeURL string, b *Body) int {
 	return 1
 }
 
+// Equal reports whether two bodies of a name, which may be nil, have the same content, or neither exists.
+func Equal(a, b *Body) bool {
+	if a == nil || !a.Exists() || b == nil || !b.Exists() {
+		return (a == nil || !a.Exists()) && (b == nil || !b.Exists())
+	}
+	return a == b || a.Version() == b.Version()
+}
+
 // count returns how many messages of a field have a field themselves.
 func count(message []byte, field, inner protowire.Number) (n int) {
 	for text := range fields(message, field) {
