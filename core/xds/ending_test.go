@@ -34,7 +34,7 @@ func TestClientThatNeverReads(t *testing.T) {
 	server, conn := serve(t, Config{
 		Source: source, SendTimeout: 400 * time.Millisecond, SlowAfter: 5 * time.Millisecond, Push: push.Limits{Running: 1, Bytes: 1 << 20},
 	})
-	deaf, s := open(t, dial(t, conn.Target())), open(t, conn)
+	deaf, s := open(t, dial(t, conn.Target(), smallWindows)), open(t, conn)
 	ask(t, deaf, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
 	eventually(t, func() bool { return len(server.Status()) == 1 })
 	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})

@@ -57,6 +57,9 @@ func dial(t *testing.T, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
+// smallWindows keeps a client from taking more of a message than it reads: gRPC's windows else grow with what comes, the more the slower the machine.
+var smallWindows = grpc.WithStaticStreamWindowSize(1 << 16)
+
 func deadline(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)

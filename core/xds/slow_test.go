@@ -16,7 +16,7 @@ func TestManyWhoNeverRead(t *testing.T) {
 	source.change(func(r map[string]map[string]string) { r[cds] = map[string]string{"a": strings.Repeat("x", 1<<20)} })
 	const after = 20 * time.Millisecond
 	server, conn := serve(t, Config{Source: source, SlowAfter: after, Push: push.Limits{Running: 1, Bytes: 1 << 20}})
-	deaf := dial(t, conn.Target())
+	deaf := dial(t, conn.Target(), smallWindows)
 	for range 2 * manySlow {
 		ask(t, open(t, deaf), &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
 	}
