@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -36,22 +37,22 @@ func (s *session) due(m moment, limit time.Duration) time.Time {
 
 // watch looks after a session until ctx ends.
 func (c *Control) watch(ctx context.Context, s *session) {
-	every := s.lookEvery()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	every, id := s.lookEvery(), uint64(1)
 	w := &watcher{every: every, last: time.Now(), pid: s.inst.PID}
-	for id := uint64(1); ; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		lost := w.lost(time.Now())
+	for range ticks.Every(ctx, every) {
+		lost := w.lost(time.Now(), c.owes(s))
 		if c.look(s, time.Now(), lost) {
 			_ = s.inst.Link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: id}}) // costs no credit, so it never waits; an error is the session's end
 			id++
 		}
 	}
+}
+
+// owes reports whether a limit runs for a plugin: something is expected of it.
+func (c *Control) owes(s *session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !s.busy.IsZero() || !s.pinged.at.IsZero() || len(s.asked) > 0 || c.asked.owed[s] != nil
 }
 
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
@@ -81,12 +82,15 @@ type watcher struct {
 	times sched.Times
 }
 
-// lost returns how much time was lost since the last call.
-func (w *watcher) lost(now time.Time) time.Duration {
-	interval := now.Sub(w.last)
-	w.last = now
+// lost returns how much time was lost since the last call, of a plugin that owed something then and does so now: what the others wait for matters to
+// nobody, and costs something to know.
+func (w *watcher) lost(now time.Time, owes bool) time.Duration {
+	interval, before := now.Sub(w.last), w.times
+	w.last, w.times = now, sched.Times{}
+	if !owes {
+		return 0
+	}
 	times, ok := sched.Read(w.pid)
-	before := w.times
 	w.times = times
 	if interval > 2*w.every { // this process did not run either: nobody can say what the plugin might have done
 		return interval - w.every

@@ -133,10 +133,10 @@ func TestLostTime(t *testing.T) {
 func TestCoreThatWasStopped(t *testing.T) {
 	at := time.Now()
 	w := &watcher{every: time.Second, last: at}
-	if got := w.lost(at.Add(time.Second)); got != 0 {
+	if got := w.lost(at.Add(time.Second), true); got != 0 {
 		t.Errorf("in time: %s", got)
 	}
-	if got := w.lost(at.Add(time.Minute + time.Second)); got != 59*time.Second {
+	if got := w.lost(at.Add(time.Minute+time.Second), true); got != 59*time.Second {
 		t.Errorf("a minute late: %s", got)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
 // memoryLook is how often a process with a limit is looked at.
-const memoryLook = 250 * time.Millisecond
+const memoryLook = 200 * time.Millisecond
 
 // memoryWatch ends a process that uses more memory than its entry allows.
 type memoryWatch struct {
@@ -44,16 +46,7 @@ func (w *memoryWatch) ended() error {
 
 func (w *memoryWatch) run(ctx context.Context) {
 	defer close(w.over)
-	tick := time.NewTicker(memoryLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-w.running.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
+	for range ticks.Every(ctx, memoryLook) {
 		if used := memory(w.running.PID(), uint64(w.limit)); used > uint64(w.limit) {
 			w.running.Kill()
 			w.over <- fmt.Errorf("it used %.1f MB of memory, more than it may (limits.memory, %s)", float64(used)/1e6, w.limit)

@@ -7,26 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
 const (
 	// tendEvery is how often the runtime directory is looked at: commands look for the core in it.
-	tendEvery = 250 * time.Millisecond
+	tendEvery = 200 * time.Millisecond
 	// touchEvery is how often it is made to look used: cleaners of temporary files take what nobody has used for days.
 	touchEvery = time.Hour
 )
 
 // tend keeps the directory there until ctx ends.
 func (d *runtimeDir) tend(ctx context.Context, log *slog.Logger) {
-	tick := time.NewTicker(tendEvery)
-	defer tick.Stop()
 	touched, said := time.Now(), ""
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for now := range ticks.Every(ctx, tendEvery) {
 		if err := d.ensure(); err != nil {
 			if text := err.Error(); text != said {
 				said = text
@@ -35,7 +30,7 @@ func (d *runtimeDir) tend(ctx context.Context, log *slog.Logger) {
 			continue
 		}
 		said = ""
-		if now := time.Now(); now.Sub(touched) >= touchEvery {
+		if now.Sub(touched) >= touchEvery {
 			touched = now
 			touch(d.path, now)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
 // glance is how often Develop looks at programs. A program must have stayed as it is for as long: builds write in pieces.
@@ -25,14 +26,7 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	}
 	before := s.programs()
 	runs := maps.Clone(before)
-	tick := time.NewTicker(glance)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
+	for range ticks.Every(ctx, glance) {
 		now := s.programs()
 		for name, stamp := range now {
 			switch {
@@ -45,6 +39,7 @@ func (s *Swapper) Develop(ctx context.Context) error {
 		}
 		before = now
 	}
+	return nil
 }
 
 // startedFrom returns the stamp of what a plugin was started from, as far as that is known: its program may have changed since.

@@ -13,26 +13,21 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
 // follow applies what the file says, whenever it changes, until ctx ends. It looks at the file itself rather than for notices of its directory: these come
 // for all that is written there, may be lost, and say nothing of a link further up that leads elsewhere now.
 func (s *Swapper) follow(ctx context.Context) error {
-	tick := time.NewTicker(glance)
-	defer tick.Stop()
 	g := gaze{read: time.Now()}
 	g.seen = lookAt(s.cfg.File)
 	g.since = g.read // what was written since the start is read, too
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if g.due(time.Now(), lookAt(s.cfg.File)) {
+	for now := range ticks.Every(ctx, glance) {
+		if g.due(now, lookAt(s.cfg.File)) {
 			s.reread(ctx)
 		}
 	}
+	return nil
 }
 
 const (

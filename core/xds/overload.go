@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
 // weighEvery is how often memory is looked at, endEvery how often streams are ended: it takes a while until that shows.
@@ -35,15 +36,10 @@ func (p *pressure) next(used, limit uint64, at time.Time) *pressure {
 
 // Watch looks at the process's memory until ctx ends, and sheds streams before there is none left.
 func (s *Server) Watch(ctx context.Context) error {
-	for tick := time.NewTicker(weighEvery); ; {
-		select {
-		case <-tick.C:
-			s.weigh()
-		case <-ctx.Done():
-			tick.Stop()
-			return nil
-		}
+	for range ticks.Every(ctx, weighEvery) {
+		s.weigh()
 	}
+	return nil
 }
 
 // weigh takes one look.

@@ -13,11 +13,16 @@ func Read(pid int) (Times, bool) {
 	if pid <= 0 {
 		return Times{}, false
 	}
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
+	threads, err := os.Open("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return Times{}, false
+	}
+	defer func() { _ = threads.Close() }()
+	names, _ := threads.Readdirnames(-1)
 	var t Times
 	read := false
-	for _, f := range files {
-		text, err := os.ReadFile(f)
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(threads.Name(), name, "schedstat"))
 		if err != nil {
 			continue // the thread has ended
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
 	"github.com/coxswain-mesh/coxswain/sdk/peer"
 	"golang.org/x/time/rate"
 )
@@ -95,22 +96,15 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 }
 
 // look is how often it is seen to that the socket is there.
-const look = 250 * time.Millisecond
+const look = 200 * time.Millisecond
 
 // whenRemoved closes a listener when its socket is no more at its path. The function that it returns ends that, and reports whether it was so.
 func whenRemoved(ctx context.Context, l net.Listener, path string) (removed func() bool) {
 	ctx, stop := context.WithCancel(ctx)
 	gone := make(chan bool, 1)
 	go func() {
-		tick := time.NewTicker(look)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				gone <- false
-				return
-			}
+		defer close(gone)
+		for range ticks.Every(ctx, look) {
 			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 				gone <- true
 				_ = l.Close()
