@@ -9,7 +9,7 @@ import (
 )
 
 // check judges a request by itself, before anything is made of it.
-func (r request) check(l *budget.Stream) error {
+func (r request) check(l *budget.Stream, known *lists) error {
 	names, more, nonce := r.sotw.GetResourceNames(), []string(nil), r.sotw.GetResponseNonce()
 	if r.delta != nil {
 		names, more, nonce = r.delta.ResourceNamesSubscribe, r.delta.ResourceNamesUnsubscribe, r.delta.ResponseNonce
@@ -17,7 +17,7 @@ func (r request) check(l *budget.Stream) error {
 			return err
 		}
 	}
-	return cmp.Or(l.CheckType(r.typeURL()), l.CheckNonce(nonce), l.CheckNames(names), l.CheckNames(more))
+	return cmp.Or(l.CheckType(r.typeURL()), l.CheckNonce(nonce), known.judge(names, l.CheckNames), l.CheckNames(more))
 }
 
 // cut shortens what a request says of an error, and reports whether it was too long.

@@ -23,10 +23,11 @@ const (
 // lists keeps the lists of names that requests brought lately. In state of the world each ACK repeats the whole list, and the lists of
 // many streams are alike: decoding them anew was half of what a core of 500 proxies allocated.
 type lists struct {
-	seed  maphash.Seed
-	mu    sync.Mutex
-	kept  map[print][]string
-	bytes int // that those kept take
+	seed   maphash.Seed
+	mu     sync.Mutex
+	kept   map[print][]string
+	bytes  int              // that those kept take
+	judged map[*string]bool // those kept that keep to the limits of names, by their first one
 }
 
 // print stands for a list: a hash of 64 bits that nobody outside can compute, over names and lengths, and their numbers.
@@ -38,7 +39,32 @@ type print struct {
 // weight is about how many bytes of memory the list takes.
 func (p print) weight() int { return budget.WeighNames(p.many, p.bytes) }
 
-func newLists() *lists { return &lists{seed: maphash.MakeSeed(), kept: map[print][]string{}} }
+func newLists() *lists {
+	return &lists{seed: maphash.MakeSeed(), kept: map[print][]string{}, judged: map[*string]bool{}}
+}
+
+// judge has names judged: those of a list that is kept only once, however many requests bring it.
+func (l *lists) judge(names []string, by func([]string) error) error {
+	if len(names) == 0 {
+		return nil
+	}
+	first := &names[0]
+	l.mu.Lock()
+	judged, kept := l.judged[first]
+	l.mu.Unlock()
+	if judged {
+		return nil
+	}
+	err := by(names)
+	if kept && err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if _, kept := l.judged[first]; kept {
+			l.judged[first] = true
+		}
+	}
+	return err
+}
 
 // cut takes the names out of an encoded request. It returns the rest of the message and the names, which are shared: read
 // only. Where it can't, or where it isn't worth it, ok is false.
@@ -136,6 +162,7 @@ func (l *lists) letGo() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	clear(l.kept)
+	clear(l.judged)
 	l.bytes = 0
 }
 
@@ -144,14 +171,15 @@ func (l *lists) keep(p print, names []string) {
 	if p.weight() > keptBytes/4 {
 		return
 	}
-	l.kept[p] = names
+	l.kept[p], l.judged[&names[0]] = names, false
 	l.bytes += p.weight()
-	for other := range l.kept {
+	for other, names := range l.kept {
 		if len(l.kept) <= keptLists && l.bytes <= keptBytes {
 			return
 		}
 		if other != p {
 			delete(l.kept, other)
+			delete(l.judged, &names[0])
 			l.bytes -= other.weight()
 		}
 	}

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -48,8 +49,8 @@ func TestLists(t *testing.T) {
 		r.ResourceNames = append(names[:200:200], fmt.Sprint(i))
 		decoded(t, c, r)
 	}
-	if n := len(c.lists.kept); n > keptLists {
-		t.Errorf("%d lists are kept", n)
+	if n := len(c.lists.kept); n > keptLists || len(c.lists.judged) != n {
+		t.Errorf("%d lists are kept, and judgements of %d", n, len(c.lists.judged))
 	}
 	decoded(t, c, &discovery.DiscoveryRequest{TypeUrl: string(make([]byte, 2000))})
 	long := []byte{0x1a, 0xd0, 0x0f}
@@ -61,3 +62,28 @@ func TestLists(t *testing.T) {
 		t.Error("a message that is cut off was taken")
 	}
 }
+
+// TestJudge: names that requests repeat are judged once, as long as they are good.
+func TestJudge(t *testing.T) {
+	c := newCodec()
+	judged := 0
+	judge := func(bad error, names ...string) error {
+		r := decoded(t, c, &discovery.DiscoveryRequest{ResourceNames: names})
+		return c.lists.judge(r.ResourceNames, func([]string) error { judged++; return bad })
+	}
+	long := numbered(200, 20)
+	for _, step := range []struct {
+		bad   error
+		names []string
+		times int
+	}{
+		{nil, nil, 0}, {nil, []string{"few"}, 1}, {nil, []string{"few"}, 2},
+		{errBad, long, 3}, {errBad, long, 4}, {nil, long, 5}, {nil, long, 5}, {errBad, long, 5}, {errBad, append(long, "more"), 6},
+	} {
+		if err := judge(step.bad, step.names...); judged != step.times || judged == step.times && err != nil && step.bad == nil {
+			t.Errorf("%d names: judged %d times, not %d: %v", len(step.names), judged, step.times, err)
+		}
+	}
+}
+
+var errBad = errors.New("bad")

@@ -259,7 +259,7 @@ const maxLogged = 256
 // take handles a request.
 func (st *stream) take(r request) error {
 	l := &st.server.config.Limits.Stream
-	if err := r.check(l); err != nil {
+	if err := r.check(l, st.server.codec.lists); err != nil {
 		return err
 	}
 	if r.cut(l.ErrorBytes) {
