@@ -215,12 +215,32 @@ func TestFilesAreFollowed(t *testing.T) {
 		n, err := kinds.Decode[*api.MeshNetworks](rows[state.Networks])
 		return err == nil && n.Networks["a"] != nil
 	})
-	b.must(os.Remove(filepath.Join(b.dir, "mesh.yaml")))
-	b.waitDomain("cluster.local")
-	b.write("mesh.yaml", "trustDomain: four\n")
-	b.waitDomain("four")
-	b.must(os.Truncate(filepath.Join(b.dir, "mesh.yaml"), 0))
-	b.waitDomain("cluster.local")
+}
+
+// What a file said stays when it is gone or empty, which is said, until it says something else.
+func TestFileThatIsGone(t *testing.T) {
+	for how, away := range map[string]func(path string) error{
+		"is gone":               os.Remove,
+		"is empty, and was not": func(path string) error { return os.Truncate(path, 0) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			b := newBench(t)
+			b.write("mesh.yaml", "trustDomain: one\n")
+			b.serve()
+			b.must(away(filepath.Join(b.dir, "mesh.yaml")))
+			place := filepath.Join(b.dir, "mesh.yaml") + ":1:1"
+			b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool { return len(rows) == 1 && rows[place] != nil })
+			b.WaitLog(func(level sdk.Level, text string, _ map[string]string) bool {
+				return level == sdk.Warn && text == place+": it "+how+"; write it again, or {} in it if the defaults are meant (COX1014)"
+			})
+			if got := b.domain(); got != "one" {
+				t.Errorf("domain %s", got)
+			}
+			b.write("mesh.yaml", "{}\n")
+			b.waitDomain("cluster.local")
+			b.WaitRows(kinds.FaultTable, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
+		})
+	}
 }
 
 func TestBadEditKeepsTheLastGood(t *testing.T) {
@@ -284,15 +304,17 @@ func TestEmptyForAMoment(t *testing.T) {
 	write("trustDomain: one\n")
 	s.look(start, time.Second)
 	good := s.row
-	write("")
-	s.look(start.Add(time.Second), time.Second)
-	s.look(start.Add(1900*time.Millisecond), time.Second)
-	if s.row != good {
-		t.Error("did not wait")
+	write(" \x00\n")
+	for after, want := range []int{0, 0, 1, 1} {
+		s.look(start.Add(time.Second+time.Duration(after)*500*time.Millisecond), time.Second)
+		if s.row != good || len(s.faults) != want {
+			t.Errorf("after %d half seconds: %v, %v", after, s.row, s.faults)
+		}
 	}
-	s.look(start.Add(2*time.Second), time.Second)
-	if s.row == good || s.row.Source != "defaults" {
-		t.Errorf("waits too long: %v", s.row)
+	write("trustDomain: two\n")
+	s.look(start.Add(time.Minute), time.Second)
+	if s.row == good || len(s.faults) != 0 {
+		t.Errorf("it is written again: %v", s.faults)
 	}
 }
 

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,26 +26,28 @@ type setting struct {
 	// row is the last good version.
 	row    *sdk.Row
 	faults []kinds.Fault
-	// gone is since when a file that had a meaning is empty or missing: its writer may just have begun.
-	gone time.Time
+	// gone is since when a file that had a meaning is empty or missing: its writer may just have begun. missed: that has lasted for too long.
+	gone   time.Time
+	missed bool
 	// filled says that the file had a meaning when it was read last.
 	filled bool
 }
 
-// goneFor is how many settle times a file must be empty or missing until the defaults count again.
+// goneFor is how many settle times a file must be empty or missing for that to be a fault.
 const goneFor = 50
 
 // maxFile is the size beyond which a file is refused.
 const maxFile = 1 << 20
 
-// look reads the file. patience is how long a file that became empty is given.
+// look reads the file. What a file said stays when it is suddenly empty or missing, which is a fault if that lasts for longer than patience: the disk was
+// full, or somebody slipped. Who means the defaults can say so.
 func (s *setting) look(now time.Time, patience time.Duration) {
 	content, err := s.content()
 	switch {
 	case err != nil:
 		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Code: kinds.CodeFile, Message: fmt.Sprintf("cannot be read: %v", err)}}
-	case len(content) == 0 && s.waits(now, patience):
-		return
+	case len(bytes.Trim(content, " \t\r\n\x00")) == 0 && s.filled: // some file systems leave zeros where a write was cut off
+		s.miss(now, patience, content != nil)
 	default:
 		s.take(content)
 	}
@@ -60,18 +63,21 @@ func (s *setting) defaults() *sdk.Row {
 	return nothing.row
 }
 
-// waits reports whether a file that is empty now may be filled in a moment.
-func (s *setting) waits(now time.Time, patience time.Duration) bool {
-	if !s.filled {
-		return false
-	}
+// miss notes that a file that had a meaning is empty or missing.
+func (s *setting) miss(now time.Time, patience time.Duration, there bool) {
 	if s.gone.IsZero() {
 		s.gone = now
 	}
-	return now.Sub(s.gone) < patience
+	if s.missed = now.Sub(s.gone) >= patience; s.missed {
+		is := "is gone"
+		if there {
+			is = "is empty, and was not"
+		}
+		s.faults = []kinds.Fault{{File: s.path, Line: 1, Column: 1, Code: kinds.CodeFile, Message: fmt.Sprintf("it %s; write it again, or {} in it if the defaults are meant", is)}}
+	}
 }
 
-// content returns what the file holds; nothing where there is no file.
+// content returns what the file holds; nil where there is no file.
 func (s *setting) content() ([]byte, error) {
 	if s.path == "" {
 		return nil, nil
@@ -95,7 +101,7 @@ func (s *setting) content() ([]byte, error) {
 
 // take makes the row of what the file says, or notes what is wrong with it.
 func (s *setting) take(content []byte) {
-	s.gone, s.filled = time.Time{}, len(content) > 0
+	s.gone, s.missed, s.filled = time.Time{}, false, len(content) > 0
 	message, faults := Read(s.kind, s.path, content, s.check)
 	s.faults = faults
 	if kinds.Refuses(faults) {

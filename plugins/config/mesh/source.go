@@ -90,7 +90,7 @@ func (r *run) deadline(now time.Time) time.Time {
 		next = now.Add(r.config.Rescan)
 	}
 	for _, s := range r.settings {
-		if s.gone.IsZero() {
+		if s.gone.IsZero() || s.missed {
 			continue
 		}
 		if end := s.gone.Add(r.patience()); next.IsZero() || end.Before(next) {
