@@ -122,7 +122,7 @@ func (s *Swapper) sync(ctx context.Context) {
 	s.apply(ctx, from, set)
 }
 
-// blame keeps, and says once, what is wrong with the file.
+// blame keeps, and says once, what is wrong with the file; and once that nothing is any more.
 func (s *Swapper) blame(err error) {
 	text := ""
 	if err != nil {
@@ -132,8 +132,11 @@ func (s *Swapper) blame(err error) {
 	new := s.fault != text
 	s.fault = text
 	s.mu.Unlock()
-	if new && err != nil {
+	switch {
+	case new && err != nil:
 		s.cfg.Log.Error("plugins.yaml can't be followed; nothing was changed", "error", text)
+	case new:
+		s.cfg.Log.Info("plugins.yaml is followed again")
 	}
 }
 

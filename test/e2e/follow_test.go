@@ -72,6 +72,9 @@ func TestFollowedInABusyDirectory(t *testing.T) {
 	place(t, b.file, host("h.example"))
 	sees("h.example")
 	b.becomes("memory", swap.Kept)
+	if !strings.Contains(b.plane.Log(), "plugins.yaml is followed again") {
+		t.Error("nobody says that the file is there again")
+	}
 }
 
 // busy writes to a file, some 150 times a second, until it is told to stop.

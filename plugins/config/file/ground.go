@@ -37,6 +37,9 @@ func (g *ground) scan() *tree.Found {
 		g.missing = true
 		return nil
 	}
+	if g.missing {
+		g.log(sdk.Info, "the configuration directory can be read again", "dir", g.dir)
+	}
 	g.missing = false
 	g.tellUnread(found)
 	return found
