@@ -235,7 +235,7 @@ func (c *Control) takeLog(s *session, m *pb.Log) {
 // field is the name under which a plugin's field is logged: never one that the core gives, or a plugin could speak in another's name.
 func field(name string) string {
 	switch name {
-	case "", slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, "plugin", "component", "stream", "standby":
+	case "", slog.TimeKey, slog.LevelKey, slog.MessageKey, slog.SourceKey, "plugin", "component", "stream", "standby", "audit", "by":
 		return "field." + name
 	}
 	return name
