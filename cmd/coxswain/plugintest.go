@@ -28,6 +28,7 @@ type trial struct {
 	bad, env, tokens                        []string
 	many                                    int
 	tls                                     bool
+	patience                                float64
 }
 
 func (p *program) pluginsTest() *cobra.Command {
@@ -66,6 +67,7 @@ source must have so many endpoints (or rows, where it publishes none).`,
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
 	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	f.IntVar(&o.many, "many", 100_000, "how many endpoints are many")
+	f.Float64Var(&o.patience, "patience", 1, "multiplies the times in which a plugin must answer: more than 1 where the machine is slow or busy")
 	f.StringVar(&o.only, "run", "", "only the cases whose names contain this")
 	f.StringVar(&o.junit, "junit", "", "file to write a JUnit report to")
 	return c
@@ -80,6 +82,7 @@ func (p *program) testPlugin(o trial, path string, args []string) error {
 	if err != nil {
 		return err
 	}
+	target.Patience = o.patience
 	var all []plugintest.Result
 	suite.Run(target, func(r plugintest.Result) {
 		all = append(all, r)

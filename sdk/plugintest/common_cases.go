@@ -95,10 +95,11 @@ func (k *kit) unknownMessages() {
 func (h *Harness) ping(id uint64) {
 	h.t.Helper()
 	h.send(&pb.FromCore{Ping: &pb.Ping{Id: id}})
-	deadline := time.Now().Add(Timeout)
+	patience := h.patient(Timeout)
+	deadline := time.Now().Add(patience)
 	for !h.trace.ponged(id) {
 		if time.Now().After(deadline) {
-			h.t.Fatalf("no Pong{%d} within %s%s", id, Timeout, h.logged())
+			h.t.Fatalf("no Pong{%d} within %s%s", id, patience, h.logged())
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -173,7 +174,7 @@ func (k *kit) ends(h *Harness, after string) {
 	ended := h.ended
 	h.ended = nil
 	h.mu.Unlock()
-	if err := h.finish(ended, endTime, after); err != nil {
+	if err := h.finish(ended, h.patient(endTime), after); err != nil {
 		h.failed("%v", err)
 	}
 }

@@ -127,3 +127,14 @@ func TestSuiteFindsFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestPatience: how long is waited for a plugin can be said, and is said where it was too short.
+func TestPatience(t *testing.T) {
+	target := plugintest.Memory(registry(func(ctx context.Context, _ sdk.Publisher) error { <-ctx.Done(); return nil }))
+	target.Patience = 0.001
+	var found []string
+	plugintest.Suite{Only: "whole state"}.Run(target, func(r plugintest.Result) { found = append(found, r.Failures...) })
+	if text := strings.Join(found, "\n"); !strings.Contains(text, "no Synced within 20ms") {
+		t.Errorf("found: %s", text)
+	}
+}

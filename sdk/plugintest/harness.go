@@ -49,6 +49,7 @@ const epoch = 1
 // Harness plays the core for one plugin.
 type Harness struct {
 	t      T
+	slow   float64 // Target.Patience
 	link   *session.Core
 	trace  *trace
 	run    *running
@@ -102,7 +103,7 @@ func Refusal(t T, p sdk.Plugin, config any) (field, reason string) {
 
 func start(t T, target Target, config any) *Harness {
 	t.Helper()
-	h := &Harness{t: t, read: make(chan struct{}), change: make(chan struct{}), world: newWorld()}
+	h := &Harness{t: t, slow: target.Patience, read: make(chan struct{}), change: make(chan struct{}), world: newWorld()}
 	run, err := target.open(&h.stderr)
 	if err != nil {
 		t.Fatalf("%v%s", err, h.logged())
@@ -153,7 +154,7 @@ func (h *Harness) Drain() error {
 		return nil
 	}
 	_ = h.link.Send(context.Background(), &pb.FromCore{Drain: &pb.Drain{}})
-	patience := Timeout
+	patience := h.patient(Timeout)
 	if h.run.hasten != nil {
 		// A core waits until the process ends by itself, and so does the case `drain`; here only the session's end counts.
 		select {
@@ -182,7 +183,7 @@ func (h *Harness) finish(ended <-chan error, patience time.Duration, after strin
 
 func (h *Harness) send(m *pb.FromCore) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), h.patient(Timeout))
 	defer cancel()
 	if err := h.link.Send(ctx, m); err != nil {
 		h.t.Fatalf("sending to the plugin: %v%s", err, h.logged())
@@ -269,8 +270,17 @@ func (h *Harness) wait(what string, holds func() bool) {
 	h.waitLong(what, Timeout, holds)
 }
 
+// patient returns how long is waited for what may take so long.
+func (h *Harness) patient(d time.Duration) time.Duration {
+	if h.slow <= 0 {
+		return d
+	}
+	return time.Duration(float64(d) * h.slow)
+}
+
 func (h *Harness) waitLong(what string, patience time.Duration, holds func() bool) {
 	h.t.Helper()
+	patience = h.patient(patience)
 	deadline := time.After(patience)
 	for {
 		h.mu.Lock()

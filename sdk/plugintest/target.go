@@ -12,8 +12,10 @@ import (
 type Target struct {
 	// Carrier is memory, process or wasm.
 	Carrier string
-	name    string
-	open    func(stderr io.Writer) (*running, error)
+	// Patience multiplies all times in which something must happen, where the machine is slow or busy; 0: 1.
+	Patience float64
+	name     string
+	open     func(stderr io.Writer) (*running, error)
 }
 
 // running is a plugin that was started.
