@@ -42,8 +42,7 @@ func (p *player) line(verb string, words []string) error {
 		p.documented = len(words) > 1
 	case "delta":
 		p.delta = true
-	case "apart":
-		p.apart = true
+	case "apart", "together", "each": // variants are made of them
 	case "reconnect":
 		if err := p.finish(); err != nil {
 			return err
@@ -229,8 +228,8 @@ func (p *player) note(r *response) {
 
 // silent checks that the server has nothing to say.
 func (p *player) silent() error {
-	if p.apart {
-		return errors.New("streams of single types show at the end only that there is nothing")
+	if p.apart { // nothing can be asked for besides that would come behind
+		return nil
 	}
 	c, err := p.on("ads")
 	if err != nil {

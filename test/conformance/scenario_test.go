@@ -16,16 +16,19 @@ import (
 //
 //	see DOCUMENT: SECTION        where the rule stands
 //	delta                        the client speaks delta (otherwise state of the world)
-//	apart                        it has a stream for each type, of the type's own service (otherwise one for all)
+//	apart                        it has a stream for each type, of the type's own service; the scenario isn't played on one for all
+//	together                     the other way round: on one stream for all types only
+//	each TYPE …                  the scenario is played for each of these, which TYPE stands for in its other lines
 //	served TYPE NAME=CONTENT … [/ TYPE …]     what there is from now on; other types stay as they are
 //	client TYPE …                a request: names; `ack`, `nack`, `stale` or `foreign` say what it answers: the last response, the last but one, one
 //	                             of another stream. `version` comes with the last version that it has. In delta names have + or -, and NAME@CONTENT
 //	                             is an initial version: the one that the content had when it was received, else one that the server never had
 //	server TYPE NAME=CONTENT …   the next response, whole. NAME= is an empty resource; -NAME is removed (delta)
-//	server nothing               there is none
+//	server nothing               there is none. On streams of single types what follows shows it: the next response, or the end
 //	reconnect                    the client comes back on new streams
 //
-// At the end of a scenario the client ends its streams; the server must have said nothing more, and end them too.
+// Each is played twice, on one stream for all types and on a stream for each, unless it says which. At the end the client ends its streams; the
+// server must have said nothing more, and end them too.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -40,17 +43,52 @@ func TestScenarios(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
 			for _, f := range archive.Files {
-				t.Run(f.Name, func(t *testing.T) { s.play(t, string(f.Data)) })
+				for _, v := range variants(f.Name, string(f.Data)) {
+					t.Run(v.name, func(t *testing.T) { s.play(t, v) })
+				}
 			}
 		})
 	}
 }
 
-func (s *server) play(t *testing.T, script string) {
-	p := &player{server: s, has: map[string]string{}}
+// variant is a scenario as it is played once.
+type variant struct {
+	name, script string
+	apart        bool
+}
+
+// variants are the types and the streams that a scenario is for.
+func variants(name, script string) []variant {
+	said := map[string][]string{}
+	for line := range strings.Lines(script) {
+		if words := strings.Fields(line); len(words) > 0 {
+			said[words[0]] = words[1:]
+		}
+	}
+	list := []variant{{name: name, script: script}}
+	if kinds := said["each"]; kinds != nil {
+		list = nil
+		for _, kind := range kinds {
+			list = append(list, variant{name: name + ", " + kind, script: strings.ReplaceAll(script, "TYPE", kind)})
+		}
+	}
+	var all []variant
+	for _, v := range list {
+		if said["apart"] == nil {
+			all = append(all, v)
+		}
+		if said["together"] == nil {
+			all = append(all, variant{name: v.name + ", apart", script: v.script, apart: true})
+		}
+	}
+	return all
+}
+
+func (s *server) play(t *testing.T, v variant) {
+	p := &player{server: s, apart: v.apart, has: map[string]string{}}
 	s.reset()
 	defer p.stop()
-	for i, line := range strings.Split(script, "\n") {
+	for i, line := range strings.Split(v.script, "\n") {
 		line, _, _ = strings.Cut(line, " #")
 		words := strings.Fields(line)
 		if len(words) == 0 {
