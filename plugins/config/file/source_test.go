@@ -226,7 +226,9 @@ func TestDirectoryThatGoes(t *testing.T) {
 	}
 	b.write("a.yaml", route("a", "two"))
 	b.waitRoutes("a=two")
-	b.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool { return text == "the configuration directory can be read again" })
+	b.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
+		return text == "the configuration directory can be read again"
+	})
 }
 
 // TestFilesOfADirectoryThatIsAway: notices of the files come, and none of the directory.
