@@ -338,12 +338,18 @@ func (w *world) stop(t *testing.T) {
 	for _, s := range w.streams {
 		s.close()
 	}
+	wait.For(t, "the one that ignores Drain serves", func() error {
+		if p := w.plane.Plugins(t)["ignores-drain"]; p.State != "serving" {
+			return fmt.Errorf("%+v", p)
+		}
+		return nil
+	})
 	began := time.Now()
 	if code := w.plane.Stop(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, w.plane.LastLines(20))
 	}
 	if !logs(w.plane.Log(), "ignores-drain", "(limits.stop)") {
-		t.Error("the log does not say that ignores-drain had to be killed")
+		t.Errorf("the log does not say that ignores-drain had to be killed:\n%s", strings.Join(lines(w.plane.Log(), "ignores-drain"), ""))
 	}
 	t.Logf("the end took %v", time.Since(began).Round(time.Millisecond))
 	left, _ := filepath.Glob("/proc/[0-9]*/cmdline")
