@@ -12,10 +12,11 @@ import (
 
 type settings struct {
 	folders, through []string
-	sample           int
+	sample, jobs     int
 	seed             uint64
 	timeout          time.Duration
 	results          string
+	again            bool
 	least            float64
 }
 
@@ -25,9 +26,11 @@ func main() {
 	flag.StringVar(&folders, "folders", "core,plugins/generator/istio", "folders to change, with all below")
 	flag.StringVar(&through, "through", "", "packages to test with a changed program, for what survives otherwise (./test/conformance,./test/e2e)")
 	flag.IntVar(&s.sample, "sample", 300, "how many mutants")
+	flag.IntVar(&s.jobs, "jobs", 2, "how many at once")
 	flag.Uint64Var(&s.seed, "seed", 1, "which ones")
 	flag.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long the tests of a package may take")
 	flag.StringVar(&s.results, "results", ".cache/mutants.jsonl", "file of results, from which to go on")
+	flag.BoolVar(&s.again, "again", false, "try again what survived, as tests have changed since")
 	flag.Float64Var(&s.least, "least", 0, "percentage of killed ones below which it fails")
 	flag.Parse()
 	s.folders = strings.Split(folders, ",")
@@ -43,40 +46,41 @@ func main() {
 }
 
 func (s *settings) run(ctx context.Context) error {
-	packages, err := list(ctx, s.folders)
+	all, err := find(s.folders, s.seed)
 	if err != nil {
 		return err
 	}
-	all, err := find(packages)
-	if err != nil {
-		return err
-	}
-	known, err := open(s.results)
+	known, err := open(s.results, s.again)
 	if err != nil {
 		return err
 	}
 	defer known.close()
-	shuffle(all, s.seed)
-	var tried []result
-	for _, m := range all {
-		if len(tried) == s.sample {
-			break
+	for {
+		sample, missing := s.take(all, known)
+		if len(missing) == 0 {
+			return s.report(sample, len(all))
 		}
-		r, ok := known.of(m)
-		if !ok {
-			if r, err = s.try(ctx, m); err != nil {
-				return err
-			}
-			if err := known.add(r); err != nil {
-				return err
-			}
-			fmt.Printf("%-9s %s:%d: %s (%.0fs)\n", r.Outcome, m.File, m.Line, m.What, r.Seconds)
-		}
-		if r.Outcome != unbuilt {
-			tried = append(tried, r)
+		if err := s.try(ctx, missing, known); err != nil {
+			return err
 		}
 	}
-	return s.report(tried, len(all))
+}
+
+// take returns the first mutants that build, as far as that is known, with those among them of which nothing is known yet.
+func (s *settings) take(all []mutant, known *results) (sample []result, missing []*mutant) {
+	for i := range all {
+		if len(sample)+len(missing) == s.sample {
+			break
+		}
+		r, ok := known.of(all[i])
+		switch {
+		case !ok:
+			missing = append(missing, &all[i])
+		case r.Outcome != unbuilt:
+			sample = append(sample, r)
+		}
+	}
+	return sample, missing
 }
 
 // report prints what survived, and how many were killed.

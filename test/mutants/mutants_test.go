@@ -43,11 +43,11 @@ func TestMutants(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("GOWORK", "off")
 	before, _ := os.ReadFile("a/a.go")
-	s := settings{folders: []string{"a", "b"}, sample: 100, timeout: time.Minute, results: "results/all.jsonl"}
+	s := settings{folders: []string{"a", "b"}, sample: 100, timeout: time.Minute, jobs: 2, results: "results/all.jsonl"}
 	if err := s.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	known, err := open(s.results)
+	known, err := open(s.results, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,46 +2,150 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// pkg is what `go list -json` says of a package.
-type pkg struct {
-	ImportPath, Dir string
-	GoFiles, Deps   []string
-	TestGoFiles     []string
-	XTestGoFiles    []string
+// trial is what is being found out about mutants.
+type trial struct {
+	*settings
+	known    *results
+	switched *switched
+	packages []pkg // all of the module
+	spent    map[*mutant]time.Duration
+	open     []*mutant
 }
 
-func list(ctx context.Context, folders []string) ([]pkg, error) {
-	args := []string{"list", "-json=ImportPath,Dir,GoFiles,Deps,TestGoFiles,XTestGoFiles"}
-	for _, f := range folders {
-		args = append(args, "./"+f+"/...")
-	}
-	out, err := exec.CommandContext(ctx, "go", args...).Output()
+// try finds out what becomes of mutants: first the tests of the folders that are changed judge them, then those of all packages outside of test that
+// have the changed ones in them, then those of s.through with a changed program.
+func (s *settings) try(ctx context.Context, mutants []*mutant, known *results) error {
+	packages, err := list(ctx, "./...")
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return err
 	}
-	var all []pkg
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
-		switch err := d.Decode(&p); {
-		case errors.Is(err, io.EOF):
-			return all, nil
-		case err != nil:
-			return nil, err
+	made, err := switches(ctx, mutants, patterns(s.folders))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = made.remove() }()
+	t := &trial{s, known, made, packages, map[*mutant]time.Duration{}, mutants}
+	fmt.Printf("%d mutants, %d of them behind switches\n", len(mutants), len(made.mutants))
+	inside, outside := t.tested()
+	for _, of := range [][]pkg{inside, outside} {
+		if err := t.stage(ctx, of); err != nil {
+			return err
 		}
-		all = append(all, p)
 	}
+	if err := t.throughProgram(ctx); err != nil {
+		return err
+	}
+	for _, m := range t.open {
+		if err := known.add(result{mutant: *m, Outcome: survived, Seconds: t.spent[m].Seconds()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tested returns the packages that have tests, those in the folders that are changed, and all others but test's.
+func (t *trial) tested() (inside, outside []pkg) {
+	wd, _ := os.Getwd()
+	for _, p := range t.packages {
+		name, err := filepath.Rel(wd, p.Dir)
+		if !p.tested() || err != nil {
+			continue
+		}
+		within := func(folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }
+		switch {
+		case slices.ContainsFunc(t.folders, within):
+			inside = append(inside, p)
+		case !within("test"):
+			outside = append(outside, p)
+		}
+	}
+	return inside, outside
+}
+
+// stage lets the tests of packages judge the mutants that are open.
+func (t *trial) stage(ctx context.Context, packages []pkg) error {
+	if len(t.open) == 0 || len(packages) == 0 {
+		return nil
+	}
+	suites := make([]*suite, len(packages))
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, t.jobs))
+	for i, p := range packages {
+		group.Go(func() (err error) {
+			suites[i], err = t.switched.build(within, p)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
+		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
+			return judge(ctx, suites, m, n)
+		}
+		return t.byItself(ctx, m, packages)
+	})
+}
+
+// each asks about each open mutant, some at once, and closes those that don't survive.
+func (t *trial) each(ctx context.Context, ask func(context.Context, *mutant) (outcome, string, error)) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, t.jobs))
+	outcomes := make([]outcome, len(t.open))
+	spent := make([]time.Duration, len(t.open))
+	for i, m := range t.open {
+		group.Go(func() error {
+			began := time.Now()
+			became, by, err := ask(within, m)
+			spent[i] = time.Since(began)
+			if outcomes[i] = became; err != nil || became == survived {
+				return err
+			}
+			return t.known.add(result{mutant: *m, Outcome: became, By: by, Seconds: (t.spent[m] + spent[i]).Seconds()})
+		})
+	}
+	err := group.Wait()
+	var open []*mutant
+	for i, m := range t.open {
+		if t.spent[m] += spent[i]; outcomes[i] == survived {
+			open = append(open, m)
+		}
+	}
+	t.open = open
+	return err
+}
+
+// judge asks the suites, that of the mutant's own package first, then the cheapest.
+func judge(ctx context.Context, suites []*suite, m *mutant, n int) (outcome, string, error) {
+	own := func(t *suite) int {
+		if t.pkg.ImportPath == m.Package {
+			return 0
+		}
+		return 1
+	}
+	suites = slices.Clone(suites)
+	slices.SortStableFunc(suites, func(a, b *suite) int { return cmp.Or(own(a)-own(b), cmp.Compare(a.cost(n), b.cost(n))) })
+	for _, suite := range suites {
+		if became, by, err := suite.judge(ctx, n); err != nil || became != survived {
+			return became, by, err
+		}
+	}
+	return survived, "", nil
 }
 
 // overlaid is a mutant as a file that `go -overlay` takes.
@@ -72,79 +176,121 @@ func overlay(m *mutant) (*overlaid, error) {
 	return o, nil
 }
 
-// try says what becomes of a mutant.
-func (s *settings) try(ctx context.Context, m mutant) (result, error) {
-	began := time.Now()
-	r := result{mutant: m}
-	err := s.judge(ctx, &r)
-	r.Seconds = time.Since(began).Seconds()
-	return r, err
-}
-
-func (s *settings) judge(ctx context.Context, r *result) error {
-	o, err := overlay(&r.mutant)
+// byItself builds the tests of packages with nothing but this change.
+func (t *trial) byItself(ctx context.Context, m *mutant, packages []pkg) (outcome, string, error) {
+	o, err := overlay(m)
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	defer func() { _ = os.RemoveAll(o.dir) }()
-	build := exec.CommandContext(ctx, "go", "build", "-overlay", o.file, r.Package)
-	if build.Run() != nil {
-		r.Outcome = unbuilt
-		return ctx.Err()
+	if exec.CommandContext(ctx, "go", "build", "-overlay", o.file, m.Package).Run() != nil {
+		return unbuilt, "", ctx.Err()
 	}
-	if r.Outcome, err = s.test(ctx, o, nil, r.Package); err != nil || r.Outcome != survived {
-		return err
-	}
-	importers, err := s.importers(ctx, r.Package)
-	if err != nil || len(importers) == 0 {
-		return err
-	}
-	if r.Outcome, err = s.test(ctx, o, nil, importers...); err != nil || r.Outcome != survived || len(s.through) == 0 {
-		return err
-	}
-	program := filepath.Join(o.dir, "coxswain")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-overlay", o.file, "-o", program, "./cmd/coxswain").CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	r.Outcome, err = s.test(ctx, o, []string{"COXSWAIN_PROGRAM=" + program}, s.through...)
-	return err
-}
-
-// importers are the packages with tests that a package's change may break, of the folders that are changed.
-func (s *settings) importers(ctx context.Context, path string) ([]string, error) {
-	all, err := list(ctx, s.folders)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, p := range all {
-		for _, d := range p.Deps {
-			if d == path && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
-				out = append(out, p.ImportPath)
+	var others []string
+	for _, p := range packages {
+		if p.ImportPath == m.Package {
+			if became, by, err := t.test(ctx, o, nil, p.ImportPath); err != nil || became != survived {
+				return became, by, err
 			}
+		} else if t.has(p, m.Package) {
+			others = append(others, p.ImportPath)
 		}
 	}
-	return out, nil
+	if len(others) == 0 {
+		return survived, "", nil
+	}
+	return t.test(ctx, o, nil, others...)
 }
 
-// test runs tests with the change.
-func (s *settings) test(ctx context.Context, o *overlaid, environ []string, packages ...string) (outcome, error) {
-	within, cancel := context.WithTimeout(ctx, s.timeout+time.Minute)
-	defer cancel()
-	args := append([]string{"test", "-short", "-failfast", "-vet=off", "-overlay", o.file, "-timeout", s.timeout.String()}, packages...)
-	cmd := exec.CommandContext(within, "go", args...)
-	cmd.Env = append(os.Environ(), environ...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	switch {
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case err == nil:
-		return survived, nil
-	case within.Err() != nil || strings.Contains(string(out), "panic: test timed out"):
-		return late, nil
-	case strings.Contains(string(out), "[build failed]"):
-		return unbuilt, nil
+// has reports whether a package's tests have another package in them.
+func (t *trial) has(p pkg, other string) bool {
+	if slices.Contains(p.Deps, other) {
+		return true
 	}
-	return killed, nil
+	for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+		if imported == other {
+			return true
+		}
+		at := slices.IndexFunc(t.packages, func(q pkg) bool { return q.ImportPath == imported })
+		if at >= 0 && slices.Contains(t.packages[at].Deps, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// throughProgram lets the tests of t.through judge programs with the mutants that are open.
+func (t *trial) throughProgram(ctx context.Context) error {
+	if len(t.open) == 0 || len(t.through) == 0 {
+		return nil
+	}
+	build := func(overlay, path string) error {
+		out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "./cmd/coxswain").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("go build: %w\n%s", err, out)
+		}
+		return nil
+	}
+	path := filepath.Join(t.switched.dir, "coxswain")
+	if err := build(t.switched.overlay, path); err != nil {
+		return err
+	}
+	built, err := openProgram(path)
+	if err != nil {
+		return err
+	}
+	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
+		o, err := overlay(m)
+		if err != nil {
+			return "", "", err
+		}
+		defer func() { _ = os.RemoveAll(o.dir) }()
+		changed := filepath.Join(o.dir, "coxswain")
+		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
+			err = built.with(changed, n, "")
+		} else {
+			err = build(o.file, changed)
+		}
+		if err != nil {
+			return "", "", err
+		}
+		return t.test(ctx, nil, []string{"COXSWAIN_PROGRAM=" + changed}, t.through...)
+	})
+}
+
+// test runs tests, with an overlay if there is one. What fails must fail twice.
+func (t *trial) test(ctx context.Context, o *overlaid, environ []string, packages ...string) (outcome, string, error) {
+	args := []string{"test", "-count=1", "-short", "-failfast", "-vet=off", "-timeout", t.timeout.String()}
+	if o != nil {
+		args = append(args, "-overlay", o.file)
+	}
+	for range 2 {
+		within, cancel := context.WithTimeout(ctx, t.timeout+time.Minute)
+		cmd := exec.CommandContext(within, "go", append(args, packages...)...)
+		cmd.Env = append(os.Environ(), environ...)
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		over := within.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return "", "", ctx.Err()
+		case err == nil:
+			return survived, "", nil
+		case over || bytes.Contains(out, []byte("panic: test timed out")):
+			return late, strings.Join(packages, " "), nil
+		case bytes.Contains(out, []byte("[build failed]")):
+			return unbuilt, "", nil
+		}
+		var bad []string
+		for line := range strings.Lines(string(out)) {
+			if f := strings.Fields(line); len(f) > 1 && f[0] == "FAIL" && strings.Contains(f[1], "/") {
+				bad = append(bad, f[1])
+			}
+		}
+		if len(bad) > 0 {
+			packages = bad
+		}
+	}
+	return killed, strings.Join(packages, " "), nil
 }
