@@ -201,6 +201,9 @@ func TestSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for core.LastSeen().Equal(began) {
+		if ctx.Err() != nil {
+			t.Fatal("the sign was not seen")
+		}
 		time.Sleep(time.Millisecond)
 	}
 	if !core.LastProgress().Equal(began) {
@@ -210,6 +213,9 @@ func TestSigns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for core.LastProgress().Equal(began) {
+		if ctx.Err() != nil {
+			t.Fatal("the sign was not seen")
+		}
 		time.Sleep(time.Millisecond)
 	}
 }

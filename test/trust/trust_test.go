@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -291,7 +292,7 @@ plugins:
 // A plugin may run as another user, who sees nothing of the core's; where the core may not change users it says so.
 func TestUser(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can be somebody else: run as root")
+		need.Missing(t, "only root can be somebody else: run as root")
 	}
 	t.Run("root", func(t *testing.T) {
 		dir := home(t, 0)
