@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,62 +47,89 @@ func list(ctx context.Context, patterns ...string) ([]pkg, error) {
 
 func (p *pkg) tested() bool { return len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 }
 
-// suite is the tests of a package in a program with switches.
+// suite is the tests of a package, in a program with switches or with one beside them.
 type suite struct {
 	pkg     pkg
 	program *program
+	// beside is the tests' own program where the switches are in another, which they start.
+	beside string
 	// reached are, for each mutant's number, the tests that come by it, and seconds how long each test takes.
 	reached map[int][]string
 	seconds map[string]float64
 }
 
-// build makes the program of a package's tests and asks each test which mutants it reaches. Tests that fail with all switches off don't count.
+// build makes the program of a package's tests and asks each test which mutants it reaches.
 func (s *switched) build(ctx context.Context, p pkg) (*suite, error) {
-	path := filepath.Join(s.dir, strings.ReplaceAll(p.ImportPath, "/", "_")+".test")
-	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", s.overlay, "-o", path, p.ImportPath).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go test -c %s: %w\n%s", p.ImportPath, err, out)
+	path := s.path(p)
+	if err := compile(ctx, path, p, "-overlay", s.overlay); err != nil {
+		return nil, err
 	}
 	built, err := openProgram(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &suite{p, built, map[int][]string{}, map[string]float64{}}
-	if len(built.at) == 0 {
-		return t, nil
-	}
-	log := path + ".reached"
-	recording := path + ".recording"
-	if err := built.with(recording, 0, log); err != nil {
+	t := &suite{pkg: p, program: built}
+	return t, t.record(ctx, path+".recording")
+}
+
+// beside does the same for tests that start a program, which is built.
+func (s *switched) beside(ctx context.Context, p pkg, built *program) (*suite, error) {
+	t := &suite{pkg: p, program: built, beside: s.path(p)}
+	if err := compile(ctx, t.beside, p); err != nil {
 		return nil, err
 	}
-	names := exec.CommandContext(ctx, recording, "-test.list", ".")
-	names.Dir = p.Dir
+	return t, t.record(ctx, t.beside+".recording")
+}
+
+func (s *switched) path(p pkg) string {
+	return filepath.Join(s.dir, strings.ReplaceAll(p.ImportPath, "/", "_")+".test")
+}
+
+func compile(ctx context.Context, path string, p pkg, flags ...string) error {
+	args := append([]string{"test", "-c", "-vet=off", "-o", path}, flags...)
+	if out, err := exec.CommandContext(ctx, "go", append(args, p.ImportPath)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go test -c %s: %w\n%s", p.ImportPath, err, out)
+	}
+	return nil
+}
+
+// record runs each test with a program that writes down what it reaches. Tests that fail with all switches off don't count.
+func (t *suite) record(ctx context.Context, program string) error {
+	t.reached, t.seconds = map[int][]string{}, map[string]float64{}
+	if len(t.program.at) == 0 {
+		return nil
+	}
+	log := program + ".reached"
+	if err := t.program.with(program, 0, log); err != nil {
+		return err
+	}
+	names := t.command(ctx, program, "-test.list", ".")
 	out, err := names.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.ImportPath, err)
+		return fmt.Errorf("%s: %w", t.pkg.ImportPath, err)
 	}
 	for _, name := range strings.Fields(string(out)) {
 		if !strings.HasPrefix(name, "Test") && !strings.HasPrefix(name, "Example") {
 			continue
 		}
 		if err := os.RemoveAll(log); err != nil {
-			return nil, err
+			return err
 		}
 		began := time.Now()
-		out, err := t.run(ctx, recording, []string{name}, 5*time.Minute)
+		out, err := t.run(ctx, program, []string{name}, 5*time.Minute)
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		if err != nil {
-			fmt.Printf("%s %s fails as it is, and doesn't count:\n%s", p.ImportPath, name, tail(out))
+			fmt.Printf("%s %s fails as it is, and doesn't count:\n%s", t.pkg.ImportPath, name, tail(out))
 			continue
 		}
 		t.seconds[name] = time.Since(began).Seconds()
 		if err := t.read(log, name); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return t, os.Remove(recording)
+	return os.Remove(program)
 }
 
 func tail(out []byte) []byte { return out[max(0, len(out)-1000):] }
@@ -134,13 +162,22 @@ func (t *suite) cost(n int) float64 {
 	return sum
 }
 
+// command is a run of the tests' program with a program that has switches.
+func (t *suite) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, cmp.Or(t.beside, program), args...)
+	cmd.Dir, cmd.WaitDelay = t.pkg.Dir, time.Second
+	if t.beside != "" {
+		cmd.Env = append(os.Environ(), "COXSWAIN_PROGRAM="+program)
+	}
+	return cmd
+}
+
 // run runs some tests.
 func (t *suite) run(ctx context.Context, program string, tests []string, timeout time.Duration) ([]byte, error) {
 	within, cancel := context.WithTimeout(ctx, timeout+10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(within, program, "-test.short", "-test.failfast", "-test.timeout", timeout.String(), "-test.run", "^("+strings.Join(tests, "|")+")$")
-	cmd.Dir, cmd.WaitDelay = t.pkg.Dir, time.Second
-	out, err := cmd.CombinedOutput()
+	out, err := t.command(within, program, "-test.short", "-test.failfast", "-test.timeout", timeout.String(),
+		"-test.run", "^("+strings.Join(tests, "|")+")$").CombinedOutput()
 	return out, errors.Join(err, within.Err())
 }
 
@@ -152,13 +189,29 @@ func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 	if len(tests) == 0 {
 		return survived, "", nil
 	}
-	changed := fmt.Sprintf("%s.%d", t.program.path, n)
+	changed := filepath.Join(filepath.Dir(t.program.path), fmt.Sprintf("%s.%d", filepath.Base(cmp.Or(t.beside, t.program.path)), n))
 	if err := t.program.with(changed, n, ""); err != nil {
 		return "", "", err
 	}
 	defer func() { _ = os.Remove(changed) }()
+	if t.beside == "" {
+		return t.twice(ctx, changed, tests)
+	}
+	tests = slices.SortedFunc(slices.Values(tests), func(a, b string) int { return cmp.Compare(t.seconds[a], t.seconds[b]) })
+	for _, one := range tests { // they take long: the quickest first
+		if became, by, err := t.twice(ctx, changed, []string{one}); err != nil || became != survived {
+			return became, by, err
+		}
+	}
+	return survived, "", nil
+}
+
+func (t *suite) twice(ctx context.Context, changed string, tests []string) (outcome, string, error) {
+	limit := 20 * time.Second
+	for _, test := range tests {
+		limit += time.Duration(5 * t.seconds[test] * float64(time.Second))
+	}
 	for range 2 {
-		limit := 20*time.Second + 5*time.Duration(t.cost(n)*float64(time.Second))
 		out, err := t.run(ctx, changed, tests, limit)
 		switch {
 		case ctx.Err() != nil:
@@ -171,6 +224,9 @@ func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 		if at := failed.FindSubmatch(out); at != nil {
 			tests = []string{string(at[1])}
 		}
+	}
+	if len(tests) > 3 {
+		return killed, t.pkg.ImportPath, nil // its process has ended
 	}
 	return killed, t.pkg.ImportPath + " " + strings.Join(tests, " "), nil
 }

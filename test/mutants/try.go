@@ -82,16 +82,8 @@ func (t *trial) stage(ctx context.Context, packages []pkg) error {
 	if len(t.open) == 0 || len(packages) == 0 {
 		return nil
 	}
-	suites := make([]*suite, len(packages))
-	group, within := errgroup.WithContext(ctx)
-	group.SetLimit(max(1, t.jobs))
-	for i, p := range packages {
-		group.Go(func() (err error) {
-			suites[i], err = t.switched.build(within, p)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
+	suites, err := t.build(ctx, packages, t.switched.build)
+	if err != nil {
 		return err
 	}
 	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
@@ -100,6 +92,20 @@ func (t *trial) stage(ctx context.Context, packages []pkg) error {
 		}
 		return t.byItself(ctx, m, packages)
 	})
+}
+
+// build makes the suites of packages, some at once.
+func (t *trial) build(ctx context.Context, packages []pkg, build func(context.Context, pkg) (*suite, error)) ([]*suite, error) {
+	suites := make([]*suite, len(packages))
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, t.jobs))
+	for i, p := range packages {
+		group.Go(func() (err error) {
+			suites[i], err = build(within, p)
+			return err
+		})
+	}
+	return suites, group.Wait()
 }
 
 // each asks about each open mutant, some at once, and closes those that don't survive.
@@ -239,19 +245,25 @@ func (t *trial) throughProgram(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	packages, err := list(ctx, t.through...)
+	if err != nil {
+		return err
+	}
+	suites, err := t.build(ctx, packages, func(ctx context.Context, p pkg) (*suite, error) { return t.switched.beside(ctx, p, built) })
+	if err != nil {
+		return err
+	}
 	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
+		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
+			return judge(ctx, suites, m, n)
+		}
 		o, err := overlay(m)
 		if err != nil {
 			return "", "", err
 		}
 		defer func() { _ = os.RemoveAll(o.dir) }()
 		changed := filepath.Join(o.dir, "coxswain")
-		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
-			err = built.with(changed, n, "")
-		} else {
-			err = build(o.file, changed)
-		}
-		if err != nil {
+		if err := build(o.file, changed); err != nil {
 			return "", "", err
 		}
 		return t.test(ctx, nil, []string{"COXSWAIN_PROGRAM=" + changed}, t.through...)
