@@ -226,3 +226,21 @@ func TestDebounce(t *testing.T) {
 		})
 	}
 }
+
+// TestHad: a row was there before if any shard served it when all was settled, whatever has happened to it since.
+func TestHad(t *testing.T) {
+	e, s := New(), &Shard{Name: "s"}
+	e.Update(s, "t", []*pb.Row{row("stays", "1"), row("goes", "1"), row("changes", "1")}, nil)
+	e.Commit(false, nil)
+	e.Settle()
+	e.Update(s, "t", []*pb.Row{row("changes", "2"), row("comes", "1")}, []string{"goes"})
+	e.Commit(false, nil)
+	for key, want := range map[string]bool{"stays": true, "goes": true, "changes": true, "comes": false, "never": false} {
+		if got := e.Had(Name{"t", key}); got != want {
+			t.Errorf("%s: %t", key, got)
+		}
+	}
+	if e.Had(Name{"other", "stays"}) {
+		t.Error("a table that nobody has fills")
+	}
+}

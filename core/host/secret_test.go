@@ -26,6 +26,7 @@ func TestSecrets(t *testing.T) {
 		"{a: {file: token}, b: [{env: USER}], n: 12345678901234567}": `{"a":"hunter2","b":["me=you"],"n":12345678901234567}`,
 		"{file: token}":                      `{"file":"token"}`, // the config itself is the plugin's own
 		"{a: {file: token, mode: x}}":        `{"a":{"file":"token","mode":"x"}}`,
+		"{a: {mode: token}}":                 `{"a":{"mode":"token"}}`,
 		"{a: {file: 5}, b: {file: [token]}}": `{"a":{"file":5},"b":{"file":["token"]}}`,
 	} {
 		if f, _, err := fill(config); err != nil || string(f.config) != want {

@@ -60,6 +60,10 @@ func TestJSON(t *testing.T) {
 	if err != nil || string(text) != `{"b":true,"list":["a","[secret]"],"n":1234567890123456789,"why":"it says \"[secret]\""}` || !json.Valid(text) {
 		t.Errorf("%s %v", text, err)
 	}
+	var none *Secrets
+	if text, err := none.JSON("hunter2"); err != nil || string(text) != `"hunter2"` {
+		t.Errorf("where nothing is secret: %s %v", text, err)
+	}
 }
 
 func TestHandler(t *testing.T) {

@@ -25,6 +25,14 @@ func TestLevels(t *testing.T) {
 			},
 			nil, "plugins derive from each other in a circle: a -> (x) -> b -> (y) -> a; let one of them read TABLE@sources",
 		},
+		"a circle beside what is none": {
+			[]Plugin{
+				{Name: "p", Derives: true, Publishes: []string{"t"}},
+				{Name: "a", Derives: true, Reads: []Read{{Table: "t"}, {Table: "y"}}, Publishes: []string{"x"}},
+				{Name: "b", Derives: true, Reads: []Read{{Table: "t"}, {Table: "x"}}, Publishes: []string{"y"}},
+			},
+			nil, "plugins derive from each other in a circle: a -> (x) -> b -> (y) -> a; let one of them read TABLE@sources",
+		},
 		"itself": {
 			[]Plugin{{Name: "alias", Derives: true, Reads: []Read{{Table: "services"}}, Publishes: []string{"services"}}},
 			nil, "plugins derive from each other in a circle: alias -> (services) -> alias; let one of them read TABLE@sources",

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"reflect"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	meshv1 "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -55,5 +57,53 @@ func TestPolicyOfSubset(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMeshesAreEqual: every field of the mesh's settings counts.
+func TestMeshesAreEqual(t *testing.T) {
+	for i := range reflect.TypeFor[Mesh]().NumField() {
+		var a, b Mesh
+		f := reflect.ValueOf(&a).Elem().Field(i)
+		switch f.Kind() {
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.String:
+			f.SetString("a")
+		default:
+			f.Set(reflect.New(f.Type().Elem()))
+		}
+		if name := reflect.TypeFor[Mesh]().Field(i).Name; a.Equal(b) || b.Equal(a) || !a.Equal(a) {
+			t.Errorf("%s doesn't count", name)
+		}
+	}
+}
+
+// TestUnderlay: the mesh's pool and outliers count where a policy has none of its own, each by itself.
+func TestUnderlay(t *testing.T) {
+	pool := &networking.ConnectionPoolSettings{Tcp: &networking.ConnectionPoolSettings_TCPSettings{MaxConnections: 1}}
+	outliers := &networking.OutlierDetection{MaxEjectionPercent: 2}
+	m := Mesh{Baseline: &meshv1.MeshConfig_DefaultTrafficPolicy{ConnectionPool: pool, OutlierDetection: outliers}}
+	own, other := &networking.ConnectionPoolSettings{}, &networking.OutlierDetection{}
+	lb := &networking.LoadBalancerSettings{}
+	for _, c := range []struct {
+		mesh       Mesh
+		in, wanted *networking.TrafficPolicy
+	}{
+		{m, nil, &networking.TrafficPolicy{ConnectionPool: pool, OutlierDetection: outliers}},
+		{m, &networking.TrafficPolicy{LoadBalancer: lb}, &networking.TrafficPolicy{LoadBalancer: lb, ConnectionPool: pool, OutlierDetection: outliers}},
+		{m, &networking.TrafficPolicy{ConnectionPool: own}, &networking.TrafficPolicy{ConnectionPool: own, OutlierDetection: outliers}},
+		{m, &networking.TrafficPolicy{OutlierDetection: other}, &networking.TrafficPolicy{ConnectionPool: pool, OutlierDetection: other}},
+		{Mesh{Baseline: &meshv1.MeshConfig_DefaultTrafficPolicy{ConnectionPool: pool}}, &networking.TrafficPolicy{OutlierDetection: other},
+			&networking.TrafficPolicy{ConnectionPool: pool, OutlierDetection: other}},
+		{Mesh{Baseline: &meshv1.MeshConfig_DefaultTrafficPolicy{OutlierDetection: outliers}}, &networking.TrafficPolicy{LoadBalancer: lb},
+			&networking.TrafficPolicy{LoadBalancer: lb, OutlierDetection: outliers}},
+	} {
+		if got := c.mesh.Underlay(c.in); !proto.Equal(got, c.wanted) {
+			t.Errorf("%v: got %v, want %v", c.in, got, c.wanted)
+		}
+	}
+	if p := (&networking.TrafficPolicy{}); (Mesh{}).Underlay(p) != p || (Mesh{}).Underlay(nil) != nil {
+		t.Error("without a baseline nothing changes")
 	}
 }

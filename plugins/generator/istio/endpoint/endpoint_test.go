@@ -197,3 +197,13 @@ func TestFurtherAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestWithin(t *testing.T) {
+	for area, want := range map[string]bool{
+		"r": true, "r/z": true, "r/z/s": true, "*": true, "r/*": true, "r/z/*": true, "*/z/s": true, "q": false, "r/y": false, "r/z/t": false, "r/*/t": false,
+	} {
+		if within("r/z/s", area) != want {
+			t.Errorf("r/z/s within %s: %t", area, !want)
+		}
+	}
+}

@@ -202,3 +202,16 @@ func TestInlineRoutes(t *testing.T) {
 		same(t, out, &listener.Listener{}, at(want))
 	}
 }
+
+// TestHTTPFilterMerge: the settings of a filter for requests merge with those of a patch.
+func TestHTTPFilterMerge(t *testing.T) {
+	const router = `"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router`
+	text := func(config string) string {
+		return "{name: l, filter_chains: [{name: x, filters: [{name: envoy.filters.network.http_connection_manager, typed_config: {" + managerType +
+			", rds: {route_config_name: r, config_source: {ads: {}}}, http_filters: [{name: r, typed_config: {" + router + config + "}}]}}]}]}"
+	}
+	set := patches(t, "- {applyTo: HTTP_FILTER, match: {listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager, subFilter: {name: r}}}}}, patch: {operation: MERGE, value: "+
+		"{name: r, typed_config: {"+router+", dynamic_stats: true}}}}")
+	out, _ := set.Listener(outbound, encoded(t, text(", suppress_envoy_headers: true"), &listener.Listener{}))
+	same(t, out, &listener.Listener{}, text(", suppress_envoy_headers: true, dynamic_stats: true"))
+}

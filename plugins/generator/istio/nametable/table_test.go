@@ -1,6 +1,7 @@
 package nametable
 
 import (
+	"bytes"
 	"reflect"
 	"testing"
 
@@ -69,5 +70,15 @@ func TestMerge(t *testing.T) {
 		if got := merge(c.in).IPs; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestEncodeMerges: entries of one name become one, and those of others stay apart.
+func TestEncodeMerges(t *testing.T) {
+	a, more := Entry{Host: "a", IPs: []string{"1"}}, Entry{Host: "a", IPs: []string{"2"}}
+	b := Entry{Host: "b", IPs: []string{"3"}}
+	want := append(Encode([]Entry{{Host: "a", IPs: []string{"1", "2"}}}), Encode([]Entry{b})...)
+	if got := Encode([]Entry{a, b, more}); !bytes.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

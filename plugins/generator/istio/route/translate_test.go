@@ -101,7 +101,8 @@ func TestHashes(t *testing.T) {
 	if err := protojson.Unmarshal([]byte(`{
 		"trafficPolicy": {"loadBalancer": {"consistentHash": {"httpHeaderName": "all"}},
 			"portLevelSettings": [{"port": {"number": 90}, "loadBalancer": {"consistentHash": {"httpHeaderName": "port"}}},
-				{"port": {"number": 91}, "loadBalancer": {"simple": "RANDOM"}}]},
+				{"port": {"number": 91}, "loadBalancer": {"simple": "RANDOM"}},
+				{"port": {"number": 1}, "loadBalancer": {"consistentHash": {"httpHeaderName": "first"}}}]},
 		"subsets": [
 			{"name": "own", "trafficPolicy": {"loadBalancer": {"consistentHash": {"httpHeaderName": "subset"}}}},
 			{"name": "other", "trafficPolicy": {"loadBalancer": {"simple": "RANDOM"}}},
@@ -115,6 +116,7 @@ func TestHashes(t *testing.T) {
 		`{"host": "a"}`:                                            "all",
 		`{"host": "a", "port": {"number": 90}}`:                    "port",
 		`{"host": "a", "port": {"number": 91}}`:                    "all",
+		`{"host": "a", "port": {"number": 1}}`:                     "first",
 		`{"host": "a", "subset": "own"}`:                           "subset",
 		`{"host": "a", "subset": "own", "port": {"number": 90}}`:   "subset",
 		`{"host": "a", "subset": "other"}`:                         "all",
@@ -164,6 +166,11 @@ func TestRoutesThatTakeAll(t *testing.T) {
 	} {
 		if got := TakesAll(one(t, `{"match": [{"uri": `+uri+`}], `+toA+`}`, source())); got != want {
 			t.Errorf("%s: %v", uri, got)
+		}
+	}
+	for _, more := range []string{`"headers": {"a": {"exact": "b"}}`, `"queryParams": {"a": {"exact": "b"}}`} {
+		if TakesAll(one(t, `{"match": [{"uri": {"prefix": "/"}, `+more+`}], `+toA+`}`, source())) {
+			t.Errorf("with %s, too", more)
 		}
 	}
 }
