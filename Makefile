@@ -168,9 +168,10 @@ reliability: build envoy ## Show what abuses and accidents cost, in figures; mak
 		-reliability.all -reliability.doc '$(CURDIR)/docs/reliability.md' >'$(CURDIR)/$(CACHE)/reliability.log' || \
 		{ echo "promises were broken: $(CACHE)/reliability.log has details"; exit 1; }
 
+# What the tests of packages don't notice is shown to those that start the program.
 .PHONY: mutants
-mutants: ## Change the product in one place, 300 times over, and list what no test notices; it goes on where it was interrupted (SAMPLE=300 SEED=1)
-	@go run ./test/mutants -sample $(or $(SAMPLE),300) -seed $(or $(SEED),1) -least 90 $(MUTANTS_FLAGS)
+mutants: build envoy ## Change the product in one place, 300 times over, and list what no test notices; it goes on where it was interrupted (SAMPLE=300 SEED=1)
+	@go run ./test/mutants -through ./test/conformance,./test/e2e -sample $(or $(SAMPLE),300) -seed $(or $(SEED),1) -least 90 $(MUTANTS_FLAGS)
 
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
