@@ -128,7 +128,8 @@ func TestSessions(t *testing.T) {
 		routes := &networking.VirtualService{Hosts: []string{"kept.example"}, Gateways: []string{"gw"}, Http: []*networking.HTTPRoute{
 			{Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: "plain.example"}}}},
 		}}
-		w.commit(rows(config.Gateways, resource("default/gw", gw)), rows(config.VirtualServices, resource("default/v", routes)))
+		unknown := &networking.VirtualService{Hosts: []string{"nobody.example"}, Gateways: []string{"gw"}, Http: routes.Http}
+		w.commit(rows(config.Gateways, resource("default/gw", gw)), rows(config.VirtualServices, resource("default/v", routes), resource("default/u", unknown)))
 		for host, labels := range map[string]map[string]string{
 			"kept.example": {"istio.io/persistent-session": "c:/p"}, "byheader.example": {"istio.io/persistent-session-header": "h"}, "plain.example": nil,
 		} {
@@ -169,6 +170,29 @@ func TestSessions(t *testing.T) {
 		}
 		if got := containsText(w.get(1, encode.ListenerType), "stateful_session"); got != on {
 			t.Errorf("switched on %t: the filter is there: %t", on, got)
+		}
+	}
+}
+
+// TestNearIsWhereTheProxyIs: each proxy is near to the endpoints of its own node, where a service prefers those.
+func TestNearIsWhereTheProxyIs(t *testing.T) {
+	const label = "kubernetes.io/hostname"
+	w := newWorld(t)
+	s := service("near.example", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
+	s.TrafficDistribution = "PreferSameNode"
+	on := func(node string) func(*sdk.Endpoint) {
+		return func(e *sdk.Endpoint) { e.Labels = map[string]string{label: node} }
+	}
+	w.commit(rows(state.Services, sdk.ServiceRow(s)),
+		rows(state.Endpoints, at("near.example", "http", 80, "10.1.0.1", on("a")), at("near.example", "http", 80, "10.1.0.2", on("b"))))
+	for connection, c := range map[uint64]struct{ node, first string }{1: {"a", "10.1.0.1"}, 2: {"b", "10.1.0.2"}} {
+		w.attach(connection, proxy(sidecarID, nil, map[string]any{"LABELS": map[string]any{label: c.node}}))
+		for _, l := range w.assignment(connection, "outbound|80||near.example").Endpoints {
+			for _, e := range l.LbEndpoints {
+				if got := e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress(); (l.Priority == 0) != (got == c.first) {
+					t.Errorf("on %s: %s has priority %d", c.node, got, l.Priority)
+				}
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	networking "istio.io/api/networking/v1alpha3"
 	securityv1 "istio.io/api/security/v1beta1"
 
@@ -163,5 +164,43 @@ func TestPortsOfDestinationsAtGateways(t *testing.T) {
 		if got := w.routes(1, "http.80").VirtualHosts[0].Routes[0].GetRoute().GetCluster(); got != c.want {
 			t.Errorf("exported to %s, %d ports: %s, want %s", c.exportTo, len(c.ports), got, c.want)
 		}
+	}
+}
+
+// TestFirstByServerName: of two virtual services that lead TLS of one name on at a gateway the older one does.
+func TestFirstByServerName(t *testing.T) {
+	w := newWorld(t)
+	to := func(name, host string, created int64) *pb.Row {
+		return withTime(resource("default/"+name, &networking.VirtualService{Hosts: []string{"a.example"}, Gateways: []string{"gw"}, Tls: []*networking.TLSRoute{{
+			Match: []*networking.TLSMatchAttributes{{SniHosts: []string{"a.example"}}},
+			Route: []*networking.RouteDestination{{Destination: &networking.Destination{Host: host, Port: &networking.PortSelector{Number: 443}}}},
+		}}}), created)
+	}
+	tls := &sdk.Port{Number: 443, Name: "tls", Protocol: "TLS"}
+	w.commit(rows(state.Services, sdk.ServiceRow(service("one.example", tls)), sdk.ServiceRow(service("two.example", tls))),
+		rows(config.VirtualServices, to("later", "two.example", 2), to("sooner", "one.example", 1)))
+	w.atGateway(nil, server(443, "TLS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_PASSTHROUGH}, "*"))
+	chains := w.listener(1, "0.0.0.0_443").FilterChains
+	if len(chains) != 1 {
+		t.Fatalf("%d chains", len(chains))
+	}
+	if got := filter(t, chains[0], &tcpproxyv3.TcpProxy{}).GetCluster(); got != "outbound|443||one.example" {
+		t.Errorf("it leads to %s", got)
+	}
+}
+
+// TestMeshsOwnTLSGoesThrough: a gateway that passes the mesh's TLS on does so for services of the mesh.
+func TestMeshsOwnTLSGoesThrough(t *testing.T) {
+	w := newWorld(t)
+	outside := service("outside.local", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
+	outside.External = true
+	w.commit(rows(state.Services, sdk.ServiceRow(outside), sdk.ServiceRow(service("inside.local", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"}))))
+	w.atGateway(nil, server(15443, "TLS", &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_AUTO_PASSTHROUGH}, "*.local"))
+	var names []string
+	for _, c := range w.listener(1, "0.0.0.0_15443").FilterChains {
+		names = append(names, c.GetFilterChainMatch().GetServerNames()...)
+	}
+	if want := []string{"outbound_.80_._.inside.local"}; !slices.Equal(names, want) {
+		t.Errorf("it passes on %v, want %v", names, want)
 	}
 }
