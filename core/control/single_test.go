@@ -1,0 +1,42 @@
+package control
+
+import (
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// TestSingle: one thing of several goes on purpose, a service with its endpoints too; two things, or one beside another's endpoints, need not.
+func TestSingle(t *testing.T) {
+	env, shard := environment.New(), &environment.Shard{Name: "files"}
+	env.Update(shard, "VirtualService", []*pb.Row{row("ns/stays", "1")}, nil)
+	env.Update(shard, environment.Services, []*pb.Row{row("ns/stays.com", "1")}, nil)
+	env.Commit(false, nil)
+	gone := func(table, key string) environment.Unsettled {
+		return environment.Unsettled{Name: environment.Name{Table: table, Key: key}, Shard: shard}
+	}
+	route, service := gone("VirtualService", "ns/v"), gone(environment.Services, "ns/a.com")
+	for name, c := range map[string]struct {
+		gone []environment.Unsettled
+		own  []string
+		want bool
+	}{
+		"a route":                                {[]environment.Unsettled{route}, nil, true},
+		"a service":                              {[]environment.Unsettled{service}, nil, true},
+		"a service with its endpoints":           {[]environment.Unsettled{service}, []string{"ns/a.com"}, true},
+		"a service and another's endpoints":      {[]environment.Unsettled{service}, []string{"ns/b.com"}, false},
+		"a service with its and others'":         {[]environment.Unsettled{service}, []string{"ns/a.com", "ns/b.com"}, false},
+		"a route and a service's endpoints":      {[]environment.Unsettled{route}, []string{"ns/a.com"}, false},
+		"two":                                    {[]environment.Unsettled{route, service}, nil, false},
+		"the only row of its kind that there is": {[]environment.Unsettled{gone("Gateway", "ns/g")}, nil, false},
+	} {
+		w := &causes{gone: c.gone, own: map[string]bool{}}
+		for _, s := range c.own {
+			w.own[s] = true
+		}
+		if got := w.single(env); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
