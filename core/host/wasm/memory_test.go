@@ -22,3 +22,20 @@ func TestLimitOfMemory(t *testing.T) {
 		t.Errorf("it had used %d MiB of 64", used)
 	}
 }
+
+// TestHeapMemory: a memory grows up to what it may have, keeps what it holds, and no further.
+func TestHeapMemory(t *testing.T) {
+	h := &heapMemory{most: 4}
+	b := h.Reallocate(2)
+	if len(b) != 2 {
+		t.Fatalf("%d bytes", len(b))
+	}
+	b[1] = 7
+	if b = h.Reallocate(4); len(b) != 4 || b[1] != 7 {
+		t.Errorf("%v", b)
+	}
+	if b = h.Reallocate(5); b != nil {
+		t.Errorf("%d bytes of 4", len(b))
+	}
+	h.Free()
+}

@@ -122,9 +122,6 @@ func both(root, delegate *networking.HTTPMatchRequest) *networking.HTTPMatchRequ
 	if out.Port == 0 {
 		out.Port = root.Port
 	}
-	if out.SourceNamespace == "" {
-		out.SourceNamespace = root.SourceNamespace
-	}
 	if len(out.Gateways) == 0 {
 		out.Gateways = root.Gateways
 	}
