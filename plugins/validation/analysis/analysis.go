@@ -65,7 +65,7 @@ var analyzers = [...]func(*world){
 	alone, delegates,
 	unmatchedSelectors, sidecars, telemetries, peerPolicies, hiddenHosts,
 	mtlsConflicts, unverifiedServers, tokens, claimRoutes,
-	annotations,
+	annotations, relativePatches, protocols,
 }
 
 // Analyze returns what there is to say, in order of files and lines. Findings that the resource's own annotation suppresses are left out.

@@ -191,3 +191,66 @@ func TestRowsKeepTheirPlaces(t *testing.T) {
 		t.Error("a row that is none is taken")
 	}
 }
+
+// TestRelativePatches: what needs something to be there and has no priority is warned of, but not what has no effect anyway or a warning of its own.
+func TestRelativePatches(t *testing.T) {
+	const text = `apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: f, namespace: shop, annotations: {galley.istio.io/analyze-suppress: IST0133}}
+spec:
+  priority: PRIORITY
+  configPatches: [{applyTo: TO, match: {context: ANY, PROXY}, patch: {operation: OP, value: {name: a}}}]
+`
+	for _, c := range []struct {
+		to, operation, proxy string
+		want                 bool
+	}{
+		{"HTTP_FILTER", "INSERT_BEFORE", "", true}, {"HTTP_FILTER", "INSERT_AFTER", "", true}, {"HTTP_FILTER", "INSERT_FIRST", "", false}, {"CLUSTER", "ADD", "", false},
+		{"HTTP_FILTER", "INSERT_BEFORE", "proxy: {proxyVersion: '1.31'}", false}, {"CLUSTER", "MERGE", "proxy: {proxyVersion: '1.31'}", true},
+		{"HTTP_FILTER", "REPLACE", "", true}, {"CLUSTER", "REPLACE", "", false}, {"VIRTUAL_HOST", "REMOVE", "", true}, {"ROUTE_CONFIGURATION", "REMOVE", "", false},
+	} {
+		for _, priority := range []string{"0", "10"} {
+			var want []string
+			if c.want && priority == "0" {
+				want = []string{"IST0151 spec.configPatches[0].patch.operation"}
+			}
+			if got := codesOf(t, strings.NewReplacer("PRIORITY", priority, "TO", c.to, "OP", c.operation, "PROXY", c.proxy).Replace(text)); !slices.Equal(got, want) {
+				t.Errorf("%s of %s, priority %s: found %v, want %v", c.operation, c.to, priority, got, want)
+			}
+		}
+	}
+}
+
+// TestProtocolsOfServiceEntries: those that a client may see together must agree, however they write it; each is warned of once.
+func TestProtocolsOfServiceEntries(t *testing.T) {
+	entry := func(namespace, name, exportTo string, ports ...string) string {
+		return `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ` + name + `, namespace: ` + namespace + `}
+spec: {hosts: [api.example.com], exportTo: [` + exportTo + `], resolution: DNS, ports: [` + strings.Join(ports, ", ") + `]}
+`
+	}
+	const http, tcp, small, other = "{number: 80, name: a, protocol: HTTP}", "{number: 80, name: a, protocol: TCP}", "{number: 80, name: a, protocol: http}", "{number: 81, name: b, protocol: TCP}"
+	const grpc = "{number: 81, name: b, protocol: GRPC}"
+	const one = "IST0177 spec.ports"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"the same":                             {entry("a", "x", "", http) + entry("a", "y", "", http), nil},
+		"written otherwise":                    {entry("a", "x", "", http) + entry("a", "y", "", small), nil},
+		"different":                            {entry("a", "x", "", http) + entry("b", "y", "", tcp), []string{one, one}},
+		"of different ports":                   {entry("a", "x", "", http) + entry("a", "y", "", other), nil},
+		"twice, told once":                     {entry("a", "x", "", http, other) + entry("a", "y", "", tcp, grpc), []string{one, one}},
+		"in namespaces apart":                  {entry("a", "x", ".", http) + entry("b", "y", ".", tcp), nil},
+		"in one namespace":                     {entry("a", "x", ".", http) + entry("b", "y", "a", tcp), []string{one, one}},
+		"one for all":                          {entry("a", "x", ".", http) + entry("b", "y", `"*"`, tcp), []string{one, one}},
+		"one for all, and one that is like it": {entry("a", "x", ".", http) + entry("b", "y", ".", tcp) + entry("c", "z", `"*"`, tcp), []string{one, one}},
+	} {
+		got := codesOf(t, c.text)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", name, got, c.want)
+		}
+	}
+}
