@@ -123,6 +123,9 @@ func ended(t *testing.T, group int) {
 		if time.Now().After(deadline) {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 		}
+		if time.Now().After(deadline.Add(15 * time.Second)) {
+			t.Fatalf("process group %d is still there after SIGKILL", group)
+		}
 		time.Sleep(20 * time.Millisecond)
 	}
 }

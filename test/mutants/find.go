@@ -30,12 +30,15 @@ type mutant struct {
 	// Sum is the file's, by which results go stale.
 	Sum string
 
-	// node is what a switch stands around, and form how.
+	// from and to are where the node begins and ends that a switch stands around, form is how.
 	from, to int
 	form     form
-	// Of an arithmetic expression the operator's place and what it becomes; of a number its type.
-	operator, becomes, number string
-	opStart, opEnd            int
+	// typ is a number's type, as the file calls it.
+	typ string
+	// number is the switch's, from 1 up.
+	number int
+	// key is the mutant's place in the order.
+	key string
 }
 
 // form says how a mutant becomes a switch between what is written and the change.
@@ -53,7 +56,8 @@ const (
 // find returns all mutants of folders, in an order that seed fixes and that a change elsewhere leaves as it is.
 func find(folders []string, seed uint64) ([]mutant, error) {
 	loaded, err := packages.Load(&packages.Config{
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+			packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
 	}, patterns(folders)...)
 	if err != nil {
 		return nil, err
@@ -91,24 +95,17 @@ func sum(source []byte) string { return fmt.Sprintf("%x", sha256.Sum256(source))
 // order puts mutants in the order of a hash of what they do, so that a sample changes only where the product does.
 func order(all []mutant, seed uint64) {
 	slices.SortStableFunc(all, func(a, b mutant) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End),
+			cmp.Compare(a.Text, b.Text))
 	})
 	seen := map[string]int{}
-	key := make(map[*mutant]string, len(all))
-	sorted := make([]*mutant, len(all))
 	for i := range all {
 		m := &all[i]
 		what := fmt.Sprintf("%d\n%s\n%s\n%s\n%s", seed, m.File, m.What, m.Before, m.After)
 		seen[what]++
-		key[m] = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\n%d", what, seen[what])))
-		sorted[i] = m
+		m.key = fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%s\n%d", what, seen[what])))
 	}
-	slices.SortFunc(sorted, func(a, b *mutant) int { return cmp.Compare(key[a], key[b]) })
-	out := make([]mutant, len(all))
-	for i, m := range sorted {
-		out[i] = *m
-	}
-	copy(all, out)
+	slices.SortFunc(all, func(a, b mutant) int { return cmp.Compare(a.key, b.key) })
 }
 
 // finder looks for places in a file.
@@ -173,7 +170,7 @@ func (f *finder) visit(n ast.Node) bool {
 	case *ast.BasicLit:
 		if i, err := strconv.Atoi(n.Value); n.Kind == token.INT && err == nil {
 			m := f.add(n.Pos(), n.End(), strconv.Itoa(i+1), "a number is larger by one", n, number)
-			if m.number = f.nameOf(f.pkg.TypesInfo.TypeOf(n)); m.number == "" {
+			if m.typ = f.nameOf(f.pkg.TypesInfo.TypeOf(n)); m.typ == "" {
 				m.form = alone
 			}
 		}
@@ -207,13 +204,11 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	} else if b.Info()&types.IsString != 0 {
 		return // what can only be added
 	}
+	if computed.Value != nil {
+		how = alone
+	}
 	for _, o := range others[n.Op] {
-		m := f.add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), o.String(), fmt.Sprintf("%s becomes %s", n.Op, o), n, how)
-		m.operator, m.becomes = n.Op.String(), o.String()
-		m.opStart, m.opEnd = m.Start, m.End
-		if computed.Value != nil {
-			m.form = alone
-		}
+		f.add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), o.String(), fmt.Sprintf("%s becomes %s", n.Op, o), n, how)
 	}
 	if n.Op == token.LAND || n.Op == token.LOR {
 		f.add(n.Pos(), n.Y.Pos(), "", "the left side doesn't count", n, condition)
@@ -275,6 +270,15 @@ func (f *finder) add(from, to token.Pos, text, what string, around ast.Node, how
 		from: f.offset(around.Pos()), to: f.offset(around.End()), form: how,
 	})
 	return &f.made[len(f.made)-1]
+}
+
+// read returns the file, which must be as it was when the mutant was found.
+func (m *mutant) read() ([]byte, error) {
+	source, err := os.ReadFile(m.File)
+	if err == nil && sum(source) != m.Sum {
+		err = fmt.Errorf("%s has changed meanwhile: begin again", m.File)
+	}
+	return source, err
 }
 
 // apply makes the change.

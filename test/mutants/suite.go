@@ -27,8 +27,8 @@ type pkg struct {
 }
 
 func list(ctx context.Context, patterns ...string) ([]pkg, error) {
-	args := append([]string{"list", "-json=ImportPath,Dir,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports"}, patterns...)
-	out, err := exec.CommandContext(ctx, "go", args...).Output()
+	const fields = "ImportPath,Dir,Deps,TestGoFiles,XTestGoFiles,TestImports,XTestImports"
+	out, err := exec.CommandContext(ctx, "go", append([]string{"list", "-json=" + fields}, patterns...)...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
@@ -172,7 +172,7 @@ func (t *suite) command(ctx context.Context, program string, args ...string) *ex
 	return cmd
 }
 
-// run runs some tests.
+// run runs some tests. That they fail is an exec.ExitError, and that they took too long a context's.
 func (t *suite) run(ctx context.Context, program string, tests []string, timeout time.Duration) ([]byte, error) {
 	within, cancel := context.WithTimeout(ctx, timeout+10*time.Second)
 	defer cancel()
@@ -189,7 +189,7 @@ func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 	if len(tests) == 0 {
 		return survived, "", nil
 	}
-	changed := filepath.Join(filepath.Dir(t.program.path), fmt.Sprintf("%s.%d", filepath.Base(cmp.Or(t.beside, t.program.path)), n))
+	changed := fmt.Sprintf("%s.%d", cmp.Or(t.beside, t.program.path), n)
 	if err := t.program.with(changed, n, ""); err != nil {
 		return "", "", err
 	}
@@ -197,7 +197,8 @@ func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 	if t.beside == "" {
 		return t.twice(ctx, changed, tests)
 	}
-	tests = slices.SortedFunc(slices.Values(tests), func(a, b string) int { return cmp.Compare(t.seconds[a], t.seconds[b]) })
+	quicker := func(a, b string) int { return cmp.Compare(t.seconds[a], t.seconds[b]) }
+	tests = slices.SortedFunc(slices.Values(tests), quicker)
 	for _, one := range tests { // they take long: the quickest first
 		if became, by, err := t.twice(ctx, changed, []string{one}); err != nil || became != survived {
 			return became, by, err
@@ -220,6 +221,8 @@ func (t *suite) twice(ctx context.Context, changed string, tests []string) (outc
 			return survived, "", nil
 		case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(out, []byte("panic: test timed out")):
 			return late, t.pkg.ImportPath, nil
+		case !errors.As(err, new(*exec.ExitError)):
+			return "", "", err
 		}
 		if at := failed.FindSubmatch(out); at != nil {
 			tests = []string{string(at[1])}

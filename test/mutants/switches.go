@@ -17,17 +17,19 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
-// chooser is the package that switched files ask which mutant is on. Its letter has room for what is written into built programs.
+// chooser is the package that switched files ask which mutant is on. It has a slot for what is written into built programs.
 //
 //go:embed chooser.txt
 var chooser []byte
 
 const (
-	// letter begins what is written into a program; it ends with as many bytes of padding as are left.
-	letter     = "COXSWAIN-MUTANT:"
-	letterSize = 512
+	// slot begins the bytes of a program that are written over, and padding fills the rest of them.
+	slot     = "COXSWAIN-MUTANT:"
+	slotSize = 512
+	padding  = '#'
 	// chosen is how switched files call the chooser.
 	chosen = "mutant__"
 )
@@ -35,7 +37,7 @@ const (
 // switched is the product with many mutants, each of which waits behind a switch.
 type switched struct {
 	dir, overlay string
-	mutants      []*mutant         // those that have a switch: number i+1 is mutants[i]
+	mutants      []*mutant         // those that have a switch
 	names        map[string]string // of files, by what stands in their place
 }
 
@@ -46,8 +48,12 @@ func switches(ctx context.Context, mutants []*mutant, packages []string) (*switc
 		return nil, err
 	}
 	s := &switched{dir: dir, overlay: filepath.Join(dir, "overlay.json")}
+	module, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("go list -m: %w", err), s.remove())
+	}
 	for {
-		if err := s.write(mutants); err != nil {
+		if err := s.write(mutants, strings.TrimSpace(string(module))); err != nil {
 			return nil, errors.Join(err, s.remove())
 		}
 		cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-gcflags=-e", "-overlay", s.overlay}, packages...)...)
@@ -63,19 +69,14 @@ func switches(ctx context.Context, mutants []*mutant, packages []string) (*switc
 
 func (s *switched) remove() error { return os.RemoveAll(s.dir) }
 
-// write makes the overlay.
-func (s *switched) write(mutants []*mutant) error {
-	module, err := modulePath()
-	if err != nil {
-		return err
-	}
+// write makes the overlay of a module.
+func (s *switched) write(mutants []*mutant, module string) error {
 	s.mutants = nil
 	of := map[string][]*mutant{}
-	numbers := map[*mutant]int{}
 	for _, m := range mutants {
-		if m.form != alone {
+		if m.number = 0; m.form != alone {
 			s.mutants = append(s.mutants, m)
-			numbers[m] = len(s.mutants)
+			m.number = len(s.mutants)
 			of[m.File] = append(of[m.File], m)
 		}
 	}
@@ -91,21 +92,20 @@ func (s *switched) write(mutants []*mutant) error {
 		return os.WriteFile(replace[at], text, 0o600)
 	}
 	for file, inside := range of {
-		source, err := os.ReadFile(file)
+		source, err := inside[0].read()
 		if err != nil {
 			return err
-		}
-		if sum(source) != inside[0].Sum {
-			return fmt.Errorf("%s has changed meanwhile: begin again", file)
 		}
 		tree, err := parser.ParseFile(token.NewFileSet(), file, source, parser.PackageClauseOnly)
 		if err != nil {
 			return err
 		}
 		after := int(tree.Name.End()) - 1
-		slices.SortStableFunc(inside, func(a, b *mutant) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to)) })
-		w := writer{source, numbers}
-		text := string(source[:after]) + "; import " + chosen + " " + strconv.Quote(module+"/internal/mutant") + w.text(after, len(source), inside)
+		slices.SortStableFunc(inside, func(a, b *mutant) int {
+			return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(b.to, a.to))
+		})
+		clause := fmt.Sprintf("%s; import %s %q", source[:after], chosen, module+"/internal/mutant")
+		text := clause + writer(source).text(after, len(source), inside)
 		if err := put(file, []byte(text)); err != nil {
 			return err
 		}
@@ -113,21 +113,21 @@ func (s *switched) write(mutants []*mutant) error {
 	if err := put("internal/mutant/mutant.go", chooser); err != nil {
 		return err
 	}
+	return writeOverlay(s.overlay, replace)
+}
+
+// writeOverlay writes what `go -overlay` takes: files, and those that stand in their place.
+func writeOverlay(path string, replace map[string]string) error {
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(s.overlay, text, 0o600)
+	return os.WriteFile(path, text, 0o600)
 }
 
-func modulePath() (string, error) {
-	out, err := exec.Command("go", "list", "-m").Output()
-	return strings.TrimSpace(string(out)), err
-}
+var complaint = regexp.MustCompile(`(?m)^([^\s:]+\.go):(\d+):\d+: `)
 
-var complaint = regexp.MustCompile(`(?m)^(?:vet: )?([^\s:]+\.go):(\d+):\d+: `)
-
-// blame makes those mutants alone that stand where the compiler complains, or in the same function; false if there is none.
+// blame makes those mutants alone that stand where the compiler complains, or not far before; it reports whether there are any.
 func (s *switched) blame(out []byte) bool {
 	found := false
 	for _, at := range complaint.FindAllSubmatch(out, -1) {
@@ -155,65 +155,63 @@ func (s *switched) at(file string, from, to int) []*mutant {
 	return out
 }
 
-// writer writes a file with switches.
-type writer struct {
-	source  []byte
-	numbers map[*mutant]int
-}
+// writer is the source of a file, and writes it with switches.
+type writer []byte
 
-// text returns the source from one place to another with the switches of those mutants, outer ones first, that lie between them.
-func (w *writer) text(from, to int, inside []*mutant) string {
+// text returns the source from one place to another with the switches of those mutants, outer ones first, that lie between.
+func (w writer) text(from, to int, inside []*mutant) string {
 	var out strings.Builder
 	at := from
 	for i, m := range inside {
 		if m.from < at || m.to > to {
 			continue
 		}
-		out.Write(w.source[at:m.from])
+		out.Write(w[at:m.from])
 		out.WriteString(w.one(m, inside[i+1:]))
 		at = m.to
 	}
-	out.Write(w.source[at:to])
+	out.Write(w[at:to])
 	return out.String()
 }
 
 // one returns a mutant's node as a switch. What is on is one mutant at most: the changed form has no other switches.
-func (w *writer) one(m *mutant, inside []*mutant) string {
-	n := w.numbers[m]
+func (w writer) one(m *mutant, inside []*mutant) string {
+	is := fmt.Sprintf("%s.Is(%d)", chosen, m.number)
 	written := func() string { return w.text(m.from, m.to, inside) }
 	switch m.form {
 	case condition:
-		changed := string(w.source[m.from:m.Start]) + m.Text + string(w.source[m.End:m.to])
-		return fmt.Sprintf("(%s.Is(%d) && (%s) || !%s.Is(%d) && (%s%s))", chosen, n, changed, chosen, n, w.line(changed, m.from), written())
+		changed := string(w[m.from:m.Start]) + m.Text + string(w[m.End:m.to])
+		return fmt.Sprintf("(%s && (%s) || !%s && (%s%s))", is, changed, is, w.line(changed, m.from), written())
 	case arithmetic:
-		return fmt.Sprintf("%s.Compute(%d, %q, %q, %s, %s)", chosen, n, m.operator, m.becomes, w.text(m.from, m.opStart, inside), w.text(m.opEnd, m.to, inside))
+		left, right := w.text(m.from, m.Start, inside), w.text(m.End, m.to, inside)
+		return fmt.Sprintf("%s.Compute(%d, %q, %q, %s, %s)", chosen, m.number, w[m.Start:m.End], m.Text, left, right)
 	case number:
-		return fmt.Sprintf("%s.Number[%s](%d, %s)", chosen, m.number, n, written())
+		return fmt.Sprintf("%s.Number[%s](%d, %s)", chosen, m.typ, m.number, written())
 	case statement:
-		return fmt.Sprintf("if !%s.Is(%d) { %s }", chosen, n, written())
+		return fmt.Sprintf("if !%s { %s }", is, written())
 	case simple:
-		return fmt.Sprintf("func() { if !%s.Is(%d) { %s } }()", chosen, n, written())
+		return fmt.Sprintf("func() { if !%s { %s } }()", is, written())
 	}
 	panic("a mutant without a switch")
 }
 
 // line tells the compiler where it is again after text that the file doesn't have.
-func (w *writer) line(after string, offset int) string {
+func (w writer) line(after string, offset int) string {
 	if !strings.Contains(after, "\n") {
 		return ""
 	}
-	before := w.source[:offset]
+	before := w[:offset]
 	return fmt.Sprintf("/*line :%d:%d*/", bytes.Count(before, []byte("\n"))+1, offset-bytes.LastIndexByte(before, '\n'))
 }
 
-// program is a built one with switches, and where in it the letter is.
+// program is a built one with switches, and where in it the slot is.
 type program struct {
 	path  string
 	bytes []byte
 	at    []int
 }
 
-// open reads a program. One that has no switched package has no letter.
+// openProgram reads a program. One without switched packages has no slot.
 func openProgram(path string) (*program, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -221,26 +219,29 @@ func openProgram(path string) (*program, error) {
 	}
 	p := &program{path: path, bytes: b}
 	for at := 0; ; {
-		i := bytes.Index(b[at:], []byte(letter))
+		i := bytes.Index(b[at:], []byte(slot))
 		if i < 0 {
 			return p, nil
 		}
-		if at += i; at+letterSize <= len(b) && b[at+letterSize-1] == '#' {
+		if at += i; at+slotSize <= len(b) && b[at+slotSize-1] == padding {
 			p.at = append(p.at, at)
 		}
-		at += len(letter)
+		at += len(slot)
 	}
 }
 
-// with writes the program anew, with words in its letter: a mutant's number, and the file that takes the numbers of those that are reached.
+// with writes the program anew, with a mutant's number in its slot, and the file that takes the numbers of those that are
+// reached.
 func (p *program) with(path string, number int, reached string) error {
-	words := fmt.Sprintf("%s%d:%s:", letter, number, reached)
-	if len(words) > letterSize {
+	words := fmt.Sprintf("%s%d:%s:", slot, number, reached)
+	if len(words) > slotSize {
 		return fmt.Errorf("%s is too long a name", reached)
 	}
 	b := slices.Clone(p.bytes)
 	for _, at := range p.at {
 		copy(b[at:], words)
 	}
+	syscall.ForkLock.RLock() // a process that is started meanwhile would have the file open, and nobody could execute it
+	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(path, b, 0o700)
 }

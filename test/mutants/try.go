@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -87,15 +86,17 @@ func (t *trial) stage(ctx context.Context, packages []pkg) error {
 		return err
 	}
 	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
-		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
-			return judge(ctx, suites, m, n)
+		if m.number > 0 {
+			return judge(ctx, suites, m)
 		}
 		return t.byItself(ctx, m, packages)
 	})
 }
 
 // build makes the suites of packages, some at once.
-func (t *trial) build(ctx context.Context, packages []pkg, build func(context.Context, pkg) (*suite, error)) ([]*suite, error) {
+func (t *trial) build(
+	ctx context.Context, packages []pkg, build func(context.Context, pkg) (*suite, error),
+) ([]*suite, error) {
 	suites := make([]*suite, len(packages))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, t.jobs))
@@ -137,17 +138,16 @@ func (t *trial) each(ctx context.Context, ask func(context.Context, *mutant) (ou
 }
 
 // judge asks the suites, that of the mutant's own package first, then the cheapest.
-func judge(ctx context.Context, suites []*suite, m *mutant, n int) (outcome, string, error) {
-	own := func(t *suite) int {
+func judge(ctx context.Context, suites []*suite, m *mutant) (outcome, string, error) {
+	cost := func(t *suite) float64 {
 		if t.pkg.ImportPath == m.Package {
-			return 0
+			return -1
 		}
-		return 1
+		return t.cost(m.number)
 	}
-	suites = slices.Clone(suites)
-	slices.SortStableFunc(suites, func(a, b *suite) int { return cmp.Or(own(a)-own(b), cmp.Compare(a.cost(n), b.cost(n))) })
+	suites = slices.SortedFunc(slices.Values(suites), func(a, b *suite) int { return cmp.Compare(cost(a), cost(b)) })
 	for _, suite := range suites {
-		if became, by, err := suite.judge(ctx, n); err != nil || became != survived {
+		if became, by, err := suite.judge(ctx, m.number); err != nil || became != survived {
 			return became, by, err
 		}
 	}
@@ -158,12 +158,9 @@ func judge(ctx context.Context, suites []*suite, m *mutant, n int) (outcome, str
 type overlaid struct{ dir, file string }
 
 func overlay(m *mutant) (*overlaid, error) {
-	source, err := os.ReadFile(m.File)
+	source, err := m.read()
 	if err != nil {
 		return nil, err
-	}
-	if sum(source) != m.Sum {
-		return nil, fmt.Errorf("%s has changed meanwhile: begin again", m.File)
 	}
 	path, err := filepath.Abs(m.File)
 	if err != nil {
@@ -175,8 +172,8 @@ func overlay(m *mutant) (*overlaid, error) {
 	}
 	o := &overlaid{dir, filepath.Join(dir, "overlay.json")}
 	changed := filepath.Join(dir, "changed.go")
-	text, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err := errors.Join(err, os.WriteFile(changed, m.apply(source), 0o600), os.WriteFile(o.file, text, 0o600)); err != nil {
+	err = errors.Join(os.WriteFile(changed, m.apply(source), 0o600), writeOverlay(o.file, map[string]string{path: changed}))
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return o, nil
@@ -231,7 +228,8 @@ func (t *trial) throughProgram(ctx context.Context) error {
 		return nil
 	}
 	build := func(overlay, path string) error {
-		out, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", path, "./cmd/coxswain").CombinedOutput()
+		args := []string{"build", "-overlay", overlay, "-o", path, "./cmd/coxswain"}
+		out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("go build: %w\n%s", err, out)
 		}
@@ -249,13 +247,15 @@ func (t *trial) throughProgram(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	suites, err := t.build(ctx, packages, func(ctx context.Context, p pkg) (*suite, error) { return t.switched.beside(ctx, p, built) })
+	suites, err := t.build(ctx, packages, func(ctx context.Context, p pkg) (*suite, error) {
+		return t.switched.beside(ctx, p, built)
+	})
 	if err != nil {
 		return err
 	}
 	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
-		if n := slices.Index(t.switched.mutants, m) + 1; n > 0 {
-			return judge(ctx, suites, m, n)
+		if m.number > 0 {
+			return judge(ctx, suites, m)
 		}
 		o, err := overlay(m)
 		if err != nil {

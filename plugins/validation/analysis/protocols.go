@@ -12,7 +12,7 @@ import (
 
 const protocolClash = "IST0177"
 
-// spoken is a port of a host where it is seen.
+// spoken is a port of a host.
 type spoken struct {
 	host string
 	port uint32
@@ -34,6 +34,7 @@ func protocols(w *world) {
 			}
 		}
 	}
+	warned := map[*Resource]bool{}
 	order := func(a, b spoken) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.port, b.port)) }
 	for _, at := range slices.SortedFunc(maps.Keys(by), order) {
 		for _, e := range by[at] {
@@ -44,9 +45,11 @@ func protocols(w *world) {
 				}
 			}
 			slices.Sort(said)
-			if said = slices.Compact(said); len(said) > 1 && !w.told(e.of, protocolClash) {
-				w.report(e.of, finding.Warnf(protocolClash, "spec.ports", "port %d of %s has different protocols in several ServiceEntries: %s",
-					at.port, at.host, strings.Join(said, ", ")).WithHint("give it one protocol in all of them"))
+			if said = slices.Compact(said); len(said) > 1 && !warned[e.of] {
+				warned[e.of] = true
+				w.report(e.of, finding.Warnf(protocolClash, "spec.ports",
+					"port %d of %s has different protocols in several ServiceEntries: %s", at.port, at.host, strings.Join(said, ", ")).
+					WithHint("give it one protocol in all of them"))
 			}
 		}
 	}
@@ -57,9 +60,4 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(namespace string) bool {
 		return namespace == "*" || slices.Contains(b, "*") || slices.Contains(b, namespace)
 	})
-}
-
-// told reports whether a resource has a finding of this code already.
-func (w *world) told(r *Resource, code string) bool {
-	return slices.ContainsFunc(w.found, func(had Result) bool { return had.Resource == r && had.Code == code })
 }
