@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPeer: the other end of a socket is the process that the kernel says, with the login that it was started under, if it was.
+// TestPeer: the other end of a socket is the process that the kernel says, with the login that it
+// was started under, if it was.
 func TestPeer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)

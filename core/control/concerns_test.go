@@ -7,7 +7,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
-// TestConcerns: a refusal is about a switch if the stream has something of what that changed, and has not accepted it. Who came later can't have had what went.
+// TestConcerns: a refusal is about a switch if the stream has something of what that changed, and
+// has not accepted it. Who came later can't have had what went.
 func TestConcerns(t *testing.T) {
 	old, late := &connection{}, &connection{}
 	for _, conn := range []*connection{old, late} {

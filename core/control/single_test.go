@@ -7,7 +7,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestSingle: one thing of several goes on purpose, a service with its endpoints too; two things, or one beside another's endpoints, need not.
+// TestSingle: one thing of several goes on purpose, a service with its endpoints too; two things,
+// or one beside another's endpoints, need not.
 func TestSingle(t *testing.T) {
 	env, shard := environment.New(), &environment.Shard{Name: "files"}
 	env.Update(shard, "VirtualService", []*pb.Row{row("ns/stays", "1")}, nil)

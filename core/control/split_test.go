@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLargeStatesAreSplit: a state that is too large for a message comes in several, all but the last of which say that there is more; together they are the state.
+// TestLargeStatesAreSplit: a state that is too large for a message comes in several, all but the
+// last of which say that there is more; together they are the state.
 func TestLargeStatesAreSplit(t *testing.T) {
 	job := &stateJob{revision: pb.Revision{Number: 3}, whole: true}
 	want := map[string]bool{}

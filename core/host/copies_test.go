@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestCopiesInArguments: arguments name copies in the place of files, alone, as options and in lists; what none names or has beside it is said.
+// TestCopiesInArguments: arguments name copies in the place of files, alone, as options and in
+// lists; what none names or has beside it is said.
 func TestCopiesInArguments(t *testing.T) {
 	c := &copies{dir: "/copies", at: map[string]string{
 		"/etc/a/main.py": "/copies/0/main.py", "/etc/a/lib/more.py": "/copies/0/lib/more.py", "/etc/b/other": "/copies/1/other", "/etc/c": "/copies/2/c",

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestConnections: a connection is known from when it comes until it goes, also if another one has its addresses by then.
+// TestConnections: a connection is known from when it comes until it goes, also if another one has
+// its addresses by then.
 func TestConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -43,8 +43,8 @@ func TestManyWhoNeverRead(t *testing.T) {
 	}
 }
 
-// TestSlow: each stream that has yielded counts once, until it takes something again; where there are many, the next are
-// not waited for as long.
+// TestSlow: each stream that has yielded counts once, until it takes something again; where there
+// are many, the next are not waited for as long.
 func TestSlow(t *testing.T) {
 	var s slow
 	streams := make([]stream, manySlow)

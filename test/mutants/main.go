@@ -66,7 +66,8 @@ func (s *settings) run(ctx context.Context) error {
 	}
 }
 
-// take returns the first mutants that build, as far as that is known, with those among them of which nothing is known yet.
+// take returns the first mutants that build, as far as that is known, with those among them of
+// which nothing is known yet.
 func (s *settings) take(all []mutant, known *results) (sample []result, missing []*mutant) {
 	for i := range all {
 		if len(sample)+len(missing) == s.sample {

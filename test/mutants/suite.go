@@ -93,7 +93,8 @@ func compile(ctx context.Context, path string, p pkg, flags ...string) error {
 	return nil
 }
 
-// record runs each test with a program that writes down what it reaches. Tests that fail with all switches off don't count.
+// record runs each test with a program that writes down what it reaches. Tests that fail with all
+// switches off don't count.
 func (t *suite) record(ctx context.Context, program string) error {
 	t.reached, t.seconds = map[int][]string{}, map[string]float64{}
 	if len(t.program.at) == 0 {

@@ -20,7 +20,8 @@ import (
 	"syscall"
 )
 
-// chooser is the package that switched files ask which mutant is on. It has a slot for what is written into built programs.
+// chooser is the package that switched files ask which mutant is on. It has a slot for what is
+// written into built programs.
 //
 //go:embed chooser.txt
 var chooser []byte
@@ -127,7 +128,8 @@ func writeOverlay(path string, replace map[string]string) error {
 
 var complaint = regexp.MustCompile(`(?m)^([^\s:]+\.go):(\d+):\d+: `)
 
-// blame makes those mutants alone that stand where the compiler complains, or not far before; it reports whether there are any.
+// blame makes those mutants alone that stand where the compiler complains, or not far before; it
+// reports whether there are any.
 func (s *switched) blame(out []byte) bool {
 	found := false
 	for _, at := range complaint.FindAllSubmatch(out, -1) {
@@ -158,7 +160,8 @@ func (s *switched) at(file string, from, to int) []*mutant {
 // writer is the source of a file, and writes it with switches.
 type writer []byte
 
-// text returns the source from one place to another with the switches of those mutants, outer ones first, that lie between.
+// text returns the source from one place to another with the switches of those mutants, outer ones
+// first, that lie between.
 func (w writer) text(from, to int, inside []*mutant) string {
 	var out strings.Builder
 	at := from
@@ -230,8 +233,8 @@ func openProgram(path string) (*program, error) {
 	}
 }
 
-// with writes the program anew, with a mutant's number in its slot, and the file that takes the numbers of those that are
-// reached.
+// with writes the program anew, with a mutant's number in its slot, and the file that takes the
+// numbers of those that are reached.
 func (p *program) with(path string, number int, reached string) error {
 	words := fmt.Sprintf("%s%d:%s:", slot, number, reached)
 	if len(words) > slotSize {

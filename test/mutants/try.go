@@ -26,8 +26,9 @@ type trial struct {
 	open     []*mutant
 }
 
-// try finds out what becomes of mutants: first the tests of the folders that are changed judge them, then those of all packages outside of test that
-// have the changed ones in them, then those of s.through with a changed program.
+// try finds out what becomes of mutants: first the tests of the folders that are changed judge
+// them, then those of all packages outside of test that have the changed ones in them, then those
+// of s.through with a changed program.
 func (s *settings) try(ctx context.Context, mutants []*mutant, known *results) error {
 	packages, err := list(ctx, "./...")
 	if err != nil {

@@ -192,7 +192,8 @@ func TestRowsKeepTheirPlaces(t *testing.T) {
 	}
 }
 
-// TestRelativePatches: what needs something to be there and has no priority is warned of, but not what has no effect anyway or a warning of its own.
+// TestRelativePatches: what needs something to be there and has no priority is warned of, but not
+// what has no effect anyway or a warning of its own.
 func TestRelativePatches(t *testing.T) {
 	const text = `apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
@@ -221,7 +222,8 @@ spec:
 	}
 }
 
-// TestProtocolsOfServiceEntries: those that a client may see together must agree, however they write it; each is warned of once.
+// TestProtocolsOfServiceEntries: those that a client may see together must agree, however they
+// write it; each is warned of once.
 func TestProtocolsOfServiceEntries(t *testing.T) {
 	entry := func(namespace, name, exportTo string, ports ...string) string {
 		return `---
