@@ -53,8 +53,10 @@ type suite struct {
 	program *program
 	// beside is the tests' own program where the switches are in another, which they start.
 	beside string
-	// reached are, for each mutant's number, the tests that come by it, and seconds how long each test takes.
+	// reached are, for each mutant's number, the tests that come by it, reaches how many each test comes by,
+	// and seconds how long it takes.
 	reached map[int][]string
+	reaches map[string]int
 	seconds map[string]float64
 }
 
@@ -96,7 +98,7 @@ func compile(ctx context.Context, path string, p pkg, flags ...string) error {
 // record runs each test with a program that writes down what it reaches. Tests that fail with all
 // switches off don't count.
 func (t *suite) record(ctx context.Context, program string) error {
-	t.reached, t.seconds = map[int][]string{}, map[string]float64{}
+	t.reached, t.reaches, t.seconds = map[int][]string{}, map[string]int{}, map[string]float64{}
 	if len(t.program.at) == 0 {
 		return nil
 	}
@@ -149,6 +151,7 @@ func (t *suite) read(log, test string) error {
 		n, err := strconv.Atoi(lines.Text())
 		if err == nil && !slices.Contains(t.reached[n], test) { // processes of one test write each for itself
 			t.reached[n] = append(t.reached[n], test)
+			t.reaches[test]++
 		}
 	}
 	return nil
@@ -198,15 +201,23 @@ func (t *suite) judge(ctx context.Context, n int) (outcome, string, error) {
 	if t.beside == "" {
 		return t.twice(ctx, changed, tests)
 	}
-	quicker := func(a, b string) int { return cmp.Compare(t.seconds[a], t.seconds[b]) }
-	tests = slices.SortedFunc(slices.Values(tests), quicker)
-	for _, one := range tests { // they take long: the quickest first
+	// They take long. Who comes by few mutants is likely to be about this one.
+	price := func(test string) float64 { return t.seconds[test] * float64(t.reaches[test]) }
+	tests = slices.SortedFunc(slices.Values(tests), func(a, b string) int { return cmp.Compare(price(a), price(b)) })
+	spent := 0.0
+	for _, one := range tests {
+		if spent += t.seconds[one]; spent > patience.Seconds() {
+			break
+		}
 		if became, by, err := t.twice(ctx, changed, []string{one}); err != nil || became != survived {
 			return became, by, err
 		}
 	}
 	return survived, "", nil
 }
+
+// patience is how long tests that start programs may take for one mutant, if none of them fails.
+const patience = 3 * time.Minute
 
 func (t *suite) twice(ctx context.Context, changed string, tests []string) (outcome, string, error) {
 	limit := 20 * time.Second
