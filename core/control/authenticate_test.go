@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -230,6 +231,22 @@ func TestNobodyAnswers(t *testing.T) {
 		}
 		if len(g.asked.open)+len(g.asked.owed) > 0 {
 			t.Errorf("kept: %v", g.asked)
+		}
+	})
+}
+
+// TestQuestionThatIsTooLarge: a call that can't be sent fails, and nobody waits for it.
+func TestQuestionThatIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(t, Limits{Call: time.Hour})
+		first := g.join("first", &pb.Ready{})
+		got := g.call(t.Context(), web(), nil)
+		q := asked(first)
+		g.undelivered(g.sessions["first"], &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
+		synctest.Wait()
+		wantErr(t, (<-got).err, codes.Unavailable, "message is too large")
+		if len(g.asked.open) > 0 {
+			t.Errorf("kept: %v", g.asked.open)
 		}
 	})
 }

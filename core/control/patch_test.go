@@ -23,12 +23,19 @@ type patchWorld struct {
 
 func newPatchWorld(t *testing.T, edit func(*Expected)) *patchWorld {
 	t.Helper()
+	return newPatchWorldOf(t, edit, func(*pb.Ready) {})
+}
+
+func newPatchWorldOf(t *testing.T, edit func(*Expected), says func(*pb.Ready)) *patchWorld {
+	t.Helper()
 	upper := Expected{Name: "upper", Kind: pb.KindPatch, Limits: Limits{Call: time.Second}}
 	if edit != nil {
 		edit(&upper)
 	}
 	b := newBench(t, func(cfg *Config) { cfg.Patches = func(string, *corev3.Node) []string { return []string{"upper"} } }, memory, istio, upper)
-	w := &patchWorld{world: &world{bench: b}, upper: b.join("upper", readyPatch())}
+	first := readyPatch()
+	says(first)
+	w := &patchWorld{world: &world{bench: b}, upper: b.join("upper", first)}
 	ready := readyIstio()
 	ready.Types = append(ready.Types, &pb.Type{Url: typeT, Traits: &pb.Traits{Wildcard: true, FullState: true}})
 	w.m, w.g = b.join("memory", readyMemory()), b.join("istio", ready)
@@ -164,6 +171,71 @@ func TestPatchThatFails(t *testing.T) {
 }
 
 // What a patch fails at is told until it no longer does.
+// TestRowsOfAPatch: when rows change that a patch reads, it is asked anew about everything.
+func TestRowsOfAPatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorldOf(t, nil, func(r *pb.Ready) { r.Reads = []*pb.Read{{Table: "services"}} })
+		w.upper.take()
+		synctest.Wait()
+		w.answer(w.asked())
+		w.m.rows("services", nil, row("ns/b.com", "1"))
+		time.Sleep(time.Second)
+		s := w.g.state()
+		if s == nil {
+			t.Fatal("there is no revision")
+		}
+		w.g.done(s.Revision)
+		again := map[string]bool{}
+		for _, m := range w.upper.take() {
+			if m.Patch != nil {
+				again[m.Patch.Resources[0].Name] = true
+			}
+		}
+		if !again["a1"] || !again["a2"] {
+			t.Errorf("asked again: %v", again)
+		}
+	})
+}
+
+// TestLatePatchesAreCounted: each call that is not answered in time is a limit that was crossed.
+func TestLatePatchesAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		m := &crossings{}
+		w.mu.Lock()
+		w.cfg.Metrics = m
+		w.mu.Unlock()
+		open := len(w.asked())
+		time.Sleep(2 * time.Second)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(m.all) < open || m.all[0] != "upper call" {
+			t.Errorf("of %d calls these are counted: %v", open, m.all)
+		}
+	})
+}
+
+// TestFaultsAreToldOnce: a resource that fails in two views for one reason is told once, for two reasons twice.
+func TestFaultsAreToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPatchWorld(t, nil)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		p := w.patchers["upper"]
+		clear(p.results)
+		for i, why := range []string{"no", "no", "never"} {
+			p.results[patchKey{typeURL: typeT, name: "a1", facts: strconv.Itoa(i)}] = &patched{failed: why}
+		}
+		var told []string
+		for _, f := range w.refusedOf("upper") {
+			told = append(told, f.Reason)
+		}
+		if diff := cmp.Diff([]string{"never", "no"}, told); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestFailuresOfAPatchAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)

@@ -21,6 +21,7 @@ func TestUnready(t *testing.T) {
 	}{
 		"a module that is compiled":      {&Entry{Wasm: &Wasm{}}, 20 * time.Second, "limits.configure", 28 * time.Second},
 		"one that is compiled for ever":  {&Entry{Wasm: &Wasm{}}, time.Hour, "limits.compile", 68 * time.Second},
+		"one that nearly takes as long":  {&Entry{Wasm: &Wasm{}}, 57 * time.Second, "limits.configure", 65 * time.Second},
 		"one that is silent":             {&Entry{Wasm: &Wasm{}}, 0, "limits.configure", 8 * time.Second},
 		"a process that says it goes on": {&Entry{Process: &Process{}}, time.Hour, "limits.configure", 8 * time.Second},
 	} {

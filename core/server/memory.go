@@ -17,11 +17,13 @@ import (
 
 // DefaultMemory returns how much memory the core may use where nobody says it: half of what the machine has, or of the narrowest limit of this process's
 // cgroup (v2); the other half is for the plugins. 0 where that isn't known.
-func DefaultMemory() uint64 {
-	all, _ := meminfo("/proc/meminfo", "MemTotal:")
-	if own, err := os.ReadFile("/proc/self/cgroup"); err == nil {
+func DefaultMemory() uint64 { return defaultMemory("/proc", "/sys/fs/cgroup") }
+
+func defaultMemory(proc, groups string) uint64 {
+	all, _ := meminfo(filepath.Join(proc, "meminfo"), "MemTotal:")
+	if own, err := os.ReadFile(filepath.Join(proc, "self/cgroup")); err == nil {
 		if path, found := strings.CutPrefix(strings.TrimSpace(string(own)), "0::"); found {
-			if most, limited := limitOf("/sys/fs/cgroup", path); limited && (all == 0 || most < all) {
+			if most, limited := limitOf(groups, path); limited && (all == 0 || most < all) {
 				all = most
 			}
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -75,5 +76,30 @@ func TestUsedMemory(t *testing.T) {
 	}
 	if DefaultMemory() < 64<<20 {
 		t.Error(DefaultMemory())
+	}
+}
+
+// TestDefaultMemory: half of what the machine has, or of what this process's group may have.
+func TestDefaultMemory(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  uint64
+	}{
+		"a machine":      {map[string]string{"meminfo": "MemTotal: 8 kB\n"}, 4096},
+		"a group":        {map[string]string{"meminfo": "MemTotal: 8 kB\n", "self/cgroup": "0::/a\n", "groups/a/memory.max": "1000\n"}, 500},
+		"a wide group":   {map[string]string{"meminfo": "MemTotal: 8 kB\n", "self/cgroup": "0::/a\n", "groups/a/memory.max": "10000\n"}, 4096},
+		"nothing known":  {nil, 0},
+		"a group of old": {map[string]string{"meminfo": "MemTotal: 8 kB\n", "self/cgroup": "1:memory:/a\n", "groups/a/memory.max": "1000\n"}, 4096},
+	} {
+		dir := t.TempDir()
+		for path, text := range c.files {
+			path = filepath.Join(dir, path)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := defaultMemory(dir, filepath.Join(dir, "groups")); got != c.want {
+			t.Errorf("%s: %d, not %d", name, got, c.want)
+		}
 	}
 }

@@ -116,3 +116,16 @@ func TestRollbackAfterACrash(t *testing.T) {
 		t.Errorf("once more: %v", err)
 	}
 }
+
+// TestTextBefore: going back to what plugins.yaml says leaves the file as it is; to what it never said, too, with a word.
+func TestTextBefore(t *testing.T) {
+	s, _, _ := swapper()
+	s.cfg.File, s.file = "plugins.yaml", parse(t, "a registry")
+	said, _ := s.file.Get("a")
+	if text, note := s.textBefore(past{entry: said}); text != nil || note != "" {
+		t.Errorf("%q, %q", text, note)
+	}
+	if text, note := s.textBefore(past{entry: registry("a")}); text != nil || !strings.Contains(note, "--ephemeral") {
+		t.Errorf("%q, %q", text, note)
+	}
+}

@@ -31,3 +31,12 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d connections are left, %d without a stream", len(all.all), all.silent.Len())
 	}
 }
+
+// TestGone: of what is no TCP connection nobody knows that its peer has gone.
+func TestGone(t *testing.T) {
+	a, b := net.Pipe()
+	_ = b.Close()
+	if gone(a) {
+		t.Error("a pipe's peer is taken to be gone")
+	}
+}

@@ -224,6 +224,7 @@ func (t *suite) twice(ctx context.Context, changed string, tests []string) (outc
 	for _, test := range tests {
 		limit += time.Duration(5 * t.seconds[test] * float64(time.Second))
 	}
+	became := killed
 	for range 2 {
 		out, err := t.run(ctx, changed, tests, limit)
 		switch {
@@ -232,7 +233,8 @@ func (t *suite) twice(ctx context.Context, changed string, tests []string) (outc
 		case err == nil:
 			return survived, "", nil
 		case errors.Is(err, context.DeadlineExceeded) || bytes.Contains(out, []byte("panic: test timed out")):
-			return late, t.pkg.ImportPath, nil
+			became = late
+			continue
 		case !errors.As(err, new(*exec.ExitError)):
 			return "", "", err
 		}
@@ -241,7 +243,7 @@ func (t *suite) twice(ctx context.Context, changed string, tests []string) (outc
 		}
 	}
 	if len(tests) > 3 {
-		return killed, t.pkg.ImportPath, nil // its process has ended
+		return became, t.pkg.ImportPath, nil // its process has ended
 	}
-	return killed, t.pkg.ImportPath + " " + strings.Join(tests, " "), nil
+	return became, t.pkg.ImportPath + " " + strings.Join(tests, " "), nil
 }

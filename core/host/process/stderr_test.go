@@ -41,6 +41,20 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestRates: either limit is one, that of lines as that of bytes.
+func TestRates(t *testing.T) {
+	for name, line := range map[string]string{
+		"many short lines": "x\n",
+		"few long lines":   strings.Repeat("x", longestLine) + "\n",
+	} {
+		n := min(3*linesAtOnce, 3*bytesAtOnce/len(line)) // more than is passed on, and one limit is far
+		passed, _, lost, _ := said(t, strings.NewReader(strings.Repeat(line, n)))
+		if kept := strings.Count(passed, "\n"); kept+lost != n || lost == 0 || kept > linesAtOnce+linesPerSecond || len(passed) > bytesAtOnce+bytesPerSecond {
+			t.Errorf("%s: of %d lines %d were passed on, %d bytes", name, n, kept, len(passed))
+		}
+	}
+}
+
 // A line without an end is cut, too.
 func TestEndless(t *testing.T) {
 	passed, last, _, _ := said(t, io.LimitReader(zeros{}, 100<<20))

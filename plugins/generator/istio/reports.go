@@ -170,9 +170,6 @@ func (g *graph) settingsOf(c *incr.Ctx, n *node.Node) listener.Settings {
 func (g *graph) encodedConfig(c *incr.Ctx, n *node.Node) string {
 	out := proto.CloneOf(g.proxyConfig(c, n))
 	if s := g.connectionsOf(c, n); s != nil {
-		if out == nil {
-			out = &meshv1.ProxyConfig{}
-		}
 		out.ConnectionSettings = s
 	}
 	return listener.EncodeConfig(out)

@@ -54,7 +54,7 @@ func near(got string, words []string) string {
 			best, distance = word, d
 		}
 	}
-	if best == "" || distance >= len(best) {
+	if distance >= len(best) { // none is as long
 		return ""
 	}
 	return "; did you mean `" + best + "`?"

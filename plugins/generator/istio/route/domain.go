@@ -17,7 +17,7 @@ func Domains(host, clientDomain, address string) []string {
 			out = append(out, host+".")
 		}
 	}
-	if a, err := netip.ParseAddr(address); err == nil && a.IsUnspecified() {
+	if a, err := netip.ParseAddr(address); a.IsUnspecified() {
 		address = ""
 	} else if err == nil {
 		address = bracket(a)
