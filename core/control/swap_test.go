@@ -22,6 +22,35 @@ func (b *bench) try(e Expected) *Trial {
 	return t
 }
 
+// TestCandidateHearsOfWhoConcernsIt: a connection is told to a candidate when it first asks for a type of its, once.
+func TestCandidateHearsOfWhoConcernsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.try(istio)
+		next := w.candidate("istio", readyIstio())
+		next.answer(w.proxy.ID(), "v1")
+		next.others()
+		two := w.stream("q")
+		told := func() (n int) {
+			for _, m := range next.others() {
+				if m.Attach != nil && m.Attach.Connection == two.ID() {
+					n++
+				}
+			}
+			return n
+		}
+		for i, c := range []struct {
+			asks string
+			want int
+		}{{typeT, 0}, {typeA, 1}, {typeB, 0}} {
+			two.Subscribe(c.asks, true, nil)
+			if got := told(); got != c.want {
+				t.Errorf("%d: it asked for %s, and the candidate was told of it %d times, not %d", i, c.asks, got, c.want)
+			}
+		}
+	})
+}
+
 // began runs f in a goroutine and returns what it will return.
 func began(f func() error) <-chan error {
 	done := make(chan error, 1)

@@ -230,6 +230,32 @@ func TestEndpointsOvertakeALongGeneration(t *testing.T) {
 	})
 }
 
+// TestEndpointsOvertakeOneAtATime: while a generator works on endpoints that overtook, later ones wait for it.
+func TestEndpointsOvertakeOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.revise("2")
+		endpoint := func(payload string) {
+			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", payload))
+			time.Sleep(300 * time.Millisecond)
+		}
+		endpoint("2")
+		first := w.g.state()
+		if first == nil || !first.Overtakes {
+			t.Fatalf("nothing overtook: %v", first)
+		}
+		endpoint("3")
+		if s := w.g.state(); s != nil {
+			t.Fatalf("before the first ones are done it was sent %v", keys(s))
+		}
+		w.g.done(first.Revision)
+		time.Sleep(300 * time.Millisecond)
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=3"}, keys(w.g.state())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestGeneratorThatDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

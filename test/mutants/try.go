@@ -193,7 +193,7 @@ func (t *trial) byItself(ctx context.Context, m *mutant, packages []pkg) (outcom
 	var others []string
 	for _, p := range packages {
 		if p.ImportPath == m.Package {
-			if became, by, err := t.test(ctx, o, nil, p.ImportPath); err != nil || became != survived {
+			if became, by, err := t.test(ctx, o, p.ImportPath); err != nil || became != survived {
 				return became, by, err
 			}
 		} else if t.has(p, m.Package) {
@@ -203,7 +203,7 @@ func (t *trial) byItself(ctx context.Context, m *mutant, packages []pkg) (outcom
 	if len(others) == 0 {
 		return survived, "", nil
 	}
-	return t.test(ctx, o, nil, others...)
+	return t.test(ctx, o, others...)
 }
 
 // has reports whether a package's tests have another package in them.
@@ -223,22 +223,16 @@ func (t *trial) has(p pkg, other string) bool {
 	return false
 }
 
-// throughProgram lets the tests of t.through judge programs with the mutants that are open.
+// throughProgram lets the tests of t.through judge a program with the mutants that are open. Those without a switch would
+// need a program each: nothing more is asked about them.
 func (t *trial) throughProgram(ctx context.Context) error {
 	if len(t.open) == 0 || len(t.through) == 0 {
 		return nil
 	}
-	build := func(overlay, path string) error {
-		args := []string{"build", "-overlay", overlay, "-o", path, "./cmd/coxswain"}
-		out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("go build: %w\n%s", err, out)
-		}
-		return nil
-	}
 	path := filepath.Join(t.switched.dir, "coxswain")
-	if err := build(t.switched.overlay, path); err != nil {
-		return err
+	build := exec.CommandContext(ctx, "go", "build", "-overlay", t.switched.overlay, "-o", path, "./cmd/coxswain")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	built, err := openProgram(path)
 	if err != nil {
@@ -255,32 +249,19 @@ func (t *trial) throughProgram(ctx context.Context) error {
 		return err
 	}
 	return t.each(ctx, func(ctx context.Context, m *mutant) (outcome, string, error) {
-		if m.number > 0 {
-			return judge(ctx, suites, m)
+		if m.number == 0 {
+			return survived, "", nil
 		}
-		o, err := overlay(m)
-		if err != nil {
-			return "", "", err
-		}
-		defer func() { _ = os.RemoveAll(o.dir) }()
-		changed := filepath.Join(o.dir, "coxswain")
-		if err := build(o.file, changed); err != nil {
-			return "", "", err
-		}
-		return t.test(ctx, nil, []string{"COXSWAIN_PROGRAM=" + changed}, t.through...)
+		return judge(ctx, suites, m)
 	})
 }
 
-// test runs tests, with an overlay if there is one. What fails must fail twice.
-func (t *trial) test(ctx context.Context, o *overlaid, environ []string, packages ...string) (outcome, string, error) {
-	args := []string{"test", "-count=1", "-short", "-failfast", "-vet=off", "-timeout", t.timeout.String()}
-	if o != nil {
-		args = append(args, "-overlay", o.file)
-	}
+// test runs tests with an overlay. What fails must fail twice.
+func (t *trial) test(ctx context.Context, o *overlaid, packages ...string) (outcome, string, error) {
+	args := []string{"test", "-count=1", "-short", "-failfast", "-vet=off", "-timeout", t.timeout.String(), "-overlay", o.file}
 	for range 2 {
 		within, cancel := context.WithTimeout(ctx, t.timeout+time.Minute)
 		cmd := exec.CommandContext(within, "go", append(args, packages...)...)
-		cmd.Env = append(os.Environ(), environ...)
 		cmd.WaitDelay = time.Second
 		out, err := cmd.CombinedOutput()
 		over := within.Err() != nil
