@@ -133,8 +133,8 @@ func (e *Environment) Replace(s *Shard, tables map[string]map[string]*pb.Row) {
 		}
 	}
 	for n, shards := range e.pending { // uncommitted rows of an earlier session
-		if r := shards[s]; r != nil && tables[n.Table][n.Key] == nil {
-			e.note(s, n, nil)
+		if shards[s] != nil {
+			e.note(s, n, nil) // what comes again is noted below
 		}
 	}
 	for name, rows := range tables {

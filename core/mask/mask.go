@@ -138,7 +138,7 @@ func (e masked) Unwrap() error { return e.error }
 // JSON returns a value as JSON whose strings have nothing secret in them.
 func (s *Secrets) JSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
-	if err != nil || s == nil {
+	if err != nil {
 		return text, err
 	}
 	var out []byte
