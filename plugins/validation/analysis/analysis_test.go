@@ -256,3 +256,44 @@ spec: {hosts: [api.example.com], exportTo: [` + exportTo + `], resolution: DNS, 
 		}
 	}
 }
+
+// TestHostsForSidecars: what VirtualServices say of one host is a clash where some namespace sees both; istioctl, beside a real
+// one, says the same of each of these.
+func TestHostsForSidecars(t *testing.T) {
+	route := func(namespace, host, exportTo string) string {
+		return `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: ` + namespace + `}
+spec: {hosts: ["` + host + `"], exportTo: [` + exportTo + `], http: [{route: [{destination: {host: api.example.com}}]}]}
+`
+	}
+	const all, own = `"*"`, `"."`
+	for name, c := range map[string]struct {
+		text string
+		want int
+	}{
+		"for all and for all":             {route("a", "h.com", "") + route("b", "h.com", all), 2},
+		"for all and for its own":         {route("a", "h.com", "") + route("b", "h.com", own), 2},
+		"for one namespace":               {route("a", "h.com", own) + route("b", "h.com", "a"), 2},
+		"for namespaces apart":            {route("a", "h.com", own) + route("b", "h.com", own), 0},
+		"all of three":                    {route("a", "h.com", own) + route("b", "h.com", "a") + route("c", "h.com", ""), 3},
+		"a wildcard of its own":           {route("a", "*.com", own) + route("b", "h.com", ""), 2},
+		"beside a wildcard for all":       {route("a", "h.com", own) + route("b", "*.com", ""), 2},
+		"wildcards that overlap":          {route("a", "*.h.com", own) + route("b", "*.com", ""), 2},
+		"a wildcard and what it is above": {route("a", "*.com", own) + route("b", "com", ""), 0},
+		"both for all, of other length":   {route("a", "*.com", "") + route("b", "h.com", ""), 0},
+		"short and whole names":           {route("a", "web", own) + route("b", "web.a.svc.cluster.local", ""), 2},
+		"short names in namespaces":       {route("a", "web", "") + route("b", "web", ""), 0},
+	} {
+		found := 0
+		for _, code := range codesOf(t, c.text) {
+			if strings.HasPrefix(code, meshHostClash) {
+				found++
+			}
+		}
+		if found != c.want {
+			t.Errorf("%s: %d are found, not %d", name, found, c.want)
+		}
+	}
+}

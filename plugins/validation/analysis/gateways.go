@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,24 +21,43 @@ const (
 	unusedGateway    = "COX3003"
 )
 
-// meshHosts finds VirtualServices that say different things of the same host for sidecars.
+// hostIn is a host, by its whole name, in a namespace; * for all.
+type hostIn struct{ scope, host string }
+
+// meshHosts finds VirtualServices that say something of the same host for sidecars of the same namespaces. What is for one namespace
+// meets what is for all of them where the hosts overlap, as `istioctl analyze` has it.
 func meshHosts(w *world) {
-	by := map[string][]*Resource{}
+	by := map[hostIn][]*Resource{}
 	for _, v := range of[*networking.VirtualService](w) {
 		if len(v.spec.Gateways) > 0 && !slices.Contains(v.spec.Gateways, meshGateway) {
 			continue
 		}
 		for _, host := range v.spec.Hosts {
 			for _, scope := range scopes(v.spec.ExportTo, v.Namespace) {
-				key := fullName(host, v.Namespace) + " " + scope
+				key := hostIn{scope, fullName(host, v.Namespace)}
 				by[key] = append(by[key], v.Resource)
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		host, _, _ := strings.Cut(key, " ")
-		clash(w, by[key], meshHostClash, func(names string) finding.Finding {
-			return finding.Errorf(meshHostClash, "spec.hosts", "The VirtualServices %s associated with mesh gateway define the same host %s which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices into a single resource", names, host)
+	var everywhere []hostIn
+	for key := range by {
+		if key.scope == "*" {
+			everywhere = append(everywhere, key)
+		}
+	}
+	order := func(a, b hostIn) int { return cmp.Or(cmp.Compare(a.scope, b.scope), cmp.Compare(a.host, b.host)) }
+	for _, key := range slices.SortedFunc(maps.Keys(by), order) {
+		list := slices.Clone(by[key])
+		if key.scope != "*" {
+			for _, other := range everywhere {
+				if hosts.Overlap(key.host, other.host) {
+					list = append(list, by[other]...)
+				}
+			}
+		}
+		clash(w, list, meshHostClash, func(names string) finding.Finding {
+			return finding.Errorf(meshHostClash, "spec.hosts", "The VirtualServices %s associated with mesh gateway define the same host %s/%s "+
+				"which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices into a single resource", names, key.scope, key.host)
 		})
 	}
 }
