@@ -77,7 +77,7 @@ TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
 # Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
-test: build envoy iptables grpc-js grpc-java languages ## Pass all tests, with the race detector and real Envoys
+test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
 	@command -v node >/dev/null || echo "Node.js is absent: tests of grpc-js are skipped; install it"
 	@command -v java >/dev/null && command -v mvn >/dev/null || echo "Java or Maven is absent: tests of grpc-java are skipped; install a JDK (17 or newer) and maven"
@@ -336,3 +336,30 @@ $(BENCHSTAT):
 $(STATICCHECK):
 	@GOBIN='$(CURDIR)/$(CACHE)/bin' go install honnef.co/go/tools/cmd/staticcheck@v$(STATICCHECK_VERSION)
 	@mv $(CACHE)/bin/staticcheck $@
+
+# Kubernetes' own programs live in the user's cache folder, by what they are made of: clones share them, and they are built once.
+KUBE_SERVERS := test/kube/servers
+KUBE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/kube-$(shell sha256sum $(KUBE_SERVERS)/go.sum | cut -c1-16)
+
+.PHONY: kube
+kube: $(KUBE)/.built ## Build etcd, the API server and kubectl for tests (minutes, once)
+
+$(KUBE)/.built:
+	@echo "building etcd, kube-apiserver and kubectl for tests: minutes, this once"
+	@mkdir -p '$(KUBE)'
+	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$(KUBE)/' k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl
+	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$(KUBE)/etcd' go.etcd.io/etcd/server/v3
+	@touch $@
+
+PEER_SERVERS := test/peer
+PEER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/peer-$(shell sha256sum $(PEER_SERVERS)/go.sum | cut -c1-16)
+
+.PHONY: peer
+peer: $(PEER)/.built ## Build istiod, istioctl and pilot-agent, to compare with (minutes, once)
+	@echo '$(PEER)'
+
+$(PEER)/.built:
+	@echo "building istiod, istioctl and pilot-agent: minutes, this once"
+	@mkdir -p '$(PEER)'
+	@cd $(PEER_SERVERS) && go build -ldflags='-s -w' -o '$(PEER)/' istio.io/istio/istioctl/cmd/istioctl istio.io/istio/pilot/cmd/pilot-agent istio.io/istio/pilot/cmd/pilot-discovery
+	@touch $@

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -29,6 +30,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"generator/istio":           istio.Plugin,
 		"generator/static":          static.Plugin,
 		"patch/mosn":                mosn.Plugin,
+		"registry/kubernetes":       kubernetes.Plugin,
 		"registry/memory":           memory.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,
 	}

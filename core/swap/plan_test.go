@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -59,6 +61,25 @@ func TestPlan(t *testing.T) {
 				t.Errorf("got %s, want %s", strings.Join(got, ", "), c.want)
 			}
 		})
+	}
+}
+
+// TestPlanOfSeveral: each step of a plan is compared, and none is taken.
+func TestPlanOfSeveral(t *testing.T) {
+	s := liveOf(t, "plugins: [{name: a, kind: registry, builtin: registry/a}, {name: b, kind: registry, builtin: registry/b}]", nil)
+	steps, err := s.Plan(t.Context(), []byte("plugins: [{name: a, kind: registry, builtin: registry/c}, {name: b, kind: registry, builtin: registry/c}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range steps {
+		got = append(got, c.What+" "+c.Plugin+" "+string(c.State))
+	}
+	if diff := cmp.Diff([]string{"swap a compared", "swap b compared"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if e, _ := s.current().Get("a"); describe(e) != "builtin registry/a" {
+		t.Errorf("%s runs", describe(e))
 	}
 }
 

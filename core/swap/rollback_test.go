@@ -14,7 +14,7 @@ func (s *Swapper) running() (what string, pid int) {
 
 func swapTo(t *testing.T, s *Swapper, builtin string) {
 	t.Helper()
-	if c, err := s.Swap(t.Context(), "a", Request{Builtin: builtin}, Options{Ephemeral: true}); err != nil || c.State != Switched {
+	if c, err := s.Swap(t.Context(), "a", Request{Builtin: builtin}, Options{Ephemeral: true}); err != nil || c.State != Switched || len(c.Notes) > 0 {
 		t.Fatalf("%+v, %v", c, err)
 	}
 }

@@ -1,0 +1,118 @@
+package kubernetes
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// members are what endpoints of a service are made of.
+type members struct {
+	service *corev1.Service
+	slices  []*discoveryv1.EndpointSlice
+	// pod and node return nil for what isn't there (yet).
+	pod  func(namespace, name string) *corev1.Pod
+	node func(name string) *corev1.Node
+}
+
+// endpoints makes a service's endpoints, in the order of its slices' names. One that stands for a pod waits until the pod is
+// known: nobody could say otherwise whose it is and whether it speaks mutual TLS.
+func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
+	slices.SortFunc(m.slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
+	index := uint32(0)
+	for _, s := range m.slices {
+		if s.AddressType == discoveryv1.AddressTypeFQDN {
+			continue
+		}
+		for i := range s.Endpoints {
+			e := &s.Endpoints[i]
+			pod, awaited := m.podOf(s, e)
+			if awaited {
+				continue
+			}
+			for _, address := range e.Addresses {
+				for _, p := range s.Ports {
+					if row := c.endpoint(m, e, pod, address, p); row != nil {
+						row.Index = index
+						out = append(out, row)
+					}
+				}
+				index++
+			}
+		}
+	}
+	return out
+}
+
+// podOf is the pod that an endpoint stands for. Awaited: there is to be one.
+func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (pod *corev1.Pod, awaited bool) {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+		return nil, false
+	}
+	pod = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
+	return pod, pod == nil
+}
+
+func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {
+	if p.Port == nil {
+		return nil
+	}
+	name := ""
+	if p.Name != nil {
+		name = *p.Name
+	}
+	at := slices.IndexFunc(m.service.Spec.Ports, func(port corev1.ServicePort) bool { return port.Name == name })
+	if at < 0 {
+		return nil
+	}
+	out := &pb.Endpoint{
+		Host: c.hostOf(m.service.Namespace, m.service.Name), Namespace: m.service.Namespace,
+		PortName: name, ServicePort: uint32(m.service.Spec.Ports[at].Port), Address: address, Port: uint32(*p.Port),
+		Cluster: c.Cluster, Health: health(m.service, e.Conditions), TlsMode: hosts.TLSModeDisabled,
+	}
+	if e.NodeName != nil {
+		out.Node = *e.NodeName
+	}
+	if e.Hostname != nil {
+		out.Hostname, out.Subdomain = *e.Hostname, m.service.Name
+	}
+	if pod == nil {
+		if n := m.node(out.Node); n != nil {
+			out.Locality = locality(&corev1.Pod{}, n)
+		}
+		return out
+	}
+	out.Node = cmp.Or(out.Node, pod.Spec.NodeName)
+	out.Labels, out.ServiceAccount, out.Workload = pod.Labels, pod.Spec.ServiceAccountName, ownerOf(pod)
+	out.Network, out.Locality = hosts.Network("", pod.Labels), locality(pod, m.node(out.Node))
+	out.TlsMode = hosts.TLSMode(pod.Labels, "")
+	if pod.Namespace != m.service.Namespace {
+		out.WorkloadNamespace = pod.Namespace
+	}
+	return out
+}
+
+// health is whether an endpoint takes requests. One whose state is unknown is ready.
+// Source: Kubernetes, EndpointSlice, "Conditions".
+func health(s *corev1.Service, c discoveryv1.EndpointConditions) pb.EndpointHealth {
+	is := func(b *bool, otherwise bool) bool {
+		if b == nil {
+			return otherwise
+		}
+		return *b
+	}
+	switch {
+	case is(c.Ready, true) || s.Spec.PublishNotReadyAddresses && !is(c.Terminating, false):
+		return pb.EndpointHealthHealthy
+	case is(c.Terminating, false) && is(c.Serving, false):
+		return pb.EndpointHealthDraining
+	case is(c.Terminating, false):
+		return pb.EndpointHealthTerminating
+	}
+	return pb.EndpointHealthUnhealthy
+}

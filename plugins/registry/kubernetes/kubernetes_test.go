@@ -1,0 +1,255 @@
+package kubernetes
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+func object[T any](t *testing.T, text string) *T {
+	t.Helper()
+	out := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestProtocols(t *testing.T) {
+	for text, want := range map[string]string{
+		"{name: http}": "HTTP", "{name: HTTP-web}": "HTTP", "{name: grpc-web}": "GRPC-WEB", "{name: grpc-web-x}": "GRPC-WEB", "{name: grpc-x}": "GRPC",
+		"{name: web}": "", "{}": "", "{port: 3306}": "TCP", "{name: http, port: 3306}": "HTTP", "{name: udp}": "", "{protocol: UDP, name: http}": "UDP",
+		"{appProtocol: kubernetes.io/h2c, name: http}": "HTTP2", "{appProtocol: kubernetes.io/wss}": "HTTPS", "{appProtocol: tcp, name: http}": "TCP",
+		"{appProtocol: example.com/own, name: http}": "HTTP",
+	} {
+		if got := protocolOf(object[corev1.ServicePort](t, text)); got != want {
+			t.Errorf("%s: %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestService(t *testing.T) {
+	c := &Config{Cluster: "east", Domain: "example.org"}
+	s := object[corev1.Service](t, `
+metadata:
+  {name: web, namespace: shop, labels: {app: web}, annotations: {networking.istio.io/exportTo: "., infra", alpha.istio.io/canonical-serviceaccounts: a}}
+spec:
+  type: LoadBalancer
+  clusterIP: 10.96.0.1
+  clusterIPs: [10.96.0.1, "fd00::1"]
+  externalIPs: [192.0.2.1]
+  internalTrafficPolicy: Local
+  trafficDistribution: PreferClose
+  selector: {app: web}
+  ports: [{name: http, port: 80, targetPort: 8080}, {name: named, port: 81, targetPort: name}, {name: same, port: 82, targetPort: 82}]
+status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}`)
+	want := &pb.Service{
+		Host: "web.shop.svc.example.org", Namespace: "shop", Name: "web", Registry: "Kubernetes", Addresses: []string{"10.96.0.1", "fd00::1"},
+		Ports:    []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, {Number: 81, Name: "named"}, {Number: 82, Name: "same"}},
+		ExportTo: []string{".", "infra"}, Labels: map[string]string{"app": "web"}, Selector: map[string]string{"app": "web"}, SubjectAltNames: []string{"a"},
+		NodeLocal: true, TrafficDistribution: "PreferClose", Aliases: []string{"old.shop.svc.example.org"},
+		ExternalAddresses: map[string]string{"east": "192.0.2.1,192.0.2.2,lb.example.org"},
+	}
+	if diff := cmp.Diff(want, c.service(s, []string{"old.shop.svc.example.org"})); diff != "" {
+		t.Error(diff)
+	}
+	none := object[corev1.Service](t, `{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, clusterIPs: [None], publishNotReadyAddresses: true}}`)
+	want = &pb.Service{Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true}
+	if diff := cmp.Diff(want, c.service(none, nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	for name, c := range map[string]struct {
+		conditions string
+		publishes  bool
+		want       pb.EndpointHealth
+	}{
+		"nothing is known":            {"{}", false, pb.EndpointHealthHealthy},
+		"ready":                       {"{ready: true}", false, pb.EndpointHealthHealthy},
+		"not ready":                   {"{ready: false}", false, pb.EndpointHealthUnhealthy},
+		"not ready, and published":    {"{ready: false}", true, pb.EndpointHealthHealthy},
+		"terminating and serving":     {"{ready: false, serving: true, terminating: true}", false, pb.EndpointHealthDraining},
+		"terminating":                 {"{ready: false, serving: false, terminating: true}", false, pb.EndpointHealthTerminating},
+		"terminating, though publish": {"{ready: false, serving: true, terminating: true}", true, pb.EndpointHealthDraining},
+	} {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{PublishNotReadyAddresses: c.publishes}}
+		if got := health(s, *object[discoveryv1.EndpointConditions](t, c.conditions)); got != c.want {
+			t.Errorf("%s: %v, not %v", name, got, c.want)
+		}
+	}
+}
+
+// TestEndpoints: each address at each port, with what its pod and node say; who stands for a pod that isn't known waits.
+func TestEndpoints(t *testing.T) {
+	c := &Config{Cluster: "east", Domain: "cluster.local"}
+	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
+metadata: {name: web-1, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d}, ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
+spec: {nodeName: one, serviceAccountName: web}`)}
+	node := object[corev1.Node](t, `{metadata: {name: one, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}}`)
+	m := &members{
+		service: object[corev1.Service](t, `{metadata: {name: web, namespace: shop}, spec: {ports: [{name: http, port: 80}, {name: admin, port: 81}]}}`),
+		slices: []*discoveryv1.EndpointSlice{
+			object[discoveryv1.EndpointSlice](t, `
+metadata: {name: b, namespace: shop}
+addressType: IPv4
+ports: [{name: http, port: 8080}, {name: admin, port: 8081}, {name: unknown, port: 1}, {name: http}]
+endpoints:
+- {addresses: [10.0.0.1], nodeName: one, hostname: web-1, targetRef: {kind: Pod, name: web-1, namespace: shop}}
+- {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}`),
+			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
+			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
+		},
+		pod: func(namespace, name string) *corev1.Pod { return pods[namespace+"/"+name] },
+		node: func(name string) *corev1.Node {
+			if name == "one" {
+				return node
+			}
+			return nil
+		},
+	}
+	of := func(port string, number, at uint32, address string) *pb.Endpoint {
+		return &pb.Endpoint{
+			Host: "web.shop.svc.cluster.local", Namespace: "shop", PortName: port, ServicePort: number, Address: address, Port: at,
+			Cluster: "east", Node: "one", Locality: "eu/eu-1", TlsMode: "disabled",
+		}
+	}
+	in := func(e *pb.Endpoint) *pb.Endpoint {
+		e.Labels, e.Network, e.ServiceAccount, e.Workload, e.TlsMode = pods["shop/web-1"].Labels, "n1", "web", "web", "istio"
+		e.Hostname, e.Subdomain, e.Index = "web-1", "web", 1
+		return e
+	}
+	want := []*pb.Endpoint{of("http", 80, 80, "192.0.2.1"), in(of("http", 80, 8080, "10.0.0.1")), in(of("admin", 81, 8081, "10.0.0.1"))}
+	if diff := cmp.Diff(want, c.endpoints(m)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWorkload(t *testing.T) {
+	c := &Config{Cluster: "east"}
+	pod := func(spec, status string) *corev1.Pod {
+		return object[corev1.Pod](t, `{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
+	}
+	want := &pb.Workload{
+		Name: "p", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, Cluster: "east", TlsMode: "disabled", Ready: true, Ports: map[string]uint32{"http": 80},
+	}
+	got := c.workload(pod("", `podIP: 10.0.0.1, podIPs: [{ip: 10.0.0.1}, {ip: "fd00::1"}], conditions: [{type: Ready, status: "True"}]`), nil)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, status := range []string{"", "podIP: 10.0.0.1, phase: Succeeded", "podIP: 10.0.0.1, phase: Failed"} {
+		if got := c.workload(pod("", status), nil); got != nil {
+			t.Errorf("%s: %v", status, got)
+		}
+	}
+}
+
+func TestOwners(t *testing.T) {
+	for want, text := range map[string]string{
+		"p":          `{metadata: {name: p}}`,
+		"web":        `{metadata: {name: p, labels: {pod-template-hash: x}, ownerReferences: [{kind: ReplicaSet, name: web-x, controller: true}]}}`,
+		"web-y":      `{metadata: {name: p, labels: {pod-template-hash: x}, ownerReferences: [{kind: ReplicaSet, name: web-y, controller: true}]}}`,
+		"db":         `{metadata: {name: p, ownerReferences: [{kind: StatefulSet, name: db, controller: true}]}}`,
+		"nightly":    `{metadata: {name: p, ownerReferences: [{kind: Job, name: nightly-29712345, controller: true}]}}`,
+		"job-2971":   `{metadata: {name: p, ownerReferences: [{kind: Job, name: job-2971, controller: true}]}}`,
+		"whosoever":  `{metadata: {name: whosoever, ownerReferences: [{kind: StatefulSet, name: db}]}}`,
+		"single-job": `{metadata: {name: p, ownerReferences: [{kind: Job, name: single-job, controller: true}]}}`,
+	} {
+		if got := ownerOf(object[corev1.Pod](t, text)); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+// TestLean: what is kept of an object makes the same rows.
+func TestLean(t *testing.T) {
+	pod := object[corev1.Pod](t, `
+metadata: {name: p, namespace: shop, labels: {a: b}, annotations: {large: text}, managedFields: [{manager: x}]}
+spec: {nodeName: one, serviceAccountName: s, containers: [{name: a, image: i, env: [{name: x, value: y}], ports: [{name: http, containerPort: 80}]}]}
+status: {podIP: 10.0.0.1, phase: Running, conditions: [{type: Ready, status: "True", message: m}, {type: Initialized, status: "True"}]}`)
+	c := &Config{Cluster: "east"}
+	before := c.workload(pod.DeepCopy(), nil)
+	kept, err := lean(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := kept.(*corev1.Pod)
+	if diff := cmp.Diff(before, c.workload(left, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if left.Annotations != nil || left.ManagedFields != nil || left.Spec.Containers[0].Image != "" || len(left.Status.Conditions) != 1 {
+		t.Errorf("kept: %+v", left)
+	}
+}
+
+func TestIndexes(t *testing.T) {
+	s := object[discoveryv1.EndpointSlice](t, `
+metadata: {name: a, namespace: shop, labels: {kubernetes.io/service-name: web}}
+endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: p}}, {addresses: [10.0.0.2]}]`)
+	if diff := cmp.Diff([][]string{{"shop/web"}, {"shop/p"}, {"one"}}, [][]string{serviceOf(s), podsOf(s), nodesOf(s)}); diff != "" {
+		t.Error(diff)
+	}
+	if got := serviceOf(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "alone"}}); got != nil {
+		t.Error(got)
+	}
+	c := &Config{Domain: "cluster.local"}
+	if key, ok := c.serviceAt("web.shop.svc.cluster.local"); !ok || key != "shop/web" {
+		t.Error(key, ok)
+	}
+	for _, host := range []string{"example.com", "web.svc.cluster.local", "web"} {
+		if key, ok := c.serviceAt(host); ok {
+			t.Error(host, key)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for config, field := range map[string]string{
+		`{"cluster": ""}`: "cluster", `{"domain": ""}`: "domain", `{"qps": 0}`: "qps", `{"burst": 0}`: "burst", `{"kubeconfi": "x"}`: "kubeconfi",
+	} {
+		_, err := parse([]byte(config))
+		var at *sdk.FieldError
+		if !errors.As(err, &at) || at.Field != field {
+			t.Errorf("%s: %v", config, err)
+		}
+	}
+	if _, err := connect(Config{Kubeconfig: filepath.Join(t.TempDir(), "none")}); err == nil {
+		t.Error("a kubeconfig that isn't there is taken")
+	}
+}
+
+// TestReadme: the README's config is one, and makes a client.
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil || len(blocks) != 1 {
+		t.Fatalf("%d blocks, %v", len(blocks), err)
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := parse(config)
+	if err != nil || c.Cluster != "east" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	text := "{clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a}}], current-context: a}"
+	if err := os.WriteFile(c.Kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connect(c); err != nil {
+		t.Error(err)
+	}
+}

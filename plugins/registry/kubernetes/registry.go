@@ -1,0 +1,296 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+type registry struct {
+	config Config
+	client *client
+}
+
+// unit is what is published together: what becomes of a Service, a Pod or a Namespace.
+type unit struct{ table, key string }
+
+// dirt is what has changed since it was published last.
+type dirt struct {
+	mu    sync.Mutex
+	units map[unit]bool
+	wake  chan struct{}
+}
+
+func (d *dirt) add(units ...unit) {
+	d.mu.Lock()
+	for _, u := range units {
+		d.units[u] = true
+	}
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (d *dirt) take() map[unit]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := d.units
+	d.units = map[unit]bool{}
+	return out
+}
+
+// Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
+func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
+	p := &publication{
+		config: &r.config, out: out, dirt: &dirt{units: map[unit]bool{}, wake: make(chan struct{}, 1)},
+		published: map[unit]map[string]map[string]*sdk.Row{},
+	}
+	var said complaints
+	var err error
+	p.watched, err = watch(r.client, p.changed, func(kind string, err error) {
+		if said.first(kind, err, time.Now()) {
+			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
+		}
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { p.watched.run(ctx) })
+	if !p.wait(ctx) {
+		return nil
+	}
+	for synced := false; ; {
+		if err := p.publish(p.dirt.take()); err != nil {
+			return err
+		}
+		if !synced {
+			synced = true
+			if err := out.Synced(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.dirt.wake:
+		}
+	}
+}
+
+// complaints are what was said of kinds that can't be watched.
+type complaints struct {
+	mu   sync.Mutex
+	last map[string]string
+	at   map[string]time.Time
+}
+
+// first reports whether an error is new, or was said long ago.
+func (c *complaints) first(kind string, err error, now time.Time) bool {
+	const again = time.Minute
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last, c.at = map[string]string{}, map[string]time.Time{}
+	}
+	if c.last[kind] == err.Error() && now.Sub(c.at[kind]) < again {
+		return false
+	}
+	c.last[kind], c.at[kind] = err.Error(), now
+	return true
+}
+
+// publication is what was published of a cluster.
+type publication struct {
+	config  *Config
+	out     sdk.Publisher
+	watched *watched
+	dirt    *dirt
+	// published are the rows of each unit, by table and key.
+	published map[unit]map[string]map[string]*sdk.Row
+}
+
+// wait waits for the first lists, and says now and then which are missing.
+func (p *publication) wait(ctx context.Context) bool {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for told := time.Now(); ; {
+		late := p.watched.late()
+		if len(late) == 0 {
+			return true
+		}
+		if now := time.Now(); now.Sub(told) > patience {
+			told = now
+			p.out.Log(sdk.Warn, "first lists are not in: is the API server there, and may this account list and watch them?", "kinds", strings.Join(late, ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+		}
+	}
+}
+
+// changed notes which rows an object may change.
+func (p *publication) changed(object any) {
+	if p.watched == nil {
+		return
+	}
+	switch o := object.(type) {
+	case *corev1.Service:
+		p.dirt.add(p.aliased(o)...)
+	case *discoveryv1.EndpointSlice:
+		p.dirt.add(services(serviceOf(o))...)
+	case *corev1.Pod:
+		key := o.Namespace + "/" + o.Name
+		p.dirt.add(append(p.of(byPod, key), unit{state.Workloads, key})...)
+	case *corev1.Node:
+		units := p.of(byNode, o.Name)
+		for _, pod := range found[*corev1.Pod](p.watched.pods, byNode, o.Name) {
+			key := pod.Namespace + "/" + pod.Name
+			units = append(append(units, p.of(byPod, key)...), unit{state.Workloads, key})
+		}
+		p.dirt.add(units...)
+	case *corev1.Namespace:
+		p.dirt.add(unit{state.Namespaces, o.Name})
+	}
+}
+
+func services(keys []string) (out []unit) {
+	for _, k := range keys {
+		out = append(out, unit{state.Services, k})
+	}
+	return out
+}
+
+// of are the services whose slices an index has under a key.
+func (p *publication) of(index, key string) (out []unit) {
+	for _, s := range found[*discoveryv1.EndpointSlice](p.watched.slices, index, key) {
+		out = append(out, services(serviceOf(s))...)
+	}
+	return out
+}
+
+// aliased are a service, and what it stands for.
+func (p *publication) aliased(s *corev1.Service) []unit {
+	out := []unit{{state.Services, s.Namespace + "/" + s.Name}}
+	for _, host := range target(s) {
+		if name, ok := p.config.serviceAt(host); ok {
+			out = append(out, unit{state.Services, name})
+		}
+	}
+	return out
+}
+
+// serviceAt is NAMESPACE/NAME of the service whose full name a host is.
+func (c *Config) serviceAt(host string) (key string, ok bool) {
+	short, ok := strings.CutSuffix(strings.TrimSuffix(host, "."), ".svc."+c.Domain)
+	name, namespace, both := strings.Cut(short, ".")
+	return namespace + "/" + name, ok && both
+}
+
+// publish makes the rows of units anew and publishes what differs: first services, then what refers to them.
+func (p *publication) publish(units map[unit]bool) error {
+	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
+	for u := range units {
+		now, before := p.rows(u), p.published[u]
+		for _, table := range tables {
+			for key, row := range now[table] {
+				if old := before[table][key]; old == nil || !bytes.Equal(old.Payload, row.Payload) {
+					upserts[table] = append(upserts[table], row)
+				}
+			}
+			for key := range before[table] {
+				if now[table][key] == nil {
+					deletes[table] = append(deletes[table], key)
+				}
+			}
+		}
+		if len(now) == 0 {
+			delete(p.published, u)
+		} else {
+			p.published[u] = now
+		}
+	}
+	for _, table := range tables {
+		if len(upserts[table])+len(deletes[table]) == 0 {
+			continue
+		}
+		if err := p.out.Update(table, upserts[table], deletes[table]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tables in the order in which they are published.
+var tables = []string{state.Namespaces, state.Services, state.Endpoints, state.Workloads}
+
+// rows makes the rows of a unit; none: there is no such thing.
+func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
+	switch u.table {
+	case state.Namespaces:
+		if n := get[corev1.Namespace](p.watched.namespaces, u.key); n != nil {
+			return one(u.table, sdk.NamespaceRow(&pb.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}))
+		}
+	case state.Workloads:
+		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil {
+			if w := p.config.workload(pod, p.node(pod.Spec.NodeName)); w != nil {
+				return one(u.table, sdk.WorkloadRow(w))
+			}
+		}
+	case state.Services:
+		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName {
+			return p.service(u.key, s)
+		}
+	}
+	return nil
+}
+
+func one(table string, row *sdk.Row) map[string]map[string]*sdk.Row {
+	return map[string]map[string]*sdk.Row{table: {row.Key: row}}
+}
+
+func (p *publication) node(name string) *corev1.Node {
+	if name == "" {
+		return nil
+	}
+	return get[corev1.Node](p.watched.nodes, name)
+}
+
+func (p *publication) service(key string, s *corev1.Service) map[string]map[string]*sdk.Row {
+	var aliases []string
+	for _, a := range found[*corev1.Service](p.watched.services, byTarget, p.config.hostOf(s.Namespace, s.Name)) {
+		aliases = append(aliases, p.config.hostOf(a.Namespace, a.Name))
+	}
+	slices.Sort(aliases)
+	out := one(state.Services, sdk.ServiceRow(p.config.service(s, aliases)))
+	endpoints := map[string]*sdk.Row{}
+	for _, row := range sdk.EndpointRows(p.config.endpoints(&members{
+		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
+		pod:  func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
+		node: p.node,
+	})...) {
+		endpoints[row.Key] = row
+	}
+	if len(endpoints) > 0 {
+		out[state.Endpoints] = endpoints
+	}
+	return maps.Clone(out)
+}

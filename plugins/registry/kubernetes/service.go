@@ -1,0 +1,89 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Annotations of Services.
+const (
+	exportTo            = "networking.istio.io/exportTo"
+	trafficDistribution = "networking.istio.io/traffic-distribution"
+	canonicalAccounts   = "alpha.istio.io/canonical-serviceaccounts"
+)
+
+// hostOf is the full name of a service.
+func (c *Config) hostOf(namespace, name string) string {
+	return name + "." + namespace + ".svc." + c.Domain
+}
+
+// service makes the row of a Service that has endpoints; aliases are the names of ExternalName services that stand for it.
+func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
+	out := &pb.Service{
+		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes",
+		ExportTo: list(s.Annotations[exportTo]), Labels: s.Labels, Selector: s.Spec.Selector, Aliases: aliases,
+		SubjectAltNames: list(s.Annotations[canonicalAccounts]),
+		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		PublishNotReady: s.Spec.PublishNotReadyAddresses, TrafficDistribution: distribution(s),
+	}
+	if s.Spec.ClusterIP == corev1.ClusterIPNone {
+		out.Headless = true
+	} else {
+		out.Addresses = s.Spec.ClusterIPs
+		if len(out.Addresses) == 0 && s.Spec.ClusterIP != "" {
+			out.Addresses = []string{s.Spec.ClusterIP}
+		}
+	}
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		port := &pb.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p)}
+		if n := p.TargetPort.IntValue(); n > 0 && n != int(p.Port) {
+			port.Target = uint32(n)
+		}
+		out.Ports = append(out.Ports, port)
+	}
+	if outside := external(s); len(outside) > 0 {
+		out.ExternalAddresses = map[string]string{c.Cluster: strings.Join(outside, ",")}
+	}
+	return out
+}
+
+// distribution is where traffic stays: the annotation's word, otherwise the field's.
+func distribution(s *corev1.Service) string {
+	if word := s.Annotations[trafficDistribution]; word != "" {
+		return word
+	}
+	if s.Spec.TrafficDistribution != nil {
+		return *s.Spec.TrafficDistribution
+	}
+	return ""
+}
+
+// external are the addresses by which a Service is reached from outside.
+func external(s *corev1.Service) []string {
+	out := slices.Clone(s.Spec.ExternalIPs)
+	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			if in.IP != "" {
+				out = append(out, in.IP)
+			} else if in.Hostname != "" {
+				out = append(out, in.Hostname)
+			}
+		}
+	}
+	return out
+}
+
+// list splits an annotation at its commas.
+func list(text string) (out []string) {
+	for each := range strings.SplitSeq(text, ",") {
+		if each = strings.TrimSpace(each); each != "" {
+			out = append(out, each)
+		}
+	}
+	return out
+}

@@ -1,0 +1,233 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+)
+
+// client asks the API server about the two groups that are read. Clients of all groups, and the types of them, would cost each
+// process of the program some megabytes.
+type client struct{ core, discovery rest.Interface }
+
+// connect makes the client of a config. It asks nothing of the API server.
+func connect(c Config) (*client, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	if err != nil {
+		return nil, strict.Errorf("kubeconfig", "%v", err)
+	}
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(c.QPS), c.Burst)
+	config.UserAgent = "coxswain/registry-kubernetes"
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
+	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	of := func(group schema.GroupVersion, path string) rest.Interface {
+		one := rest.CopyConfig(config)
+		one.GroupVersion, one.APIPath = &group, path
+		made, failed := rest.RESTClientFor(one)
+		err = errors.Join(err, failed)
+		return made
+	}
+	out := &client{of(corev1.SchemeGroupVersion, "/api"), of(discoveryv1.SchemeGroupVersion, "/apis")}
+	if err != nil {
+		return nil, strict.Errorf("kubeconfig", "%v", err)
+	}
+	return out, nil
+}
+
+// Indexes of what is kept.
+const (
+	byService = "service" // slices, by NAMESPACE/NAME of their service
+	byPod     = "pod"     // slices, by NAMESPACE/NAME of the pods in them
+	byNode    = "node"    // slices and pods, by their nodes' names
+	byTarget  = "target"  // ExternalName services, by the host that they stand for
+)
+
+// watched is what the API server has, kept by informers. While the server is away it stays as it was.
+type watched struct {
+	services, slices, pods, nodes, namespaces *informer
+}
+
+// informer keeps the objects of a kind.
+type informer struct {
+	cache.SharedIndexInformer
+	kind string
+}
+
+// watch makes the informers. Changed is told of each object that came, changed or went, by one goroutine a kind; failed of
+// what can't be watched, which is tried again.
+func watch(c *client, changed func(object any), failed func(kind string, err error)) (*watched, error) {
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: changed,
+		UpdateFunc: func(old, now any) {
+			changed(old) // what it stood for, too
+			changed(now)
+		},
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			changed(object)
+		},
+	}
+	var failures []error
+	informerOf := func(from rest.Interface, kind string, object runtime.Object, indexers cache.Indexers) *informer {
+		list := cache.NewListWatchFromClient(from, kind, metav1.NamespaceAll, fields.Everything())
+		i := &informer{cache.NewSharedIndexInformer(list, object, 0, indexers), kind}
+		_, err := i.AddEventHandler(handler)
+		failures = append(failures, err, i.SetTransform(lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
+		return i
+	}
+	w := &watched{
+		services: informerOf(c.core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target)}),
+		slices: informerOf(c.discovery, "endpointslices", &discoveryv1.EndpointSlice{},
+			cache.Indexers{byService: keysOf(serviceOf), byPod: keysOf(podsOf), byNode: keysOf(nodesOf)}),
+		pods:       informerOf(c.core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
+		nodes:      informerOf(c.core, "nodes", &corev1.Node{}, cache.Indexers{}),
+		namespaces: informerOf(c.core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
+	}
+	return w, errors.Join(failures...)
+}
+
+func (w *watched) all() []*informer {
+	return []*informer{w.services, w.slices, w.pods, w.nodes, w.namespaces}
+}
+
+// run follows the API server until ctx ends, and returns when nothing of it runs any more.
+func (w *watched) run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, i := range w.all() {
+		running.Go(func() { i.RunWithContext(ctx) })
+	}
+	running.Wait()
+}
+
+// late returns the kinds whose first list is not in.
+func (w *watched) late() (out []string) {
+	for _, i := range w.all() {
+		if !i.HasSynced() {
+			out = append(out, i.kind)
+		}
+	}
+	return out
+}
+
+// keysOf makes an index of a function.
+func keysOf[T any](f func(T) []string) cache.IndexFunc {
+	return func(object any) ([]string, error) {
+		if o, ok := object.(T); ok {
+			return f(o), nil
+		}
+		return nil, nil
+	}
+}
+
+func target(s *corev1.Service) []string {
+	if s.Spec.Type != corev1.ServiceTypeExternalName {
+		return nil
+	}
+	return []string{s.Spec.ExternalName}
+}
+
+func serviceOf(s *discoveryv1.EndpointSlice) []string {
+	if name := s.Labels[discoveryv1.LabelServiceName]; name != "" {
+		return []string{s.Namespace + "/" + name}
+	}
+	return nil
+}
+
+func podsOf(s *discoveryv1.EndpointSlice) (out []string) {
+	for _, e := range s.Endpoints {
+		if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+			out = append(out, s.Namespace+"/"+e.TargetRef.Name)
+		}
+	}
+	return out
+}
+
+func nodesOf(s *discoveryv1.EndpointSlice) (out []string) {
+	for _, e := range s.Endpoints {
+		if e.NodeName != nil {
+			out = append(out, *e.NodeName)
+		}
+	}
+	return out
+}
+
+// found returns what an index has under a key.
+func found[T any](i *informer, index, key string) (out []T) {
+	objects, err := i.GetIndexer().ByIndex(index, key)
+	if err != nil {
+		return nil // there is no such index
+	}
+	for _, o := range objects {
+		if is, ok := o.(T); ok {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
+// get returns an object by its key; nil: it isn't there.
+func get[T any](i *informer, key string) *T {
+	object, _, _ := i.GetStore().GetByKey(key)
+	is, _ := object.(*T)
+	return is
+}
+
+// lean leaves out of an object what nothing reads, before it is kept.
+func lean(object any) (any, error) {
+	if m, ok := object.(metav1.Object); ok {
+		m.SetManagedFields(nil)
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		leanPod(o)
+	case *corev1.Node:
+		o.Spec, o.Status, o.Annotations = corev1.NodeSpec{}, corev1.NodeStatus{}, nil
+	}
+	return object, nil
+}
+
+func leanPod(p *corev1.Pod) {
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i, c := range list {
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports}
+		}
+	}
+	p.Annotations = nil
+	p.Spec = corev1.PodSpec{
+		InitContainers: p.Spec.InitContainers, Containers: p.Spec.Containers, NodeName: p.Spec.NodeName, ServiceAccountName: p.Spec.ServiceAccountName,
+	}
+	var ready []corev1.PodCondition
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			ready = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	p.Status = corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: ready}
+}
+
+// patience is how long the first lists may take until it is said which are missing.
+const patience = 10 * time.Second

@@ -1,0 +1,242 @@
+// Package kube starts Kubernetes' own API server for tests: kube-apiserver with its etcd, on loopback, with nothing else of a cluster.
+// Nodes, pods and slices are applied as objects.
+//
+// The programs are those of the module in servers, which `make kube` builds into the user's cache folder, once for each go.sum.
+package kube
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// token is the administrator's.
+const token = "administrator"
+
+// Cluster is an API server.
+type Cluster struct {
+	// Kubeconfig is a file that makes its reader the administrator.
+	Kubeconfig string
+
+	bin, dir, address string
+	etcd, server      *program
+	arguments         []string
+}
+
+// Start starts etcd and an API server, and waits until it is ready. The test's end stops them.
+func Start(t testing.TB) *Cluster {
+	t.Helper()
+	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
+	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
+	c.etcd = start(t, "etcd", c.bin, "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync", "--log-level", "error")
+	_, port, _ := strings.Cut(c.address, ":")
+	key, tokens := filepath.Join(c.dir, "accounts.pem"), filepath.Join(c.dir, "tokens.csv")
+	write(t, key, signingKey(t))
+	write(t, tokens, []byte(token+",administrator,administrator,system:masters\n"))
+	c.arguments = []string{
+		"--etcd-servers", clients, "--bind-address", "127.0.0.1", "--secure-port", port, "--cert-dir", c.dir, "--token-auth-file", tokens,
+		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", key,
+		"--service-account-signing-key-file", key, "--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
+		"--disable-admission-plugins", "ServiceAccount", "--profiling=false",
+	}
+	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
+	write(t, c.Kubeconfig, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters:
+- {name: test, cluster: {server: "https://%s", certificate-authority: %q}}
+users:
+- {name: administrator, user: {token: %s}}
+contexts:
+- {name: test, context: {cluster: test, user: administrator}}
+current-context: test
+`, c.address, filepath.Join(c.dir, "apiserver.crt"), token))
+	c.Up(t)
+	return c
+}
+
+// Up starts the API server, again after Down.
+func (c *Cluster) Up(t testing.TB) {
+	t.Helper()
+	c.server = start(t, "kube-apiserver", c.bin, c.arguments...)
+	wait.For(t, "the API server is ready", func() error {
+		if !c.server.runs() {
+			return fmt.Errorf("it has ended: %s", c.server.last())
+		}
+		return c.ready()
+	})
+}
+
+// Down ends the API server as a crash does.
+func (c *Cluster) Down() { c.server.stop() }
+
+func (c *Cluster) ready() error {
+	ca, err := os.ReadFile(filepath.Join(c.dir, "apiserver.crt"))
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}}
+	request, err := http.NewRequest(http.MethodGet, "https://"+c.address+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("/readyz says %s", answer.Status)
+	}
+	return nil
+}
+
+// Apply applies objects, and their status for kinds that have one.
+func (c *Cluster) Apply(t testing.TB, objects string) {
+	t.Helper()
+	c.kubectl(t, objects, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	cmd := c.command(objects, "apply", "--server-side", "--force-conflicts", "--subresource", "status", "-f", "-")
+	if out, err := cmd.CombinedOutput(); err != nil && !bytes.Contains(out, []byte("NotFound")) { // of kinds without one
+		t.Fatalf("kubectl: %v\n%s", err, out)
+	}
+}
+
+// Kubectl runs kubectl.
+func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	return c.kubectl(t, "", args...)
+}
+
+func (c *Cluster) kubectl(t testing.TB, input string, args ...string) string {
+	t.Helper()
+	out, err := c.command(input, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func (c *Cluster) command(input string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig", c.Kubeconfig, "--cache-dir", filepath.Join(c.dir, "kubectl")}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	return cmd
+}
+
+// programs is the folder with the programs.
+func programs(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "test/kube/servers/go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(sums)
+	dir := filepath.Join(cache, "coxswain", "kube-"+hex.EncodeToString(hash[:])[:16])
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			need.Missing(t, "%s of a Kubernetes cluster; `make kube` builds it", name)
+		}
+	}
+	return dir
+}
+
+func write(t testing.TB, path string, text []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// signingKey is a key for tokens of service accounts.
+func signingKey(t testing.TB) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
+// program is one that runs.
+type program struct {
+	cmd   *exec.Cmd
+	log   string
+	ended chan struct{}
+}
+
+func start(t testing.TB, name, bin string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: exec.Command(filepath.Join(bin, name), args...), log: filepath.Join(t.TempDir(), name), ended: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.cmd.Wait(); close(p.ended) }()
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("%s (%s) said last:\n%s", name, strconv.Itoa(p.cmd.Process.Pid), p.last())
+		}
+	})
+	return p
+}
+
+func (p *program) stop() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+func (p *program) runs() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// last are the last lines that it said.
+func (p *program) last() string {
+	text, _ := os.ReadFile(p.log)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}
