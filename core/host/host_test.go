@@ -25,6 +25,8 @@ type twin struct {
 	once    sync.Once
 	exit    error
 	stopped time.Duration
+	// lingers: it must be killed.
+	lingers bool
 }
 
 func (p *twin) Carrier() session.Carrier { return p.carrier }
@@ -42,6 +44,9 @@ func (p *twin) Wait() string {
 
 func (p *twin) Stop(grace time.Duration) {
 	p.stopped = grace
+	if p.lingers {
+		time.Sleep(grace) // in a bubble's time
+	}
 	p.die(errors.New("signal: killed"))
 }
 

@@ -88,6 +88,10 @@ func (l *life) end(err error) error {
 	exit := l.running.Wait()
 	switch {
 	case !l.stopBy.IsZero() && !time.Now().Before(l.stopBy):
+		if errors.Is(err, ErrAsleep) { // on a busy machine: no failure, least of all of the core's start
+			l.slot.log.Warn("plugin had to be killed as it fell asleep", "after", l.slot.entry.Limits.Stop, "limit", "limits.stop")
+			return err
+		}
 		return fmt.Errorf("%w within %v (limits.stop)", errKilled, l.slot.entry.Limits.Stop)
 	case !gone:
 		return err

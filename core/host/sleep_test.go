@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -46,6 +47,34 @@ func TestSleep(t *testing.T) {
 		const want = "starting, configuring, syncing, asleep, starting, configuring, syncing, serving, draining, gone"
 		if got := r.path(); got != want {
 			t.Errorf("went %s, want %s", got, want)
+		}
+	})
+}
+
+// A plugin that must be killed when it falls asleep sleeps all the same: it has not failed, and the core's start even less.
+func TestSleepKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core := &sleepy{}
+		r := runWith(t, "plugins: [{name: a, kind: generator, builtin: generator/a, start: onDemand}]", &core.sessions, core, func(p *twin, n int) error {
+			p.lingers = n == 1
+			p.hello()
+			p.ready(pb.KindGenerator)
+			return p.untilDrain()
+		})
+		if err := r.WaitStarted(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := r.Status()[0]; s.State != Asleep || s.Restarts > 0 {
+			t.Errorf("status %+v", s)
+		}
+		r.Wake("a")
+		if synctest.Wait(); r.Status()[0].State != Serving {
+			t.Errorf("status %+v", r.Status()[0])
+		}
+		r.stop()
+		if err := <-r.ended; err != nil {
+			t.Error(err)
 		}
 	})
 }
