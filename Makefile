@@ -75,7 +75,8 @@ demo-programs:
 # Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
-# The package that takes longest comes first: otherwise it is the last to end, with a processor idle beside it. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
+# The package that takes longest comes first: otherwise it is the last to end, with a processor idle beside it. The
+# program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
 test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
@@ -84,7 +85,8 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
-	@PATH="$(CURDIR)/bin:$$PATH" GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+	@go build -race -o '$(CURDIR)/$(CACHE)/bin/coxswain-race' ./cmd/coxswain
+	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/coxswain-race' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
 
 .PHONY: test-envoys
 test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too

@@ -5,6 +5,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
+	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
@@ -24,6 +25,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"authenticator/token":       token.Plugin,
 		"config/file":               configfile.Plugin,
 		"config/jwks":               configjwks.Plugin,
+		"config/kubernetes":         configkubernetes.Plugin,
 		"config/mesh":               configmesh.Plugin,
 		"generator/api":             api.Plugin,
 		"generator/grpc":            grpc.Plugin,

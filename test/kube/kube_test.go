@@ -104,6 +104,7 @@ func serve(t *testing.T, p *netns.Pod, address string) {
 // world is a cluster, a control plane that reads it, and an Envoy in a pod that is a gateway to the cluster's services.
 type world struct {
 	cluster *kube.Cluster
+	plane   *mesh.Plane
 	pod     *netns.Pod
 	client  *http.Client
 }
@@ -111,23 +112,33 @@ type world struct {
 func newWorld(t *testing.T, objects ...string) *world {
 	t.Helper()
 	envoy.Binary(t) // or skip
-	w := &world{cluster: kube.Start(t), pod: netns.NewPod(t, "edge", "10.244.0.1")}
-	w.cluster.Apply(t, documents(namespace, node))
+	c := kube.Start(t)
+	c.Apply(t, documents(namespace, node))
 	if len(objects) > 0 {
-		w.cluster.Apply(t, documents(objects...))
+		c.Apply(t, documents(objects...))
 	}
-	config, dir := t.TempDir(), folder(t)
+	config := t.TempDir()
 	put(t, filepath.Join(config, "gateway.yaml"), gateway)
+	return newPlane(t, c, config, "{name: kubernetes, kind: registry, builtin: registry/kubernetes, config: {kubeconfig: %q}}")
+}
+
+// newPlane starts a control plane on a cluster, and the Envoy. Entries are added to the default set, with the kubeconfig in place of %q.
+func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *world {
+	t.Helper()
+	w, dir := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1")}, folder(t)
 	set, err := os.ReadFile("../../plugins.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, e := range entries {
+		set = fmt.Appendf(set, "\n  - "+e+"\n", c.Kubeconfig)
+	}
 	file := filepath.Join(t.TempDir(), "plugins.yaml")
-	put(t, file, fmt.Sprintf("%s\n  - {name: kubernetes, kind: registry, builtin: registry/kubernetes, config: {kubeconfig: %q}}\n", set, w.cluster.Kubeconfig))
-	plane := mesh.Start(t, program, config, "--plugins", file)
-	plane.Ready(t)
+	put(t, file, string(set))
+	w.plane = mesh.Start(t, program, config, "--plugins", file)
+	w.plane.Ready(t)
 	admin := "unix:" + filepath.Join(dir, "admin")
-	bootstrap := plane.Bootstrap(t, "--xds", plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
 		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
 	envoy.InPod(t, w.pod, 1337, admin, bootstrap).Ready(t)
 	w.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{

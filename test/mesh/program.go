@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,10 +33,11 @@ func LeakFree(m goleak.TestingM) func() int {
 }
 
 // build builds the program into a new directory, with the race detector where the test has it, and returns its path. remove deletes it. Where
-// COXSWAIN_PROGRAM names one that is built already, it is taken instead.
+// COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM one for tests alone, it is taken instead: to link it once is enough.
 func build(root string) (binary string, remove func(), err error) {
-	if built := os.Getenv("COXSWAIN_PROGRAM"); built != "" {
-		return built, func() {}, nil
+	if built := cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")); built != "" {
+		_, err := os.Stat(built) // so that go test knows that its result depends on it
+		return built, func() {}, err
 	}
 	dir, err := os.MkdirTemp("", "coxswain-test-")
 	if err != nil {

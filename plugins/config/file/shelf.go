@@ -10,9 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// maxRow is how large a row may be: it must fit into a message of 1 MiB.
-const maxRow = 1<<20 - 16<<10
-
 // item is one object of a file.
 type item struct {
 	name         state.Name
@@ -92,8 +89,8 @@ func (s *shelf) put(it *item, before *shelf) {
 		s.faults = append(s.faults, it.fault(kinds.CodeRival, "is already at %s, which is served; remove one of them", first.place()))
 		return
 	}
-	if it.row != nil && it.row.Size() > maxRow {
-		s.faults = append(s.faults, it.fault(kinds.CodeSize, "has %d bytes, which is more than the %d that a resource may have", it.row.Size(), maxRow))
+	if it.row != nil && it.row.Size() > kinds.MaxRow {
+		s.faults = append(s.faults, it.fault(kinds.CodeSize, "%s", kinds.TooLarge(it.row.Size())))
 		it.row = nil
 	}
 	if it.row == nil && before != nil && before.items[it.name] != nil {

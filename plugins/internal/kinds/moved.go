@@ -27,5 +27,10 @@ func (d Document) Moved(file string, lines int) Document {
 	return d
 }
 
-// Source returns what a row says of where it came from, FILE:LINE:COLUMN.
-func Source(file string, line, column int) string { return fmt.Sprintf("%s:%d:%d", file, line, column) }
+// Source returns what a row says of where it came from, FILE:LINE:COLUMN; FILE alone where there are no lines, as in an API server.
+func Source(file string, line, column int) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
+}

@@ -17,6 +17,14 @@ const AutoAddresses = "coxswain.io/auto-addresses"
 // status.
 const HealthCondition = "coxswain.io/healthy"
 
+// MaxRow is how large a row may be, in bytes: it must fit into a message of 1 MiB.
+const MaxRow = 1<<20 - 16<<10
+
+// TooLarge says of a row with that many bytes why it is refused (CodeSize).
+func TooLarge(size int) string {
+	return fmt.Sprintf("has %d bytes, which is more than the %d that a resource may have", size, MaxRow)
+}
+
 // Healthy says whether the object of a WorkloadEntry's row was found healthy.
 func Healthy(row *pb.Row) bool { return row.Annotations[HealthCondition] == "True" }
 

@@ -79,7 +79,7 @@ func object(path string, raw json.RawMessage, into reflect.Value) error {
 		if !ok {
 			return Errorf(join(path, key), "unknown%s", protoyaml.Suggest(key, sorted(fields)))
 		}
-		if err := value(join(path, key), entries[key], into.Field(i)); err != nil {
+		if err := value(join(path, key), entries[key], into.FieldByIndex(i)); err != nil {
 			return err
 		}
 	}
@@ -116,12 +116,12 @@ func dictionary(path string, raw json.RawMessage, into reflect.Value) error {
 	return nil
 }
 
-// fieldsOf returns a struct's fields by the names in their json tags.
-func fieldsOf(t reflect.Type) map[string]int {
-	fields := map[string]int{}
-	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
-			fields[name] = i
+// fieldsOf returns the places of a struct's fields, those of embedded structs among them, by the names in their json tags.
+func fieldsOf(t reflect.Type) map[string][]int {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			fields[name] = f.Index
 		}
 	}
 	return fields

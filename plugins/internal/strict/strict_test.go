@@ -63,3 +63,17 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbedded: fields of embedded structs are the object's own.
+func TestEmbedded(t *testing.T) {
+	var got struct {
+		element
+		Name string `json:"name"`
+	}
+	if err := Decode([]byte(`{"name": "a", "n": 3}`), &got); err != nil || got.Name != "a" || got.N != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := Decode([]byte(`{"element": {}}`), &got); err == nil {
+		t.Error("the struct's name is no key")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -225,7 +226,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v", config, err)
 		}
 	}
-	if _, err := connect(Config{Kubeconfig: filepath.Join(t.TempDir(), "none")}); err == nil {
+	if _, err := connect(Config{Access: kube.Access{Kubeconfig: filepath.Join(t.TempDir(), "none")}}); err == nil {
 		t.Error("a kubeconfig that isn't there is taken")
 	}
 }

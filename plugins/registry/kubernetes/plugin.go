@@ -5,6 +5,7 @@
 package kubernetes
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -12,15 +13,10 @@ import (
 
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
-	// Kubeconfig is a file; empty: KUBECONFIG's or ~/.kube/config, and the service account in a pod. Context is one of its contexts.
-	Kubeconfig string `json:"kubeconfig"`
-	Context    string `json:"context"`
+	kube.Access
 	// Cluster is the cluster's id, Domain its DNS domain.
 	Cluster string `json:"cluster"`
 	Domain  string `json:"domain"`
-	// QPS and Burst limit requests to the API server.
-	QPS   float64 `json:"qps"`
-	Burst int     `json:"burst"`
 }
 
 const configSchema = `{
@@ -38,7 +34,7 @@ const configSchema = `{
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{Cluster: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160}
+	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local"}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -47,12 +43,8 @@ func parse(config []byte) (Config, error) {
 		return c, strict.Errorf("cluster", "is empty")
 	case c.Domain == "":
 		return c, strict.Errorf("domain", "is empty")
-	case c.QPS <= 0:
-		return c, strict.Errorf("qps", "%v is not more than 0", c.QPS)
-	case c.Burst < 1:
-		return c, strict.Errorf("burst", "%d is less than 1", c.Burst)
 	}
-	return c, nil
+	return c, c.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -25,43 +26,16 @@ type registry struct {
 // unit is what is published together: what becomes of a Service, a Pod or a Namespace.
 type unit struct{ table, key string }
 
-// dirt is what has changed since it was published last.
-type dirt struct {
-	mu    sync.Mutex
-	units map[unit]bool
-	wake  chan struct{}
-}
-
-func (d *dirt) add(units ...unit) {
-	d.mu.Lock()
-	for _, u := range units {
-		d.units[u] = true
-	}
-	d.mu.Unlock()
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (d *dirt) take() map[unit]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := d.units
-	d.units = map[unit]bool{}
-	return out
-}
-
 // Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{
-		config: &r.config, out: out, dirt: &dirt{units: map[unit]bool{}, wake: make(chan struct{}, 1)},
+		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
 		published: map[unit]map[string]map[string]*sdk.Row{},
 	}
-	var said complaints
+	var said kube.Complaints
 	var err error
 	p.watched, err = watch(r.client, p.changed, func(kind string, err error) {
-		if said.first(kind, err, time.Now()) {
+		if said.First(kind, err, time.Now()) {
 			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
 		}
 	})
@@ -77,7 +51,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		return nil
 	}
 	for synced := false; ; {
-		if err := p.publish(p.dirt.take()); err != nil {
+		if err := p.publish(p.dirt.Take()); err != nil {
 			return err
 		}
 		if !synced {
@@ -89,31 +63,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.dirt.wake:
+		case <-p.dirt.Some():
 		}
 	}
-}
-
-// complaints are what was said of kinds that can't be watched.
-type complaints struct {
-	mu   sync.Mutex
-	last map[string]string
-	at   map[string]time.Time
-}
-
-// first reports whether an error is new, or was said long ago.
-func (c *complaints) first(kind string, err error, now time.Time) bool {
-	const again = time.Minute
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last == nil {
-		c.last, c.at = map[string]string{}, map[string]time.Time{}
-	}
-	if c.last[kind] == err.Error() && now.Sub(c.at[kind]) < again {
-		return false
-	}
-	c.last[kind], c.at[kind] = err.Error(), now
-	return true
 }
 
 // publication is what was published of a cluster.
@@ -121,7 +73,7 @@ type publication struct {
 	config  *Config
 	out     sdk.Publisher
 	watched *watched
-	dirt    *dirt
+	dirt    *kube.Changes[unit]
 	// published are the rows of each unit, by table and key.
 	published map[unit]map[string]map[string]*sdk.Row
 }
@@ -154,21 +106,21 @@ func (p *publication) changed(object any) {
 	}
 	switch o := object.(type) {
 	case *corev1.Service:
-		p.dirt.add(p.aliased(o)...)
+		p.dirt.Add(p.aliased(o)...)
 	case *discoveryv1.EndpointSlice:
-		p.dirt.add(services(serviceOf(o))...)
+		p.dirt.Add(services(serviceOf(o))...)
 	case *corev1.Pod:
 		key := o.Namespace + "/" + o.Name
-		p.dirt.add(append(p.of(byPod, key), unit{state.Workloads, key})...)
+		p.dirt.Add(append(p.of(byPod, key), unit{state.Workloads, key})...)
 	case *corev1.Node:
 		units := p.of(byNode, o.Name)
 		for _, pod := range found[*corev1.Pod](p.watched.pods, byNode, o.Name) {
 			key := pod.Namespace + "/" + pod.Name
 			units = append(append(units, p.of(byPod, key)...), unit{state.Workloads, key})
 		}
-		p.dirt.add(units...)
+		p.dirt.Add(units...)
 	case *corev1.Namespace:
-		p.dirt.add(unit{state.Namespaces, o.Name})
+		p.dirt.Add(unit{state.Namespaces, o.Name})
 	}
 }
 

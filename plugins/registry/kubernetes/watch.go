@@ -15,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
@@ -27,14 +25,10 @@ type client struct{ core, discovery rest.Interface }
 
 // connect makes the client of a config. It asks nothing of the API server.
 func connect(c Config) (*client, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
+	config, err := c.Access.Connect("coxswain/registry-kubernetes")
 	if err != nil {
-		return nil, strict.Errorf("kubeconfig", "%v", err)
+		return nil, err
 	}
-	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(c.QPS), c.Burst)
-	config.UserAgent = "coxswain/registry-kubernetes"
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)

@@ -1,0 +1,61 @@
+// Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes API server.
+//
+// watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
+// have changed.
+package kubernetes
+
+import (
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// Config is the entry's `config` in plugins.yaml.
+type Config struct {
+	kube.Access
+	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
+	Revision string `json:"revision"`
+}
+
+const configSchema = `{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "kubeconfig": {"type": "string", "description": "File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."},
+    "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
+    "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
+    "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
+    "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
+  }
+}`
+
+func parse(config []byte) (Config, error) {
+	c := Config{Access: kube.DefaultAccess()}
+	if err := strict.Decode(config, &c); err != nil {
+		return c, err
+	}
+	return c, c.Check()
+}
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name:         "config/kubernetes",
+		Version:      "1",
+		Publishes:    append(kinds.Tables(), kinds.FaultTable),
+		ConfigSchema: []byte(configSchema),
+		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+			c, err := parse(config)
+			if err != nil {
+				return nil, err
+			}
+			s, err := connect(c)
+			if err != nil {
+				return nil, err
+			}
+			return &source{config: c, server: s}, nil
+		}),
+	}
+}

@@ -1,0 +1,255 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/validation"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// source is an API server's Istio resources.
+type source struct {
+	config Config
+	server *server
+}
+
+const (
+	// lookAgain is when the API server is asked again for kinds that it did not serve, and unreached how soon while it can't be asked at all.
+	lookAgain = 5 * time.Second
+	unreached = time.Second
+	// patience is how long first lists may take until it is said which are missing, and how long an answer about kinds may take.
+	patience = 10 * time.Second
+)
+
+// Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
+func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &publication{
+		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), board: kinds.NewBoard(time.Now),
+		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: kinds.All(),
+	}
+	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
+	defer p.watched.running.Wait()
+	defer cancel()
+	if err := p.run(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// publication is what was published of an API server.
+type publication struct {
+	revision string
+	out      sdk.Publisher
+	watched  *watched
+	changes  *kube.Changes[key]
+	checker  *validation.Checker
+	board    kinds.Board
+	said     kube.Complaints
+	// served are the rows, each the last good version, and faults what is wrong with an object's present one.
+	served map[key]*sdk.Row
+	faults map[key][]kinds.Fault
+	// missing are the kinds that the API server does not serve (yet); told: this was said.
+	missing []kinds.Kind
+	told    bool
+	synced  bool
+}
+
+func (p *publication) run(ctx context.Context) error {
+	began, look := time.Now(), time.NewTimer(0)
+	defer look.Stop()
+	wait := time.NewTicker(100 * time.Millisecond)
+	defer wait.Stop()
+	for asked := false; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+			next := lookAgain
+			if err := p.discover(ctx); err != nil {
+				next = unreached
+				p.complain("definitions", err)
+			} else {
+				asked = true
+			}
+			if len(p.missing) > 0 {
+				look.Reset(next)
+			}
+		case <-wait.C: // until it is in sync
+		case <-p.changes.Some():
+		}
+		if !p.synced {
+			if !asked {
+				continue
+			}
+			if late := p.watched.late(); len(late) > 0 {
+				if now := time.Now(); now.Sub(began) > patience {
+					began = now
+					p.out.Log(sdk.Warn, "first lists are not in: may this account list and watch these kinds?", "kinds", strings.Join(late, ", "))
+				}
+				continue
+			}
+			wait.Stop()
+		}
+		if err := p.publish(p.changes.Take()); err != nil {
+			return err
+		}
+		if !p.synced {
+			p.synced = true
+			if err := p.out.Synced(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// discover starts to watch those of the missing kinds that the API server serves now.
+func (p *publication) discover(ctx context.Context) error {
+	asking, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var left []kinds.Kind
+	for i, k := range p.missing {
+		at, ok, err := p.watched.server.serves(asking, k)
+		if err == nil && ok {
+			err = p.watched.add(ctx, k.Table, at)
+		}
+		if err != nil {
+			p.missing = append(left, p.missing[i:]...)
+			return err
+		}
+		if !ok {
+			left = append(left, k)
+			continue
+		}
+		if p.told {
+			p.out.Log(sdk.Info, "the API server serves a kind now", "kind", k.Table, "version", at.Version)
+		}
+	}
+	p.missing = left
+	if len(left) > 0 && !p.told {
+		var names []string
+		for _, k := range left {
+			names = append(names, k.Table)
+		}
+		p.out.Log(sdk.Info, "the API server does not serve these kinds; they are picked up when their definitions come", "kinds", strings.Join(names, ", "))
+	}
+	p.told = true
+	return nil
+}
+
+// failed is told of kinds that can't be watched. One whose definition is gone is awaited.
+func (p *publication) failed(table string, err error) {
+	if apierrors.IsNotFound(err) {
+		err = errUndefined
+	}
+	p.complain(table, err)
+}
+
+func (p *publication) complain(what string, err error) {
+	if p.said.First(what, err, time.Now()) {
+		p.out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", what, "error", err.Error())
+	}
+}
+
+// errUndefined is that the definition of a kind is gone.
+var errUndefined = errors.New("its definition is gone; it is awaited")
+
+// publish makes the rows of changed objects anew and publishes what differs.
+func (p *publication) publish(changed map[key]bool) error {
+	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
+	for k := range changed {
+		row, was := p.read(k), p.served[k]
+		switch {
+		case row == nil && was != nil:
+			delete(p.served, k)
+			deletes[k.table] = append(deletes[k.table], k.name)
+		case row != nil && (was == nil || !equal(row, was)):
+			p.served[k] = row
+			upserts[k.table] = append(upserts[k.table], row)
+		}
+	}
+	for _, table := range kinds.Tables() {
+		if len(upserts[table])+len(deletes[table]) == 0 {
+			continue
+		}
+		if err := p.out.Update(table, upserts[table], deletes[table]); err != nil {
+			return err
+		}
+	}
+	return p.tell()
+}
+
+func equal(a, b *sdk.Row) bool {
+	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
+}
+
+// read makes the row of an object; what is faulty keeps the version that is served, and what is not there, or is another revision's, has none.
+func (p *publication) read(k key) *sdk.Row {
+	delete(p.faults, k)
+	o := p.watched.get(k)
+	if o == nil || !p.concerns(o.Labels) {
+		return nil
+	}
+	documents := kinds.Reader{Check: p.checker.Check}.Read(place(k), o.text)
+	if len(documents) != 1 {
+		return p.served[k] // it was JSON of one object
+	}
+	d := documents[0]
+	if d.Row != nil && d.Row.Size() > kinds.MaxRow {
+		_, kind, _ := strings.Cut(k.table, "/")
+		d.Faults = append(d.Faults, kinds.Fault{
+			File: place(k), Kind: kind, Namespace: d.Namespace, Name: d.Name, Code: kinds.CodeSize, Message: kinds.TooLarge(d.Row.Size()),
+		})
+		d.Row = nil
+	}
+	for i := range d.Faults { // a line of JSON says nothing to people; the field does
+		d.Faults[i].Line, d.Faults[i].Column = 0, 0
+	}
+	if len(d.Faults) > 0 {
+		p.faults[k] = d.Faults
+	}
+	if d.Row == nil {
+		return p.served[k]
+	}
+	d.Row.Source = place(k)
+	return d.Row
+}
+
+// concerns reports whether an object with these labels is of this revision.
+// Source: Istio, "Canary upgrades": the label istio.io/rev.
+func (p *publication) concerns(labels map[string]string) bool {
+	revision, given := labels["istio.io/rev"]
+	return !given || p.revision == "" || revision == p.revision
+}
+
+// place is what people look an object up by.
+func place(k key) string { return "k8s://" + k.table + "/" + k.name }
+
+// tell publishes faults and logs those that are new.
+func (p *publication) tell() error {
+	var all []kinds.Fault
+	for _, list := range p.faults {
+		all = append(all, list...)
+	}
+	c := p.board.Show(all)
+	for _, f := range c.New {
+		p.out.Log(f.Level(), f.Error())
+	}
+	if c.Healed {
+		p.out.Log(sdk.Info, "nothing is wrong with the API server's resources any more")
+	}
+	if len(c.Upserts)+len(c.Deletes) == 0 {
+		return nil
+	}
+	return p.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
+}

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+)
+
+// server is the API server: what it serves, and the objects that it has.
+type server struct {
+	about   rest.Interface
+	objects dynamic.Interface
+}
+
+// connect makes the clients of a config. It asks nothing of the API server.
+func connect(c Config) (*server, error) {
+	config, err := c.Connect("coxswain/config-kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	config = dynamic.ConfigFor(config)
+	about, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, strict.Errorf("kubeconfig", "%v", err)
+	}
+	return &server{about, dynamic.New(about)}, nil
+}
+
+// serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one.
+// Source: Kubernetes, API discovery, APIResourceList.
+func (s *server) serves(ctx context.Context, k kinds.Kind) (at schema.GroupVersionResource, ok bool, err error) {
+	for _, version := range k.Versions {
+		text, err := s.about.Get().AbsPath("/apis", k.Group(), version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return at, false, err
+		}
+		var list metav1.APIResourceList
+		if err := json.Unmarshal(text, &list); err != nil {
+			return at, false, fmt.Errorf("what is served of %s/%s: %w", k.Group(), version, err)
+		}
+		of := func(r metav1.APIResource) bool {
+			return r.Kind == k.Name() && r.Namespaced && slices.Contains(r.Verbs, "watch")
+		}
+		if i := slices.IndexFunc(list.APIResources, of); i >= 0 {
+			return schema.GroupVersionResource{Group: k.Group(), Version: version, Resource: list.APIResources[i].Name}, true, nil
+		}
+	}
+	return at, false, nil
+}
+
+// object is what is kept of one: its text as JSON, without what nothing reads.
+type object struct {
+	metav1.ObjectMeta
+	text []byte
+}
+
+// repeats are annotations that say again what the object says.
+var repeats = []string{"kubectl.kubernetes.io/last-applied-configuration"}
+
+// lean makes an object of what the API server sent.
+func lean(sent any) (any, error) {
+	u, ok := sent.(*unstructured.Unstructured)
+	if !ok {
+		return sent, nil // kept already
+	}
+	annotations := u.GetAnnotations()
+	for _, a := range repeats {
+		delete(annotations, a)
+	}
+	content := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": map[string]any{
+		"name": u.GetName(), "namespace": u.GetNamespace(), "labels": u.GetLabels(), "annotations": annotations, "creationTimestamp": u.GetCreationTimestamp(),
+	}}
+	for _, key := range []string{"spec", "status"} {
+		if part, ok := u.Object[key]; ok {
+			content[key] = part
+		}
+	}
+	text, err := json.Marshal(content)
+	return &object{metav1.ObjectMeta{
+		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(),
+	}, text}, err
+}
+
+// watched are the kinds that the API server serves, kept by informers. While the server is away they stay as they were, and so they do when it
+// has lost a kind's definition: it tells the end of each object before.
+type watched struct {
+	server  *server
+	changed func(key)
+	failed  func(table string, err error)
+
+	running   sync.WaitGroup
+	informers map[string]cache.SharedIndexInformer
+}
+
+// key is an object's table and its key in it, NAMESPACE/NAME.
+type key struct{ table, name string }
+
+// add starts to watch a kind, until ctx ends.
+func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionResource) error {
+	client := w.server.objects.Resource(at)
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
+	}
+	i := cache.NewSharedIndexInformer(list, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	note := func(of any) {
+		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(of); err == nil {
+			w.changed(key{table, name})
+		}
+	}
+	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: note, DeleteFunc: note,
+		UpdateFunc: func(old, now any) {
+			before, _ := old.(*object)
+			after, _ := now.(*object)
+			if before == nil || after == nil || !bytes.Equal(before.text, after.text) {
+				note(now)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := i.SetTransform(lean); err != nil {
+		return err
+	}
+	if err := i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { w.failed(table, err) }); err != nil {
+		return err
+	}
+	w.informers[table] = i
+	w.running.Go(func() { i.RunWithContext(ctx) })
+	return nil
+}
+
+// late returns the kinds whose first list is not in, sorted.
+func (w *watched) late() (out []string) {
+	for table, i := range w.informers {
+		if !i.HasSynced() {
+			out = append(out, table)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// get returns an object; nil: there is none.
+func (w *watched) get(k key) *object {
+	i := w.informers[k.table]
+	if i == nil {
+		return nil
+	}
+	found, _, _ := i.GetStore().GetByKey(k.name)
+	o, _ := found.(*object)
+	return o
+}

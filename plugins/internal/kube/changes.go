@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"sync"
+	"time"
+)
+
+// Changes are keys of what has changed since it was taken last. Informers add, one loop takes.
+type Changes[K comparable] struct {
+	mu   sync.Mutex
+	keys map[K]bool
+	wake chan struct{}
+}
+
+// NewChanges returns none.
+func NewChanges[K comparable]() *Changes[K] {
+	return &Changes[K]{keys: map[K]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// Add notes keys.
+func (c *Changes[K]) Add(keys ...K) {
+	c.mu.Lock()
+	for _, k := range keys {
+		c.keys[k] = true
+	}
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Take returns what was noted since, and forgets it.
+func (c *Changes[K]) Take() map[K]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.keys
+	c.keys = map[K]bool{}
+	return out
+}
+
+// Some receives once there may be something to take.
+func (c *Changes[K]) Some() <-chan struct{} { return c.wake }
+
+// Complaints are what was said of kinds that can't be watched. The zero value is ready for use.
+type Complaints struct {
+	mu   sync.Mutex
+	last map[string]string
+	at   map[string]time.Time
+}
+
+// First reports whether an error of a kind is new, or was said a minute ago.
+func (c *Complaints) First(kind string, err error, now time.Time) bool {
+	const again = time.Minute
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last == nil {
+		c.last, c.at = map[string]string{}, map[string]time.Time{}
+	}
+	if c.last[kind] == err.Error() && now.Sub(c.at[kind]) < again {
+		return false
+	}
+	c.last[kind], c.at[kind] = err.Error(), now
+	return true
+}
