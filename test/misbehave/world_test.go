@@ -32,10 +32,10 @@ type world struct {
 	streams  map[string]*stream
 }
 
-func newWorld(t *testing.T, c *carrier) *world {
+func newWorld(t *testing.T, c *carrier, rogues []entry) *world {
 	t.Helper()
 	w := &world{
-		carrier: c, rogues: entries(c),
+		carrier: c, rogues: rogues,
 		dir: t.TempDir(), tmp: t.TempDir(), port: wait.Port(t), streams: map[string]*stream{},
 		backends: map[string]*mesh.Backend{"a": mesh.NewBackend(t, "a"), "b": mesh.NewBackend(t, "b")},
 	}
@@ -57,7 +57,7 @@ func newWorld(t *testing.T, c *carrier) *world {
 // compile starts one rogue alone, so that its module is compiled once and not by all at once.
 func (w *world) compile(t *testing.T) {
 	t.Helper()
-	first := w.rogues[:1]
+	first := entries(w.carrier)[:1]
 	plane := mesh.Start(t, program, w.dir, "--plugins", plugins(t, w.carrier, first))
 	defer plane.Kill()
 	plane.Ready(t)
