@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	sdkprocess "github.com/coxswain-mesh/coxswain/sdk/process"
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/page"
@@ -366,6 +368,12 @@ func (w *world) stop(t *testing.T) {
 			return nil
 		})
 	}
+	core := fmt.Sprintf("%s=%d", sdkprocess.CoreEnv, w.plane.PID()) // in the environment of each plugin's process
+	if held := w.plane.Plugins(t); !slices.ContainsFunc(slices.Collect(maps.Values(held)), func(p admin.Plugin) bool {
+		return p.PID > 0 && strings.Contains(environment(fmt.Sprintf("/proc/%d", p.PID)), core)
+	}) {
+		t.Errorf("no process of a plugin has %s", core)
+	}
 	began := time.Now()
 	if code := w.plane.Stop(t); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, w.plane.LastLines(20))
@@ -374,11 +382,12 @@ func (w *world) stop(t *testing.T) {
 		t.Errorf("the log does not say that ignores-drain had to be killed:\n%s", strings.Join(lines(w.plane.Log(), "ignores-drain"), ""))
 	}
 	t.Logf("the end took %v", time.Since(began).Round(time.Millisecond))
-	left, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range left {
-		text, _ := os.ReadFile(file)
-		if bytes.Contains(text, []byte(w.carrier.start)) && bytes.Contains(text, []byte(w.carrier.of)) || bytes.HasPrefix(text, []byte(program+"\x00plugin")) {
-			t.Errorf("%s is left: %q", file, text)
+	left, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range left {
+		text, _ := os.ReadFile(dir + "/cmdline")
+		rogue := bytes.Contains(text, []byte(w.carrier.start)) && bytes.Contains(text, []byte(w.carrier.of))
+		if rogue || slices.Contains(strings.Split(environment(dir), "\x00"), core) {
+			t.Errorf("%s is left: %q", dir, text)
 		}
 	}
 	_ = filepath.WalkDir(w.tmp, func(path string, d fs.DirEntry, _ error) error {
@@ -387,6 +396,12 @@ func (w *world) stop(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// environment of a process, by its folder in /proc; "" of one that is gone.
+func environment(dir string) string {
+	text, _ := os.ReadFile(dir + "/environ")
+	return string(text)
 }
 
 // watchReady asks for readiness until the result is asked for: each time that it was not ready.
