@@ -85,8 +85,8 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
-	@go build -race -o '$(CURDIR)/$(CACHE)/bin/coxswain-race' ./cmd/coxswain
-	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/coxswain-race' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
+	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
 
 .PHONY: test-envoys
 test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too
