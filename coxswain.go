@@ -1,5 +1,5 @@
 // Package coxswain is a control plane for Envoy and every other xDS client, made of plugins. This package holds only what the program, cmd/coxswain,
-// carries with it: the set of plugins that runs where no other is named, and the SDK that it was built with.
+// carries with it: the sets of plugins that run where no other is named, and the SDK that it was built with.
 package coxswain
 
 import (
@@ -12,6 +12,12 @@ var defaultSet []byte
 
 // DefaultSet returns the repository's plugins.yaml.
 func DefaultSet() []byte { return append([]byte(nil), defaultSet...) }
+
+//go:embed deploy/kubernetes/plugins.yaml
+var kubernetesSet []byte
+
+// KubernetesSet returns the repository's deploy/kubernetes/plugins.yaml: what runs in a Kubernetes cluster.
+func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
 //go:embed LICENSE go.mod go.sum sdk
 var sdk embed.FS

@@ -61,7 +61,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	file, text, err := setText(s.Inputs)
+	file, text, err := setText(s.Inputs, inPod(p.environ))
 	if err != nil {
 		return err
 	}

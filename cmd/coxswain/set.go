@@ -2,7 +2,11 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
@@ -10,16 +14,76 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
 )
 
-// setText returns the file that says what to run, and its name: that of --plugins, or the built-in one.
-func setText(in settings.Inputs) (name string, text []byte, err error) {
-	if in.Plugins == "" {
-		return "plugins.yaml (built in)", coxswain.DefaultSet(), nil
+// setText returns the file that says what to run, and its name: that of --plugins, or a built-in one.
+func setText(in settings.Inputs, inPod bool) (name string, text []byte, err error) {
+	switch {
+	case in.Plugins != "":
+		if text, err = files.Read(in.Plugins); err != nil {
+			return "", nil, fmt.Errorf("plugins: %w", err)
+		}
+		return in.Plugins, text, nil
+	case in.Registries == "Kubernetes", in.Registries == "auto" && (in.Kubeconfig != "" || inPod && in.ConfigDir == ""):
+		return kubernetesSet, coxswain.KubernetesSet(), nil
 	}
-	text, err = files.Read(in.Plugins)
-	if err != nil {
-		return "", nil, fmt.Errorf("plugins: %w", err)
+	return "plugins.yaml (built in)", coxswain.DefaultSet(), nil
+}
+
+// kubernetesSet is the name of the built-in set for a cluster.
+const kubernetesSet = "deploy/kubernetes/plugins.yaml (built in)"
+
+// inPod reports whether this process runs in a pod of Kubernetes, with a service account.
+// Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
+func inPod(environ []string) bool {
+	_, err := os.Stat("/var/run/secrets/kubernetes.io/serviceaccount/token")
+	return err == nil && slices.ContainsFunc(environ, func(v string) bool {
+		name, host, _ := strings.Cut(v, "=")
+		return name == "KUBERNETES_SERVICE_HOST" && host != ""
+	})
+}
+
+// shorthand is a setting that stands for a field of the config of built-in plugins.
+type shorthand struct {
+	setting  string
+	value    any
+	builtins []string
+	field    string
+}
+
+// shorthands of what was given. One whose value is the default is none: a set may say otherwise.
+func shorthands(in settings.Inputs) (given []shorthand, err error) {
+	usual := settings.Defaults().Inputs
+	path := func(name string, p *string) {
+		if *p == "" || err != nil {
+			return
+		}
+		if *p, err = filepath.Abs(*p); err != nil {
+			err = fmt.Errorf("--%s: %w", name, err)
+		}
 	}
-	return in.Plugins, text, nil
+	path("configDir", &in.ConfigDir)
+	path("meshConfig", &in.MeshConfig)
+	path("networksConfig", &in.NetworksConfig)
+	path("kubeconfig", &in.Kubeconfig)
+	cluster := []string{"config/kubernetes", "registry/kubernetes"}
+	for _, s := range []struct {
+		shorthand
+		usual any
+	}{
+		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir"}, ""},
+		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig"}, ""},
+		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig"}, ""},
+		{shorthand{"kubeconfig", in.Kubeconfig, cluster, "kubeconfig"}, ""},
+		{shorthand{"kubernetesApiQPS", in.QPS, cluster, "qps"}, usual.QPS},
+		{shorthand{"kubernetesApiBurst", in.Burst, cluster, "burst"}, usual.Burst},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes"}, "cluster"}, usual.ClusterID},
+		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain"}, usual.Domain},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision"}, ""},
+	} {
+		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
+			given = append(given, s.shorthand)
+		}
+	}
+	return given, err
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.
@@ -28,35 +92,57 @@ func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []struct{ setting, path, builtin, field string }{
-		{"configDir", in.ConfigDir, "config/file", "dir"},
-		{"meshConfig", in.MeshConfig, "config/mesh", "meshConfig"},
-		{"networksConfig", in.NetworksConfig, "config/mesh", "networksConfig"},
-	} {
-		if f.path == "" {
-			continue
+	if name == kubernetesSet && in.ConfigDir != "" {
+		if s, err = fromFiles(s); err != nil {
+			return nil, err
 		}
-		if err := configure(s, f.setting, f.path, f.builtin, f.field); err != nil {
+	}
+	given, err := shorthands(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, short := range given {
+		if err := short.configure(s, in.ConfigDir != ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return s, nil
 }
 
-// configure sets a field of the config of the set's only entry that runs a built-in plugin.
-func configure(s *host.Set, setting, path, builtin, field string) error {
-	entries := s.Builtins(builtin)
-	switch len(entries) {
-	case 0:
-		return fmt.Errorf("--%s has no one to go to: no plugin is `builtin: %s`", setting, builtin)
-	case 1:
-	default:
-		return fmt.Errorf("--%s could go to %s or %s: both are `builtin: %s`; write the path into their config",
-			setting, entries[0].Name, entries[1].Name, builtin)
-	}
-	absolute, err := filepath.Abs(path)
+// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads Istio's resources from a directory alone if it has one.
+func fromFiles(s *host.Set) (*host.Set, error) {
+	other, err := host.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
 	if err != nil {
-		return fmt.Errorf("--%s: %w", setting, err)
+		return nil, err
 	}
-	return entries[0].SetConfig(map[string]any{field: absolute})
+	entries := other.Builtins("config/file")
+	for _, e := range s.Plugins {
+		if e.Builtin != "config/kubernetes" {
+			entries = append(entries, e)
+		}
+	}
+	return s.Of(entries), nil
+}
+
+// configure sets the field in the set. A file may go to one entry alone; what is true of a cluster goes to all that read it.
+func (h shorthand) configure(s *host.Set, fromFiles bool) error {
+	var entries []*host.Entry
+	for _, b := range h.builtins {
+		entries = append(entries, s.Builtins(b)...)
+	}
+	switch {
+	case len(entries) == 0 && h.setting == "revision" && fromFiles:
+		return nil // files are of every revision
+	case len(entries) == 0:
+		return fmt.Errorf("--%s has no one to go to: no plugin is `builtin: %s`", h.setting, strings.Join(h.builtins, "` or `builtin: "))
+	case len(entries) > 1 && len(h.builtins) == 1:
+		return fmt.Errorf("--%s could go to %s or %s: both are `builtin: %s`; write it into their config",
+			h.setting, entries[0].Name, entries[1].Name, h.builtins[0])
+	}
+	for _, e := range entries {
+		if err := e.SetConfig(map[string]any{h.field: h.value}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

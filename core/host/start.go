@@ -112,13 +112,23 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 	return env
 }
 
-// tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime. The entry's limit of memory takes the
-// place of the core's.
+// tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime, and for those that are built in the way to a
+// Kubernetes API server. The entry's limit of memory takes the place of the core's.
 func (h *Host) tuned(e *Entry) []string {
-	if limit := h.allowance(e); e.Limits.Memory > 0 || limit > 0 && h.environ("GOMEMLIMIT") == "" {
-		return append(h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE"), goMemory(limit))
+	names := []string{"GOMAXPROCS", "GOGC", "GORACE"}
+	if e.Builtin != "" {
+		names = append(names, clusterVariables...)
 	}
-	return h.inherited(e, "GOMAXPROCS", "GOGC", "GORACE", "GOMEMLIMIT")
+	if limit := h.allowance(e); e.Limits.Memory > 0 || limit > 0 && h.environ("GOMEMLIMIT") == "" {
+		return append(h.inherited(e, names...), goMemory(limit))
+	}
+	return h.inherited(e, append(names, "GOMEMLIMIT")...)
+}
+
+// clusterVariables say where an API server is: by a file, in a pod, and through a proxy.
+// Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API from a Pod".
+var clusterVariables = []string{
+	"KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 }
 
 // limited adds what a Go program heeds of a limit of memory, unless its environment says so itself.

@@ -14,7 +14,21 @@ import (
 
 // Check returns what can't be, in the words of the flags.
 func (s Settings) Check() error {
-	return errors.Join(s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.Log.check())
+	return errors.Join(s.Inputs.check(), s.Ports.check(), s.secure(), s.Commit.check(), s.Serving.check(), s.Limits().Check(), s.Keepalive.check(), s.Log.check())
+}
+
+func (i Inputs) check() error {
+	errs := []error{oneOf("registries", i.Registries, "auto", "Kubernetes", "")}
+	if i.Plugins != "" && i.Registries == "Kubernetes" {
+		errs = append(errs, errors.New("registries: it chooses a built-in set, and plugins names another; leave one of them out"))
+	}
+	if i.QPS <= 0 {
+		errs = append(errs, fmt.Errorf("kubernetesApiQPS: %v is not more than 0", i.QPS))
+	}
+	if i.Burst < 1 {
+		errs = append(errs, fmt.Errorf("kubernetesApiBurst: %d is less than 1", i.Burst))
+	}
+	return errors.Join(errs...)
 }
 
 func (p Ports) check() error {

@@ -24,6 +24,14 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
 
+	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir")
+	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
+	fs.String("domain", d.Domain, "DNS domain of the cluster's services, for the set's registry/kubernetes")
+	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
+	fs.Float64("kubernetesApiQPS", d.QPS, "requests a second that each plugin may make to the API server")
+	fs.Int("kubernetesApiBurst", d.Burst, "how many of them at once, beyond that")
+
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")
 	fs.String("monitoringAddr", d.MonitoringAddr, "address for metrics and version; empty: none")

@@ -23,7 +23,7 @@ type Settings struct {
 	Log       `koanf:",squash"`
 }
 
-// Inputs are files that are read.
+// Inputs are what is read: files, and a Kubernetes API server.
 type Inputs struct {
 	// Plugins is a plugins.yaml; empty: the set that is built in.
 	Plugins string `koanf:"plugins"`
@@ -33,6 +33,23 @@ type Inputs struct {
 	ConfigDir      string `koanf:"configDir"`
 	MeshConfig     string `koanf:"meshConfig"`
 	NetworksConfig string `koanf:"networksConfig"`
+	Cluster        `koanf:",squash"`
+}
+
+// Cluster is the Kubernetes cluster that is read, if one is.
+type Cluster struct {
+	// Registries is Kubernetes, empty (none), or auto: Kubernetes with a Kubeconfig, and in a pod without a ConfigDir.
+	Registries string `koanf:"registries"`
+	// Kubeconfig names the API server and who asks it; empty: what client-go finds.
+	Kubeconfig string `koanf:"kubeconfig"`
+	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
+	ClusterID string `koanf:"clusterID"`
+	Domain    string `koanf:"domain"`
+	// Revision is this control plane's.
+	Revision string `koanf:"revision"`
+	// QPS and Burst limit what each plugin asks of the API server.
+	QPS   float64 `koanf:"kubernetesApiQPS"`
+	Burst int     `koanf:"kubernetesApiBurst"`
 }
 
 // Ports are addresses to listen on, HOST:PORT; empty: not at all.
@@ -136,6 +153,7 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160}},
 		Ports: Ports{
 			GRPCAddr: "127.0.0.1:15010", SystemNamespace: "istio-system",
 			HTTPAddr:       "127.0.0.1:8080",

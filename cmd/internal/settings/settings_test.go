@@ -154,7 +154,7 @@ func TestIgnored(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Flags(fs, Defaults())
 	PilotFlags(fs)
-	if err := fs.Parse([]string{"--registries", "Kubernetes", "--profile", "-n", "istio-system", "--holdMax=1s"}); err != nil {
+	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "-n", "istio-system", "--holdMax=1s"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := Ignored(fs); len(got) != 3 {
