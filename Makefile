@@ -153,6 +153,16 @@ PARITY_FLAGS ?= --diff 5
 # Percentages: resources that are equal in every field, equal fields, and the first of each case. A case that can't be run counts as 0.
 PARITY_WANTED := --min 95 --min-fields 99 --min-case 80
 
+# Beside a living istiod, which is built once; see test/parity/doc.go for what a state is. FLAGS: -diff, -min, -min-fields, -min-state.
+.PHONY: parity-live
+parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', FLAGS='-diff 20'); fails below what is wanted
+	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
+	@go test -c -o '$(CACHE)/bin/parity-live' ./test/parity
+	@states='$(foreach d,$(STATES),$(abspath $(d)))'; cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
+		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestStates$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/parity' $(FLAGS) -states "$$states"
+
+STATES ?= $(wildcard test/parity/states/*)
+
 .PHONY: soak
 soak: build envoy ## Run long random histories, then the end-to-end tests again and again (COUNT=20)
 	@seed=$$(date +%s); echo "histories from seed $$seed"; \

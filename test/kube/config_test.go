@@ -3,9 +3,7 @@ package kube_test
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,16 +15,8 @@ import (
 // definitions are the custom resource definitions of Istio's API, by kind.
 func definitions(t *testing.T) map[string]string {
 	t.Helper()
-	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes/customresourcedefinitions.gen.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string]string{}
-	for d := range strings.SplitSeq(string(text), "\n---\n") {
+	for d := range strings.SplitSeq(kube.Definitions(t), "\n---\n") {
 		_, rest, ok := strings.Cut(d, "\n    kind: ")
 		if kind, _, _ := strings.Cut(rest, "\n"); ok {
 			out[kind] = d

@@ -47,8 +47,8 @@ func Start(t testing.TB) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
 	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
-	c.etcd = start(t, "etcd", c.bin, "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
-		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync", "--log-level", "error")
+	c.etcd = start(t, command(c.bin, "etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync", "--log-level", "error"))
 	_, port, _ := strings.Cut(c.address, ":")
 	key, tokens := filepath.Join(c.dir, "accounts.pem"), filepath.Join(c.dir, "tokens.csv")
 	write(t, key, signingKey(t))
@@ -77,7 +77,7 @@ current-context: test
 // Up starts the API server, again after Down.
 func (c *Cluster) Up(t testing.TB) {
 	t.Helper()
-	c.server = start(t, "kube-apiserver", c.bin, c.arguments...)
+	c.server = start(t, command(c.bin, "kube-apiserver", c.arguments...))
 	wait.For(t, "the API server is ready", func() error {
 		if !c.server.runs() {
 			return fmt.Errorf("it has ended: %s", c.server.last())
@@ -117,9 +117,11 @@ func (c *Cluster) ready() error {
 func (c *Cluster) Apply(t testing.TB, objects string) {
 	t.Helper()
 	c.kubectl(t, objects, "apply", "--server-side", "--force-conflicts", "-f", "-")
-	cmd := c.command(objects, "apply", "--server-side", "--force-conflicts", "--subresource", "status", "-f", "-")
-	if out, err := cmd.CombinedOutput(); err != nil && !bytes.Contains(out, []byte("NotFound")) { // of kinds without one
-		t.Fatalf("kubectl: %v\n%s", err, out)
+	if strings.Contains(objects, "\nstatus:") || strings.Contains(objects, "status: {") {
+		out, err := c.command(objects, "apply", "--server-side", "--force-conflicts", "--subresource", "status", "-f", "-").CombinedOutput()
+		if err != nil && !bytes.Contains(out, []byte("NotFound")) { // of kinds without one
+			t.Fatalf("kubectl: %v\n%s", err, out)
+		}
 	}
 }
 
@@ -144,14 +146,20 @@ func (c *Cluster) command(input string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// programs is the folder with the programs.
+// programs is the folder with the programs of a cluster.
 func programs(t testing.TB) string {
+	t.Helper()
+	return built(t, "test/kube/servers", "kube", "etcd", "kube-apiserver", "kubectl")
+}
+
+// built is the folder of the user's cache in which `make TARGET` puts the programs of a nested module.
+func built(t testing.TB, module, target string, names ...string) string {
 	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "test/kube/servers/go.sum"))
+	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), module, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,10 +168,10 @@ func programs(t testing.TB) string {
 		t.Fatal(err)
 	}
 	hash := sha256.Sum256(sums)
-	dir := filepath.Join(cache, "coxswain", "kube-"+hex.EncodeToString(hash[:])[:16])
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+	dir := filepath.Join(cache, "coxswain", target+"-"+hex.EncodeToString(hash[:])[:16])
+	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			need.Missing(t, "%s of a Kubernetes cluster; `make kube` builds it", name)
+			need.Missing(t, "the program %s; `make %s` builds it", name, target)
 		}
 	}
 	return dir
@@ -197,9 +205,14 @@ type program struct {
 	ended chan struct{}
 }
 
-func start(t testing.TB, name, bin string, args ...string) *program {
+func command(bin, name string, args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(bin, name), args...)
+}
+
+func start(t testing.TB, cmd *exec.Cmd) *program {
 	t.Helper()
-	p := &program{cmd: exec.Command(filepath.Join(bin, name), args...), log: filepath.Join(t.TempDir(), name), ended: make(chan struct{})}
+	name := filepath.Base(cmd.Path)
+	p := &program{cmd: cmd, log: filepath.Join(t.TempDir(), name), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)

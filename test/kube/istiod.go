@@ -1,0 +1,70 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// Istiod is istiod itself, an unpatched pilot-discovery, on a cluster: to compare with.
+type Istiod struct {
+	// XDS is its port for xDS in plain text.
+	XDS string
+
+	program *program
+}
+
+// StartIstiod starts one and waits until it is ready. The cluster has Istio's definitions and the namespace istio-system. The mesh's settings are those of the
+// ConfigMap istio, if there is one. The test's end stops it.
+func StartIstiod(t testing.TB, c *Cluster) *Istiod {
+	t.Helper()
+	bin := built(t, "test/peer", "peer", "pilot-discovery")
+	i := &Istiod{XDS: wait.Address(t)}
+	_, port, _ := strings.Cut(wait.Address(t), ":")
+	debug := wait.Address(t)
+	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", debug, "--monitoringAddr", wait.Address(t),
+		"--secureGRPCAddr=", "--httpsAddr=", "--ctrlz_port", port)
+	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
+	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
+	i.program = start(t, cmd)
+	client := http.Client{Timeout: 5 * time.Second}
+	wait.For(t, "istiod is ready", func() error {
+		if !i.program.runs() {
+			t.Fatalf("istiod has ended: %s", i.program.last())
+		}
+		answer, err := client.Get("http://" + debug + "/ready")
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("/ready says %s", answer.Status)
+		}
+		return nil
+	})
+	return i
+}
+
+// PID of its process.
+func (i *Istiod) PID() int { return i.program.cmd.Process.Pid }
+
+// Definitions are Istio's custom resource definitions, those of the module istio.io/api that the product is built with.
+func Definitions(t testing.TB) string {
+	t.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/api").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "kubernetes/customresourcedefinitions.gen.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

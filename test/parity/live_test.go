@@ -1,0 +1,140 @@
+package parity
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+)
+
+var (
+	states    = flag.String("states", "", "folders of states to compare in, separated by blanks")
+	tool      = flag.String("tool", "", "the program that asks and compares")
+	differing = flag.Int("diff", 5, "show up to this many differing fields of each resource")
+	least     = flag.Float64("min", 98, "percentage of resources that are to be equal in every field")
+	fields    = flag.Float64("min-fields", 99.5, "percentage of fields that are to be equal")
+	each      = flag.Float64("min-state", 90, "percentage of resources that are to be equal in each state")
+)
+
+// program is the path of the binary under test.
+var program string
+
+func TestMain(m *testing.M) { flag.Parse(); mesh.Main(&program, m.Run) }
+
+// tally is what the tool counts. Fields are the sum over resources of the share of fields that are equal.
+type tally struct {
+	Expected, Equal, Missing, Extra int
+	Leaves                          float64
+}
+
+func (t *tally) add(o tally) {
+	t.Expected += o.Expected
+	t.Equal += o.Equal
+	t.Missing += o.Missing
+	t.Extra += o.Extra
+	t.Leaves += o.Leaves
+}
+
+// shares are percentages: of resources that are equal, and of fields.
+func (t tally) shares() (exact, fields float64) {
+	if all := float64(t.Expected + t.Extra); all > 0 {
+		return 100 * float64(t.Equal) / all, 100 * t.Leaves / all
+	}
+	return 100, 100
+}
+
+func (t tally) String() string {
+	exact, fields := t.shares()
+	return fmt.Sprintf("exact %5.1f %%  fields %5.1f %%  (%d expected, %d equal, %d missing, %d extra)", exact, fields, t.Expected, t.Equal, t.Missing, t.Extra)
+}
+
+// TestStates compares in each of the states that -states names. What it finds is printed as it comes.
+func TestStates(t *testing.T) {
+	if *states == "" {
+		t.Skip("`make parity-live` names states")
+	}
+	c := newCluster(t)
+	var total tally
+	for _, dir := range strings.Fields(*states) {
+		var sum tally
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			sum = c.compare(t, dir)
+			if exact, _ := sum.shares(); exact < *each {
+				t.Errorf("%.1f %% of resources are equal, %v are wanted in each state", exact, *each)
+			}
+		})
+		c.wipe(t)
+		total.add(sum)
+	}
+	fmt.Printf("%-44s %v\n", "TOTAL", total)
+	if exact, same := total.shares(); exact < *least || same < *fields {
+		t.Errorf("%.2f %% of resources and %.2f %% of fields are equal; %v and %v are wanted", exact, same, *least, *fields)
+	}
+}
+
+// compare asks both control planes in a state, and after each of its edits.
+func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
+	objects, _ := filepath.Glob(filepath.Join(dir, "objects", "*.yaml"))
+	if len(objects) == 0 {
+		t.Fatalf("%s has no objects/*.yaml", dir)
+	}
+	for _, file := range objects {
+		c.edit(t, file)
+	}
+	peer := kube.StartIstiod(t, c.Cluster)
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	ask := func(after string) {
+		got := score(t, dir, plane.XDS, peer.XDS)
+		fmt.Printf("%-44s %v\n", strings.TrimSuffix(filepath.Base(dir)+" "+after, " "), got)
+		sum.add(got)
+	}
+	ask("")
+	edits, _ := filepath.Glob(filepath.Join(dir, "edits", "*.yaml"))
+	slices.Sort(edits)
+	for _, file := range edits {
+		c.edit(t, file)
+		ask(strings.TrimSuffix(filepath.Base(file), ".yaml"))
+	}
+	return sum
+}
+
+// score has the tool ask ours, and the peer, whose answers are right.
+func score(t *testing.T, dir, ours, peer string) tally {
+	cmd := exec.Command(*tool, "score", "--json", "--diff", fmt.Sprint(*differing), "--addr", ours, "--want", peer, dir)
+	var out, failed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &failed
+	err := cmd.Run()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	last := len(lines) - 1
+	var result struct{ Total tally }
+	if json.Unmarshal([]byte(lines[last]), &result) != nil || failed.Len() > 0 {
+		t.Fatalf("%v: %s", err, failed.String())
+	}
+	for _, difference := range lines[:last] {
+		fmt.Println("  " + difference)
+	}
+	return result.Total
+}
+
+// edit applies a file, or deletes what it names.
+func (c *cluster) edit(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(file, ".delete.yaml") {
+		c.Apply(t, string(text))
+		return
+	}
+	c.Kubectl(t, "delete", "--force", "--grace-period", "0", "--ignore-not-found", "--wait=false", "-f", file)
+	c.bury(t)
+}
