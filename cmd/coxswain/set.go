@@ -29,7 +29,7 @@ func setText(in settings.Inputs, inPod bool) (name string, text []byte, err erro
 }
 
 // kubernetesSet is the name of the built-in set for a cluster.
-const kubernetesSet = "deploy/kubernetes/plugins.yaml (built in)"
+const kubernetesSet = "plugins.yaml for Kubernetes (built in)" // its folder is where plugins start
 
 // inPod reports whether this process runs in a pod of Kubernetes, with a service account.
 // Source: Kubernetes, "Accessing the Kubernetes API from a Pod".

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/host"
+)
+
+// TestSets: which set runs, and where settings go in it.
+func TestSets(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		pod   bool
+		give  func(*settings.Inputs)
+		want  string // builtins with their configs
+		error string
+	}{
+		{"files", false, func(*settings.Inputs) {}, "config/file", ""},
+		{"a pod", true, func(*settings.Inputs) {}, "config/kubernetes registry/kubernetes", ""},
+		{"files in a pod", true, func(in *settings.Inputs) { in.ConfigDir = "/d" }, `config/file{"dir":"/d"}`, ""},
+		{"no registry in a pod", true, func(in *settings.Inputs) { in.Registries = "" }, "config/file", ""},
+		{"asked for", false, func(in *settings.Inputs) { in.Registries, in.Revision = "Kubernetes", "blue" },
+			`config/kubernetes{"revision":"blue"} registry/kubernetes`, ""},
+		{"kubeconfig", false, func(in *settings.Inputs) { in.Kubeconfig, in.ClusterID, in.QPS = "/k", "east", 7 },
+			`config/kubernetes{"kubeconfig":"/k","qps":7} registry/kubernetes{"cluster":"east","kubeconfig":"/k","qps":7}`, ""},
+		{"files beside services", false, func(in *settings.Inputs) { in.Kubeconfig, in.ConfigDir, in.Revision = "/k", "/d", "blue" },
+			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k"}`, ""},
+		{"nobody", false, func(in *settings.Inputs) { in.ClusterID = "east" }, "", "--clusterID has no one to go to: no plugin is `builtin: registry/kubernetes`"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := settings.Defaults().Inputs
+			c.give(&in)
+			name, text, err := setText(in, c.pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := set(in, name, text)
+			if c.error != "" || err != nil {
+				if err == nil || !strings.Contains(err.Error(), c.error) || c.error == "" {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if s.Dir() != "." {
+				t.Errorf("plugins would start in %s", s.Dir())
+			}
+			if got := reading(s); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// reading are the plugins that read files and clusters.
+func reading(s *host.Set) string {
+	var all []string
+	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes"} {
+		for _, e := range s.Builtins(b) {
+			all = append(all, b+string(e.Config))
+		}
+	}
+	return strings.Join(all, " ")
+}
