@@ -46,15 +46,15 @@ func TestSets(t *testing.T) {
 			if s.Dir() != "." {
 				t.Errorf("plugins would start in %s", s.Dir())
 			}
-			if got := reading(s); got != c.want {
+			if got := readers(s); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}
 }
 
-// reading are the plugins that read files and clusters.
-func reading(s *host.Set) string {
+// readers are the plugins that read files and clusters.
+func readers(s *host.Set) string {
 	var all []string
 	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes"} {
 		for _, e := range s.Builtins(b) {
