@@ -30,6 +30,7 @@ const (
 	ByRollback = "rollback"
 	ByDev      = "dev"
 	ByCrash    = "crash"
+	ByRow      = "row" // of a table that an entry has instances for
 )
 
 func (w Who) String() string {

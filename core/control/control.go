@@ -73,6 +73,8 @@ type Config struct {
 	// HoldMax is how long a revision waits for a plugin before it is served without.
 	HoldMax time.Duration
 	Retention
+	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and Go is called: what came may ask for more plugins.
+	Gather  bool
 	Log     *slog.Logger
 	Metrics Metrics
 	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
@@ -135,6 +137,8 @@ type Control struct {
 	wake     chan struct{}
 	closed   bool
 	asked    questions
+	// instances are plugins that rows ask for.
+	instances instances
 	// rules are those of the declared plugins; trials are plugins that may take another's place, or were replaced, by name; meetings wait for a
 	// moment at which a trial and the served plugin have said the same revision.
 	rules    Rules
@@ -210,7 +214,8 @@ func New(cfg Config) (*Control, error) {
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
-		rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
+		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
+		rules:     cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}
 	c.clients.inner = &c.mu
 	now := time.Now()

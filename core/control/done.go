@@ -84,6 +84,7 @@ func (c *Control) accept(s *session) error {
 	c.serving(s.Name)
 	if c.flight == nil && s.done >= c.undo {
 		c.undo = 0
+		c.instances.tell()
 	}
 	c.publish(s)
 	c.free(s)

@@ -24,7 +24,7 @@ func Expect(e *host.Entry, order int) Expected {
 func ExpectAll(set *host.Set) []Expected {
 	var all []Expected
 	for i, e := range set.Plugins {
-		if !e.Disabled {
+		if e.Runs() {
 			all = append(all, Expect(e, i))
 		}
 	}

@@ -227,6 +227,7 @@ func (c *Control) finish(now time.Time) {
 		c.served.Number = f.number
 	}
 	c.remember(c.served)
+	c.instances.tell()
 	c.noteSwitched(f.number)
 	c.cfg.Metrics.Served(f.kind, c.served.Took)
 	c.rest()

@@ -120,6 +120,7 @@ func (c *Control) markDirty(changes environment.Changes) {
 		s.mark(changes)
 	}
 	c.rouseReaders(changes)
+	c.instances.mark(changes)
 }
 
 func (s *session) mark(changes environment.Changes) {

@@ -174,6 +174,10 @@ func (c *Control) unready() []string {
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
 		}
 	}
+	if len(reasons) == 0 && !c.instances.gone {
+		c.instances.gather()
+		reasons = append(reasons, "plugins that rows ask for (forEach) are being started")
+	}
 	return reasons
 }
 

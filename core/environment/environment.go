@@ -266,6 +266,35 @@ func (e *Environment) Rows(tableName string, sources bool) iter.Seq2[string, *pb
 	}
 }
 
+// Coming returns the rows of a table as they are served once all that waits is committed, by key.
+func (e *Environment) Coming(tableName string) map[string]*pb.Row {
+	out := map[string]*pb.Row{}
+	for key, row := range e.Rows(tableName, false) {
+		out[key] = row
+	}
+	for n, waits := range e.pending {
+		if n.Table != tableName {
+			continue
+		}
+		rows := maps.Clone(waits)
+		if t := e.tables[tableName]; t != nil {
+			for _, o := range t.rows[n.Key] {
+				if _, changes := rows[o.shard]; !changes {
+					rows[o.shard] = o.row
+				}
+			}
+		}
+		delete(out, n.Key)
+		var first *Shard
+		for s, row := range rows {
+			if row != nil && (first == nil || s.Order < first.Order) {
+				first, out[n.Key] = s, row
+			}
+		}
+	}
+	return out
+}
+
 // Tables returns the names of all tables that have had rows, sorted.
 func (e *Environment) Tables() []string { return slices.Sorted(maps.Keys(e.tables)) }
 

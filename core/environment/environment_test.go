@@ -169,6 +169,13 @@ func TestRandomHistories(t *testing.T) {
 					changed[key] = old[key]
 				}
 			}
+			coming := map[string]string{}
+			for k, row := range e.Coming("t") {
+				coming[k] = string(row.Payload)
+			}
+			if diff := cmp.Diff(want, coming); diff != "" {
+				t.Fatalf("seed %d step %d: rows to come: %s", seed, step, diff)
+			}
 			got := before(e.Commit(false, nil)["t"])
 			if diff := cmp.Diff(changed, got); diff != "" {
 				t.Fatalf("seed %d step %d: changed keys: %s", seed, step, diff)

@@ -45,6 +45,11 @@ func bare(e *Entry) Entry {
 		w.Keys = nil
 		c.Wasm = &w
 	}
+	if c.ForEach != nil {
+		f := *c.ForEach
+		f.Keys = nil
+		c.ForEach = &f
+	}
 	if c.Sandbox != nil {
 		s := *c.Sandbox
 		s.Keys = nil

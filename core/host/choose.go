@@ -17,7 +17,7 @@ func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 	var first, others []*Entry
 	for _, e := range s.Plugins {
 		switch {
-		case e.Disabled || e.Kind != "generator" || !e.Select.matches(node, generator):
+		case !e.Runs() || e.Kind != "generator" || !e.Select.matches(node, generator):
 		case e.Select != nil && e.Select.Generator != "":
 			// It matches, so the proxy names it.
 			first = append(first, e)
@@ -35,7 +35,7 @@ func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 func (s *Set) Patches(node *corev3.Node) []*Entry {
 	var found []*Entry
 	for _, e := range s.Plugins {
-		if !e.Disabled && e.Kind == "patch" && e.Select.Matches(node) {
+		if e.Runs() && e.Kind == "patch" && e.Select.Matches(node) {
 			found = append(found, e)
 		}
 	}

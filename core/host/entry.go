@@ -29,6 +29,9 @@ type Entry struct {
 	At   strict.Place
 	Keys strict.Keys
 
+	// Of is the entry that this is an instance of; empty: it stands in the file itself.
+	Of string
+
 	// Name of this instance, unique in the file; the plugin's shard has it too.
 	Name string `yaml:"name" need:"true"`
 	// Kind says what the plugin is for.
@@ -41,6 +44,8 @@ type Entry struct {
 	Wasm *Wasm `yaml:"wasm"`
 	// Config is handed to the plugin as JSON; what it may hold is the plugin's affair. It is treated as a secret and never logged.
 	Config JSON `yaml:"config"`
+	// ForEach runs an instance of the entry for each row of a table.
+	ForEach *ForEach `yaml:"forEach"`
 	// Types limits a generator or patch to some of the types that it offers, by type URL or as CDS, EDS, LDS, RDS, SDS, ECDS, NDS. All, if left out.
 	Types []TypeURL `yaml:"types"`
 	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
@@ -73,6 +78,18 @@ type Entry struct {
 	OnLoss string `yaml:"onLoss" enum:"hold,apply"`
 	// Rollback says when a swap of this plugin is taken back.
 	Rollback *Rollback `yaml:"rollback"`
+}
+
+// ForEach runs an instance of its entry for each row of a table, named ENTRY@KEY. Anywhere below the entry's config, {row: FIELD} stands for a field of the row.
+type ForEach struct {
+	Keys strict.Keys
+
+	// Table whose rows are JSON objects, such as clusters.
+	Table string `yaml:"table" need:"true"`
+	// Max is how many instances there may be at most (default 100).
+	Max uint `yaml:"max"`
+	// Wait is how long the first revision waits for the instances of the rows that there are at the start (default 30s).
+	Wait time.Duration `yaml:"wait"`
 }
 
 // Process is a program to run. It gets no environment but env and what allow.env names, and runs in the directory of plugins.yaml.

@@ -107,7 +107,7 @@ func New(cfg Config) (*Host, error) {
 	cfg.RuntimeDir = dir
 	h := &Host{cfg: cfg, self: openProgram(cfg.Exe), family: relatives, done: make(chan struct{}), open: make(chan struct{})}
 	for i, e := range cfg.Set.Plugins {
-		if !e.Disabled {
+		if e.Runs() {
 			h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
 		}
 	}

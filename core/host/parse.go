@@ -27,6 +27,7 @@ func Parse(name string, data []byte) (*Set, error) {
 	for _, e := range set.Plugins {
 		c.entry(e)
 		e.Limits.fill(e.Wasm != nil)
+		e.ForEach.fill()
 	}
 	if len(c.found) > 0 {
 		slices.SortStableFunc(c.found, func(a, b strict.Error) int {
@@ -60,6 +61,7 @@ func (c *checker) entry(e *Entry) {
 	c.carrier(e)
 	c.serving(e)
 	c.trust(e)
+	c.forEach(e)
 	if e.OnFailure == "skip" && e.Kind != "patch" {
 		c.fail(e.Keys["onFailure"], "`onFailure: skip` is for patches; a %s plugin has last-good or block", e.Kind)
 	}

@@ -76,13 +76,14 @@ func (h *Host) validate(e *Entry, with Validation) *Mistake {
 		return &Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
 	}
 	carrier := e.Keys[e.Carrier()]
+	e, open := e.sample()
 	if e.Builtin != "" {
 		b, ok := with.Builtins[e.Builtin]
 		if !ok {
 			names := slices.Sorted(maps.Keys(with.Builtins))
 			return wrong(carrier, fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
 		}
-		if err := h.takes(e, b); err != nil {
+		if err := h.takes(e, b); err != nil && !openAt(err, open) {
 			return wrong(faultPlace(e, err))
 		}
 		return nil
@@ -96,6 +97,12 @@ func (h *Host) validate(e *Entry, with Validation) *Mistake {
 		return wrong(faultPlace(e, err))
 	}
 	return nil
+}
+
+// openAt reports whether what is refused depends on a row.
+func openAt(err error, open func(field string) bool) bool {
+	var refused *RefusedError
+	return errors.As(err, &refused) && open(refused.Field)
 }
 
 // takes reports, as an error, why a built-in would not take its config.

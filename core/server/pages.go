@@ -59,6 +59,9 @@ func (p *pages) Plugins() []admin.Plugin {
 		v, runs := found[e.Name]
 		if !runs {
 			v = admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled"}
+			if e.ForEach != nil && !e.Disabled {
+				v.State, v.Faults = "for each row of "+e.ForEach.Table, misfits(p.swap.Misfits(), e.Name)
+			}
 		}
 		if last := p.swap.History(e.Name); len(last) > 0 {
 			v.LastChange = last[len(last)-1].Line()
@@ -66,6 +69,16 @@ func (p *pages) Plugins() []admin.Plugin {
 		all = append(all, p.masked(v))
 	}
 	return all
+}
+
+// misfits are the rows that an entry has no instance for.
+func misfits(all []host.Misfit, entry string) (out []admin.WorkFault) {
+	for _, m := range all {
+		if m.Entry == entry {
+			out = append(out, admin.WorkFault{What: "row " + m.Key, Reason: m.Reason})
+		}
+	}
+	return out
 }
 
 // utc keeps the zero time.

@@ -106,7 +106,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention,
+		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention, Gather: len(cfg.Set.Tables()) > 0,
 		Log: cfg.Log, Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },

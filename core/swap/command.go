@@ -73,7 +73,7 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 		return nil, err
 	}
 	now, _ := s.current().Get(name)
-	runs := now != nil && !now.Disabled
+	runs := now != nil && now.Runs()
 	switch {
 	case what == doAdd && runs:
 		return nil, fmt.Errorf("plugin %s runs already", name)
@@ -95,7 +95,7 @@ func (s *Swapper) letGo(ctx context.Context, e *host.Entry, o Options) (*Change,
 	err := s.do(ctx, step{doRemove, e}, o)
 	if err == nil && !o.DryRun {
 		delete(s.held, e.Name)
-		s.arrange(only(s.current(), s.file))
+		s.arrange(only(s.current(), s.applied))
 	}
 	return s.copied(s.last(e.Name)), err
 }
@@ -109,7 +109,16 @@ func (s *Swapper) last(name string) *Change {
 
 // wanted returns the entry that a request makes, and the file's text with it.
 func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, error) {
-	set, text := s.file, s.text
+	text := s.text
+	set, _ := s.expanded(s.file)
+	if now, _ := set.Get(name); now != nil {
+		switch {
+		case now.ForEach != nil:
+			return nil, nil, fmt.Errorf("plugin %s runs once for each row of %s: name one of its instances (%s@ROW), or edit the file, which is followed", name, now.ForEach.Table, name)
+		case now.Of != "" && !r.empty():
+			return nil, nil, fmt.Errorf("plugin %s is one of the instances that plugin %s has for rows: edit that entry in the file, which is followed", name, now.Of)
+		}
+	}
 	if r.empty() {
 		if what == doRestart {
 			set = s.current()
@@ -230,6 +239,7 @@ func (s *Swapper) put(text []byte) error {
 		s.mu.Lock()
 		s.file, s.text = set, text
 		s.mu.Unlock()
+		s.applied = s.owed(s.expand(set))
 	}
 	return err
 }

@@ -66,7 +66,7 @@ type stamp struct{ paths, state string }
 func (s *Swapper) programs() map[string]stamp {
 	set, stamps := s.current(), map[string]stamp{}
 	for _, e := range set.Plugins {
-		if st, ok := stampOf(set, e); ok && !e.Disabled {
+		if st, ok := stampOf(set, e); ok && e.Runs() {
 			stamps[e.Name] = st
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
@@ -93,33 +92,49 @@ func (s *Swapper) reread(ctx context.Context) {
 	s.sync(ctx)
 }
 
-// sync applies the file if it has changed. What is wrong with it changes nothing. The turn is held.
+// sync applies the file if it has changed, and the rows that it has instances for. What is wrong with the file changes nothing. The turn is held.
 func (s *Swapper) sync(ctx context.Context) {
-	if s.cfg.File == "" {
+	set, text := s.read()
+	if tables := set.Tables(); len(tables) > 0 {
+		if rows, ok := s.cfg.Control.Following(tables); ok {
+			s.instances.take(rows)
+		}
+	}
+	to := s.expand(set)
+	edited := !bytes.Equal(text, s.text)
+	if !edited && len(s.instances.due(plan(s.applied, to), time.Now())) == 0 {
 		return
 	}
-	text, err := os.ReadFile(s.cfg.File)
-	if err == nil && bytes.Equal(text, s.text) {
-		s.blame(nil)
-		return
-	}
-	var set *host.Set
-	if err == nil {
-		set, err = s.cfg.Parse(text)
-	}
-	if err != nil {
-		s.blame(err)
-		return
-	}
-	s.blame(nil)
-	from := s.file
+	from := s.applied
 	for _, e := range s.held {
 		from = from.With(e)
 	}
 	s.mu.Lock()
 	s.file, s.text = set, text
 	s.mu.Unlock()
-	s.apply(ctx, from, set)
+	s.apply(ctx, from, to)
+	s.applied = s.owed(to)
+}
+
+// read returns the file as it is now, or as it was applied last where it can't be read.
+func (s *Swapper) read() (*host.Set, []byte) {
+	if s.cfg.File == "" {
+		return s.file, s.text
+	}
+	text, err := os.ReadFile(s.cfg.File)
+	if err == nil && bytes.Equal(text, s.text) {
+		s.blame(nil)
+		return s.file, s.text
+	}
+	var set *host.Set
+	if err == nil {
+		set, err = s.cfg.Parse(text)
+	}
+	s.blame(err)
+	if err != nil {
+		return s.file, s.text
+	}
+	return set, text
 }
 
 // blame keeps, and says once, what is wrong with the file; and once that nothing is any more.
@@ -142,8 +157,7 @@ func (s *Swapper) blame(err error) {
 
 // apply comes from one file to another, step by step. A step that fails leaves that plugin as it was.
 func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
-	ctx = audit.Acting(ctx, s.cfg.File)
-	steps := plan(from, to)
+	steps := s.instances.due(plan(from, to), time.Now())
 	for _, st := range steps {
 		if st.what == doRemove {
 			s.closeWindow(st.entry.Name) // its old instance may have the name's place
@@ -153,14 +167,19 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 	lost := lostEntries(steps, to)
 	s.arrange(merged(s.current(), to))
 	for _, st := range steps {
-		s.cfg.Log.Info("plugins.yaml changed", "plugin", st.entry.Name, "what", st.what)
+		if st.entry.Of == "" {
+			s.cfg.Log.Info("plugins.yaml changed", "plugin", st.entry.Name, "what", st.what)
+		} else {
+			s.cfg.Log.Info("a row changed that a plugin has an instance for", "plugin", st.entry.Name, "what", st.what)
+		}
 		if st.what == doAdd && s.held[st.entry.Name] != nil {
 			continue // one of another kind, whose name is taken as long
 		}
-		err := s.do(ctx, st, Options{lost: lost})
+		err := s.do(s.acting(ctx, st), st, Options{lost: lost})
 		if err != nil && ctx.Err() != nil {
 			return
 		}
+		s.done(st, err)
 		if st.what == doRemove && errors.Is(err, ErrRefused) {
 			s.held[st.entry.Name], _ = s.current().Get(st.entry.Name)
 		}
@@ -172,7 +191,7 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 func lostEntries(steps []step, to *host.Set) []string {
 	var names []string
 	for _, st := range steps {
-		if in, _ := to.Get(st.entry.Name); st.what == doRemove && in == nil {
+		if in, _ := to.Get(st.entry.Name); st.what == doRemove && in == nil && st.entry.Of == "" {
 			names = append(names, st.entry.Name)
 		}
 	}
@@ -192,7 +211,7 @@ func (s *Swapper) arrange(set *host.Set) {
 func only(set, file *host.Set) *host.Set {
 	var all []*host.Entry
 	for _, e := range set.Plugins {
-		if in, _ := file.Get(e.Name); in != nil || !e.Disabled {
+		if in, _ := file.Get(e.Name); in != nil || e.Runs() {
 			all = append(all, e)
 		}
 	}
@@ -209,7 +228,7 @@ func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 	case doRemove:
 		return s.remove(ctx, e, s.open(ctx, st.what, last, e, o), o)
 	}
-	if last == nil || last.Disabled {
+	if last == nil || !last.Runs() {
 		return fmt.Errorf("plugin %s does not run", e.Name)
 	}
 	return s.replace(ctx, e, s.open(ctx, st.what, last, e, o), o)

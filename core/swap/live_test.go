@@ -20,9 +20,21 @@ import (
 // TestMain makes the test's binary one that has built-in plugins.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "plugin" {
+		reads, publishes := []string(nil), "services"
+		if os.Args[2] == "registry/shops" {
+			reads, publishes = []string{"services"}, "shops" // what nobody reads is no loss
+		}
 		sdk.Serve(sdk.Plugin{
-			Name: os.Args[2], Version: "v1", Publishes: []string{"services"},
-			Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(publish), nil }),
+			Name: os.Args[2], Version: "v1", Reads: reads, Publishes: []string{publishes},
+			Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+				switch os.Args[2] {
+				case "registry/shops":
+					return newShops(config)
+				case "registry/shop":
+					return newShop(config)
+				}
+				return sdk.RegistryFunc(publish), nil
+			}),
 		})
 		return
 	}
@@ -78,14 +90,16 @@ func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	var h *host.Host
 	c, err := control.New(control.Config{
-		Plugins: control.ExpectAll(parsed), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		OnServing: func(plugin string) { h.SetState(plugin, host.Serving) },
+		Gather:    len(parsed.Tables()) > 0, Plugins: control.ExpectAll(parsed), Rules: control.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: time.Millisecond, DebounceMax: time.Second, EndpointPatience: time.Second, HoldMax: 10 * time.Second, Log: log, Metrics: uncounted{},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(host.Config{Set: parsed, Exe: exe, RuntimeDir: filepath.Join(dir, "run"), Environ: os.Environ(), Epoch: c.Epoch(), Sessions: c, Log: log})
+	h, err = host.New(host.Config{Set: parsed, Exe: exe, RuntimeDir: filepath.Join(dir, "run"), Environ: os.Environ(), Epoch: c.Epoch(), Sessions: c, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func plan(from, to *host.Set) []step {
 	var gone, come []step
 	for _, e := range from.Plugins {
 		now, _ := to.Get(e.Name)
-		if !e.Disabled && (now == nil || now.Disabled || now.Kind != e.Kind) {
+		if e.Runs() && (now == nil || !now.Runs() || now.Kind != e.Kind) {
 			gone = append(gone, step{doRemove, e})
 		}
 	}
@@ -28,8 +28,8 @@ func plan(from, to *host.Set) []step {
 	for _, e := range to.Plugins {
 		last, _ := from.Get(e.Name)
 		switch {
-		case e.Disabled:
-		case last == nil || last.Disabled:
+		case !e.Runs():
+		case last == nil || !last.Runs():
 			come = append(come, step{doAdd, e})
 		case last.Kind != e.Kind:
 			again = append(again, step{doAdd, e})
@@ -53,9 +53,13 @@ func rank(e *host.Entry) int {
 func merged(running, file *host.Set) *host.Set {
 	var all []*host.Entry
 	for _, e := range file.Plugins {
-		if now, _ := running.Get(e.Name); now != nil {
+		now, _ := running.Get(e.Name)
+		switch {
+		case now != nil && (e.ForEach == nil || now.Runs()):
 			all = append(all, now)
-		} else {
+		case e.ForEach != nil:
+			all = append(all, e)
+		default:
 			absent := *e
 			absent.Disabled = true
 			all = append(all, &absent)
@@ -90,6 +94,7 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	}
 	defer release()
 	s.sync(ctx)
+	to, _ = s.expanded(to)
 	steps := plan(s.current(), to)
 	lost := lostEntries(steps, to)
 	adds := slices.ContainsFunc(steps, func(st step) bool { return st.what == doAdd })

@@ -33,7 +33,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 	switch {
 	case now == nil:
 		return nil, fmt.Errorf("there is no plugin %s", name)
-	case now.Disabled:
+	case !now.Runs():
 		return nil, fmt.Errorf("plugin %s does not run; coxswain plugins enable %s", name, name)
 	}
 	was, warm := s.before(name, now)
@@ -103,7 +103,7 @@ func unpinned(e *host.Entry) bool {
 // textBefore is what plugins.yaml becomes with an entry as it was; nil: it stays as it is. The note says what else there is to know.
 func (s *Swapper) textBefore(was past) (text []byte, note string) {
 	name := was.entry.Name
-	if s.cfg.File == "" {
+	if s.cfg.File == "" || was.entry.Of != "" {
 		return nil, ""
 	}
 	if in, _ := s.file.Get(name); in != nil && host.Same(in, was.entry) {

@@ -50,6 +50,12 @@ type Swapper struct {
 	fault     string
 	plugins   map[string]*plugin
 
+	// misfits are rows that there are no instances for.
+	misfits []host.Misfit
+
+	// applied is what the file asks for, with the instances that it has for rows, as far as that was done. It and instances belong to whoever has the turn.
+	applied   *host.Set
+	instances instances
 	// held are plugins that the file has no more, or disables, and that run on because a guard said no. It belongs to whoever has the turn.
 	held map[string]*host.Entry
 }
@@ -76,7 +82,7 @@ func New(cfg Config) (*Swapper, error) {
 	if cfg.Free == nil {
 		cfg.Free = func() (uint64, bool) { return 0, false }
 	}
-	s := &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
+	s := &Swapper{cfg: cfg, turn: make(chan struct{}, 1), set: cfg.Set, file: cfg.Set, applied: cfg.Set, text: cfg.Text, plugins: map[string]*plugin{}}
 	for _, e := range cfg.Set.Plugins {
 		s.ofLocked(e.Name).text = cfg.Text
 	}
@@ -88,10 +94,20 @@ func (s *Swapper) Run(ctx context.Context) error {
 	defer s.windows.Wait()
 	defer s.closeWindows()
 	select {
+	case <-s.cfg.Control.Gathered():
+		s.first(ctx)
 	case <-s.cfg.Control.Started():
 	case <-ctx.Done():
 		return nil
 	}
+	select {
+	case <-s.cfg.Control.Started():
+	case <-ctx.Done():
+		return nil
+	}
+	var rows sync.WaitGroup
+	defer rows.Wait()
+	rows.Go(func() { s.followRows(ctx) })
 	if s.cfg.File == "" {
 		<-ctx.Done()
 		return nil

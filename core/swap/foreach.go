@@ -1,0 +1,211 @@
+package swap
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// instances are what entries with forEach are expanded with. They belong to whoever has the turn.
+type instances struct {
+	// rows are those of the tables, as they were read last.
+	rows map[string][]host.Row
+	// failing are the changes of instances that failed, by name.
+	failing map[string]failure
+}
+
+// failure is a change of an instance that is tried again.
+type failure struct {
+	entry *host.Entry
+	times int
+	again time.Time
+}
+
+// tryAgain is how long after its first failure the change of an instance is tried again, and tryAgainMost at most: twice as long each time.
+const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
+
+// take keeps rows.
+func (i *instances) take(rows map[string][]*pb.Row) {
+	i.rows = map[string][]host.Row{}
+	for table, some := range rows {
+		for _, r := range some {
+			i.rows[table] = append(i.rows[table], host.Row{Key: r.Key, Payload: r.Payload})
+		}
+	}
+}
+
+// expanded returns a set with its instances, and the rows of which there are none.
+func (s *Swapper) expanded(set *host.Set) (*host.Set, []host.Misfit) {
+	return set.Expand(func(table string) []host.Row { return s.instances.rows[table] })
+}
+
+// expand returns a set with its instances, and says once of which rows there are none.
+func (s *Swapper) expand(set *host.Set) *host.Set {
+	to, misfits := s.expanded(set)
+	s.mu.Lock()
+	known := s.misfits
+	s.misfits = misfits
+	s.mu.Unlock()
+	for _, m := range misfits {
+		if !slices.Contains(known, m) {
+			s.cfg.Log.Warn("there is no instance for a row", "plugin", m.Entry, "row", m.Key, "why", m.Reason)
+		}
+	}
+	return to
+}
+
+// Misfits are the rows that there are no instances for.
+func (s *Swapper) Misfits() []host.Misfit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.misfits)
+}
+
+// first starts the instances of the rows that come with the first revision, which waits for them, each no longer than its entry says.
+func (s *Swapper) first(ctx context.Context) {
+	waits := s.declareFirst(ctx)
+	s.cfg.Control.Go()
+	began := time.Now()
+	for _, wait := range slices.Sorted(maps.Keys(waits)) {
+		select {
+		case <-time.After(time.Until(began.Add(wait))):
+		case <-s.cfg.Control.Started():
+			return
+		case <-ctx.Done():
+			return
+		}
+		for _, name := range waits[wait] {
+			if s.cfg.Control.Waive(name) {
+				s.cfg.Log.Warn("the core does not wait any longer for a plugin that a row asks for; what it has to say comes when it is there", "plugin", name, "waited", wait)
+			}
+		}
+	}
+}
+
+// declareFirst starts the first instances, and returns how long each may be waited for.
+func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
+	release, err := s.take(ctx)
+	if err != nil {
+		return nil
+	}
+	defer release()
+	if _, err := s.cfg.Host.Dir(ctx); err != nil {
+		return nil // it stops
+	}
+	s.instances.take(s.cfg.Control.Coming(s.file.Tables()))
+	to := s.expand(s.file)
+	waits := map[time.Duration][]string{}
+	var failed error
+	for order, e := range to.Plugins {
+		if e.Of == "" {
+			continue
+		}
+		err := s.cfg.Control.Declare(control.Expect(e, order), control.RulesOf(to))
+		if err == nil {
+			err = s.cfg.Host.Add(e, order)
+		}
+		failed = errors.Join(failed, err)
+		pattern, _ := s.file.Get(e.Of)
+		waits[pattern.ForEach.Wait] = append(waits[pattern.ForEach.Wait], e.Name)
+	}
+	if failed != nil {
+		s.cfg.Log.Error("plugins that rows ask for can't be started", "error", failed)
+	}
+	s.applied = to
+	s.arrange(to)
+	return waits
+}
+
+// followRows applies what changes in tables that entries have instances for, until ctx ends.
+func (s *Swapper) followRows(ctx context.Context) {
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-s.cfg.Control.Moved():
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		release, err := s.take(ctx)
+		if err != nil {
+			return
+		}
+		s.sync(ctx)
+		if next, ok := s.instances.next(); ok {
+			again.Reset(max(0, time.Until(next)))
+		}
+		release()
+	}
+}
+
+// next is when something is to be tried again.
+func (i *instances) next() (at time.Time, ok bool) {
+	for _, f := range i.failing {
+		if !ok || f.again.Before(at) {
+			at, ok = f.again, true
+		}
+	}
+	return at, ok
+}
+
+// due leaves the steps out that failed, and are not to be tried again yet.
+func (i *instances) due(steps []step, now time.Time) []step {
+	return slices.DeleteFunc(slices.Clone(steps), func(st step) bool {
+		f, failed := i.failing[st.entry.Name]
+		return failed && st.what != doRemove && host.Same(f.entry, st.entry) && f.again.After(now)
+	})
+}
+
+// done notes what became of a step, so that what failed of an instance is tried again.
+func (s *Swapper) done(st step, err error) {
+	e := st.entry
+	if e.Of == "" || st.what == doRemove {
+		delete(s.instances.failing, e.Name)
+		return
+	}
+	now, _ := s.current().Get(e.Name)
+	if err == nil || errors.Is(err, ErrRefused) || now != nil && now.Runs() && host.Same(now, e) {
+		delete(s.instances.failing, e.Name)
+		return
+	}
+	f := s.instances.failing[e.Name]
+	if f.entry == nil || !host.Same(f.entry, e) {
+		f = failure{}
+	}
+	pause := min(tryAgain<<min(f.times, 10), tryAgainMost)
+	if s.instances.failing == nil {
+		s.instances.failing = map[string]failure{}
+	}
+	s.instances.failing[e.Name] = failure{entry: e, times: f.times + 1, again: time.Now().Add(pause)}
+}
+
+// owed returns a set in which instances whose change has failed are as they run: the rest is still to be done.
+func (s *Swapper) owed(set *host.Set) *host.Set {
+	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *host.Entry) bool {
+		now, _ := s.current().Get(e.Name)
+		_, failed := s.instances.failing[e.Name]
+		return failed && (now == nil || !now.Runs())
+	})
+	for i, e := range all {
+		if now, _ := s.current().Get(e.Name); now != nil && s.instances.failing[e.Name].entry != nil {
+			all[i] = now
+		}
+	}
+	return set.Of(all)
+}
+
+// acting says who a change is by: rows, or the file.
+func (s *Swapper) acting(ctx context.Context, st step) context.Context {
+	if st.entry.Of != "" {
+		return audit.Acting(ctx, audit.ByRow)
+	}
+	return audit.Acting(ctx, s.cfg.File)
+}
