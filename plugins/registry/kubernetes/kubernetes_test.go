@@ -30,9 +30,10 @@ func object[T any](t *testing.T, text string) *T {
 func TestProtocols(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: http}": "HTTP", "{name: HTTP-web}": "HTTP", "{name: grpc-web}": "GRPC-WEB", "{name: grpc-web-x}": "GRPC-WEB", "{name: grpc-x}": "GRPC",
-		"{name: web}": "", "{}": "", "{port: 3306}": "TCP", "{name: http, port: 3306}": "HTTP", "{name: udp}": "", "{protocol: UDP, name: http}": "UDP",
+		"{name: web}": "", "{}": "", "{port: 3306}": "TCP", "{name: http, port: 3306}": "HTTP", "{name: udp-x}": "UDP", "{protocol: UDP, name: http}": "UDP",
 		"{appProtocol: kubernetes.io/h2c, name: http}": "HTTP2", "{appProtocol: kubernetes.io/wss}": "HTTPS", "{appProtocol: tcp, name: http}": "TCP",
-		"{appProtocol: example.com/own, name: http}": "HTTP",
+		"{appProtocol: example.com/own, name: http}": "", "{appProtocol: KUBERNETES.IO/H2C, name: http}": "", "{appProtocol: HTTP-x}": "HTTP",
+		"{appProtocol: own, name: http, port: 25}": "TCP",
 	} {
 		if got := protocolOf(object[corev1.ServicePort](t, text)); got != want {
 			t.Errorf("%s: %q, not %q", text, got, want)
@@ -44,7 +45,8 @@ func TestService(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "example.org"}
 	s := object[corev1.Service](t, `
 metadata:
-  {name: web, namespace: shop, labels: {app: web}, annotations: {networking.istio.io/exportTo: "., infra", alpha.istio.io/canonical-serviceaccounts: a}}
+  {name: web, namespace: shop, labels: {app: web}, annotations: {networking.istio.io/exportTo: "., infra", alpha.istio.io/canonical-serviceaccounts: a,
+    networking.istio.io/traffic-distribution: PreferSameNode}}
 spec:
   type: LoadBalancer
   clusterIP: 10.96.0.1
@@ -66,7 +68,7 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}
 		t.Error(diff)
 	}
 	none := object[corev1.Service](t, `{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, clusterIPs: [None], publishNotReadyAddresses: true}}`)
-	want = &pb.Service{Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true}
+	want = &pb.Service{Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true, Resolution: pb.ServiceResolutionNone}
 	if diff := cmp.Diff(want, c.service(none, nil)); diff != "" {
 		t.Error(diff)
 	}

@@ -16,26 +16,25 @@ var applications = map[string]string{"kubernetes.io/h2c": "HTTP2", "kubernetes.i
 // Source: Istio, "Protocol selection", server first protocols.
 var spoken = map[int32]string{25: "TCP", 53: "TCP", 3306: "TCP", 27017: "TCP"}
 
-// protocolOf returns the protocol of a service's port as pb.Port has it: by its appProtocol, the first word of its name, or its number.
+// protocolOf returns the protocol of a service's port as pb.Port has it: by the first word of its appProtocol or, where it has none, of its name; by its
+// number where that word means nothing.
 // Source: Istio, "Protocol selection".
 func protocolOf(p *corev1.ServicePort) string {
 	if p.Protocol == corev1.ProtocolUDP {
 		return "UDP"
 	}
-	if a := p.AppProtocol; a != nil {
-		if known := applications[strings.ToLower(*a)]; known != "" {
-			return known
-		}
-		if known := hosts.Protocol(*a); known != "" {
+	name := p.Name
+	if p.AppProtocol != nil {
+		name = *p.AppProtocol
+		if known := applications[name]; known != "" {
 			return known
 		}
 	}
-	name := strings.ToLower(p.Name)
-	if name == "grpc-web" || strings.HasPrefix(name, "grpc-web-") {
+	if name = strings.ToLower(name); strings.HasPrefix(name, "grpc-web") {
 		return "GRPC-WEB"
 	}
 	word, _, _ := strings.Cut(name, "-")
-	if known := hosts.Protocol(word); known != "" && known != "UDP" {
+	if known := hosts.Protocol(word); known != "" {
 		return known
 	}
 	return spoken[p.Port]

@@ -31,7 +31,7 @@ func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
 		PublishNotReady: s.Spec.PublishNotReadyAddresses, TrafficDistribution: distribution(s),
 	}
 	if s.Spec.ClusterIP == corev1.ClusterIPNone {
-		out.Headless = true
+		out.Headless, out.Resolution = true, pb.ServiceResolutionNone
 	} else {
 		out.Addresses = s.Spec.ClusterIPs
 		if len(out.Addresses) == 0 && s.Spec.ClusterIP != "" {
@@ -52,15 +52,12 @@ func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
 	return out
 }
 
-// distribution is where traffic stays: the annotation's word, otherwise the field's.
+// distribution is where traffic stays: what the field says, otherwise the annotation.
 func distribution(s *corev1.Service) string {
-	if word := s.Annotations[trafficDistribution]; word != "" {
-		return word
-	}
 	if s.Spec.TrafficDistribution != nil {
 		return *s.Spec.TrafficDistribution
 	}
-	return ""
+	return s.Annotations[trafficDistribution]
 }
 
 // external are the addresses by which a Service is reached from outside.
