@@ -68,7 +68,10 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}
 		t.Error(diff)
 	}
 	none := object[corev1.Service](t, `{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, clusterIPs: [None], publishNotReadyAddresses: true}}`)
-	want = &pb.Service{Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true, Resolution: pb.ServiceResolutionNone}
+	want = &pb.Service{
+		Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true,
+		Resolution: pb.ServiceResolutionNone,
+	}
 	if diff := cmp.Diff(want, c.service(none, nil)); diff != "" {
 		t.Error(diff)
 	}
@@ -99,7 +102,8 @@ func TestHealth(t *testing.T) {
 func TestEndpoints(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "cluster.local"}
 	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
-metadata: {name: web-1, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d}, ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
+metadata: {name: web-1, generateName: web-, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d},
+  ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
 spec: {nodeName: one, serviceAccountName: web}`)}
 	node := object[corev1.Node](t, `{metadata: {name: one, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}}`)
 	m := &members{
@@ -160,18 +164,29 @@ func TestWorkload(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	for want, text := range map[string]string{
-		"p":          `{metadata: {name: p}}`,
-		"web":        `{metadata: {name: p, labels: {pod-template-hash: x}, ownerReferences: [{kind: ReplicaSet, name: web-x, controller: true}]}}`,
-		"web-y":      `{metadata: {name: p, labels: {pod-template-hash: x}, ownerReferences: [{kind: ReplicaSet, name: web-y, controller: true}]}}`,
-		"db":         `{metadata: {name: p, ownerReferences: [{kind: StatefulSet, name: db, controller: true}]}}`,
-		"nightly":    `{metadata: {name: p, ownerReferences: [{kind: Job, name: nightly-29712345, controller: true}]}}`,
-		"job-2971":   `{metadata: {name: p, ownerReferences: [{kind: Job, name: job-2971, controller: true}]}}`,
-		"whosoever":  `{metadata: {name: whosoever, ownerReferences: [{kind: StatefulSet, name: db}]}}`,
-		"single-job": `{metadata: {name: p, ownerReferences: [{kind: Job, name: single-job, controller: true}]}}`,
+	of := func(kind, owner, labels string) string {
+		return `{metadata: {name: p, generateName: p-, labels: {` + labels + `}, ownerReferences: [{kind: ` + kind + `, name: ` + owner + `, controller: true}]}}`
+	}
+	for text, want := range map[string]string{
+		`{metadata: {name: p}}`:                                                                     "p",
+		of("ReplicaSet", "web-x", "pod-template-hash: x"):                                           "web",
+		of("ReplicaSet", "web-y", "pod-template-hash: x"):                                           "web-y",
+		of("ReplicaSet", "web-x", "rollouts-pod-template-hash: x"):                                  "web",
+		of("ReplicaSet", "web", ""):                                                                 "web",
+		of("ReplicaSet", "web", workloadName+": given"):                                             "given",
+		of("ReplicationController", "web-1", "deploymentconfig: web"):                               "web",
+		of("ReplicationController", "web-1", ""):                                                    "web-1",
+		of("StatefulSet", "db", ""):                                                                 "db",
+		of("Job", "nightly-29712345", ""):                                                           "nightly",
+		of("Job", "nightly-1782740700", ""):                                                         "nightly",
+		of("Job", "nightly-17827407001", ""):                                                        "nightly-17827407001",
+		of("Job", "job-2971", ""):                                                                   "job-2971",
+		of("Job", "single-job", ""):                                                                 "single-job",
+		`{metadata: {name: p, generateName: p-, ownerReferences: [{kind: StatefulSet, name: db}]}}`: "p",
+		`{metadata: {name: own-name, ownerReferences: [{kind: ReplicaSet, name: web, controller: true}]}}`: "own-name",
 	} {
 		if got := ownerOf(object[corev1.Pod](t, text)); got != want {
-			t.Errorf("%s: %s", text, got)
+			t.Errorf("%s: %s, not %s", text, got, want)
 		}
 	}
 }

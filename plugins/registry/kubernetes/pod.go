@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,26 +80,38 @@ func locality(p *corev1.Pod, n *corev1.Node) string {
 	return strings.TrimRight(region+"/"+zone+"/"+subzone, "/")
 }
 
-// ownerOf is the name that telemetry knows a pod by: that of the Deployment, CronJob or other owner that made it.
+// workloadName is the label that says how telemetry knows a pod.
+const workloadName = "service.istio.io/workload-name"
+
+// ownerOf is the name that telemetry knows a pod by: what its label says, otherwise that of the Deployment, CronJob or other owner that made it and chose
+// its name.
+// Source: Istio, "Resource labels"; Kubernetes, "Well-known labels".
 func ownerOf(p *corev1.Pod) string {
 	owner := metav1.GetControllerOf(p)
-	if owner == nil {
+	switch {
+	case p.Labels[workloadName] != "":
+		return p.Labels[workloadName]
+	case owner == nil || p.GenerateName == "":
 		return p.Name
 	}
-	switch hash := p.Labels["pod-template-hash"]; owner.Kind {
+	switch owner.Kind {
 	case "ReplicaSet":
-		if name, ok := strings.CutSuffix(owner.Name, "-"+hash); ok && hash != "" {
-			return name
+		for _, label := range []string{"pod-template-hash", "rollouts-pod-template-hash"} {
+			if name, ok := strings.CutSuffix(owner.Name, "-"+p.Labels[label]); ok && p.Labels[label] != "" {
+				return name
+			}
 		}
+	case "ReplicationController":
+		return cmp.Or(p.Labels["deploymentconfig"], owner.Name)
 	case "Job":
-		if name, minute := cutLast(owner.Name); len(minute) == cronDigits && strings.Trim(minute, "0123456789") == "" {
+		if name, time := cutLast(owner.Name); len(time) >= cronDigits && len(time) <= cronDigits+2 && strings.Trim(time, "0123456789") == "" {
 			return name
 		}
 	}
 	return owner.Name
 }
 
-// cronDigits is how many digits a CronJob puts behind its name: minutes since 1970.
+// cronDigits is how many digits a CronJob puts behind its name, and two less than it put there once: minutes or seconds since 1970.
 const cronDigits = 8
 
 func cutLast(name string) (before, after string) {
