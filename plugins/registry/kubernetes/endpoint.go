@@ -20,11 +20,11 @@ type members struct {
 	node func(name string) *corev1.Node
 }
 
-// endpoints makes a service's endpoints, in the order of its slices' names. One that stands for a pod waits until the pod is
-// known: nobody could say otherwise whose it is and whether it speaks mutual TLS.
+// endpoints makes a service's endpoints, in the order of its slices' names; what a slice says again of an address counts no more. One that stands for a
+// pod waits until the pod is known: nobody could say otherwise whose it is and whether it speaks mutual TLS.
 func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 	slices.SortFunc(m.slices, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
-	index := uint32(0)
+	index, known := uint32(0), map[string]bool{}
 	for _, s := range m.slices {
 		if s.AddressType == discoveryv1.AddressTypeFQDN {
 			continue
@@ -37,10 +37,13 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 			}
 			for _, address := range e.Addresses {
 				for _, p := range s.Ports {
-					if row := c.endpoint(m, e, pod, address, p); row != nil {
-						row.Index = index
-						out = append(out, row)
+					row := c.endpoint(m, e, pod, address, p)
+					if row == nil || known[row.PortName+" "+address] {
+						continue
 					}
+					known[row.PortName+" "+address] = true
+					row.Index = index
+					out = append(out, row)
 				}
 				index++
 			}
@@ -75,19 +78,13 @@ func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, 
 		PortName: name, ServicePort: uint32(m.service.Spec.Ports[at].Port), Address: address, Port: uint32(*p.Port),
 		Cluster: c.Cluster, Health: health(m.service, e.Conditions), TlsMode: hosts.TLSModeDisabled,
 	}
-	if e.NodeName != nil {
-		out.Node = *e.NodeName
+	if pod == nil {
+		return out // whatever a slice says of where it runs
 	}
 	if e.Hostname != nil {
 		out.Hostname, out.Subdomain = *e.Hostname, m.service.Name
 	}
-	if pod == nil {
-		if n := m.node(out.Node); n != nil {
-			out.Locality = locality(&corev1.Pod{}, n)
-		}
-		return out
-	}
-	out.Node = cmp.Or(out.Node, pod.Spec.NodeName)
+	out.Node = pod.Spec.NodeName
 	out.Labels, out.ServiceAccount, out.Workload = pod.Labels, pod.Spec.ServiceAccountName, ownerOf(pod)
 	out.Network, out.Locality = hosts.Network("", pod.Labels), locality(pod, m.node(out.Node))
 	out.TlsMode = hosts.TLSMode(pod.Labels, "")

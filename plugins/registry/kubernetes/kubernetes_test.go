@@ -98,7 +98,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestEndpoints: each address at each port, with what its pod and node say; who stands for a pod that isn't known waits.
+// TestEndpoints: each address at each port once, with what its pod and node say; who stands for a pod that isn't known waits.
 func TestEndpoints(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "cluster.local"}
 	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
@@ -115,7 +115,8 @@ addressType: IPv4
 ports: [{name: http, port: 8080}, {name: admin, port: 8081}, {name: unknown, port: 1}, {name: http}]
 endpoints:
 - {addresses: [10.0.0.1], nodeName: one, hostname: web-1, targetRef: {kind: Pod, name: web-1, namespace: shop}}
-- {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}`),
+- {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}
+- {addresses: [10.0.0.1], conditions: {ready: false}}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
 		},
@@ -130,12 +131,12 @@ endpoints:
 	of := func(port string, number, at uint32, address string) *pb.Endpoint {
 		return &pb.Endpoint{
 			Host: "web.shop.svc.cluster.local", Namespace: "shop", PortName: port, ServicePort: number, Address: address, Port: at,
-			Cluster: "east", Node: "one", Locality: "eu/eu-1", TlsMode: "disabled",
+			Cluster: "east", TlsMode: "disabled",
 		}
 	}
 	in := func(e *pb.Endpoint) *pb.Endpoint {
 		e.Labels, e.Network, e.ServiceAccount, e.Workload, e.TlsMode = pods["shop/web-1"].Labels, "n1", "web", "web", "istio"
-		e.Hostname, e.Subdomain, e.Index = "web-1", "web", 1
+		e.Hostname, e.Subdomain, e.Index, e.Node, e.Locality = "web-1", "web", 1, "one", "eu/eu-1"
 		return e
 	}
 	want := []*pb.Endpoint{of("http", 80, 80, "192.0.2.1"), in(of("http", 80, 8080, "10.0.0.1")), in(of("admin", 81, 8081, "10.0.0.1"))}
