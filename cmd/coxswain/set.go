@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("meshConfig", &in.MeshConfig)
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
-	cluster := []string{"config/kubernetes", "registry/kubernetes"}
+	cluster := []string{"config/kubernetes", "registry/kubernetes", "config/mesh"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -101,6 +102,9 @@ func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	if name == kubernetesSet && in.Revision != "" && in.Revision != "default" { // as istiod names it
+		given = append(given, shorthand{"revision", "istio-" + in.Revision, []string{"config/mesh"}, "configMap"})
+	}
 	for _, short := range given {
 		if err := short.configure(s, in.ConfigDir != ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -128,7 +132,11 @@ func fromFiles(s *host.Set) (*host.Set, error) {
 func (h shorthand) configure(s *host.Set, fromFiles bool) error {
 	var entries []*host.Entry
 	for _, b := range h.builtins {
-		entries = append(entries, s.Builtins(b)...)
+		for _, e := range s.Builtins(b) {
+			if len(h.builtins) == 1 || b != "config/mesh" || readsConfigMap(e) {
+				entries = append(entries, e)
+			}
+		}
 	}
 	switch {
 	case len(entries) == 0 && h.setting == "revision" && fromFiles:
@@ -145,4 +153,10 @@ func (h shorthand) configure(s *host.Set, fromFiles bool) error {
 		}
 	}
 	return nil
+}
+
+// readsConfigMap reports whether an entry of config/mesh asks an API server.
+func readsConfigMap(e *host.Entry) bool {
+	var c struct{ ConfigMap, SharedConfigMap string }
+	return json.Unmarshal(e.Config, &c) == nil && c.ConfigMap+c.SharedConfigMap != ""
 }

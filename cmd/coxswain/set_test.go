@@ -17,16 +17,20 @@ func TestSets(t *testing.T) {
 		want  string // builtins with their configs
 		error string
 	}{
-		{"files", false, func(*settings.Inputs) {}, "config/file", ""},
-		{"a pod", true, func(*settings.Inputs) {}, "config/kubernetes registry/kubernetes", ""},
-		{"files in a pod", true, func(in *settings.Inputs) { in.ConfigDir = "/d" }, `config/file{"dir":"/d"}`, ""},
-		{"no registry in a pod", true, func(in *settings.Inputs) { in.Registries = "" }, "config/file", ""},
+		{"files", false, func(*settings.Inputs) {}, "config/file config/mesh", ""},
+		{"a pod", true, func(*settings.Inputs) {}, `config/kubernetes registry/kubernetes config/mesh{"configMap":"istio"}`, ""},
+		{"files in a pod", true, func(in *settings.Inputs) { in.ConfigDir = "/d" }, `config/file{"dir":"/d"} config/mesh`, ""},
+		{"no registry in a pod", true, func(in *settings.Inputs) { in.Registries = "" }, "config/file config/mesh", ""},
 		{"asked for", false, func(in *settings.Inputs) { in.Registries, in.Revision = "Kubernetes", "blue" },
-			`config/kubernetes{"revision":"blue"} registry/kubernetes`, ""},
+			`config/kubernetes{"revision":"blue"} registry/kubernetes config/mesh{"configMap":"istio-blue"}`, ""},
 		{"kubeconfig", false, func(in *settings.Inputs) { in.Kubeconfig, in.ClusterID, in.QPS = "/k", "east", 7 },
-			`config/kubernetes{"kubeconfig":"/k","qps":7} registry/kubernetes{"cluster":"east","kubeconfig":"/k","qps":7}`, ""},
+			`config/kubernetes{"kubeconfig":"/k","qps":7} registry/kubernetes{"cluster":"east","kubeconfig":"/k","qps":7}` +
+				` config/mesh{"configMap":"istio","kubeconfig":"/k","qps":7}`, ""},
 		{"files beside services", false, func(in *settings.Inputs) { in.Kubeconfig, in.ConfigDir, in.Revision = "/k", "/d", "blue" },
-			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k"}`, ""},
+			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k"} config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
+		{"mesh", true, func(in *settings.Inputs) { in.Revision, in.MeshConfig = "default", "/m" },
+			`config/kubernetes{"revision":"default"} registry/kubernetes config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
+		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
 		{"nobody", false, func(in *settings.Inputs) { in.ClusterID = "east" }, "", "--clusterID has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,7 +60,7 @@ func TestSets(t *testing.T) {
 // readers are the plugins that read files and clusters.
 func readers(s *host.Set) string {
 	var all []string
-	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes"} {
+	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh"} {
 		for _, e := range s.Builtins(b) {
 			all = append(all, b+string(e.Config))
 		}

@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 )
 
 // server is the API server: what it serves, and the objects that it has.
@@ -30,16 +29,11 @@ type server struct {
 
 // connect makes the clients of a config. It asks nothing of the API server.
 func connect(c Config) (*server, error) {
-	config, err := c.Connect("coxswain/config-kubernetes")
+	about, objects, err := c.Objects("coxswain/config-kubernetes")
 	if err != nil {
 		return nil, err
 	}
-	config = dynamic.ConfigFor(config)
-	about, err := rest.UnversionedRESTClientFor(config)
-	if err != nil {
-		return nil, strict.Errorf("kubeconfig", "%v", err)
-	}
-	return &server{about, dynamic.New(about)}, nil
+	return &server{about, objects}, nil
 }
 
 // serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one.
@@ -116,20 +110,16 @@ type key struct{ table, name string }
 
 // add starts to watch a kind, until ctx ends.
 func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionResource) error {
-	client := w.server.objects.Resource(at)
-	list := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, o)
-		},
+	i, err := kube.Follow(w.server.objects.Resource(at), "", lean, func(err error) { w.failed(table, err) })
+	if err != nil {
+		return err
 	}
-	i := cache.NewSharedIndexInformer(list, &unstructured.Unstructured{}, 0, cache.Indexers{})
 	note := func(of any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(of); err == nil {
 			w.changed(key{table, name})
 		}
 	}
-	_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: note, DeleteFunc: note,
 		UpdateFunc: func(old, now any) {
 			before, _ := old.(*object)
@@ -140,12 +130,6 @@ func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionR
 		},
 	})
 	if err != nil {
-		return err
-	}
-	if err := i.SetTransform(lean); err != nil {
-		return err
-	}
-	if err := i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { w.failed(table, err) }); err != nil {
 		return err
 	}
 	w.informers[table] = i

@@ -1,6 +1,9 @@
 package mesh
 
 import (
+	"bytes"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 	api "istio.io/api/mesh/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -299,7 +303,7 @@ func TestEmptyForAMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &setting{path: path, table: state.Mesh, kind: MeshConfig, check: rules.Check}
+	s := &setting{table: state.Mesh, kind: MeshConfig, check: rules.Check, layers: []*layer{fileLayer(path)}}
 	start := time.Unix(1000, 0)
 	write("trustDomain: one\n")
 	s.look(start, time.Second)
@@ -307,13 +311,13 @@ func TestEmptyForAMoment(t *testing.T) {
 	write(" \x00\n")
 	for after, want := range []int{0, 0, 1, 1} {
 		s.look(start.Add(time.Second+time.Duration(after)*500*time.Millisecond), time.Second)
-		if s.row != good || len(s.faults) != want {
+		if s.row.Source != good.Source || !bytes.Equal(s.row.Payload, good.Payload) || len(s.faults) != want {
 			t.Errorf("after %d half seconds: %v, %v", after, s.row, s.faults)
 		}
 	}
 	write("trustDomain: two\n")
 	s.look(start.Add(time.Minute), time.Second)
-	if s.row == good || len(s.faults) != 0 {
+	if bytes.Equal(s.row.Payload, good.Payload) || len(s.faults) != 0 {
 		t.Errorf("it is written again: %v", s.faults)
 	}
 }
@@ -321,10 +325,14 @@ func TestEmptyForAMoment(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ config, field, reason string }{
-		{`{"mesh": "x"}`, "mesh", "known are meshConfig, networksConfig"},
+		{`{"mesh": "x"}`, "mesh", "known are"},
 		{`{"meshConfig": "` + dir + `"}`, "meshConfig", "is a directory"},
 		{`{"networksConfig": "` + dir + `"}`, "networksConfig", "is a directory"},
 		{`{"settle": "0s"}`, "settle", "must be above 0"},
+		{`{"configMap": "a/b"}`, "configMap", "is no name"},
+		{`{"namespace": ""}`, "namespace", "is empty"},
+		{`{"qps": 0}`, "qps", "is not more than 0"},
+		{`{"configMap": "istio", "kubeconfig": "` + dir + `/none"}`, "kubeconfig", "no such file"},
 	} {
 		field, reason := plugintest.Refusal(t, Plugin(), c.config)
 		if field != c.field || !strings.Contains(reason, c.reason) {
@@ -337,5 +345,119 @@ func TestDefaultsAreFresh(t *testing.T) {
 	Defaults().DefaultServiceExportTo[0] = "changed"
 	if !slices.Equal(Defaults().DefaultServiceExportTo, []string{"*"}) {
 		t.Error("defaults are shared")
+	}
+}
+
+// texts makes layers of texts; an empty one is not there.
+func texts(all ...*string) (layers []*layer) {
+	for i, text := range all {
+		layers = append(layers, &layer{place: "abc"[i : i+1], read: func() ([]byte, error) {
+			if *text == "" {
+				return nil, nil
+			}
+			return []byte(*text), nil
+		}})
+	}
+	return layers
+}
+
+// TestLayers: of two texts of a setting the later one wins, field by field where istiod does so, and each keeps its own last good version.
+func TestLayers(t *testing.T) {
+	shared, own := `
+trustDomain: shared
+ingressClass: shared
+trustDomainAliases: [s]
+extensionProviders: [{name: z, prometheus: {}}]
+defaultConfig: {drainDuration: 1s, statusPort: 1, proxyMetadata: {A: s, B: s}, proxyHeaders: {server: {disabled: true}, requestId: {disabled: true}}}`, `
+trustDomain: own
+trustDomainAliases: [o]
+extensionProviders: [{name: z, stackdriver: {}}]
+defaultConfig: {statusPort: 2, proxyMetadata: {B: o}, proxyHeaders: {requestId: {}}}`
+	s := &setting{table: state.Mesh, kind: MeshConfig, check: rules.Check, layers: texts(&shared, &own)}
+	look := func(want string, faults ...string) {
+		t.Helper()
+		s.look(time.Unix(0, 0), 0)
+		m, err := kinds.Decode[*api.MeshConfig](s.row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := m.DefaultConfig.ProxyHeaders
+		got := fmt.Sprintln(m.TrustDomain, m.IngressClass, m.TrustDomainAliases, m.DefaultConfig.StatusPort, m.DefaultConfig.DrainDuration.AsDuration(),
+			m.DefaultConfig.ProxyMetadata, headers.GetServer().GetDisabled().GetValue(), headers.GetRequestId().GetDisabled().GetValue(), len(m.ExtensionProviders), s.row.Source)
+		if got = strings.TrimSpace(got); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		var places []string
+		for _, f := range s.faults {
+			places = append(places, f.Place())
+		}
+		if !slices.Equal(places, faults) {
+			t.Errorf("faults %v, want %v", s.faults, faults)
+		}
+	}
+	look("own shared [o s] 2 1s map[A:s B:o] true false 4 a:1:1, b:1:1")
+	shared = "trustDomain: [\n"
+	look("own shared [o s] 2 1s map[A:s B:o] true false 4 a:1:1, b:1:1", "a:1:1")
+	shared, own = "ingressClass: other", "proxyListenPort: 99999"
+	look("own other [o] 2 45s map[B:o] false false 4 a:1:1, b:1:1", "b:1:18")
+	shared, own = "", "{}"
+	look("cluster.local other [] 15020 45s map[] false false 3 a:1:1, b:1:1", "a:1:1")
+}
+
+// TestNetworksAreNotMerged: the first text that there is counts alone, as istiod has it.
+func TestNetworksAreNotMerged(t *testing.T) {
+	shared, own := "", "networks: {own: {}}"
+	s := &setting{table: state.Networks, kind: MeshNetworks, check: rules.Check, layers: texts(&shared, &own)}
+	for _, step := range []struct{ shared, want string }{{"", "own"}, {"networks: {shared: {}}", "shared"}, {"networks: [", "shared"}, {"networks: {other: {}}", "other"}} {
+		shared = step.shared
+		s.look(time.Unix(0, 0), 0)
+		m, err := kinds.Decode[*api.MeshNetworks](s.row)
+		if err != nil || len(m.Networks) != 1 || m.Networks[step.want] == nil {
+			t.Errorf("%+v: %v, %v", step, m, err)
+		}
+	}
+}
+
+// TestWhichLayers: a file, or the null device, takes the place of the ConfigMap, not of the shared one.
+func TestWhichLayers(t *testing.T) {
+	for _, c := range []struct{ config, want string }{
+		{`{}`, "[] []"},
+		{`{"configMap": "istio"}`, "[k8s://configmaps/istio-system/istio#mesh] [k8s://configmaps/istio-system/istio#meshNetworks]"},
+		{`{"configMap": "istio", "namespace": "x", "meshConfig": "/a"}`, "[/a] [k8s://configmaps/x/istio#meshNetworks]"},
+		{`{"configMap": "istio", "meshConfig": "/a", "networksConfig": "/dev/null"}`, "[/a] []"},
+		{`{"configMap": "a", "sharedConfigMap": "b", "networksConfig": "/n"}`,
+			"[k8s://configmaps/istio-system/b#mesh k8s://configmaps/istio-system/a#mesh] [k8s://configmaps/istio-system/b#meshNetworks /n]"},
+	} {
+		config, err := parse([]byte(c.config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]string
+		for _, s := range settingsOf(&config, &configMaps{namespace: config.Namespace}) {
+			places := []string{}
+			for _, l := range s.layers {
+				places = append(places, l.place)
+			}
+			got = append(got, places)
+		}
+		if text := strings.Trim(fmt.Sprint(got), "[]"); text != strings.Trim(c.want, "[]") {
+			t.Errorf("%s: %s", c.config, text)
+		}
+	}
+}
+
+// TestLeanConfigMap: of a ConfigMap only what is read is kept.
+func TestLeanConfigMap(t *testing.T) {
+	sent := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "istio", "namespace": "istio-system", "resourceVersion": "7"},
+		"data":     map[string]any{"mesh": "a: b", "values": "much"},
+	}}
+	got, err := leanConfigMap(sent)
+	c, ok := got.(*configMap)
+	if err != nil || !ok || c.Name != "istio" || c.Namespace != "istio-system" || c.ResourceVersion != "7" || !maps.Equal(c.data, map[string]string{"mesh": "a: b"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if again, err := leanConfigMap(c); again != got || err != nil {
+		t.Error(again, err)
 	}
 }

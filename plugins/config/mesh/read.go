@@ -6,39 +6,57 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	api "istio.io/api/mesh/v1alpha1"
 )
 
-// readMesh reads a MeshConfig over the defaults. A field that is given replaces the default as a whole, as istiod has it,
-// except that defaultConfig and defaultProviders are taken field by field, proxyMetadata key by key, extension providers by
-// name, and trust domain aliases are sorted.
-func readMesh(root *yaml.Node) (proto.Message, []protoyaml.Fault) {
-	m, defaults := Defaults(), Defaults()
-	if root == nil {
-		return m, nil
-	}
+// applyMesh returns what a MeshConfig becomes by a document. A field that is given replaces what was there as a whole, as istiod has it, except that
+// defaultConfig and defaultProviders are taken field by field, proxyMetadata key by key, extension providers by name, and trust domain aliases are gathered
+// and sorted.
+func applyMesh(root *yaml.Node, over *api.MeshConfig) (*api.MeshConfig, []protoyaml.Fault) {
+	m, was := proto.CloneOf(over), proto.CloneOf(over)
 	faults := protoyaml.Decode(root, "", m)
 	if slices.ContainsFunc(faults, func(f protoyaml.Fault) bool { return !f.Foreign }) {
 		return m, faults
 	}
-	m.DefaultConfig = defaults.DefaultConfig
-	decodeUnder(root, "defaultConfig", "default_config", m.DefaultConfig)
-	m.DefaultProviders = defaults.DefaultProviders
+	m.DefaultConfig = was.DefaultConfig
+	applyProxy(root, m.DefaultConfig)
+	m.DefaultProviders = was.DefaultProviders
 	decodeUnder(root, "defaultProviders", "default_providers", m.DefaultProviders)
-	m.ExtensionProviders = joinProviders(defaults.ExtensionProviders, given(root, m))
+	m.ExtensionProviders = joinProviders(was.ExtensionProviders, given(root, m))
+	m.TrustDomainAliases = append(m.TrustDomainAliases, was.TrustDomainAliases...)
 	slices.Sort(m.TrustDomainAliases)
 	m.TrustDomainAliases = slices.Compact(m.TrustDomainAliases)
 	return m, faults
 }
 
-// readNetworks reads a MeshNetworks.
-func readNetworks(root *yaml.Node) (proto.Message, []protoyaml.Fault) {
-	m := &api.MeshNetworks{}
-	if root == nil {
-		return m, nil
+// applyProxy changes the proxies' settings by what a document says under defaultConfig: field by field, proxyMetadata key by key, and of
+// proxyHeaders those headers stay that it does not name.
+func applyProxy(root *yaml.Node, m *api.ProxyConfig) {
+	metadata, headers := m.ProxyMetadata, m.ProxyHeaders
+	m.ProxyMetadata = nil
+	decodeUnder(root, "defaultConfig", "default_config", m)
+	if m.ProxyMetadata == nil {
+		m.ProxyMetadata = metadata
+	} else {
+		for k, v := range metadata {
+			if _, given := m.ProxyMetadata[k]; !given {
+				m.ProxyMetadata[k] = v
+			}
+		}
 	}
-	return m, protoyaml.Decode(root, "", m)
+	if now := m.ProxyHeaders; now != nil && headers != nil && now != headers {
+		was, is := headers.ProtoReflect(), now.ProtoReflect()
+		for _, name := range keptHeaders {
+			if f := is.Descriptor().Fields().ByName(name); f != nil && !is.Has(f) && was.Has(f) {
+				is.Set(f, was.Get(f))
+			}
+		}
+	}
 }
+
+// keptHeaders are the fields of proxyHeaders that stay where they aren't named, as in istiod.
+var keptHeaders = []protoreflect.Name{"forwarded_client_cert", "request_id", "attempt_count", "server", "envoy_debug_headers"}
 
 // single returns the one document of a file; nil where there is none.
 func single(content []byte) (*yaml.Node, []protoyaml.Fault) {

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
@@ -14,32 +17,75 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/rules"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
+	"k8s.io/client-go/dynamic"
 )
 
-// Source is the two files as a config source.
+// Source is the mesh's settings as a config source.
 type Source struct {
 	config Config
+	// objects reads the ConfigMaps; nil: there are none.
+	objects dynamic.Interface
 }
 
-// New returns the source of a config.
-func New(c Config) *Source { return &Source{config: c} }
+// New returns the source of a config. It asks nothing of the API server yet; an error is of the field kubeconfig.
+func New(c Config) (*Source, error) {
+	s := &Source{config: c}
+	if len(c.configMaps()) == 0 {
+		return s, nil
+	}
+	var err error
+	_, s.objects, err = c.Objects("coxswain/config-mesh")
+	return s, err
+}
 
-// Run publishes the settings and then what changes, until ctx ends.
+// Run publishes the settings and then what changes, until ctx ends. While the API server can't be asked at first, nothing is published.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
-	r := &run{config: s.config, out: out, board: kinds.NewBoard(time.Now), settings: []*setting{
-		{path: s.config.MeshConfig, table: state.Mesh, kind: MeshConfig, check: rules.Check},
-		{path: s.config.NetworksConfig, table: state.Networks, kind: MeshNetworks, check: rules.Check},
-	}}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	r := &run{config: s.config, out: out, board: kinds.NewBoard(time.Now)}
+	maps, err := newConfigMaps(s.objects, s.config.Namespace, s.config.configMaps(), out)
+	if err != nil {
+		return err
+	}
+	r.settings = settingsOf(&s.config, maps)
 	w, err := watch.New(s.config.Settle, r.concerns)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = w.Close() }()
+	w.Wake(maps.changes.Some())
 	r.watcher = w
-	if err := r.run(ctx); ctx.Err() == nil {
-		return err
+	running.Go(func() { maps.run(ctx) })
+	if err = maps.wait(ctx, out); err == nil {
+		err = r.run(ctx)
 	}
-	return nil
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// settingsOf returns both settings. Their layers are those of istiod, in its order: the shared ConfigMap, then the file, or else the ConfigMap.
+func settingsOf(c *Config, maps *configMaps) []*setting {
+	layers := func(path, key string) (out []*layer) {
+		if c.SharedConfigMap != "" {
+			out = append(out, keyLayer(maps, c.SharedConfigMap, key))
+		}
+		switch {
+		case path == os.DevNull:
+		case path != "":
+			out = append(out, fileLayer(path))
+		case c.ConfigMap != "":
+			out = append(out, keyLayer(maps, c.ConfigMap, key))
+		}
+		return out
+	}
+	return []*setting{
+		{table: state.Mesh, kind: MeshConfig, check: rules.Check, layers: layers(c.MeshConfig, meshKey)},
+		{table: state.Networks, kind: MeshNetworks, check: rules.Check, layers: layers(c.NetworksConfig, networksKey)},
+	}
 }
 
 // run is one run of a source.
@@ -56,7 +102,7 @@ type run struct {
 // concerns reports whether a path of an event may be one of the files, or the link by which Kubernetes swaps them.
 func (r *run) concerns(path string) bool {
 	for _, s := range r.settings {
-		if path == s.path {
+		if slices.ContainsFunc(s.layers, func(l *layer) bool { return l.path == path }) {
 			return true
 		}
 	}
@@ -90,22 +136,25 @@ func (r *run) deadline(now time.Time) time.Time {
 		next = now.Add(r.config.Rescan)
 	}
 	for _, s := range r.settings {
-		if s.gone.IsZero() || s.missed {
+		since := s.missing()
+		if since.IsZero() {
 			continue
 		}
-		if end := s.gone.Add(r.patience()); next.IsZero() || end.Before(next) {
+		if end := since.Add(r.patience()); next.IsZero() || end.Before(next) {
 			next = end
 		}
 	}
 	return next
 }
 
-// look reads both files, which are small, and publishes what changed.
+// look reads all layers, which are small, and publishes what changed.
 func (r *run) look(now time.Time) error {
 	var faults []kinds.Fault
 	r.watcher.Sweep()
 	for _, s := range r.settings {
-		r.watch(s.path)
+		for _, l := range s.layers {
+			r.watch(l.path)
+		}
 		s.look(now, r.patience())
 		faults = append(faults, s.faults...)
 		if err := r.publish(s); err != nil {
@@ -142,7 +191,7 @@ func (r *run) tell(c kinds.BoardChange) error {
 		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}
 	if c.Healed {
-		r.out.Log(sdk.Info, "nothing is wrong with the mesh's files any more")
+		r.out.Log(sdk.Info, "nothing is wrong with the mesh's settings any more")
 	}
 	if len(c.Upserts)+len(c.Deletes) == 0 {
 		return nil

@@ -22,6 +22,8 @@ type Watcher struct {
 	pending pending
 	// dirs are the watched directories and what they were.
 	dirs map[string]fs.FileInfo
+	// wake ends a wait for changes.
+	wake <-chan struct{}
 }
 
 // Changes are paths that changed, sorted; or everything, where events were lost.
@@ -68,20 +70,25 @@ func (w *Watcher) Watches(path string) bool { return w.dirs[path] != nil }
 // Close ends watching.
 func (w *Watcher) Close() error { return w.events.Close() }
 
+// Wake has Next return, with no changes, for each value that a channel gives, too.
+func (w *Watcher) Wake(by <-chan struct{}) { w.wake = by }
+
 // Next waits for changes. It returns none at the deadline (zero: there is none), and ctx's error when ctx ends.
 func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		at, waiting := w.wake(deadline)
-		var ring <-chan time.Time
+		at, waiting := w.ring(deadline)
+		var rung <-chan time.Time
 		if waiting {
 			timer.Reset(time.Until(at))
-			ring = timer.C
+			rung = timer.C
 		}
 		select {
 		case <-ctx.Done():
 			return Changes{}, ctx.Err()
+		case <-w.wake:
+			return Changes{}, nil
 		case event := <-w.events.Events:
 			w.note(event)
 		case err := <-w.events.Errors:
@@ -90,7 +97,7 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 				return Changes{Lost: true}, nil
 			}
 			return Changes{}, fmt.Errorf("watch files: %w", err)
-		case now := <-ring:
+		case now := <-rung:
 			if paths := w.pending.take(now); len(paths) > 0 || reached(deadline, now) {
 				return Changes{Paths: paths}, nil
 			}
@@ -107,8 +114,8 @@ func (w *Watcher) note(event fsnotify.Event) {
 	}
 }
 
-// wake returns when Next has something to do by itself.
-func (w *Watcher) wake(deadline time.Time) (time.Time, bool) {
+// ring returns when Next has something to do by itself.
+func (w *Watcher) ring(deadline time.Time) (time.Time, bool) {
 	due, waiting := w.pending.due()
 	if deadline.IsZero() || waiting && due.Before(deadline) {
 		return due, waiting

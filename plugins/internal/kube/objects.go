@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+)
+
+// Objects returns clients that say they are agent: one for questions about the API server, and one that reads objects of any kind. They
+// ask nothing yet; an error is of the field kubeconfig.
+func (a *Access) Objects(agent string) (about rest.Interface, objects dynamic.Interface, err error) {
+	config, err := a.Connect(agent)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
+	if err != nil {
+		return nil, nil, strict.Errorf("kubeconfig", "%v", err)
+	}
+	return client, dynamic.New(client), nil
+}
+
+// Follow makes an informer of objects; fields narrows them down as a field selector does, "" doesn't. It keeps what lean makes of each, and tells failed
+// what can't be watched, which is tried again. While the API server is away it stays as it was.
+func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFunc, failed func(error)) (cache.SharedIndexInformer, error) {
+	list := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = fields
+			return of.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = fields
+			return of.Watch(ctx, o)
+		},
+	}
+	i := cache.NewSharedIndexInformer(list, &unstructured.Unstructured{}, 0, cache.Indexers{})
+	if err := i.SetTransform(lean); err != nil {
+		return nil, err
+	}
+	return i, i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(err) })
+}
