@@ -344,6 +344,9 @@ func (m *Port) Size() int {
 	if m.Target != 0 {
 		n += 1 + protowire.SizeVarint(uint64(m.Target))
 	}
+	if len(m.TargetName) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.TargetName))
+	}
 	return n
 }
 
@@ -361,6 +364,9 @@ func (m *Port) AppendTo(b []byte) []byte {
 	if m.Target != 0 {
 		b = addVarint(b, 0x20, uint64(m.Target))
 	}
+	if len(m.TargetName) > 0 {
+		b = addString(b, 0x2a, m.TargetName)
+	}
 	return b
 }
 
@@ -377,6 +383,8 @@ func (m *Port) Unmarshal(b []byte) error {
 			m.Protocol = c.string()
 		case 0x20:
 			m.Target = uint32(c.varint())
+		case 0x2a:
+			m.TargetName = c.string()
 		default:
 			c.unknown()
 		}
@@ -639,6 +647,9 @@ func (m *Workload) Size() int {
 	if m.Ready {
 		n += 1 + 1
 	}
+	if len(m.Workload) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Workload))
+	}
 	return n
 }
 
@@ -692,6 +703,9 @@ func (m *Workload) AppendTo(b []byte) []byte {
 	}
 	if m.Ready {
 		b = addVarint(b, 0x68, protowire.EncodeBool(m.Ready))
+	}
+	if len(m.Workload) > 0 {
+		b = addString(b, 0x72, m.Workload)
 	}
 	return b
 }
@@ -761,6 +775,8 @@ func (m *Workload) Unmarshal(b []byte) error {
 			m.TlsMode = c.string()
 		case 0x68:
 			m.Ready = c.bool()
+		case 0x72:
+			m.Workload = c.string()
 		default:
 			c.unknown()
 		}

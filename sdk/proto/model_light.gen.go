@@ -85,15 +85,20 @@ type Port struct {
 	Protocol string `json:"protocol,omitempty"`
 	// The port at the endpoint where it differs; 0: the same.
 	Target uint32 `json:"target,omitempty"`
+	// The port at the endpoint by the name that the workload has for it, where it is not said by number.
+	TargetName string `json:"target_name,omitempty"`
 }
 
 type EndpointHealth int32
 
 const (
+	// Nothing is known against it.
 	EndpointHealthHealthy     EndpointHealth = 0
 	EndpointHealthUnhealthy   EndpointHealth = 1
 	EndpointHealthDraining    EndpointHealth = 2
 	EndpointHealthTerminating EndpointHealth = 3
+	// Its registry has found that it serves. Proxies are told so.
+	EndpointHealthReady EndpointHealth = 4
 )
 
 // String returns the value's name in the .proto file.
@@ -107,6 +112,8 @@ func (x EndpointHealth) String() string {
 		return "DRAINING"
 	case EndpointHealthTerminating:
 		return "TERMINATING"
+	case EndpointHealthReady:
+		return "READY"
 	}
 	return strconv.Itoa(int(x))
 }
@@ -162,6 +169,8 @@ type Workload struct {
 	Node    string            `json:"node,omitempty"`
 	TlsMode string            `json:"tls_mode,omitempty"`
 	Ready   bool              `json:"ready,omitempty"`
+	// The name that telemetry knows it by where it is not its own: that of its Deployment, for instance.
+	Workload string `json:"workload,omitempty"`
 }
 
 // Namespace is a row of table `namespaces`; its key is the name.

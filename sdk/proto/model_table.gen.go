@@ -62,6 +62,7 @@ var layoutPort = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Port{}.Name)), kind: kindString},
 		{number: 3, offset: uint16(unsafe.Offsetof(Port{}.Protocol)), kind: kindString},
 		{number: 4, offset: uint16(unsafe.Offsetof(Port{}.Target)), kind: kindUint32},
+		{number: 5, offset: uint16(unsafe.Offsetof(Port{}.TargetName)), kind: kindString},
 	},
 }
 
@@ -126,6 +127,7 @@ var layoutWorkload = layout{
 		{number: 11, offset: uint16(unsafe.Offsetof(Workload{}.Node)), kind: kindString},
 		{number: 12, offset: uint16(unsafe.Offsetof(Workload{}.TlsMode)), kind: kindString},
 		{number: 13, offset: uint16(unsafe.Offsetof(Workload{}.Ready)), kind: kindBool},
+		{number: 14, offset: uint16(unsafe.Offsetof(Workload{}.Workload)), kind: kindString},
 	},
 }
 

@@ -36,7 +36,7 @@ func (c *catalog) reachable(s *pb.Service, p *pb.Port, selected map[string]strin
 		if e.PortName != p.Name || e.Address == "" {
 			continue
 		}
-		if e.Health == pb.EndpointHealthHealthy && (len(selected) == 0 || hosts.Selects(selected, hosts.AllLabels(e))) {
+		if (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady) && (len(selected) == 0 || hosts.Selects(selected, hosts.AllLabels(e))) {
 			out = append(out, e)
 		}
 	}

@@ -105,7 +105,7 @@ func health(s *corev1.Service, c discoveryv1.EndpointConditions) pb.EndpointHeal
 	}
 	switch {
 	case is(c.Ready, true) || s.Spec.PublishNotReadyAddresses && !is(c.Terminating, false):
-		return pb.EndpointHealthHealthy
+		return pb.EndpointHealthReady
 	case is(c.Terminating, false) && is(c.Serving, false):
 		return pb.EndpointHealthDraining
 	case is(c.Terminating, false):

@@ -151,7 +151,8 @@ func TestWorkload(t *testing.T) {
 		return object[corev1.Pod](t, `{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
 	}
 	want := &pb.Workload{
-		Name: "p", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, Cluster: "east", TlsMode: "disabled", Ready: true, Ports: map[string]uint32{"http": 80},
+		Name: "p", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, Cluster: "east", TlsMode: "disabled", Ready: true, Workload: "p",
+		Ports: map[string]uint32{"http": 80},
 	}
 	got := c.workload(pod("", `podIP: 10.0.0.1, podIPs: [{ip: 10.0.0.1}, {ip: "fd00::1"}], conditions: [{type: Ready, status: "True"}]`), nil)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -19,7 +19,7 @@ func (c *Config) workload(p *corev1.Pod, n *corev1.Node) *pb.Workload {
 	out := &pb.Workload{
 		Name: p.Name, Namespace: p.Namespace, Addresses: addresses(p), Labels: p.Labels, ServiceAccount: p.Spec.ServiceAccountName,
 		Network: hosts.Network("", p.Labels), Locality: locality(p, n), Cluster: c.Cluster, Node: p.Spec.NodeName,
-		TlsMode: hosts.TLSMode(p.Labels, ""), Ready: ready(p), Ports: map[string]uint32{},
+		TlsMode: hosts.TLSMode(p.Labels, ""), Ready: ready(p) && p.DeletionTimestamp == nil, Workload: ownerOf(p), Ports: map[string]uint32{},
 	}
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -43,6 +44,9 @@ func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
 		port := &pb.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p)}
 		if n := p.TargetPort.IntValue(); n > 0 && n != int(p.Port) {
 			port.Target = uint32(n)
+		}
+		if p.TargetPort.Type == intstr.String && port.Target == 0 {
+			port.TargetName = p.TargetPort.StrVal
 		}
 		out.Ports = append(out.Ports, port)
 	}

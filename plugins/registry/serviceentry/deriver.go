@@ -16,6 +16,7 @@ import (
 // deriver keeps the rows of each unit that it published, and derives anew only the units that a change concerns.
 type deriver struct {
 	*index
+	config    Config
 	published map[unit]map[rowName]*sdk.Row
 	// dirty units are to be derived; they stay so until what they became is published.
 	dirty map[unit]bool
@@ -25,7 +26,7 @@ type deriver struct {
 
 func newDeriver(c Config) *deriver {
 	return &deriver{
-		index: newIndex(c.Cluster), published: map[unit]map[rowName]*sdk.Row{},
+		config: c, index: newIndex(c.Cluster), published: map[unit]map[rowName]*sdk.Row{},
 		dirty: map[unit]bool{}, faults: map[rowName]*sdk.Fault{},
 	}
 }
@@ -41,6 +42,7 @@ func (d *deriver) Derive(_ context.Context, change *state.Change, out sdk.Publis
 	for _, key := range change.Keys[kinds.WorkloadEntry] {
 		d.takeWorkload(key, change.State.Row(kinds.WorkloadEntry, key))
 	}
+	d.takeOthers(change)
 	if err := d.publish(out); err != nil {
 		return err
 	}
@@ -57,6 +59,16 @@ func (d *deriver) forget(s *state.State) {
 	for key := range d.workloads {
 		if s.Row(kinds.WorkloadEntry, key) == nil {
 			d.mark(d.setWorkload(key, nil))
+		}
+	}
+	for key := range d.pods {
+		if s.Row(state.Workloads, key) == nil {
+			d.mark(d.setPod(key, nil))
+		}
+	}
+	for key := range d.services {
+		if s.Row(state.Services, key) == nil {
+			d.mark(d.setService(key, nil))
 		}
 	}
 	clear(d.faults)
@@ -96,6 +108,34 @@ func (d *deriver) takeWorkload(key string, row *sdk.Row) {
 		return
 	}
 	d.mark(d.setWorkload(key, w))
+}
+
+// takeOthers takes what other registries have: pods for entries that select them, and services that select WorkloadEntries.
+func (d *deriver) takeOthers(change *state.Change) {
+	if d.config.SelectPods {
+		for _, key := range change.Keys[state.Workloads] {
+			n := rowName{Table: state.Workloads, Key: key}
+			delete(d.faults, n)
+			pod, err := readPod(change.State.Row(state.Workloads, key))
+			if err != nil {
+				d.fault("the workload "+key, err, n)
+				continue
+			}
+			d.mark(d.setPod(key, pod))
+		}
+	}
+	if d.config.SelectWorkloadEntries {
+		for _, key := range change.Keys[state.Services] {
+			n := rowName{Table: state.Services, Key: key}
+			delete(d.faults, n)
+			s, err := readService(change.State.Row(state.Services, key))
+			if err != nil {
+				d.fault("the service "+key, err, n)
+				continue
+			}
+			d.mark(d.setService(key, s))
+		}
+	}
 }
 
 func (d *deriver) fault(what string, err error, at rowName) {

@@ -1,5 +1,5 @@
 // Package serviceentry is the built-in plugin registry/serviceentry: it makes services, endpoints and workloads out of Istio's
-// ServiceEntry and WorkloadEntry resources.
+// ServiceEntry and WorkloadEntry resources. Pods stand behind ServiceEntries that select them, and WorkloadEntries behind services of a cluster that do.
 //
 // It derives: what it publishes is a function of the rows that it reads. entry.go and workload.go read resources, group.go and
 // endpoint.go make rows of them, index.go knows what concerns what, and deriver.go does as little of all this as a change asks for.
@@ -16,17 +16,27 @@ import (
 type Config struct {
 	// Cluster is the cluster that endpoints are said to be in; `Kubernetes` if absent, as istiod names its own.
 	Cluster string `json:"cluster"`
+	// SelectPods has ServiceEntries select pods, too, SelectWorkloadEntries has a cluster's services select WorkloadEntries.
+	SelectPods            bool `json:"selectPods"`
+	SelectWorkloadEntries bool `json:"selectWorkloadEntries"`
 }
 
-const schema = `{"type":"object","additionalProperties":false,"properties":{"cluster":{"type":"string",` +
-	`"description":"cluster that endpoints are said to be in","default":"Kubernetes"}}}`
+const schema = `{
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "cluster": {"type": "string", "default": "Kubernetes", "description": "Cluster that endpoints are said to be in."},
+    "selectPods": {"type": "boolean", "default": true, "description": "Whether selectors of ServiceEntries find pods of a cluster, too."},
+    "selectWorkloadEntries": {"type": "boolean", "default": true, "description": "Whether selectors of a cluster's services find WorkloadEntries, too."}
+  }
+}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name:         "registry/serviceentry",
 		Version:      "1",
-		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry},
+		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry, state.Services + "@sources", state.Workloads + "@sources"},
 		Publishes:    []string{state.Services, state.Endpoints, state.Workloads},
 		ConfigSchema: []byte(schema),
 		Kind: sdk.DeriverKind(func(config []byte) (sdk.Deriver, error) {
@@ -40,6 +50,6 @@ func Plugin() sdk.Plugin {
 }
 
 func parseConfig(config []byte) (Config, error) {
-	c := Config{Cluster: "Kubernetes"}
+	c := Config{Cluster: "Kubernetes", SelectPods: true, SelectWorkloadEntries: true}
 	return c, strict.Decode(config, &c)
 }

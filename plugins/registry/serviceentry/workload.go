@@ -23,6 +23,8 @@ type workload struct {
 	// selectable are the labels that selectors see: those that its place implies too.
 	selectable                          map[string]string
 	network, locality, tlsMode, cluster string
+	// node is that of a pod.
+	node string
 }
 
 // readWorkload makes a workload of a WorkloadEntry's row; nil where it isn't healthy. Labels of the resource win over those of its spec.

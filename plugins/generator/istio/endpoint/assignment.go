@@ -73,7 +73,7 @@ func (s *Spec) serves(e *Endpoint) bool {
 	switch {
 	case e.drains():
 		return s.Sessions
-	case e.Health == pb.EndpointHealthHealthy:
+	case e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady:
 		return true
 	}
 	return e.Health == pb.EndpointHealthUnhealthy && (s.Unready || s.Unhealthy)
@@ -106,6 +106,8 @@ func lbEndpoint(spec Spec, e *Endpoint, weight uint32) *endpointv3.LbEndpoint {
 	switch {
 	case e.drains():
 		out.HealthStatus = core.HealthStatus_DRAINING
+	case e.Health == pb.EndpointHealthReady:
+		out.HealthStatus = core.HealthStatus_HEALTHY
 	case e.Health == pb.EndpointHealthUnhealthy && !spec.Unready:
 		out.HealthStatus = core.HealthStatus_UNHEALTHY
 	}
@@ -138,7 +140,14 @@ func address(e *Endpoint) *core.Address {
 // metadata says how to speak to an endpoint (it selects the cluster's transport socket), and who it is.
 func metadata(spec Spec, e *Endpoint) *core.Metadata {
 	service, revision := e.canonical()
-	workload := strings.Join([]string{e.Workload, e.namespace(), service, revision, e.Cluster}, ";")
+	namespace := e.namespace()
+	if e.Workload == "" {
+		namespace = "" // nobody knows whose it is
+	}
+	if revision == "latest" {
+		revision = "" // as good as none
+	}
+	workload := strings.Join([]string{e.Workload, namespace, service, revision, e.Cluster}, ";")
 	out := map[string]*structpb.Struct{"istio": encode.Struct(map[string]any{"workload": workload})}
 	if spec.mutual(e) {
 		out[socketMatch] = encode.Struct(map[string]any{"tlsMode": "istio"})

@@ -1,0 +1,89 @@
+package serviceentry
+
+import (
+	"math"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// readPod makes a workload of another registry's row; nil where there is none, or it doesn't serve.
+func readPod(row *sdk.Row) (*workload, error) {
+	if row == nil {
+		return nil, nil
+	}
+	m, err := sdk.WorkloadOf(row)
+	if err != nil || !m.Ready || len(m.Addresses) == 0 {
+		return nil, err
+	}
+	w := &workload{
+		key: row.Key, namespace: m.Namespace, name: m.Name, known: m.Name, row: row, labels: m.Labels, node: m.Node,
+		network: m.Network, locality: m.Locality, tlsMode: m.TlsMode, cluster: m.Cluster,
+		spec: &networking.WorkloadEntry{Address: m.Addresses[0], Ports: m.Ports, Weight: m.Weight, ServiceAccount: m.ServiceAccount},
+	}
+	if m.Workload != "" {
+		w.known = m.Workload
+	}
+	w.selectable = hosts.Augmented(w.labels, w.locality, w.cluster, w.network, w.node)
+	return w, nil
+}
+
+// service is another registry's that selects workloads.
+type service struct {
+	*pb.Service
+	row *sdk.Row
+}
+
+// readService reads another registry's service; nil where there is none, or it selects no WorkloadEntries: those of a cluster do that have an address.
+func readService(row *sdk.Row) (*service, error) {
+	if row == nil {
+		return nil, nil
+	}
+	s, err := sdk.ServiceOf(row)
+	if err != nil || s.Registry != "Kubernetes" || len(s.Selector) == 0 || s.Headless || s.External || s.Resolution != pb.ServiceResolutionStatic {
+		return nil, err
+	}
+	return &service{s, row}, nil
+}
+
+func (s *service) selects(w *workload) bool {
+	return w != nil && w.namespace == s.Namespace && len(w.labels) > 0 && hosts.Selects(s.Selector, w.selectable)
+}
+
+// addRows adds the endpoints that WorkloadEntries are for the service, behind those that its own registry knows.
+func (s *service) addRows(workloads []*workload, rows map[rowName]*sdk.Row) {
+	var endpoints []*pb.Endpoint
+	var origins []*sdk.Row
+	for _, w := range workloads {
+		if !reachable(networking.ServiceEntry_STATIC, w) {
+			continue
+		}
+		for _, p := range s.Ports {
+			port, ok := w.portFor(p)
+			if !ok {
+				continue
+			}
+			e := w.endpoint(&entry{namespace: s.Namespace}, s.Host, p)
+			e.Port, e.Index = port, math.MaxUint32
+			endpoints, origins = append(endpoints, e), append(origins, w.row)
+		}
+	}
+	for i, r := range sdk.EndpointRows(endpoints...) {
+		rows[rowName{Table: state.Endpoints, Key: r.Key}] = from(origins[i], r)
+	}
+}
+
+// portFor is where a WorkloadEntry serves a cluster's service: at the number that the service says, unless the entry has a port of the service's name for it.
+// A port that the service knows by the workload's name alone is one that the entry must have.
+// Source: Kubernetes, Service, targetPort; Istio, WorkloadEntry.ports.
+func (w *workload) portFor(p *pb.Port) (port uint32, ok bool) {
+	if p.TargetName != "" {
+		port, ok = w.spec.Ports[p.TargetName]
+		return port, ok && port > 0
+	}
+	return w.port(p), true
+}
