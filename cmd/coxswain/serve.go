@@ -61,9 +61,13 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	file, text, err := setText(s.Inputs, inPod(p.environ))
+	pod := inPod(p.environ)
+	file, text, err := setText(s.Inputs, pod)
 	if err != nil {
 		return err
+	}
+	if file == kubernetesSet && !pod && s.Kubeconfig == "" && p.variable("KUBECONFIG") == "" {
+		s.Kubeconfig = filepath.Join(p.variable("HOME"), ".kube/config") // plugins don't know the user's folder
 	}
 	parse := func(text []byte) (*host.Set, error) { return set(s.Inputs, file, text) }
 	plugins, err := parse(text)

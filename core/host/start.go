@@ -128,7 +128,7 @@ func (h *Host) tuned(e *Entry) []string {
 // clusterVariables say where an API server is: by a file, in a pod, and through a proxy.
 // Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API from a Pod".
 var clusterVariables = []string{
-	"KUBECONFIG", "HOME", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
+	"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 }
 
 // limited adds what a Go program heeds of a limit of memory, unless its environment says so itself.

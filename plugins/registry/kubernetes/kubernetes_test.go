@@ -59,7 +59,7 @@ spec:
 status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}`)
 	want := &pb.Service{
 		Host: "web.shop.svc.example.org", Namespace: "shop", Name: "web", Registry: "Kubernetes", Addresses: []string{"10.96.0.1", "fd00::1"},
-		Ports:    []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, {Number: 81, Name: "named"}, {Number: 82, Name: "same"}},
+		Ports:    []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, {Number: 81, Name: "named", TargetName: "name"}, {Number: 82, Name: "same"}},
 		ExportTo: []string{".", "infra"}, Labels: map[string]string{"app": "web"}, Selector: map[string]string{"app": "web"}, SubjectAltNames: []string{"a"},
 		NodeLocal: true, TrafficDistribution: "PreferClose", Aliases: []string{"old.shop.svc.example.org"},
 		ExternalAddresses: map[string]string{"east": "192.0.2.1,192.0.2.2,lb.example.org"},
@@ -83,10 +83,10 @@ func TestHealth(t *testing.T) {
 		publishes  bool
 		want       pb.EndpointHealth
 	}{
-		"nothing is known":            {"{}", false, pb.EndpointHealthHealthy},
-		"ready":                       {"{ready: true}", false, pb.EndpointHealthHealthy},
+		"nothing is known":            {"{}", false, pb.EndpointHealthReady},
+		"ready":                       {"{ready: true}", false, pb.EndpointHealthReady},
 		"not ready":                   {"{ready: false}", false, pb.EndpointHealthUnhealthy},
-		"not ready, and published":    {"{ready: false}", true, pb.EndpointHealthHealthy},
+		"not ready, and published":    {"{ready: false}", true, pb.EndpointHealthReady},
 		"terminating and serving":     {"{ready: false, serving: true, terminating: true}", false, pb.EndpointHealthDraining},
 		"terminating":                 {"{ready: false, serving: false, terminating: true}", false, pb.EndpointHealthTerminating},
 		"terminating, though publish": {"{ready: false, serving: true, terminating: true}", true, pb.EndpointHealthDraining},
@@ -131,7 +131,7 @@ endpoints:
 	of := func(port string, number, at uint32, address string) *pb.Endpoint {
 		return &pb.Endpoint{
 			Host: "web.shop.svc.cluster.local", Namespace: "shop", PortName: port, ServicePort: number, Address: address, Port: at,
-			Cluster: "east", TlsMode: "disabled",
+			Cluster: "east", TlsMode: "disabled", Health: pb.EndpointHealthReady,
 		}
 	}
 	in := func(e *pb.Endpoint) *pb.Endpoint {
