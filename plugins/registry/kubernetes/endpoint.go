@@ -52,13 +52,13 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 	return out
 }
 
-// podOf is the pod that an endpoint stands for. Awaited: there is to be one.
+// podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is none.
 func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (pod *corev1.Pod, awaited bool) {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 		return nil, false
 	}
 	pod = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
-	return pod, pod == nil
+	return pod, pod == nil || pod.Status.Phase == corev1.PodFailed
 }
 
 func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {

@@ -64,7 +64,7 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}
 		NodeLocal: true, TrafficDistribution: "PreferClose", Aliases: []string{"old.shop.svc.example.org"},
 		ExternalAddresses: map[string]string{"east": "192.0.2.1,192.0.2.2,lb.example.org"},
 	}
-	if diff := cmp.Diff(want, c.service(s, []string{"old.shop.svc.example.org"})); diff != "" {
+	if diff := cmp.Diff(want, c.service(s, nil, []string{"old.shop.svc.example.org"})); diff != "" {
 		t.Error(diff)
 	}
 	none := object[corev1.Service](t, `{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, clusterIPs: [None], publishNotReadyAddresses: true}}`)
@@ -72,8 +72,20 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}
 		Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true,
 		Resolution: pb.ServiceResolutionNone,
 	}
-	if diff := cmp.Diff(want, c.service(none, nil)); diff != "" {
+	if diff := cmp.Diff(want, c.service(none, nil, nil)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	in := object[corev1.Namespace](t, `{metadata: {name: shop, annotations: {networking.istio.io/traffic-distribution: PreferClose}}}`)
+	for text, want := range map[string]string{
+		"{}": "PreferClose", "{metadata: {annotations: {networking.istio.io/traffic-distribution: Any}}}": "Any",
+		"{metadata: {annotations: {networking.istio.io/traffic-distribution: Any}}, spec: {trafficDistribution: PreferSameNode}}": "PreferSameNode",
+	} {
+		if got := distribution(object[corev1.Service](t, text), in); got != want {
+			t.Errorf("%s: %q, not %q", text, got, want)
+		}
 	}
 }
 
@@ -98,13 +110,13 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestEndpoints: each address at each port once, with what its pod and node say; who stands for a pod that isn't known waits.
+// TestEndpoints: each address at each port once, with what its pod and node say; who stands for a pod that isn't known, or failed, waits.
 func TestEndpoints(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "cluster.local"}
 	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
 metadata: {name: web-1, generateName: web-, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d},
   ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
-spec: {nodeName: one, serviceAccountName: web}`)}
+spec: {nodeName: one, serviceAccountName: web}`), "shop/web-8": object[corev1.Pod](t, `{metadata: {name: web-8, namespace: shop}, status: {phase: Failed}}`)}
 	node := object[corev1.Node](t, `{metadata: {name: one, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}}`)
 	m := &members{
 		service: object[corev1.Service](t, `{metadata: {name: web, namespace: shop}, spec: {ports: [{name: http, port: 80}, {name: admin, port: 81}]}}`),
@@ -116,6 +128,7 @@ ports: [{name: http, port: 8080}, {name: admin, port: 8081}, {name: unknown, por
 endpoints:
 - {addresses: [10.0.0.1], nodeName: one, hostname: web-1, targetRef: {kind: Pod, name: web-1, namespace: shop}}
 - {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}
+- {addresses: [10.0.0.8], targetRef: {kind: Pod, name: web-8, namespace: shop}}
 - {addresses: [10.0.0.1], conditions: {ready: false}}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),

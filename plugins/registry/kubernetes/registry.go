@@ -120,7 +120,13 @@ func (p *publication) changed(object any) {
 		}
 		p.dirt.Add(units...)
 	case *corev1.Namespace:
-		p.dirt.Add(unit{state.Namespaces, o.Name})
+		units := []unit{{state.Namespaces, o.Name}}
+		for _, s := range p.watched.services.GetStore().List() {
+			if s, ok := s.(*corev1.Service); ok && s.Namespace == o.Name {
+				units = append(units, unit{state.Services, s.Namespace + "/" + s.Name})
+			}
+		}
+		p.dirt.Add(units...)
 	}
 }
 
@@ -232,7 +238,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 		aliases = append(aliases, p.config.hostOf(a.Namespace, a.Name))
 	}
 	slices.Sort(aliases)
-	out := one(state.Services, sdk.ServiceRow(p.config.service(s, aliases)))
+	out := one(state.Services, sdk.ServiceRow(p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)))
 	endpoints := map[string]*sdk.Row{}
 	for _, row := range sdk.EndpointRows(p.config.endpoints(&members{
 		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),

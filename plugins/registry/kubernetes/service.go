@@ -22,14 +22,15 @@ func (c *Config) hostOf(namespace, name string) string {
 	return name + "." + namespace + ".svc." + c.Domain
 }
 
-// service makes the row of a Service that has endpoints; aliases are the names of ExternalName services that stand for it.
-func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
+// service makes the row of a Service that has endpoints. Its namespace may not be known (nil); aliases are the names of ExternalName services that stand
+// for it.
+func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []string) *pb.Service {
 	out := &pb.Service{
 		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes",
 		ExportTo: list(s.Annotations[exportTo]), Labels: s.Labels, Selector: s.Spec.Selector, Aliases: aliases,
 		SubjectAltNames: list(s.Annotations[canonicalAccounts]),
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
-		PublishNotReady: s.Spec.PublishNotReadyAddresses, TrafficDistribution: distribution(s),
+		PublishNotReady: s.Spec.PublishNotReadyAddresses, TrafficDistribution: distribution(s, in),
 	}
 	if s.Spec.ClusterIP == corev1.ClusterIPNone {
 		out.Headless, out.Resolution = true, pb.ServiceResolutionNone
@@ -56,12 +57,15 @@ func (c *Config) service(s *corev1.Service, aliases []string) *pb.Service {
 	return out
 }
 
-// distribution is where traffic stays: what the field says, otherwise the annotation.
-func distribution(s *corev1.Service) string {
+// distribution is where traffic stays: what the field says, otherwise the annotation of the service, otherwise that of its namespace.
+func distribution(s *corev1.Service, in *corev1.Namespace) string {
 	if s.Spec.TrafficDistribution != nil {
 		return *s.Spec.TrafficDistribution
 	}
-	return s.Annotations[trafficDistribution]
+	if word := s.Annotations[trafficDistribution]; word != "" || in == nil {
+		return word
+	}
+	return in.Annotations[trafficDistribution]
 }
 
 // external are the addresses by which a Service is reached from outside.
