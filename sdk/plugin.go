@@ -80,7 +80,8 @@ type Publisher interface {
 	// Synced says that the first full list is in. Rows of an earlier run that were not published again are dropped.
 	Synced() error
 	// State returns the rows that the plugin reads, at the newest revision it was sent, and a channel that is closed when
-	// there is a newer one. For plugins that declare Reads.
+	// there is a newer one. For plugins that declare Reads. Before it was sent any, the revision's Epoch is 0 and there are no rows. A registry or config
+	// source may wait for its first state before its Synced: that comes once sources that read nothing themselves have said all that they have of these tables.
 	State() (*state.State, <-chan struct{})
 	// Log writes a line to the core's log. Args are key, value, … as in log/slog.
 	Log(level Level, text string, args ...any)

@@ -164,7 +164,11 @@ func (c *Control) delta(s *session) []*pb.TableRows {
 	for _, table := range slices.Sorted(maps.Keys(s.reads)) {
 		t := &pb.TableRows{Table: table}
 		if s.whole {
-			t.Upserts = s.withheld.rows(table, c.env.Rows(table, s.reads[table]))
+			rows := c.env.Rows(table, s.reads[table])
+			if !c.started && c.flight == nil {
+				rows = maps.All(c.env.Coming(table))
+			}
+			t.Upserts = s.withheld.rows(table, rows)
 			slices.SortFunc(t.Upserts, func(a, b *pb.Row) int {
 				if a.Key < b.Key {
 					return -1
@@ -186,6 +190,43 @@ func (c *Control) delta(s *session) []*pb.TableRows {
 		}
 	}
 	return out
+}
+
+// tellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
+func (c *Control) tellEarly() {
+	for _, s := range c.sessions {
+		if s.untold() && !c.waits(s) {
+			c.sendState(s, c.env.Number())
+		}
+	}
+}
+
+// untold reports whether a source that reads has not been sent its first state.
+func (s *session) untold() bool {
+	return s.whole && (s.Kind == pb.KindRegistry || s.Kind == pb.KindConfig) && !s.ready.Derives && len(s.reads) > 0
+}
+
+// waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
+// synced, so that it can say from the first row on what it will say. Sources that read themselves are not waited for, so that nobody waits in a circle.
+func (c *Control) waits(s *session) bool {
+	if c.started || !s.untold() {
+		return false
+	}
+	for _, k := range c.known {
+		if k == s.known || k.Optional || k.asleep || k.Kind != pb.KindRegistry && k.Kind != pb.KindConfig {
+			continue
+		}
+		if k.ready == nil {
+			return true // nobody knows yet what it publishes
+		}
+		if of := c.sessions[k.Name]; of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+			continue
+		}
+		if slices.ContainsFunc(k.ready.Publishes, func(table string) bool { _, reads := s.reads[table]; return reads }) {
+			return true
+		}
+	}
+	return false
 }
 
 // stateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.

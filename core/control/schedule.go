@@ -62,6 +62,9 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		c.give(s, now, at)
 	}
 	c.expire(now, at)
+	if !c.started {
+		c.tellEarly()
+	}
 	if !c.started && c.flight == nil && len(c.unready()) > 0 {
 		return next
 	}

@@ -187,7 +187,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	switch {
 	case s.generates() || inst.Ready.Derives:
 		c.forced[k.Name] = true
-	case len(s.reads) > 0:
+	case len(s.reads) > 0 && !c.waits(s):
 		c.sendState(s, c.env.Number())
 	}
 	c.resume(s)

@@ -93,9 +93,21 @@ func (h *Harness) WaitDone(revision uint64) {
 	}
 }
 
+// greet sends a source that reads an empty state, unless it was sent one: it may wait for that before it is in sync.
+func (h *Harness) greet() {
+	h.t.Helper()
+	h.mu.Lock()
+	r, number := h.ready, h.number
+	h.mu.Unlock()
+	if number == 0 && r != nil && (r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig) && !r.Derives && len(r.Reads) > 0 {
+		h.Send()
+	}
+}
+
 // WaitSynced waits until the plugin has said Synced.
 func (h *Harness) WaitSynced() {
 	h.t.Helper()
+	h.greet()
 	h.wait("Synced", func() bool { return h.synced })
 }
 

@@ -81,6 +81,7 @@ func (k *kit) sourceFlapping() {
 func (k *kit) sourceMany() {
 	k.fill(k.Many)
 	h := k.start()
+	h.greet()
 	h.waitLong("Synced", startTimeout, func() bool { return h.synced })
 	h.waitCount(k.Many)
 	k.fill(1)

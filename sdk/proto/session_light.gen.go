@@ -268,7 +268,8 @@ type Rows struct {
 	Tables   []*TableRows `json:"tables,omitempty"`
 }
 
-// Synced: the first full list is in. Rows of an earlier session that were not published again are gone from now on.
+// Synced: the first full list is in. A registry or config source may wait for its first State before: where no revision was made yet, that has the rows of
+// other sources that read nothing, once these have synced. Rows of an earlier session that were not published again are gone from now on.
 // A deriver's first Done counts as Synced.
 type Synced struct {
 }
