@@ -20,10 +20,9 @@ func talkOf(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
-// questions are what a WASM plugin has asked its runner, by id. One that asks waits alone; the rest of the plugin goes on.
+// questions are what a plugin has asked the core, or a WASM plugin its runner, by id. One that asks waits alone; the rest of the plugin goes on.
 type questions struct {
-	mu sync.Mutex
-	//lint:ignore U1000 guests use it: see fetch_wasip1.go
+	mu   sync.Mutex
 	last uint64
 	open map[uint64]chan *pb.FromCore
 }
@@ -36,6 +35,8 @@ func (q *questions) answer(m *pb.FromCore) bool {
 		id = m.Got.Id
 	case m.Fetched != nil:
 		id = m.Fetched.Id
+	case m.Stored != nil:
+		id = m.Stored.Id
 	default:
 		return false
 	}
@@ -49,7 +50,6 @@ func (q *questions) answer(m *pb.FromCore) bool {
 	return true
 }
 
-//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (q *questions) begin() (uint64, <-chan *pb.FromCore) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -62,7 +62,6 @@ func (q *questions) begin() (uint64, <-chan *pb.FromCore) {
 	return q.last, c
 }
 
-//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (q *questions) end(id uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,8 +69,6 @@ func (q *questions) end(id uint64) {
 }
 
 // ask sends the question that make makes for an id, and waits for its answer.
-//
-//lint:ignore U1000 guests use it: see fetch_wasip1.go
 func (t *talk) ask(ctx context.Context, make func(id uint64) *pb.FromPlugin) (*pb.FromCore, error) {
 	id, answer := t.asked.begin()
 	defer t.asked.end(id)

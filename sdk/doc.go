@@ -35,7 +35,8 @@
 //     a view, and the SDK finds out what changed. Engine is the full form, for generators that compute increments (package incr).
 //   - Patch changes what a generator made. Authenticator says who is calling. Controller does other long-running work.
 //
-// Extras are optional interfaces that a generator or an engine may have as well: Explainer, Answerer, Reporter.
+// Extras are optional interfaces that a generator or an engine may have as well: Explainer, Answerer, Reporter. A config source that writes where its objects are
+// kept is a Store, too; others ask it by way of the core, with what ObjectsOf returns.
 //
 // # Life
 //

@@ -22,7 +22,13 @@ func RegistryKind(construct func(config []byte) (Registry, error)) Kind {
 
 // ConfigSourceKind is for a config source.
 func ConfigSourceKind(construct func(config []byte) (ConfigSource, error)) Kind {
-	return kindOf("config", construct, func(t *talk, s ConfigSource) kind { return newSource(t, pb.KindConfig, s.Run) })
+	return kindOf("config", construct, func(t *talk, c ConfigSource) kind {
+		s := newSource(t, pb.KindConfig, c.Run)
+		if store, ok := c.(Store); ok {
+			s.storing = newStoring(t, store)
+		}
+		return s
+	})
 }
 
 // ControllerKind is for a controller.

@@ -63,6 +63,9 @@ func (t *talk) ready(k kind) *pb.Ready {
 	for _, typ := range p.Types {
 		r.Types = append(r.Types, &typ)
 	}
+	if x, ok := k.(interface{ writes() []string }); ok {
+		r.Writes = x.writes()
+	}
 	if x, ok := k.(interface{ reports() bool }); ok {
 		r.Reports = x.reports()
 	}

@@ -24,7 +24,7 @@ func Run(ctx context.Context, p Plugin, carrier session.Carrier) error {
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	t := &talk{plugin: p, link: link, hello: hello}
+	t := &talk{plugin: p, link: link, hello: hello, stores: make(chan struct{}, session.MaxStores/2)}
 	k, err := t.construct()
 	if err != nil {
 		return errors.Join(err, t.refuse(ctx, err))
@@ -41,6 +41,8 @@ type talk struct {
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions
+	// stores bounds what is asked of stores at once; half of what may be, since an answer is here before the core has noted that it was sent.
+	stores chan struct{}
 }
 
 // kind is what a plugin of some kind does with its session.

@@ -15,6 +15,8 @@ type source struct {
 	*talk
 	kind pb.Kind
 	work func(context.Context, Publisher) error
+	// storing is nil where the author takes no writes.
+	storing *storing
 
 	builder state.Builder
 	mu      sync.Mutex
@@ -29,6 +31,9 @@ func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) 
 func (s *source) proto() pb.Kind { return s.kind }
 
 func (s *source) run(ctx context.Context) error {
+	if s.storing != nil {
+		defer s.storing.end()
+	}
 	if err := s.work(ctx, &publisher{source: s, ctx: ctx}); err != nil {
 		return text.Error(s.plugin.Name, ": ", err)
 	}
@@ -36,7 +41,19 @@ func (s *source) run(ctx context.Context) error {
 	return nil
 }
 
-func (s *source) receive(_ context.Context, m *pb.FromCore, release func()) error {
+// writes are the tables that the author takes writes of.
+func (s *source) writes() []string {
+	if s.storing == nil {
+		return nil
+	}
+	return s.storing.store.Writes()
+}
+
+func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	if m.Store != nil && s.storing != nil {
+		s.storing.receive(ctx, m.Store, release)
+		return nil
+	}
 	defer release()
 	if m.State == nil {
 		return nil

@@ -25,6 +25,7 @@ import (
 // trial is what `coxswain plugins test` was told.
 type trial struct {
 	kind, config, source, node, junit, only string
+	object, badObject                       string
 	bad, env, tokens                        []string
 	many                                    int
 	tls                                     bool
@@ -40,7 +41,8 @@ func (p *program) pluginsTest() *cobra.Command {
 
 Each case starts the plugin anew, plays the core, and says what went wrong, with the messages that led there. The exit status is 1 where a case
 failed. Cases that change what a registry reads need --source: a shell command that is run with a number as its argument ($1), after which the
-source must have so many endpoints (or rows, where it publishes none).`,
+source must have so many endpoints (or rows, where it publishes none). Cases that write need --object: they make objects like it, under names of their own,
+and delete them.`,
 		Example: `  coxswain plugins test ./registry --kind registry --config '{"file": "services.csv"}'
   coxswain plugins test patch.wasm --kind patch --junit report.xml
   coxswain plugins test python3 --kind registry --config '{"file": "/tmp/s.csv"}' --source './fill.sh $1' -- registry.py`,
@@ -62,6 +64,8 @@ source must have so many endpoints (or rows, where it publishes none).`,
 	f.StringVar(&o.config, "config", "", "config of the plugin, as JSON")
 	f.StringArrayVar(&o.bad, "badConfig", nil, "config that the plugin must refuse (repeat it for more)")
 	f.StringVar(&o.source, "source", "", "shell command that makes the source have $1 endpoints")
+	f.StringVar(&o.object, "object", "", "file with an object, as JSON, that a plugin that takes writes takes")
+	f.StringVar(&o.badObject, "badObject", "", "file with one that it must refuse")
 	f.StringVar(&o.node, "node", "", "file with the node that a generator is asked about, as JSON; empty: a sidecar")
 	f.StringArrayVar(&o.tokens, "token", nil, "bearer token that an authenticator must know (repeat it for more)")
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
@@ -141,8 +145,14 @@ func (o trial) suite() (s plugintest.Suite, err error) {
 		s.Source = shell(o.source)
 	}
 	if o.node != "" {
-		s.Node, err = readNode(o.node)
+		if s.Node, err = readNode(o.node); err != nil {
+			return s, err
+		}
 	}
+	if s.Object, err = given(o.object); err != nil {
+		return s, err
+	}
+	s.BadObject, err = given(o.badObject)
 	return s, err
 }
 
@@ -154,6 +164,15 @@ func shell(command string) func(int) error {
 		}
 		return nil
 	}
+}
+
+// given is what a file has; nothing without one.
+func given(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(file)
+	return string(text), err
 }
 
 func readNode(file string) ([]byte, error) {

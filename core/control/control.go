@@ -137,6 +137,7 @@ type Control struct {
 	wake     chan struct{}
 	closed   bool
 	asked    questions
+	stores   stores
 	// instances are plugins that rows ask for.
 	instances instances
 	// rules are those of the declared plugins; trials are plugins that may take another's place, or were replaced, by name; meetings wait for a

@@ -108,6 +108,10 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 			delete(s.asked, m.Want.Id)
 			delete(s.wants, m.Want.Id)
 		}
+	case m.Store != nil:
+		c.undeliveredStore(m.Store, why)
+	case m.Stored != nil:
+		c.undeliveredStored(s, m.Stored, why)
 	case m.Patch != nil:
 		if p := c.patcherOf(s); p != nil && p.calls[m.Patch.Id] != nil {
 			r := p.calls[m.Patch.Id]

@@ -24,6 +24,8 @@ type outbox struct {
 	// sent is called when a state has been handed to the carrier; failed when a call is too large for it. What fails is that call alone.
 	sent   func(number uint64)
 	failed func(call *pb.FromCore, why error)
+	// answered is called when the answer to a Store has been handed to the carrier.
+	answered func(*pb.Stored)
 }
 
 // stateJob is a State that is not encoded yet: the rows are shared pointers. Or, with call, a message that must come after the states before it.
@@ -144,6 +146,9 @@ func (o *outbox) sendCall(ctx context.Context, link *carrier.Core, m *pb.FromCor
 	if errors.Is(err, carrier.ErrTooLarge) {
 		o.failed(m, err)
 		return nil
+	}
+	if err == nil && m.Stored != nil && o.answered != nil {
+		o.answered(m.Stored)
 	}
 	return err
 }

@@ -57,6 +57,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		}
 	}
 	c.overdue(now, at)
+	c.lateStores(now, at)
 	c.slumber(now, at)
 	for s := range c.everybody() {
 		c.give(s, now, at)

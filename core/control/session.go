@@ -57,6 +57,9 @@ type session struct {
 	staged    []*pb.TableRows               // derivers: rows before Done
 	live      sizes
 
+	// Stores of config tables, that it asks or is.
+	stored stored
+
 	// Logging.
 	lines  *rate.Limiter
 	unsaid int
@@ -166,6 +169,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	for name, level := range levels {
 		c.known[name].level = level
 	}
+	c.warnOfWriters(k)
 	if s.generates() {
 		for _, conn := range c.sortedConns() {
 			c.assign(conn)
@@ -218,6 +222,7 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, turns: newTurns(), empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
+	s.out.answered = func(m *pb.Stored) { c.storedSent(s, m) }
 	for _, r := range inst.Ready.Reads {
 		s.reads[r.Table] = r.Sources
 	}
@@ -258,6 +263,7 @@ func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 func (c *Control) leave(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.abandonStores(s)
 	if s.shadow != nil {
 		c.leaveTrial(s)
 		return
@@ -293,6 +299,10 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Log != nil:
 		c.takeLog(s, m.Log)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
+	case m.Store != nil:
+		return c.takeStore(s, m.Store, now)
+	case m.Stored != nil:
+		c.takeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind == pb.KindAuthenticator:
 		c.takeCaller(s, m.Caller)
 	case s.generates():

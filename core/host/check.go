@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -44,6 +45,14 @@ func checkTables(r *pb.Ready) error {
 	}
 	if err := tables("publishes", r.Publishes); err != nil {
 		return err
+	}
+	if err := tables("writes", r.Writes); err != nil {
+		return err
+	}
+	for _, name := range r.Writes {
+		if r.Kind != pb.KindConfig || r.Derives || !slices.Contains(r.Publishes, name) {
+			return fmt.Errorf("it takes writes of the table %s: only a plugin of kind config can that derives nothing, of tables that it publishes", name)
+		}
 	}
 	source := r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig
 	switch {

@@ -38,6 +38,15 @@ func TestCheck(t *testing.T) {
 		{"table name", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a b"}}, `a table named "a b"`},
 		{"suffix", Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, Reads: []*pb.Read{{Table: "services@sources"}}}, "a name is like services"},
 		{"table twice", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a", "a"}}, "it publishes the table a twice"},
+		{"store", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a/b"}, Writes: []string{"a/b"}}, ""},
+		{"writes what it doesn't publish", Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Writes: []string{"b"}}, "takes writes of the table b: only a plugin of kind config can"},
+		{"writes of a registry", Entry{Kind: "registry"},
+			pb.Ready{Kind: pb.KindRegistry, Publishes: []string{"a"}, Writes: []string{"a"}}, "only a plugin of kind config can"},
+		{"writes of a deriver", Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Derives: true, Reads: []*pb.Read{{Table: "b"}}, Publishes: []string{"a"}, Writes: []string{"a"}}, "that derives nothing"},
+		{"writes twice", Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Writes: []string{"a", "a"}}, "it writes the table a twice"},
 		{"the core's table", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"proxies"}}, "the core's own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

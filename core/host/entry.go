@@ -154,6 +154,8 @@ type Allow struct {
 	Env []string `yaml:"env"`
 	// Clock lets a module see the time; without it time stands still.
 	Clock bool `yaml:"clock"`
+	// Store lists tables, such as networking.istio.io/ServiceEntry or networking.istio.io/*, whose objects the plugin may read and change where they are kept, through the plugin that writes them.
+	Store []Glob `yaml:"store"`
 }
 
 // Select matches proxies by their xDS node. Patterns may have `*`, which stands for any number of characters.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
@@ -63,6 +64,12 @@ func (e *Entry) allowed() *Allow {
 		return e.Wasm.Allow
 	}
 	return e.Allow
+}
+
+// MayStore reports whether the entry grants objects of a table.
+func (e *Entry) MayStore(table string) bool {
+	a := e.allowed()
+	return a != nil && slices.ContainsFunc(a.Store, func(g Glob) bool { return g.Match(table) })
 }
 
 // grants is what a module was granted, for Hello; nothing for a process.

@@ -73,6 +73,10 @@ func otherFromCore(m *pb.FromCore) string {
 		return fmt.Sprintf("Got{id %d, %d rows}", m.Got.Id, len(m.Got.Rows))
 	case m.Tick != nil:
 		return fmt.Sprintf("Tick{%d}", m.Tick.Id)
+	case m.Store != nil:
+		return describeStore(m.Store)
+	case m.Stored != nil:
+		return describeStored(m.Stored)
 	}
 	return "a message of a kind that is not known"
 }
@@ -133,10 +137,22 @@ func otherFromPlugin(m *pb.FromPlugin) string {
 		return fmt.Sprintf("Get{id %d, %s, %d keys}", m.Get.Id, m.Get.Table, len(m.Get.Keys))
 	case m.Wake != nil:
 		return fmt.Sprintf("Wake{%d, after %d ms}", m.Wake.Id, m.Wake.AfterMs)
+	case m.Store != nil:
+		return describeStore(m.Store)
+	case m.Stored != nil:
+		return describeStored(m.Stored)
 	case m.Measure != nil:
 		return fmt.Sprintf("Measure{%d samples}", len(m.Measure.Samples))
 	}
 	return "a message of a kind that is not known"
+}
+
+func describeStore(m *pb.Store) string {
+	return fmt.Sprintf("Store{id %d, verb %d, %s %s/%s, object of %d bytes, version %q}", m.Id, m.Verb, m.Table, m.Namespace, m.Name, len(m.Object), m.Version)
+}
+
+func describeStored(m *pb.Stored) string {
+	return fmt.Sprintf("Stored{id %d, code %d, object of %d bytes, %d objects, field %q}", m.Id, m.Code, len(m.Object), len(m.Objects), m.Field)
 }
 
 func number(r *pb.Revision) string {

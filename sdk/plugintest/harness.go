@@ -54,6 +54,7 @@ type Harness struct {
 	trace  *trace
 	run    *running
 	stderr tail
+	ctx    context.Context
 	cancel context.CancelFunc
 	ended  chan error
 	read   chan struct{}
@@ -67,6 +68,8 @@ type Harness struct {
 	// number of the last revision, connection and call.
 	number, connection, id uint64
 	world
+	// onStore answers what the plugin asks of stores.
+	onStore func(*pb.Store) *pb.Stored
 	// held: credit is kept back, owed is how much.
 	held bool
 	owed []int
@@ -109,7 +112,7 @@ func start(t T, target Target, config any) *Harness {
 		t.Fatalf("%v%s", err, h.logged())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	h.run, h.trace, h.cancel, h.ended = run, newTrace(run.carrier), cancel, run.ended
+	h.run, h.trace, h.ctx, h.cancel, h.ended = run, newTrace(run.carrier), ctx, cancel, run.ended
 	h.link = session.NewCore(h.trace)
 	go h.reader(ctx)
 	t.Cleanup(h.stop)
@@ -241,6 +244,10 @@ func (h *Harness) take(m *pb.FromPlugin) error {
 	}
 	if err := h.declared(m); err != nil {
 		return err
+	}
+	if m.Store != nil {
+		h.answerStore(m.Store)
+		return nil
 	}
 	return h.world.take(m)
 }

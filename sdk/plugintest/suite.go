@@ -34,6 +34,8 @@ type Suite struct {
 	Resources map[string][]sdk.Resource
 	// Credentials that an authenticator is asked about, beside wrong ones.
 	Credentials []sdk.Credentials
+	// Object is an object, as JSON, that a plugin that takes writes takes, if with a status, and BadObject one that it must refuse; without the first the cases of writes are skipped.
+	Object, BadObject string
 	// Many is how many endpoints are many; 100,000 if it is 0.
 	Many int
 	// Only runs the cases whose names contain it.
@@ -103,6 +105,9 @@ func casesOf(r *pb.Ready) []suiteCase {
 		cases = append(cases, readerCases()...)
 	case r.Kind == pb.KindRegistry, r.Kind == pb.KindConfig:
 		cases = append(cases, sourceCases()...)
+	}
+	if len(r.Writes) > 0 {
+		cases = append(cases, storeCases()...)
 	}
 	switch r.Kind {
 	case pb.KindGenerator:

@@ -31,6 +31,7 @@ type world struct {
 	patched map[uint64]*pb.Patched
 	because map[uint64]*pb.Because
 	answers map[uint64]*pb.Answer
+	stored  map[uint64]*pb.Stored
 }
 
 type view struct {
@@ -46,7 +47,7 @@ func newWorld() world {
 		bodies: map[uint64][]byte{}, partial: map[uint64][]byte{}, ends: map[uint64][]byte{}, parts: map[uint64]map[string]uint64{},
 		views: map[uint64]*view{}, placed: map[uint64]map[string]uint64{}, refusal: map[uint64]string{}, wanted: map[uint64]bool{},
 		callers: map[uint64]*pb.Caller{}, patched: map[uint64]*pb.Patched{}, because: map[uint64]*pb.Because{},
-		answers: map[uint64]*pb.Answer{},
+		answers: map[uint64]*pb.Answer{}, stored: map[uint64]*pb.Stored{},
 	}
 }
 
@@ -70,6 +71,8 @@ func (w *world) take(m *pb.FromPlugin) error {
 		w.because[m.Because.Id] = m.Because
 	case m.Answer != nil:
 		w.answers[m.Answer.Id] = m.Answer
+	case m.Stored != nil:
+		w.stored[m.Stored.Id] = m.Stored
 	case m.Wanted != nil:
 		w.wanted[m.Wanted.Id] = true
 	default:

@@ -74,6 +74,12 @@ func (m *FromCore) Size() int {
 	if m.Tick != nil {
 		n += 2 + protowire.SizeBytes(m.Tick.Size())
 	}
+	if m.Store != nil {
+		n += 2 + protowire.SizeBytes(m.Store.Size())
+	}
+	if m.Stored != nil {
+		n += 2 + protowire.SizeBytes(m.Stored.Size())
+	}
 	return n
 }
 
@@ -138,6 +144,12 @@ func (m *FromCore) AppendTo(b []byte) []byte {
 	}
 	if m.Tick != nil {
 		b = m.Tick.AppendTo(addVarint(b, 0xa2, uint64(m.Tick.Size())))
+	}
+	if m.Store != nil {
+		b = m.Store.AppendTo(addVarint(b, 0xaa, uint64(m.Store.Size())))
+	}
+	if m.Stored != nil {
+		b = m.Stored.AppendTo(addVarint(b, 0xb2, uint64(m.Stored.Size())))
 	}
 	return b
 }
@@ -227,6 +239,14 @@ func (m *FromCore) Unmarshal(b []byte) error {
 			x := new(Tick)
 			c.message(x)
 			m.Tick = x
+		case 0xaa:
+			x := new(Store)
+			c.message(x)
+			m.Store = x
+		case 0xb2:
+			x := new(Stored)
+			c.message(x)
+			m.Stored = x
 		default:
 			c.unknown()
 		}
@@ -306,6 +326,12 @@ func (m *FromPlugin) Size() int {
 	if m.Measure != nil {
 		n += 2 + protowire.SizeBytes(m.Measure.Size())
 	}
+	if m.Store != nil {
+		n += 2 + protowire.SizeBytes(m.Store.Size())
+	}
+	if m.Stored != nil {
+		n += 2 + protowire.SizeBytes(m.Stored.Size())
+	}
 	return n
 }
 
@@ -379,6 +405,12 @@ func (m *FromPlugin) AppendTo(b []byte) []byte {
 	}
 	if m.Measure != nil {
 		b = m.Measure.AppendTo(addVarint(b, 0xba, uint64(m.Measure.Size())))
+	}
+	if m.Store != nil {
+		b = m.Store.AppendTo(addVarint(b, 0xc2, uint64(m.Store.Size())))
+	}
+	if m.Stored != nil {
+		b = m.Stored.AppendTo(addVarint(b, 0xca, uint64(m.Stored.Size())))
 	}
 	return b
 }
@@ -480,6 +512,14 @@ func (m *FromPlugin) Unmarshal(b []byte) error {
 			x := new(Measure)
 			c.message(x)
 			m.Measure = x
+		case 0xc2:
+			x := new(Store)
+			c.message(x)
+			m.Store = x
+		case 0xca:
+			x := new(Stored)
+			c.message(x)
+			m.Stored = x
 		default:
 			c.unknown()
 		}
@@ -714,6 +754,9 @@ func (m *Ready) Size() int {
 	for _, v := range m.Facts {
 		n += 1 + protowire.SizeBytes(len(v))
 	}
+	for _, v := range m.Writes {
+		n += 1 + protowire.SizeBytes(len(v))
+	}
 	return n
 }
 
@@ -758,6 +801,9 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	for _, v := range m.Facts {
 		b = addString(b, 0x6a, v)
 	}
+	for _, v := range m.Writes {
+		b = addString(b, 0x72, v)
+	}
 	return b
 }
 
@@ -796,6 +842,8 @@ func (m *Ready) Unmarshal(b []byte) error {
 			m.Json = c.bool()
 		case 0x6a:
 			m.Facts = append(m.Facts, c.string())
+		case 0x72:
+			m.Writes = append(m.Writes, c.string())
 		default:
 			c.unknown()
 		}
@@ -3434,6 +3482,180 @@ func (m *Got) Unmarshal(b []byte) error {
 		case 0x18:
 			m.More = c.bool()
 		case 0x22:
+			m.Error = c.string()
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Store) Size() int {
+	n := 0
+	if m.Id != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Id))
+	}
+	if m.Verb != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Verb))
+	}
+	if len(m.Table) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Table))
+	}
+	if len(m.Namespace) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Namespace))
+	}
+	if len(m.Name) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Name))
+	}
+	if len(m.Object) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Object))
+	}
+	if len(m.Version) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Version))
+	}
+	if m.Limit != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Limit))
+	}
+	if len(m.Page) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Page))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Store) AppendTo(b []byte) []byte {
+	if m.Id != 0 {
+		b = addVarint(b, 0x8, m.Id)
+	}
+	if m.Verb != 0 {
+		b = addVarint(b, 0x10, uint64(m.Verb))
+	}
+	if len(m.Table) > 0 {
+		b = addString(b, 0x1a, m.Table)
+	}
+	if len(m.Namespace) > 0 {
+		b = addString(b, 0x22, m.Namespace)
+	}
+	if len(m.Name) > 0 {
+		b = addString(b, 0x2a, m.Name)
+	}
+	if len(m.Object) > 0 {
+		b = addBytes(b, 0x32, m.Object)
+	}
+	if len(m.Version) > 0 {
+		b = addString(b, 0x3a, m.Version)
+	}
+	if m.Limit != 0 {
+		b = addVarint(b, 0x40, uint64(m.Limit))
+	}
+	if len(m.Page) > 0 {
+		b = addString(b, 0x4a, m.Page)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Store) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0x8:
+			m.Id = c.varint()
+		case 0x10:
+			m.Verb = Verb(c.varint())
+		case 0x1a:
+			m.Table = c.string()
+		case 0x22:
+			m.Namespace = c.string()
+		case 0x2a:
+			m.Name = c.string()
+		case 0x32:
+			m.Object = c.bytes()
+		case 0x3a:
+			m.Version = c.string()
+		case 0x40:
+			m.Limit = uint32(c.varint())
+		case 0x4a:
+			m.Page = c.string()
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Stored) Size() int {
+	n := 0
+	if m.Id != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Id))
+	}
+	if m.Code != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Code))
+	}
+	if len(m.Object) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Object))
+	}
+	for _, v := range m.Objects {
+		n += 1 + protowire.SizeBytes(len(v))
+	}
+	if len(m.Page) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Page))
+	}
+	if len(m.Field) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Field))
+	}
+	if len(m.Error) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Error))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Stored) AppendTo(b []byte) []byte {
+	if m.Id != 0 {
+		b = addVarint(b, 0x8, m.Id)
+	}
+	if m.Code != 0 {
+		b = addVarint(b, 0x10, uint64(m.Code))
+	}
+	if len(m.Object) > 0 {
+		b = addBytes(b, 0x1a, m.Object)
+	}
+	for _, v := range m.Objects {
+		b = addBytes(b, 0x22, v)
+	}
+	if len(m.Page) > 0 {
+		b = addString(b, 0x2a, m.Page)
+	}
+	if len(m.Field) > 0 {
+		b = addString(b, 0x32, m.Field)
+	}
+	if len(m.Error) > 0 {
+		b = addString(b, 0x3a, m.Error)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Stored) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0x8:
+			m.Id = c.varint()
+		case 0x10:
+			m.Code = Code(c.varint())
+		case 0x1a:
+			m.Object = c.bytes()
+		case 0x22:
+			m.Objects = append(m.Objects, c.bytes())
+		case 0x2a:
+			m.Page = c.string()
+		case 0x32:
+			m.Field = c.string()
+		case 0x3a:
 			m.Error = c.string()
 		default:
 			c.unknown()

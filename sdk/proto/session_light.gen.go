@@ -39,6 +39,90 @@ func (x Kind) String() string {
 	return strconv.Itoa(int(x))
 }
 
+type Verb int32
+
+const (
+	VerbUnspecified Verb = 0
+	VerbGet         Verb = 1
+	VerbList        Verb = 2
+	// It must not be there yet.
+	VerbCreate Verb = 3
+	// All but the status; what the object lacks goes.
+	VerbUpdate Verb = 4
+	// The status alone.
+	VerbUpdateStatus Verb = 5
+	// What the patch names, but for the status.
+	VerbPatch  Verb = 6
+	VerbDelete Verb = 7
+)
+
+// String returns the value's name in the .proto file.
+func (x Verb) String() string {
+	switch x {
+	case VerbUnspecified:
+		return "VERB_UNSPECIFIED"
+	case VerbGet:
+		return "VERB_GET"
+	case VerbList:
+		return "VERB_LIST"
+	case VerbCreate:
+		return "VERB_CREATE"
+	case VerbUpdate:
+		return "VERB_UPDATE"
+	case VerbUpdateStatus:
+		return "VERB_UPDATE_STATUS"
+	case VerbPatch:
+		return "VERB_PATCH"
+	case VerbDelete:
+		return "VERB_DELETE"
+	}
+	return strconv.Itoa(int(x))
+}
+
+type Code int32
+
+const (
+	CodeOk            Code = 0
+	CodeNotFound      Code = 1
+	CodeAlreadyExists Code = 2
+	// The object has another version by now, or a list has changed too much to be gone on with: read again.
+	CodeConflict Code = 3
+	CodeInvalid  Code = 4
+	// Nobody writes the table, more than one does, or its writer can't do this.
+	CodeUnsupported Code = 5
+	// The plugin is not granted the table, or the writer's account may not do it.
+	CodeForbidden Code = 6
+	// The writer is away, or has too much to do, or what it asks is. Unless it could not be asked, a change may have been made.
+	CodeUnavailable Code = 7
+	// There was no answer in time; a change may have been made.
+	CodeDeadline Code = 8
+)
+
+// String returns the value's name in the .proto file.
+func (x Code) String() string {
+	switch x {
+	case CodeOk:
+		return "CODE_OK"
+	case CodeNotFound:
+		return "CODE_NOT_FOUND"
+	case CodeAlreadyExists:
+		return "CODE_ALREADY_EXISTS"
+	case CodeConflict:
+		return "CODE_CONFLICT"
+	case CodeInvalid:
+		return "CODE_INVALID"
+	case CodeUnsupported:
+		return "CODE_UNSUPPORTED"
+	case CodeForbidden:
+		return "CODE_FORBIDDEN"
+	case CodeUnavailable:
+		return "CODE_UNAVAILABLE"
+	case CodeDeadline:
+		return "CODE_DEADLINE"
+	}
+	return strconv.Itoa(int(x))
+}
+
 // FromCore is one message of the core to a plugin.
 type FromCore struct {
 	Hello        *Hello        `json:"hello,omitempty"`
@@ -61,6 +145,8 @@ type FromCore struct {
 	Fetched      *Fetched      `json:"fetched,omitempty"`
 	Got          *Got          `json:"got,omitempty"`
 	Tick         *Tick         `json:"tick,omitempty"`
+	Store        *Store        `json:"store,omitempty"`
+	Stored       *Stored       `json:"stored,omitempty"`
 }
 
 // FromPlugin is one message of a plugin to the core.
@@ -88,6 +174,8 @@ type FromPlugin struct {
 	Wake     *Wake     `json:"wake,omitempty"`
 	Log      *Log      `json:"log,omitempty"`
 	Measure  *Measure  `json:"measure,omitempty"`
+	Store    *Store    `json:"store,omitempty"`
+	Stored   *Stored   `json:"stored,omitempty"`
 }
 
 // Hello opens the session. The plugin answers Ready or Refused within the start deadline.
@@ -146,6 +234,8 @@ type Ready struct {
 	Json bool `json:"json,omitempty"`
 	// Patches only: facts of views (View.facts) that it is told with each resource.
 	Facts []string `json:"facts,omitempty"`
+	// Config sources only: tables, among those that it publishes, whose objects it writes where they are kept. It is sent Store for them.
+	Writes []string `json:"writes,omitempty"`
 }
 
 // Refused ends a session that cannot begin, most often because of the config.
@@ -573,6 +663,41 @@ type Got struct {
 	Id    uint64 `json:"id,omitempty"`
 	Rows  []*Row `json:"rows,omitempty"`
 	More  bool   `json:"more,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// Store asks for objects of a config table where they are kept, or changes them. A plugin sends it to the core with an id of its own; the core, if
+// the plugin's entry is granted the table (`allow.store`), sends it on, with another id, to the plugin whose Ready.writes names the table, and the
+// answer back. At most 64 of a plugin may be on their way. An answer may take the writer's limits.call. Answers come in any order. What was written comes to all as rows do, in a later revision.
+type Store struct {
+	Id    uint64 `json:"id,omitempty"`
+	Verb  Verb   `json:"verb,omitempty"`
+	Table string `json:"table,omitempty"`
+	// The object that VERB_GET, VERB_PATCH and VERB_DELETE mean; VERB_LIST: objects of this namespace alone, or of all if it is empty.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// VERB_CREATE, VERB_UPDATE and VERB_UPDATE_STATUS: the whole object as JSON, as Kubernetes has it: apiVersion, kind, metadata, spec, status and whatever else
+	// the store gave. VERB_PATCH: a JSON merge patch (RFC 7386) of the object. At most 1,032,192 bytes.
+	Object []byte `json:"object,omitempty"`
+	// VERB_PATCH and VERB_DELETE: the metadata.resourceVersion that the object must have; empty: any. Of VERB_UPDATE and VERB_UPDATE_STATUS it is the one that stands
+	// in the object, which is needed.
+	Version string `json:"version,omitempty"`
+	// VERB_LIST: how many objects the answer has at most (0: the store chooses), and the `page` of the answer before; empty: from the beginning.
+	Limit uint32 `json:"limit,omitempty"`
+	Page  string `json:"page,omitempty"`
+}
+
+// Stored answers a Store. If the code is CODE_OK: the object as the store has it now (nothing for VERB_DELETE), or a page of a list.
+type Stored struct {
+	Id      uint64   `json:"id,omitempty"`
+	Code    Code     `json:"code,omitempty"`
+	Object  []byte   `json:"object,omitempty"`
+	Objects [][]byte `json:"objects,omitempty"`
+	// There is more of the list: ask again with this page.
+	Page string `json:"page,omitempty"`
+	// CODE_INVALID: the field at fault, such as `spec.hosts[0]`; empty where it is no single field's.
+	Field string `json:"field,omitempty"`
+	// What went wrong, for people.
 	Error string `json:"error,omitempty"`
 }
 

@@ -40,6 +40,8 @@ var layoutFromCore = layout{
 		{number: 18, offset: uint16(unsafe.Offsetof(FromCore{}.Fetched)), kind: kindMessage, of: &layoutFetched},
 		{number: 19, offset: uint16(unsafe.Offsetof(FromCore{}.Got)), kind: kindMessage, of: &layoutGot},
 		{number: 20, offset: uint16(unsafe.Offsetof(FromCore{}.Tick)), kind: kindMessage, of: &layoutTick},
+		{number: 21, offset: uint16(unsafe.Offsetof(FromCore{}.Store)), kind: kindMessage, of: &layoutStore},
+		{number: 22, offset: uint16(unsafe.Offsetof(FromCore{}.Stored)), kind: kindMessage, of: &layoutStored},
 	},
 }
 
@@ -82,6 +84,8 @@ var layoutFromPlugin = layout{
 		{number: 21, offset: uint16(unsafe.Offsetof(FromPlugin{}.Wake)), kind: kindMessage, of: &layoutWake},
 		{number: 22, offset: uint16(unsafe.Offsetof(FromPlugin{}.Log)), kind: kindMessage, of: &layoutLog},
 		{number: 23, offset: uint16(unsafe.Offsetof(FromPlugin{}.Measure)), kind: kindMessage, of: &layoutMeasure},
+		{number: 24, offset: uint16(unsafe.Offsetof(FromPlugin{}.Store)), kind: kindMessage, of: &layoutStore},
+		{number: 25, offset: uint16(unsafe.Offsetof(FromPlugin{}.Stored)), kind: kindMessage, of: &layoutStored},
 	},
 }
 
@@ -155,6 +159,7 @@ var layoutReady = layout{
 		{number: 11, offset: uint16(unsafe.Offsetof(Ready{}.Names)), kind: kindString, repeated: true},
 		{number: 12, offset: uint16(unsafe.Offsetof(Ready{}.Json)), kind: kindBool},
 		{number: 13, offset: uint16(unsafe.Offsetof(Ready{}.Facts)), kind: kindString, repeated: true},
+		{number: 14, offset: uint16(unsafe.Offsetof(Ready{}.Writes)), kind: kindString, repeated: true},
 	},
 }
 
@@ -1040,6 +1045,52 @@ var layoutGot = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Got{}.Rows)), kind: kindMessage, repeated: true, of: &layoutRow},
 		{number: 3, offset: uint16(unsafe.Offsetof(Got{}.More)), kind: kindBool},
 		{number: 4, offset: uint16(unsafe.Offsetof(Got{}.Error)), kind: kindString},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Store) Size() int { return layoutStore.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Store) AppendTo(b []byte) []byte { return layoutStore.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Store) Unmarshal(b []byte) error { return layoutStore.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutStore = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Store)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Store{}.Id)), kind: kindUint64},
+		{number: 2, offset: uint16(unsafe.Offsetof(Store{}.Verb)), kind: kindInt32},
+		{number: 3, offset: uint16(unsafe.Offsetof(Store{}.Table)), kind: kindString},
+		{number: 4, offset: uint16(unsafe.Offsetof(Store{}.Namespace)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Store{}.Name)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Store{}.Object)), kind: kindBytes},
+		{number: 7, offset: uint16(unsafe.Offsetof(Store{}.Version)), kind: kindString},
+		{number: 8, offset: uint16(unsafe.Offsetof(Store{}.Limit)), kind: kindUint32},
+		{number: 9, offset: uint16(unsafe.Offsetof(Store{}.Page)), kind: kindString},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Stored) Size() int { return layoutStored.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Stored) AppendTo(b []byte) []byte { return layoutStored.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Stored) Unmarshal(b []byte) error { return layoutStored.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutStored = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Stored)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Stored{}.Id)), kind: kindUint64},
+		{number: 2, offset: uint16(unsafe.Offsetof(Stored{}.Code)), kind: kindInt32},
+		{number: 3, offset: uint16(unsafe.Offsetof(Stored{}.Object)), kind: kindBytes},
+		{number: 4, offset: uint16(unsafe.Offsetof(Stored{}.Objects)), kind: kindBytes, repeated: true},
+		{number: 5, offset: uint16(unsafe.Offsetof(Stored{}.Page)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Stored{}.Field)), kind: kindString},
+		{number: 7, offset: uint16(unsafe.Offsetof(Stored{}.Error)), kind: kindString},
 	},
 }
 

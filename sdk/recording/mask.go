@@ -13,7 +13,7 @@ const Masked = "masked"
 
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// mask takes secrets out of a session: the config, credentials, headers and bodies of HTTP calls, rows of tables of secrets, resources of sensitive
+// mask takes secrets out of a session: the config, credentials, headers and bodies of HTTP calls, whole objects of stores, rows of tables of secrets, resources of sensitive
 // types, and what texts repeat of the config and of credentials. What may have to be compared becomes its hash. The names of bodies' types are told
 // only later: of a plugin that makes sensitive types all bodies are hashed.
 type mask struct {
@@ -57,6 +57,10 @@ func (k *mask) fromCore(m *pb.FromCore) {
 	case m.Fetched != nil:
 		maskValues(m.Fetched.Headers)
 		m.Fetched.Body = Hash(m.Fetched.Body)
+	case m.Store != nil:
+		m.Store.Object = Hash(m.Store.Object)
+	case m.Stored != nil:
+		maskStored(m.Stored)
 	}
 }
 
@@ -77,6 +81,10 @@ func (k *mask) fromPlugin(m *pb.FromPlugin) {
 	case m.Fetch != nil:
 		maskValues(m.Fetch.Headers)
 		m.Fetch.Url, m.Fetch.Body = Masked, Hash(m.Fetch.Body)
+	case m.Store != nil:
+		m.Store.Object = Hash(m.Store.Object)
+	case m.Stored != nil:
+		maskStored(m.Stored)
 	default:
 		k.said(m)
 	}
@@ -135,6 +143,17 @@ func maskTables(tables []*pb.TableRows) {
 func maskResources(list []*pb.Resource) {
 	for _, r := range list {
 		r.Bytes = Hash(r.Bytes)
+	}
+}
+
+// maskStored hashes whole objects, and leaves out what an error repeats of one.
+func maskStored(m *pb.Stored) {
+	m.Object = Hash(m.Object)
+	for i, o := range m.Objects {
+		m.Objects[i] = Hash(o)
+	}
+	if m.Error != "" {
+		m.Error = Masked
 	}
 }
 

@@ -23,12 +23,16 @@ func TestSecrets(t *testing.T) {
 		"patch":       {Patch: &pb.Patch{Type: secretType, Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"own patch":   {Patch: &pb.Patch{Type: "example.com/Own", Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"response":    {Fetched: &pb.Fetched{Headers: map[string]string{"set-cookie": secret}, Body: bytesOf}},
+		"store":       {Store: &pb.Store{Object: bytesOf}},
+		"stored":      {Stored: &pb.Stored{Object: bytesOf, Objects: [][]byte{bytesOf}, Error: "not " + secret}},
 	}
 	fromPlugin := map[string]*pb.FromPlugin{
 		"rows":    {Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "secrets", Upserts: []*pb.Row{{Key: "a", Payload: bytesOf}}}}}},
 		"bodies":  {Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: bytesOf}}}},
 		"patched": {Patched: &pb.Patched{Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"answer":  {Answer: &pb.Answer{Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
+		"store":   {Store: &pb.Store{Object: bytesOf}},
+		"stored":  {Stored: &pb.Stored{Object: bytesOf, Objects: [][]byte{bytesOf}, Error: "not " + secret}},
 		"log":     {Log: &pb.Log{Text: "it is " + secret, Fields: map[string]string{"token": secret}}},
 		"refusal": {Caller: &pb.Caller{Refusal: secret + " is unknown", Failure: secret}},
 		"refused": {Refused: &pb.Refused{Field: "password", Reason: "not " + secret}},

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// MaxStores is how many Stores a plugin may have on their way: further ones are answered as unavailable.
+	MaxStores = 64
 	// MaxMessage is the largest encoded message, in bytes (session.proto, "Limits and credit").
 	MaxMessage = 1 << 20
 	// InitialCredit is what each side may send before the other gave any back, in bytes.
