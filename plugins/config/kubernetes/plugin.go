@@ -1,6 +1,6 @@
 // Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes API server.
 //
-// watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
+// store.go writes them for other plugins. watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
 // have changed.
 package kubernetes
 
@@ -16,6 +16,8 @@ type Config struct {
 	kube.Access
 	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
 	Revision string `json:"revision"`
+	// Writes: it takes writes of all kinds that it publishes.
+	Writes bool `json:"writes"`
 }
 
 const configSchema = `{
@@ -26,13 +28,14 @@ const configSchema = `{
     "kubeconfig": {"type": "string", "description": "File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."},
     "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
     "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
+    "writes": {"type": "boolean", "default": true, "description": "Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess()}
+	c := Config{Access: kube.DefaultAccess(), Writes: true}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -55,7 +58,7 @@ func Plugin() sdk.Plugin {
 			if err != nil {
 				return nil, err
 			}
-			return &source{config: c, server: s}, nil
+			return newSource(c, s), nil
 		}),
 	}
 }

@@ -19,8 +19,16 @@ import (
 
 // source is an API server's Istio resources.
 type source struct {
+	store
 	config Config
-	server *server
+}
+
+func newSource(c Config, s *server) *source {
+	out := &source{store: store{server: s}, config: c}
+	if c.Writes {
+		out.tables = kinds.Tables()
+	}
+	return out
 }
 
 const (
@@ -150,6 +158,7 @@ func (p *publication) discover(ctx context.Context) error {
 // failed is told of kinds that can't be watched. One whose definition is gone is awaited.
 func (p *publication) failed(table string, err error) {
 	if apierrors.IsNotFound(err) {
+		p.watched.server.forget(table)
 		err = errUndefined
 	}
 	p.complain(table, err)

@@ -25,6 +25,9 @@ import (
 type server struct {
 	about   rest.Interface
 	objects dynamic.Interface
+
+	mu    sync.Mutex
+	found map[string]schema.GroupVersionResource
 }
 
 // connect makes the clients of a config. It asks nothing of the API server.
@@ -33,7 +36,7 @@ func connect(c Config) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{about, objects}, nil
+	return &server{about: about, objects: objects, found: map[string]schema.GroupVersionResource{}}, nil
 }
 
 // serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one.
@@ -59,6 +62,29 @@ func (s *server) serves(ctx context.Context, k kinds.Kind) (at schema.GroupVersi
 		}
 	}
 	return at, false, nil
+}
+
+// find is serves for who asks often: where a kind is served is asked once.
+func (s *server) find(ctx context.Context, k kinds.Kind) (at schema.GroupVersionResource, ok bool, err error) {
+	s.mu.Lock()
+	at, ok = s.found[k.Table]
+	s.mu.Unlock()
+	if ok {
+		return at, true, nil
+	}
+	if at, ok, err = s.serves(ctx, k); ok && err == nil {
+		s.mu.Lock()
+		s.found[k.Table] = at
+		s.mu.Unlock()
+	}
+	return at, ok, err
+}
+
+// forget makes find ask again where a kind is served.
+func (s *server) forget(table string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.found, table)
 }
 
 // object is what is kept of one: its text as JSON, without what nothing reads.

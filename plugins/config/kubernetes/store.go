@@ -1,0 +1,255 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// manager is whom the API server names as the owner of the fields that are written.
+const manager = "coxswain"
+
+// store is the API server as an sdk.Store: what it is asked goes to the API server at once, past what informers keep.
+type store struct {
+	server *server
+	tables []string
+}
+
+// Writes implements sdk.Store.
+func (s *store) Writes() []string { return s.tables }
+
+// at returns where a kind's objects are.
+func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResource, error) {
+	k, ok := kinds.Lookup(table)
+	if !ok || !slices.Contains(s.tables, table) {
+		return schema.GroupVersionResource{}, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: table + " is not written here"}
+	}
+	at, ok, err := s.server.find(ctx, k)
+	switch {
+	case err != nil:
+		return at, failure(err)
+	case !ok:
+		return at, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: "the API server has no definition of " + table}
+	}
+	return at, nil
+}
+
+// in returns the client of a table's objects in a namespace.
+func (s *store) in(ctx context.Context, table, namespace string) (dynamic.ResourceInterface, error) {
+	at, err := s.at(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	return s.server.objects.Resource(at).Namespace(namespace), nil
+}
+
+// one returns the client for an object that is named.
+func (s *store) one(ctx context.Context, table, namespace, name string) (dynamic.ResourceInterface, error) {
+	if namespace == "" || name == "" {
+		return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Reason: "an object is named by its namespace and its name; one of them is empty"}
+	}
+	return s.in(ctx, table, namespace)
+}
+
+// Get implements sdk.Objects.
+func (s *store) Get(ctx context.Context, table, namespace, name string) ([]byte, error) {
+	client, err := s.one(ctx, table, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return text(client.Get(ctx, name, metav1.GetOptions{}))
+}
+
+// List implements sdk.Objects.
+func (s *store) List(ctx context.Context, table, namespace string, p sdk.Page) ([][]byte, string, error) {
+	client, err := s.in(ctx, table, namespace)
+	if err != nil {
+		return nil, "", err
+	}
+	list, err := client.List(ctx, metav1.ListOptions{Limit: int64(p.Limit), Continue: p.Page})
+	if err != nil {
+		return nil, "", failure(err)
+	}
+	objects := make([][]byte, len(list.Items))
+	for i := range list.Items {
+		if objects[i], err = text(&list.Items[i], nil); err != nil {
+			return nil, "", err
+		}
+	}
+	return objects, list.GetContinue(), nil
+}
+
+// Create implements sdk.Objects.
+func (s *store) Create(ctx context.Context, table string, object []byte) ([]byte, error) {
+	client, u, err := s.given(ctx, table, object)
+	if err != nil {
+		return nil, err
+	}
+	return text(client.Create(ctx, u, metav1.CreateOptions{FieldManager: manager}))
+}
+
+// Update implements sdk.Objects.
+func (s *store) Update(ctx context.Context, table string, object []byte) ([]byte, error) {
+	client, u, err := s.versioned(ctx, table, object)
+	if err != nil {
+		return nil, err
+	}
+	return text(client.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager}))
+}
+
+// UpdateStatus implements sdk.Objects.
+func (s *store) UpdateStatus(ctx context.Context, table string, object []byte) ([]byte, error) {
+	client, u, err := s.versioned(ctx, table, object)
+	if err != nil {
+		return nil, err
+	}
+	return text(client.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: manager}))
+}
+
+// Patch implements sdk.Objects. The version that is expected goes with the patch, where the API server compares it.
+func (s *store) Patch(ctx context.Context, table, namespace, name string, patch []byte, version string) ([]byte, error) {
+	client, err := s.one(ctx, table, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := fieldsOf(patch)
+	if err != nil {
+		return nil, err
+	}
+	if version != "" {
+		if err := unstructured.SetNestedField(fields, version, "metadata", "resourceVersion"); err != nil {
+			return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Field: "metadata", Reason: "is no object"}
+		}
+		if patch, err = json.Marshal(fields); err != nil {
+			return nil, err
+		}
+	}
+	return text(client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager}))
+}
+
+// Delete implements sdk.Objects.
+func (s *store) Delete(ctx context.Context, table, namespace, name, version string) error {
+	client, err := s.one(ctx, table, namespace, name)
+	if err != nil {
+		return err
+	}
+	options := metav1.DeleteOptions{}
+	if version != "" {
+		options.Preconditions = &metav1.Preconditions{ResourceVersion: &version}
+	}
+	return failure(client.Delete(ctx, name, options))
+}
+
+// versioned is given for an object that must say which version it was made from.
+func (s *store) versioned(ctx context.Context, table string, given []byte) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+	client, u, err := s.given(ctx, table, given)
+	if err == nil && u.GetResourceVersion() == "" {
+		err = &sdk.StoreError{Code: sdk.StoreInvalid, Field: "metadata.resourceVersion", Reason: "is missing: it says which version was changed"}
+	}
+	return client, u, err
+}
+
+// given reads an object of a table, and returns the client for it. Versions of a kind differ in name alone: the object gets the one that is written.
+func (s *store) given(ctx context.Context, table string, given []byte) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+	fields, err := fieldsOf(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	invalid := func(field, reason string, args ...any) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+		return nil, nil, &sdk.StoreError{Code: sdk.StoreInvalid, Field: field, Reason: fmt.Sprintf(reason, args...)}
+	}
+	group, kind, _ := strings.Cut(table, "/")
+	switch is, err := schema.ParseGroupVersion(u.GetAPIVersion()); {
+	case err != nil || is.Group != group:
+		return invalid("apiVersion", "%q is none of %s", u.GetAPIVersion(), group)
+	case u.GetKind() != kind:
+		return invalid("kind", "%q is not %s", u.GetKind(), kind)
+	case u.GetNamespace() == "":
+		return invalid("metadata.namespace", "is missing")
+	case u.GetName() == "":
+		return invalid("metadata.name", "is missing")
+	}
+	at, err := s.at(ctx, table)
+	if err != nil {
+		return nil, nil, err
+	}
+	u.SetAPIVersion(at.GroupVersion().String())
+	return s.server.objects.Resource(at).Namespace(u.GetNamespace()), u, nil
+}
+
+// fieldsOf reads JSON that is an object. Whole numbers stay as they are, as the API server reads them.
+func fieldsOf(text []byte) (map[string]any, error) {
+	var fields map[string]any
+	if err := kjson.Unmarshal(text, &fields); err != nil {
+		return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Reason: "is no JSON object: " + err.Error()}
+	}
+	if fields == nil {
+		return nil, &sdk.StoreError{Code: sdk.StoreInvalid, Reason: "is no JSON object"}
+	}
+	return fields, nil
+}
+
+// text is an object as the API server has it.
+func text(u *unstructured.Unstructured, err error) ([]byte, error) {
+	if err != nil {
+		return nil, failure(err)
+	}
+	return json.Marshal(u.Object)
+}
+
+// failure is what the API server said of a request, or why it said nothing.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	out := &sdk.StoreError{Code: sdk.StoreUnavailable, Reason: err.Error()}
+	switch {
+	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err):
+		out.Code, out.Reason = sdk.StoreUnsupported, "the API server has no definition of this kind any more"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), apierrors.IsTimeout(err):
+		out.Code = sdk.StoreDeadline
+	case apierrors.IsNotFound(err):
+		out.Code = sdk.StoreNotFound
+	case apierrors.IsAlreadyExists(err):
+		out.Code = sdk.StoreAlreadyExists
+	case apierrors.IsConflict(err), apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+		out.Code = sdk.StoreConflict
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		out.Code = sdk.StoreForbidden
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		out.Code = sdk.StoreInvalid
+		out.Field, out.Reason = fault(err, out.Reason)
+	case apierrors.IsMethodNotSupported(err), apierrors.IsUnsupportedMediaType(err):
+		out.Code = sdk.StoreUnsupported
+	}
+	return out
+}
+
+// fault returns the first field that the API server finds fault with, and what it says of it.
+func fault(err error, reason string) (string, string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return "", reason
+	}
+	for _, c := range status.Status().Details.Causes {
+		if field := strings.Trim(c.Field, "<>"); field != "" && field != "nil" {
+			return field, c.Message
+		}
+	}
+	return "", reason
+}
