@@ -150,6 +150,9 @@ func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (ou
 
 // localityOf is where a registry or the labels say that a proxy is, otherwise what it says itself.
 func (g *graph) localityOf(c *incr.Ctx, n *node.Node, labels map[string]string) string {
+	if _, pod := g.podOf(c, n); pod != nil && pod.Locality != "" {
+		return pod.Locality
+	}
 	if e := g.registered(c, n); e != nil && e.Locality != "" {
 		return e.Locality
 	}

@@ -297,16 +297,20 @@ func inboundName(t target) string { return cluster.InboundName(t.Target) }
 
 func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, error) {
 	var in cluster.Inbound
+	var number uint32
 	for _, t := range decodeTargets(k.Targets) {
 		s, ok := g.services.Get(c, t.Service)
 		if !ok || s.value.Port(t.Number) == nil {
 			continue
 		}
 		if len(in.Services) == 0 {
-			in.Protocol = config.ParseProtocol(s.value.Port(t.Number).Protocol)
+			in.Protocol, number = config.ParseProtocol(s.value.Port(t.Number).Protocol), t.Number
 		}
 		in.Port = t.Target
-		in.Services = append(in.Services, cluster.Service{Host: s.value.Host, Name: s.value.Name, Namespace: s.value.Namespace})
+		named := cluster.Service{Host: s.value.Host, Name: s.value.Name, Namespace: s.value.Namespace}
+		if t.Number == number && !slices.Contains(in.Services, named) { // others are at a port of another number
+			in.Services = append(in.Services, named)
+		}
 	}
 	if len(in.Services) == 0 {
 		return nil, incr.Absent

@@ -159,7 +159,7 @@ func (g *graph) gatewayServers(c *incr.Ctx, n *node.Node, labels map[string]stri
 	if selected == "" {
 		return gatewayKey{}
 	}
-	targets := g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace})
+	targets := g.targetsOf(c, n)
 	return gatewayKey{selected, g.gatewayPorts(c, selected, targets).String()}
 }
 

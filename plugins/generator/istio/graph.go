@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -44,6 +45,8 @@ type graph struct {
 	networks
 	identities *incr.Func[string, []string]
 	targets    *incr.Func[targetsKey, []target]
+	// servicesByLabel are a cluster's services that select workloads, by one of the labels that they ask for.
+	servicesByLabel *incr.Index[string, string, row[*config.Service]]
 	clusters
 	specs    *incr.Func[specKey, endpoint.Spec]
 	outbound outboundListeners
@@ -101,6 +104,7 @@ func sameRow[V any](a, b row[V]) bool {
 type tables struct {
 	services               *incr.Input[string, row[*config.Service]]
 	endpoints              *incr.Input[string, row[*endpoint.Endpoint]]
+	workloads              *incr.Input[string, row[*pb.Workload]]
 	virtualServices        *incr.Input[string, row[*config.VirtualService]]
 	destinationRules       *incr.Input[string, row[*config.DestinationRule]]
 	gatewayRows            *incr.Input[string, row[*config.Gateway]]
@@ -129,6 +133,7 @@ func (g *graph) addTables() {
 	g.services = table(g, state.Services, config.ParseService)
 	g.reader = endpoint.NewReader()
 	g.endpoints = table(g, state.Endpoints, g.reader.Parse)
+	g.workloads = table(g, state.Workloads, sdk.WorkloadOf)
 	g.virtualServices = table(g, config.VirtualServices, func(r *pb.Row) (*config.VirtualService, error) {
 		return config.ParseVirtualService(r, g.domain)
 	})

@@ -79,7 +79,7 @@ func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte 
 			if protocol := config.ParseProtocol(p.Protocol); !protocol.IsHTTP() && protocol != config.Sniffed {
 				continue
 			}
-			names := route.Domains(m.Key.Host, k.View.Domain, m.Value.AddressesFor(k.View.Dialing)[0])
+			names := domainsOf(m.Value, k.View.Domain, k.View.Dialing)
 			domains := slices.DeleteFunc(route.AtPort(names, p.Number), func(d string) bool { return taken[d] })
 			for _, d := range domains {
 				taken[d] = true

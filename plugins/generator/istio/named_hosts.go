@@ -1,6 +1,7 @@
 package istio
 
 import (
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"slices"
 	"strings"
 	"unique"
@@ -41,18 +42,20 @@ func (h namedHost) equal(b namedHost) bool {
 	return h.domains == b.domains && sameService(h.service, b.service)
 }
 
-// commonHost is a named host as clients of other namespaces call it. Those of its own also call it by its label, which is empty where
-// that is another host's name.
+// commonHost is a named host as clients of other namespaces call it. Those of its own, and of those that stand for it, also call it by labels.
 type commonHost struct {
 	namedHost
-	label, namespace string
+	labels []localName
 }
+
+// localName is a name without a namespace, for clients of one.
+type localName struct{ label, namespace string }
 
 func (g *graph) addNamedHosts() {
 	same := func(a, b []namedHost) bool { return slices.EqualFunc(a, b, namedHost.equal) }
 	g.commonHosts = incr.NewFunc(g.Graph, "common names of hosts on port", func(a, b []commonHost) bool {
 		return slices.EqualFunc(a, b, func(a, b commonHost) bool {
-			return a.label == b.label && a.namespace == b.namespace && a.equal(b.namedHost)
+			return slices.Equal(a.labels, b.labels) && a.equal(b.namedHost)
 		})
 	}, func(c *incr.Ctx, k namesKey) ([]commonHost, error) { return g.atPort(c, k).common(k), nil })
 	g.namedHosts = incr.NewFunc(g.Graph, "names of hosts on port", same,
@@ -77,9 +80,16 @@ func (g *graph) nameHosts(c *incr.Ctx, k namesKey) []namedHost {
 func calledIn(namespace string, common []commonHost) []namedHost {
 	out := make([]namedHost, len(common))
 	for i, h := range common {
-		if out[i] = h.namedHost; h.label != "" && h.namespace == namespace {
+		out[i] = h.namedHost
+		var own []string
+		for _, l := range h.labels {
+			if l.namespace == namespace {
+				own = append(own, l.label)
+			}
+		}
+		if len(own) > 0 {
 			first, rest, _ := strings.Cut(h.domains.Value(), " ")
-			out[i].domains = unique.Make(strings.TrimSuffix(first+" "+h.label+" "+rest, " "))
+			out[i].domains = unique.Make(strings.TrimSuffix(first+" "+strings.Join(own, " ")+" "+rest, " "))
 		}
 	}
 	return out
@@ -108,8 +118,15 @@ func (m portMembers) common(k namesKey) []commonHost {
 	out := make([]commonHost, len(named))
 	for i, h := range named {
 		out[i].namedHost = h
-		if label, namespace, ok := route.Label(h.service.Host, k.Domain); ok && label != "*" && !m.full[label] {
-			out[i].label, out[i].namespace = label, namespace
+		for _, host := range append([]string{h.service.Host}, h.service.Aliases...) {
+			label, namespace, ok := route.Label(host, k.Domain)
+			if !ok || label == "*" || m.full[label] {
+				continue
+			}
+			out[i].labels = append(out[i].labels, localName{label, namespace})
+			if host == h.service.Host && eachNamed(h.service) {
+				out[i].labels = append(out[i].labels, localName{"*." + label, namespace})
+			}
 		}
 	}
 	return out
@@ -122,11 +139,31 @@ func (m portMembers) named(k namesKey) []namedHost {
 	taken["*"] = true
 	out := make([]namedHost, 0, len(m.services))
 	for _, s := range m.services {
-		domains := route.Domains(s.Host, k.Domain, s.AddressesFor(k.Dialing)[0])
+		domains := domainsOf(s, k.Domain, k.Dialing)
 		domains = claim(taken, slices.DeleteFunc(domains, func(d string) bool { return d != s.Host && m.full[d] }))
 		if len(domains) > 0 {
 			out = append(out, namedHost{s, unique.Make(joinDomains(domains))})
 		}
+	}
+	return out
+}
+
+// eachNamed reports whether each endpoint of a service has a name of its own below the service's: where a cluster's service has no address.
+func eachNamed(s *config.Service) bool {
+	return s.Resolution == pb.ServiceResolutionNone && s.Registry == config.Kubernetes
+}
+
+// domainsOf are the names by which requests mean a service: its own, those of each of its endpoints where a cluster's service has no address, and those
+// of the services that stand for it.
+func domainsOf(s *config.Service, client string, d config.Dialing) []string {
+	out := route.Domains(s.Host, client, s.AddressesFor(d)[0])
+	if eachNamed(s) {
+		for _, name := range out {
+			out = append(out, "*."+name)
+		}
+	}
+	for _, alias := range s.Aliases {
+		out = append(out, route.Domains(alias, client, "")...)
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package istio
 import (
 	"maps"
 	"net/netip"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
@@ -68,7 +67,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	patches := g.patchesOf(c, n, labels)
 	targets := ""
 	if n.Metadata.Interception != node.None {
-		targets = encodeTargets(g.targets.Of(c, targetsKey{strings.Join(n.Addresses, ","), n.Namespace}))
+		targets = encodeTargets(g.targetsOf(c, n))
 	}
 	return placed{
 		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, Targets: targets, Ingress: ingress},
@@ -191,16 +190,20 @@ func (g *graph) portsFor(c *incr.Ctx, n *node.Node) listener.Ports {
 	return out
 }
 
-// labelsOf are the labels that a registry has for the proxy's address, with those that were set for the proxy, otherwise those that it says
+// labelsOf are the labels of the proxy's pod, or those that a registry has for its address, with those that were set for the proxy, otherwise those that it says
 // it has. Beside them stand those that follow from where it runs.
 func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
 	labels := n.Labels
-	if e := g.registered(c, n); e != nil {
-		labels = e.Labels
-		if own := n.Metadata.StaticLabels; len(own) > 0 {
-			labels = maps.Clone(own)
-			maps.Copy(labels, e.Labels)
-		}
+	known := false
+	if _, pod := g.podOf(c, n); pod != nil {
+		labels, known = pod.Labels, true
+	} else if e := g.registered(c, n); e != nil {
+		labels, known = e.Labels, true
+	}
+	if own := n.Metadata.StaticLabels; known && len(own) > 0 {
+		all := maps.Clone(own)
+		maps.Copy(all, labels)
+		labels = all
 	}
 	return endpoint.Topology(labels, g.localityOf(c, n, labels), n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
 }

@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +14,12 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// targetsKey is a workload's addresses (joined by commas) and namespace.
-type targetsKey struct{ Addresses, Namespace string }
+// targetsKey is a workload's addresses (joined by commas) and namespace, and who it is for the services of a cluster: a pod by its key, or labels and ports
+// (as JSON) that a proxy says of itself whose pod isn't known.
+type targetsKey struct {
+	Addresses, Namespace string
+	Pod, Said            string
+}
 
 // target is a port of a workload that a service names.
 type target struct {
@@ -87,17 +92,26 @@ func (g *graph) addTargets() {
 	g.atAddress = incr.NewIndex(g.endpoints, "endpoints by address", func(_ string, r row[*endpoint.Endpoint]) []string {
 		return append([]string{r.value.Address}, r.value.MoreAddresses...)
 	})
+	g.servicesByLabel = incr.NewIndex(g.services, "services by a label that they select", func(_ string, r row[*config.Service]) []string {
+		if s := r.value; s.Registry == config.Kubernetes && len(s.Selector) > 0 {
+			k := slices.Min(slices.Collect(maps.Keys(s.Selector)))
+			return []string{labelOf(s.Namespace, k, s.Selector[k])}
+		}
+		return nil
+	})
 	g.targets = incr.NewFunc(g.Graph, "targets of workload", slices.Equal, g.findTargets)
+}
+
+type foundTarget struct {
+	target
+	service *config.Service
+	place   int
 }
 
 // findTargets lists what services of the workload's own namespace say of its addresses, the oldest service first.
 func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
-	type found struct {
-		target
-		service *config.Service
-		place   int
-	}
-	var all []found
+	var all []foundTarget
+	selected := g.selectedTargets(c, k)
 	for _, address := range strings.Split(k.Addresses, ",") {
 		for _, e := range g.atAddress.Of(c, address) {
 			ep := e.Value.value
@@ -105,11 +119,17 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}
+			if s.value.Registry == config.Kubernetes && len(selected) > 0 {
+				continue // selectors say more than who is ready
+			}
 			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
-			all = append(all, found{target{s.value.Key, ep.ServicePort, ep.Port}, s.value, place})
+			all = append(all, foundTarget{target{s.value.Key, ep.ServicePort, ep.Port}, s.value, place})
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int {
+	if k.Pod != "" || len(all) == 0 {
+		all = append(all, selected...)
+	}
+	slices.SortFunc(all, func(a, b foundTarget) int {
 		return cmp.Or(config.Older(a.service, b.service), cmp.Compare(a.place, b.place), cmp.Compare(a.Target, b.Target))
 	})
 	var out []target

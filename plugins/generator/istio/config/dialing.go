@@ -102,7 +102,7 @@ func (s *Service) AddressesFor(d Dialing) []string {
 	switch {
 	case len(own) > 0:
 		return own
-	case s.Registry == kubernetes && len(s.Addresses) > 0:
+	case s.Registry == Kubernetes && len(s.Addresses) > 0:
 		if out := d.Families.filter(s.Addresses); len(out) > 0 {
 			return out
 		}
@@ -117,8 +117,8 @@ func (s *Service) AddressesFor(d Dialing) []string {
 	return []string{unspecified}
 }
 
-// kubernetes is the registry whose services have one address of each family. Elsewhere addresses are independent of each other.
-const kubernetes = "Kubernetes"
+// Kubernetes is the registry whose services have one address of each family. Elsewhere addresses are independent of each other.
+const Kubernetes = "Kubernetes"
 
 func list(s string) []string {
 	if s == "" {
@@ -139,4 +139,4 @@ func (f Families) filter(addresses []string) []string {
 func isIPv6(address string) bool { return strings.Contains(address, ":") }
 
 // OneListener reports whether all addresses of the service are dialled through one listener; otherwise each has its own.
-func (s *Service) OneListener() bool { return s.Registry == kubernetes || len(s.Addresses) == 0 }
+func (s *Service) OneListener() bool { return s.Registry == Kubernetes || len(s.Addresses) == 0 }

@@ -38,6 +38,9 @@ func Of(s *config.Service, c Client, endpoints func() []*endpoint.Endpoint) []En
 		return out
 	}
 	out = append(out, own)
+	if s.Registry == Kubernetes {
+		return out // its own DNS has the names of its ExternalName services
+	}
 	for _, a := range s.Aliases {
 		out = append(out, Entry{Host: a, IPs: own.IPs, Registry: s.Registry})
 	}

@@ -32,11 +32,10 @@ func TestOf(t *testing.T) {
 		{"chosen, of the family", pb.Service{AutoAddresses: []string{"240.240.0.1", "2001:2::1"}}, chosen,
 			[]Entry{{Host: "db.ns.svc", IPs: []string{"240.240.0.1"}}}},
 		{"chosen, but nobody answers", pb.Service{AutoAddresses: []string{"240.240.0.1"}}, config.Dialing{}, nil},
-		{"short names and aliases", pb.Service{Addresses: []string{"10.0.0.1"}, Registry: Kubernetes, Aliases: []string{"x"}}, config.Dialing{},
-			[]Entry{
-				{Host: "db.ns.svc", IPs: []string{"10.0.0.1"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
-				{Host: "x", IPs: []string{"10.0.0.1"}, Registry: Kubernetes},
-			}},
+		{"short names, no aliases in a cluster", pb.Service{Addresses: []string{"10.0.0.1"}, Registry: Kubernetes, Aliases: []string{"x"}}, config.Dialing{},
+			[]Entry{{Host: "db.ns.svc", IPs: []string{"10.0.0.1"}, Registry: Kubernetes, Short: "db", Namespace: "ns"}}},
+		{"aliases elsewhere", pb.Service{Addresses: []string{"10.0.0.1"}, Registry: "Consul", Aliases: []string{"x"}}, config.Dialing{},
+			[]Entry{{Host: "db.ns.svc", IPs: []string{"10.0.0.1"}, Registry: "Consul"}, {Host: "x", IPs: []string{"10.0.0.1"}, Registry: "Consul"}}},
 		{"headless", pb.Service{Headless: true, Ports: ports, Registry: Kubernetes}, chosen,
 			[]Entry{
 				{Host: "db-0.db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db-0.db", Namespace: "ns"},

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"maps"
 	"math"
 	"strconv"
@@ -23,6 +24,7 @@ const (
 type Metadata struct {
 	Namespace      string            // NAMESPACE
 	Labels         map[string]string // LABELS
+	PodPorts       map[string]uint32 // POD_PORTS: those that containers name
 	StaticLabels   map[string]string // STATIC_LABELS: those that were set for the proxy, which no registry knows
 	Annotations    map[string]string // ANNOTATIONS: those of OpenTelemetry
 	InstanceIPs    []string          // INSTANCE_IPS
@@ -66,6 +68,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 	return Metadata{
 		Namespace:      f["NAMESPACE"].GetStringValue(),
 		Labels:         stringMap(f["LABELS"]),
+		PodPorts:       podPorts(f["POD_PORTS"]),
 		StaticLabels:   stringMap(f["STATIC_LABELS"]),
 		Annotations:    openTelemetry(stringMap(f["ANNOTATIONS"])),
 		InstanceIPs:    list(f["INSTANCE_IPS"]),
@@ -95,6 +98,24 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		BalancedInbound:  truth(f["INBOUND_LISTENER_EXACT_BALANCE"]),
 		BalancedOutbound: truth(f["OUTBOUND_LISTENER_EXACT_BALANCE"]),
 	}
+}
+
+// podPorts reads the ports of a pod's containers: a list as JSON, as agents write it.
+func podPorts(v *structpb.Value) map[string]uint32 {
+	var list []struct {
+		Name          string `json:"name"`
+		ContainerPort uint32 `json:"containerPort"`
+	}
+	if v.GetStringValue() == "" || json.Unmarshal([]byte(v.GetStringValue()), &list) != nil {
+		return nil
+	}
+	out := map[string]uint32{}
+	for _, p := range list {
+		if p.Name != "" {
+			out[p.Name] = p.ContainerPort
+		}
+	}
+	return out
 }
 
 // openTelemetry leaves the annotations that are about spans: a pod may have many others.

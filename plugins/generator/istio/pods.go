@@ -1,0 +1,80 @@
+package istio
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// podOf is the pod that a proxy runs in, by the name that it has; nil: no registry knows it. Workloads that aren't pods have no node.
+func (g *graph) podOf(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) {
+	key = n.Namespace + "/" + n.Name
+	r, ok := g.workloads.Get(c, key)
+	if !ok || r.value.Node == "" || n.Metadata.ClusterID != "" && r.value.Cluster != "" && n.Metadata.ClusterID != r.value.Cluster {
+		return "", nil
+	}
+	return key, r.value
+}
+
+// targetsOf asks for the ports of a proxy's workload.
+func (g *graph) targetsOf(c *incr.Ctx, n *node.Node) []target {
+	k := targetsKey{Addresses: strings.Join(n.Addresses, ","), Namespace: n.Namespace}
+	if k.Pod, _ = g.podOf(c, n); k.Pod == "" && len(n.Labels) > 0 {
+		said, err := json.Marshal(pb.Workload{Labels: n.Labels, Ports: n.Metadata.PodPorts})
+		if err == nil {
+			k.Said = string(said)
+		}
+	}
+	return g.targets.Of(c, k)
+}
+
+// selectedTargets are the ports of the cluster's services that select a workload, ready or not.
+func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
+	var w *pb.Workload
+	switch {
+	case k.Pod != "":
+		r, ok := g.workloads.Get(c, k.Pod)
+		if !ok {
+			return nil
+		}
+		w = r.value
+	case k.Said != "":
+		w = &pb.Workload{}
+		if json.Unmarshal([]byte(k.Said), w) != nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	for label, value := range w.Labels {
+		for _, m := range g.servicesByLabel.Of(c, labelOf(k.Namespace, label, value)) {
+			s := m.Value.value
+			if !hosts.Selects(s.Selector, w.Labels) {
+				continue
+			}
+			for i, p := range s.Ports {
+				if port := portAt(w, p); port > 0 {
+					out = append(out, foundTarget{target{s.Key, p.Number, port}, s, i})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// portAt is where a workload serves a service's port; 0: it has none of the name that the service says.
+func portAt(w *pb.Workload, p *pb.Port) uint32 {
+	switch {
+	case p.TargetName != "":
+		return w.Ports[p.TargetName]
+	case p.Target > 0:
+		return p.Target
+	}
+	return p.Number
+}
+
+func labelOf(namespace, key, value string) string { return namespace + "/" + key + "=" + value }
