@@ -12,7 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// behind are the endpoints as HOST/PORT-NAME/ADDRESS:PORT, sorted.
+// behind are the endpoints as HOST/PORT-NAME/ADDRESS:PORT, sorted, with a ! where their registry has found that they serve.
 func behind(t *testing.T, h *plugintest.Harness) string {
 	t.Helper()
 	var out []string
@@ -21,7 +21,11 @@ func behind(t *testing.T, h *plugintest.Harness) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, fmt.Sprintf("%s/%s/%s:%d", e.Host, e.PortName, e.Address, e.Port))
+		found := ""
+		if e.Health == pb.EndpointHealthReady {
+			found = "!"
+		}
+		out = append(out, fmt.Sprintf("%s/%s/%s:%d%s", e.Host, e.PortName, e.Address, e.Port, found))
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
@@ -55,7 +59,7 @@ func TestSelection(t *testing.T) {
 		want         string
 	}{
 		{"an entry's pods", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", false, app("web")), pod("r", "10.0.0.3", true, app("other")))),
-			"a.x/http/10.0.0.1:8080 a.x/other/10.0.0.1:91"},
+			"a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
 		{"one that ends", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))), upsert(state.Workloads, pod("p", "10.0.0.1", false, app("web")))), ""},
 		{"one that is gone", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))),
 			plugintest.Rows{Table: state.Workloads, Deletes: []string{"default/p"}}), ""},

@@ -25,6 +25,8 @@ type workload struct {
 	network, locality, tlsMode, cluster string
 	// node is that of a pod.
 	node string
+	// health: that of a WorkloadEntry is not known to be bad, a pod is ready.
+	health pb.EndpointHealth
 }
 
 // readWorkload makes a workload of a WorkloadEntry's row; nil where it isn't healthy. Labels of the resource win over those of its spec.
