@@ -1,6 +1,6 @@
 // Package kubernetes is the built-in plugin config/kubernetes: Istio's resources of a Kubernetes API server.
 //
-// store.go writes them for other plugins. watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
+// events.go says in Events why objects are held. store.go writes them for other plugins. watch.go keeps what the API server has of each kind, from when it serves the kind; source.go makes rows of it and publishes those that
 // have changed.
 package kubernetes
 
@@ -18,6 +18,8 @@ type Config struct {
 	Revision string `json:"revision"`
 	// Writes: it takes writes of all kinds that it publishes.
 	Writes bool `json:"writes"`
+	// Events: an object that is held gets a Kubernetes Event that says why.
+	Events bool `json:"events"`
 }
 
 const configSchema = `{
@@ -29,13 +31,14 @@ const configSchema = `{
     "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
     "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
     "writes": {"type": "boolean", "default": true, "description": "Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."},
+    "events": {"type": "boolean", "default": true, "description": "Write a Kubernetes Event of each object that is faulty, with the reason."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Writes: true}
+	c := Config{Access: kube.DefaultAccess(), Writes: true, Events: true}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}

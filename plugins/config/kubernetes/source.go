@@ -47,6 +47,12 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: kinds.All(),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
+	if s.config.Events {
+		p.events = newEvents(ctx, s.server.objects, func(err error) {
+			out.Log(sdk.Warn, "Events of objects that are held can't be written; may this account create and patch events?", "error", err.Error())
+		})
+		defer p.events.close()
+	}
 	defer p.watched.running.Wait()
 	defer cancel()
 	if err := p.run(ctx); ctx.Err() == nil {
@@ -66,6 +72,7 @@ type publication struct {
 	said     kube.Complaints
 	// served are the rows, each the last good version, and faults what is wrong with an object's present one.
 	served map[key]*sdk.Row
+	events *events
 	faults map[key][]kinds.Fault
 	// missing are the kinds that the API server does not serve (yet); told: this was said.
 	missing []kinds.Kind
@@ -207,6 +214,7 @@ func (p *publication) read(k key) *sdk.Row {
 	delete(p.faults, k)
 	o := p.watched.get(k)
 	if o == nil || !p.concerns(o.Labels) {
+		p.events.fine(k)
 		return nil
 	}
 	documents := kinds.Reader{Check: p.checker.Check}.Read(place(k), o.text)
@@ -228,8 +236,10 @@ func (p *publication) read(k key) *sdk.Row {
 		p.faults[k] = d.Faults
 	}
 	if d.Row == nil {
+		p.events.held(k, o, d.Faults, p.served[k] != nil)
 		return p.served[k]
 	}
+	p.events.fine(k)
 	d.Row.Source = place(k)
 	return d.Row
 }

@@ -90,7 +90,8 @@ func (s *server) forget(table string) {
 // object is what is kept of one: its text as JSON, without what nothing reads.
 type object struct {
 	metav1.ObjectMeta
-	text []byte
+	version string // apiVersion
+	text    []byte
 }
 
 // repeats are annotations that say again what the object says.
@@ -116,8 +117,8 @@ func lean(sent any) (any, error) {
 	}
 	text, err := json.Marshal(content)
 	return &object{metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(),
-	}, text}, err
+		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(), UID: u.GetUID(), Generation: u.GetGeneration(),
+	}, u.GetAPIVersion(), text}, err
 }
 
 // watched are the kinds that the API server serves, kept by informers. While the server is away they stay as they were, and so they do when it

@@ -55,6 +55,12 @@ func (f Fault) Error() string {
 	if resource := f.resource(); resource != "" {
 		text += resource + ": "
 	}
+	return text + f.Text()
+}
+
+// Text returns what is wrong in one line, without where it is but for the field.
+func (f Fault) Text() string {
+	var text string
 	if f.Field != "" {
 		text += f.Field + ": "
 	}
