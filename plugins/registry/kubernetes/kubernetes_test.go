@@ -2,8 +2,10 @@ package kubernetes
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 func object[T any](t *testing.T, text string) *T {
@@ -245,6 +248,31 @@ endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: 
 		if key, ok := c.serviceAt(host); ok {
 			t.Error(host, key)
 		}
+	}
+}
+
+// TestAliases: an ExternalName service stands for another, by way of others too; those that stand for each other stand for nobody.
+func TestAliases(t *testing.T) {
+	w, err := watch(&client{}, func(any) {}, func(string, error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &publication{config: &Config{Domain: "x"}, watched: w}
+	of := func(name string) *corev1.Service { return get[corev1.Service](w.services, "a/"+name) }
+	for name, to := range map[string]string{"one": "web.a.svc.x", "two": "one.a.svc.x", "here": "there.a.svc.x", "there": "here.a.svc.x", "far": "example.com"} {
+		s := object[corev1.Service](t, fmt.Sprintf(`{metadata: {name: %s, namespace: a}, spec: {type: ExternalName, externalName: %s}}`, name, to))
+		if err := w.services.GetStore().Add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := p.aliases("web.a.svc.x", maxHops); !slices.Equal(got, []string{"one.a.svc.x", "two.a.svc.x"}) {
+		t.Error(got)
+	}
+	if got := p.aliased(of("two")); !slices.Equal(got, []unit{{state.Services, "a/two"}, {state.Services, "a/one"}, {state.Services, "a/web"}}) {
+		t.Error(got)
+	}
+	if circle, far := p.aliased(of("here")), p.aliased(of("far")); len(circle) != maxHops+1 || len(far) != 1 {
+		t.Error(circle, far)
 	}
 }
 

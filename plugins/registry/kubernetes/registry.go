@@ -145,12 +145,28 @@ func (p *publication) of(index, key string) (out []unit) {
 	return out
 }
 
-// aliased are a service, and what it stands for.
+// maxHops bounds how many ExternalName services may stand for each other.
+const maxHops = 10
+
+// aliased are a service, and what it stands for, by way of others too.
 func (p *publication) aliased(s *corev1.Service) []unit {
 	out := []unit{{state.Services, s.Namespace + "/" + s.Name}}
-	for _, host := range target(s) {
-		if name, ok := p.config.serviceAt(host); ok {
-			out = append(out, unit{state.Services, name})
+	for hops := 0; s != nil && hops < maxHops && len(target(s)) > 0; hops++ {
+		name, ok := p.config.serviceAt(target(s)[0])
+		if !ok {
+			break
+		}
+		out, s = append(out, unit{state.Services, name}), get[corev1.Service](p.watched.services, name)
+	}
+	return out
+}
+
+// aliases are the ExternalName services that stand for a host, or for one that does.
+func (p *publication) aliases(host string, hops int) (out []string) {
+	for _, s := range found[*corev1.Service](p.watched.services, byTarget, host) {
+		name := p.config.hostOf(s.Namespace, s.Name)
+		if out = append(out, name); hops > 1 {
+			out = append(out, p.aliases(name, hops-1)...)
 		}
 	}
 	return out
@@ -233,10 +249,7 @@ func (p *publication) node(name string) *corev1.Node {
 }
 
 func (p *publication) service(key string, s *corev1.Service) map[string]map[string]*sdk.Row {
-	var aliases []string
-	for _, a := range found[*corev1.Service](p.watched.services, byTarget, p.config.hostOf(s.Namespace, s.Name)) {
-		aliases = append(aliases, p.config.hostOf(a.Namespace, a.Name))
-	}
+	aliases := p.aliases(p.config.hostOf(s.Namespace, s.Name), maxHops)
 	slices.Sort(aliases)
 	out := one(state.Services, sdk.ServiceRow(p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)))
 	endpoints := map[string]*sdk.Row{}
