@@ -23,6 +23,8 @@ type networks struct {
 	outer *incr.Index[string, string, row[*config.Service]]
 	// known are the networks for clients that get endpoints, and for those that look their names up (true); nil without any.
 	known *incr.Func[bool, *endpoint.Networks]
+	// nodeLocal: there are services whose clients stay on their node.
+	nodeLocal *incr.Func[string, bool]
 }
 
 // clientNetwork is what counts of a client's own network.
@@ -32,6 +34,8 @@ type clientNetwork struct {
 	Families config.Families
 	// Cluster counts for services that clients of other clusters don't reach.
 	Cluster string
+	// Node counts for services that clients of other nodes don't reach, where there are any.
+	Node string
 }
 
 const (
@@ -51,6 +55,10 @@ func (g *graph) addNetworks() {
 	})
 	g.outer = incr.NewIndex(g.services, "services reached from outside", func(_ string, r row[*config.Service]) []string {
 		return onlyIf(len(r.value.ExternalAddresses) > 0)
+	})
+	onNodes := incr.NewIndex(g.services, "services on nodes", func(_ string, r row[*config.Service]) []string { return onlyIf(r.value.NodeLocal) })
+	g.nodeLocal = incr.NewFunc(g.Graph, "services on nodes exist", incr.Same[bool], func(c *incr.Ctx, _ string) (bool, error) {
+		return len(onNodes.Of(c, only)) > 0, nil
 	})
 	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, names bool) (*endpoint.Networks, error) {
 		r, _ := g.networksRow.Get(c, state.Networks)
@@ -109,6 +117,12 @@ func gatewaysAt(s *config.Service, network string, port uint32, cluster string) 
 // networkOf is what counts of a proxy's own network.
 func (g *graph) networkOf(c *incr.Ctx, n *node.Node) clientNetwork {
 	out := clientNetwork{View: strings.Join(n.Metadata.NetworkView, ","), Cluster: n.Metadata.ClusterID}
+	if g.nodeLocal.Of(c, only) {
+		out.Node = n.Metadata.NodeName
+		if _, pod := g.podOf(c, n); out.Node == "" && pod != nil {
+			out.Node = pod.Node
+		}
+	}
 	if g.networks.known.Of(c, true) != nil {
 		out.Network, out.Families = n.Metadata.Network, g.dialing(n).Families
 	}
@@ -120,6 +134,9 @@ func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service, names b
 	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, names)}
 	if g.isLocal(c, s.Host) {
 		out.Local, out.Cluster = true, n.Cluster
+	}
+	if s.NodeLocal {
+		out.OnNode, out.Node = true, n.Node
 	}
 	if out.Networks != nil {
 		out.Found = s.Registry != external || g.entryNetworks

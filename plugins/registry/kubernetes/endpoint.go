@@ -108,7 +108,7 @@ func health(s *corev1.Service, c discoveryv1.EndpointConditions) pb.EndpointHeal
 		return pb.EndpointHealthReady
 	case is(c.Terminating, false) && is(c.Serving, false):
 		return pb.EndpointHealthDraining
-	case is(c.Terminating, false):
+	case is(c.Terminating, true): // so it is taken for where nothing is said
 		return pb.EndpointHealthTerminating
 	}
 	return pb.EndpointHealthUnhealthy

@@ -98,13 +98,14 @@ func TestHealth(t *testing.T) {
 		publishes  bool
 		want       pb.EndpointHealth
 	}{
-		"nothing is known":            {"{}", false, pb.EndpointHealthReady},
-		"ready":                       {"{ready: true}", false, pb.EndpointHealthReady},
-		"not ready":                   {"{ready: false}", false, pb.EndpointHealthUnhealthy},
-		"not ready, and published":    {"{ready: false}", true, pb.EndpointHealthReady},
-		"terminating and serving":     {"{ready: false, serving: true, terminating: true}", false, pb.EndpointHealthDraining},
-		"terminating":                 {"{ready: false, serving: false, terminating: true}", false, pb.EndpointHealthTerminating},
-		"terminating, though publish": {"{ready: false, serving: true, terminating: true}", true, pb.EndpointHealthDraining},
+		"nothing is known":              {"{}", false, pb.EndpointHealthReady},
+		"ready":                         {"{ready: true}", false, pb.EndpointHealthReady},
+		"not ready":                     {"{ready: false, terminating: false}", false, pb.EndpointHealthUnhealthy},
+		"not ready, perhaps at its end": {"{ready: false}", false, pb.EndpointHealthTerminating},
+		"not ready, and published":      {"{ready: false}", true, pb.EndpointHealthReady},
+		"terminating and serving":       {"{ready: false, serving: true, terminating: true}", false, pb.EndpointHealthDraining},
+		"terminating":                   {"{ready: false, serving: false, terminating: true}", false, pb.EndpointHealthTerminating},
+		"terminating, though publish":   {"{ready: false, serving: true, terminating: true}", true, pb.EndpointHealthDraining},
 	} {
 		s := &corev1.Service{Spec: corev1.ServiceSpec{PublishNotReadyAddresses: c.publishes}}
 		if got := health(s, *object[discoveryv1.EndpointConditions](t, c.conditions)); got != c.want {

@@ -207,7 +207,7 @@ func (in *Outbound) originalDestination(c *clusterv3.Cluster) {
 
 // redirectPort dials another port than the client did where the service says so.
 func (in *Outbound) redirectPort(c *clusterv3.Cluster) {
-	if p := in.Service.Port(in.Name.Port); in.Service.Resolution == pb.ServiceResolutionNone && p != nil && p.Target != 0 {
+	if p := in.Service.Port(in.Name.Port); in.Service.Resolution == pb.ServiceResolutionNone && in.Service.Registry != config.Kubernetes && p != nil && p.Target != 0 {
 		c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{
 			OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(p.Target)},
 		}

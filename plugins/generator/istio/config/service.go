@@ -34,12 +34,17 @@ func ParseService(row *pb.Row) (*Service, error) {
 
 // Port returns a service's port by number, nil where it has none.
 func (s *Service) Port(number uint32) *pb.Port {
+	var datagrams *pb.Port
 	for _, p := range s.Ports {
-		if p.Number == number {
+		switch {
+		case p.Number != number:
+		case p.Protocol != "UDP":
 			return p
+		case datagrams == nil:
+			datagrams = p
 		}
 	}
-	return nil
+	return datagrams
 }
 
 // Address is what a client dials, 0.0.0.0 where any.

@@ -31,6 +31,9 @@ type Horizon struct {
 	// Local: the client reaches endpoints of its own Cluster alone, and those of which nobody knows the cluster.
 	Local   bool
 	Cluster string
+	// OnNode: the client reaches endpoints on its own Node alone.
+	OnNode bool
+	Node   string
 }
 
 // located is an endpoint with the network that it is in, if anybody knows.
@@ -49,6 +52,9 @@ func (h *Horizon) located(e *Endpoint) *Endpoint {
 
 // sees reports whether a client may have an endpoint, be it through a gateway.
 func (h *Horizon) sees(e *Endpoint) bool {
+	if h.OnNode && e.Node != h.Node {
+		return false
+	}
 	if h.Local && e.Cluster != "" && h.Cluster != "" && e.Cluster != h.Cluster {
 		return false
 	}
