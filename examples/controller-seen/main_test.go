@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -15,14 +16,19 @@ func TestConformance(t *testing.T) {
 
 // TestSeen: the status is written once, with what it had; a conflict is tried again with what is there then.
 func TestSeen(t *testing.T) {
-	h := plugintest.Start(t, plugin(), nil)
-	written, conflicts := make(chan string, 10), 1
+	for _, target := range append(plugintest.Built(t, "."), plugintest.Memory(plugin())) {
+		t.Run(target.Carrier, func(t *testing.T) { seen(t, plugintest.StartTarget(t, target, nil)) })
+	}
+}
+
+func seen(t *testing.T, h *plugintest.Harness) {
+	written := make(chan string, 10)
+	var refused atomic.Bool
 	h.OnStore(func(m *pb.Store) *pb.Stored {
 		switch {
 		case m.Verb == pb.VerbGet:
 			return &pb.Stored{Object: []byte(`{"metadata":{"name":"` + m.Name + `","finalizers":["x"]},"spec":{"n":12345678901234567890},"status":{"addresses":["a"]}}`)}
-		case conflicts > 0:
-			conflicts--
+		case !refused.Swap(true):
 			return &pb.Stored{Code: sdk.StoreConflict, Error: "it has changed"}
 		}
 		written <- string(m.Object)
