@@ -182,6 +182,25 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
+// TestPorts: of a name the first container's counts, and none of containers that end before the pod serves.
+func TestPorts(t *testing.T) {
+	pod := object[corev1.Pod](t, `
+spec:
+  initContainers:
+  - {name: once, ports: [{name: once, containerPort: 1}]}
+  - {name: beside, restartPolicy: Always, ports: [{name: beside, containerPort: 2}, {name: http, containerPort: 3}]}
+  containers: [{name: a, ports: [{name: http, containerPort: 4}, {containerPort: 5}]}, {name: b, ports: [{name: http, containerPort: 6}, {name: more, containerPort: 7}]}]
+status: {podIP: 10.0.0.1}`)
+	kept, err := lean(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]uint32{"beside": 2, "http": 4, "more": 7}
+	if diff := cmp.Diff(want, (&Config{}).workload(kept.(*corev1.Pod), nil).Ports); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOwners(t *testing.T) {
 	of := func(kind, owner, labels string) string {
 		return `{metadata: {name: p, generateName: p-, labels: {` + labels + `}, ownerReferences: [{kind: ` + kind + `, name: ` + owner + `, controller: true}]}}`

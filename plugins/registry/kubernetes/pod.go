@@ -21,10 +21,13 @@ func (c *Config) workload(p *corev1.Pod, n *corev1.Node) *pb.Workload {
 		Network: hosts.Network("", p.Labels), Locality: locality(p, n), Cluster: c.Cluster, Node: p.Spec.NodeName,
 		TlsMode: hosts.TLSMode(p.Labels, ""), Ready: ready(p) && p.DeletionTimestamp == nil, Workload: ownerOf(p), Ports: map[string]uint32{},
 	}
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			for _, port := range list[i].Ports {
-				if port.Name != "" {
+	for i, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
+		for j := range list {
+			if once := i == 1 && (list[j].RestartPolicy == nil || *list[j].RestartPolicy != corev1.ContainerRestartPolicyAlways); once {
+				continue // it has ended before the pod serves
+			}
+			for _, port := range list[j].Ports {
+				if _, known := out.Ports[port.Name]; port.Name != "" && !known {
 					out.Ports[port.Name] = uint32(port.ContainerPort)
 				}
 			}

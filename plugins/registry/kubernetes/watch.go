@@ -207,7 +207,7 @@ func lean(object any) (any, error) {
 func leanPod(p *corev1.Pod) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i, c := range list {
-			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports}
+			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
 		}
 	}
 	p.Annotations = nil
