@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // Config is the entry's `config` in plugins.yaml.
@@ -20,6 +21,8 @@ type Config struct {
 	Writes bool `json:"writes"`
 	// Events: an object that is held gets a Kubernetes Event that says why.
 	Events bool `json:"events"`
+	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
+	DiscoverySelectors bool `json:"discoverySelectors"`
 }
 
 const configSchema = `{
@@ -32,13 +35,14 @@ const configSchema = `{
     "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
     "writes": {"type": "boolean", "default": true, "description": "Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."},
     "events": {"type": "boolean", "default": true, "description": "Write a Kubernetes Event of each object that is faulty, with the reason."},
+    "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Writes: true, Events: true}
+	c := Config{Access: kube.DefaultAccess(), Writes: true, Events: true, DiscoverySelectors: true}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -50,6 +54,7 @@ func Plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name:         "config/kubernetes",
 		Version:      "1",
+		Reads:        []string{state.Mesh},
 		Publishes:    append(kinds.Tables(), kinds.FaultTable),
 		ConfigSchema: []byte(configSchema),
 		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // source is an API server's Istio resources.
@@ -55,7 +56,8 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 	defer p.watched.running.Wait()
 	defer cancel()
-	if err := p.run(ctx); ctx.Err() == nil {
+	err := p.run(ctx, s.config.DiscoverySelectors)
+	if ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -78,9 +80,22 @@ type publication struct {
 	missing []kinds.Kind
 	told    bool
 	synced  bool
+	// selection says which namespaces count; chosen is what the mesh's settings want, once the namespaces are known.
+	selection, chosen kube.Selection
 }
 
-func (p *publication) run(ctx context.Context) error {
+func (p *publication) run(ctx context.Context, selects bool) error {
+	var newer <-chan struct{}
+	if selects {
+		first, next, err := kube.FirstState(ctx, p.out)
+		if err != nil {
+			return err
+		}
+		newer = next
+		if err := p.choose(ctx, first); err != nil {
+			return err
+		}
+	}
 	began, look := time.Now(), time.NewTimer(0)
 	defer look.Stop()
 	wait := time.NewTicker(100 * time.Millisecond)
@@ -100,6 +115,12 @@ func (p *publication) run(ctx context.Context) error {
 			if len(p.missing) > 0 {
 				look.Reset(next)
 			}
+		case <-newer:
+			var next *state.State
+			next, newer = p.out.State()
+			if err := p.choose(ctx, next); err != nil {
+				return err
+			}
 		case <-wait.C: // until it is in sync
 		case <-p.changes.Some():
 		}
@@ -116,7 +137,7 @@ func (p *publication) run(ctx context.Context) error {
 			}
 			wait.Stop()
 		}
-		if err := p.publish(p.changes.Take()); err != nil {
+		if err := p.publish(p.apply(p.changes.Take())); err != nil {
 			return err
 		}
 		if !p.synced {
@@ -128,6 +149,51 @@ func (p *publication) run(ctx context.Context) error {
 	}
 }
 
+// choose takes the discovery selectors of the mesh's settings. They count once the namespaces are known.
+func (p *publication) choose(ctx context.Context, s *state.State) error {
+	chosen, err := kube.SelectionOf(s)
+	if err != nil {
+		p.out.Log(sdk.Warn, "the mesh's discovery selectors can't be used; those from before count", "error", err.Error())
+		return nil
+	}
+	if p.chosen = chosen; chosen.All() {
+		return nil
+	}
+	return p.watched.addNamespaces(ctx)
+}
+
+// apply makes of what has changed the objects that may be otherwise: in a namespace that has changed all of them, and all if others count than before.
+func (p *publication) apply(changed map[key]bool) map[key]bool {
+	if !p.chosen.Same(p.selection) && (p.chosen.All() || p.watched.informers[state.Namespaces].HasSynced()) {
+		p.selection = p.chosen
+		for k := range p.watched.within(func(string) bool { return true }) {
+			changed[k] = true
+		}
+	}
+	namespaces := map[string]bool{}
+	for k := range changed {
+		if k.table == state.Namespaces {
+			namespaces[k.name] = true
+			delete(changed, k)
+		}
+	}
+	if len(namespaces) > 0 && !p.selection.All() {
+		for k := range p.watched.within(func(n string) bool { return namespaces[n] }) {
+			changed[k] = true
+		}
+	}
+	return changed
+}
+
+// counts reports whether the objects of a namespace do.
+func (p *publication) counts(namespace string) bool {
+	if p.selection.All() {
+		return true
+	}
+	o := p.watched.get(key{state.Namespaces, namespace})
+	return o != nil && p.selection.Has(o.Labels)
+}
+
 // discover starts to watch those of the missing kinds that the API server serves now.
 func (p *publication) discover(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, patience)
@@ -136,7 +202,7 @@ func (p *publication) discover(ctx context.Context) error {
 	for i, k := range p.missing {
 		at, ok, err := p.watched.server.serves(asking, k)
 		if err == nil && ok {
-			err = p.watched.add(ctx, k.Table, at)
+			err = p.watched.add(ctx, k.Table, at, lean)
 		}
 		if err != nil {
 			p.missing = append(left, p.missing[i:]...)
@@ -209,11 +275,12 @@ func equal(a, b *sdk.Row) bool {
 	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// read makes the row of an object; what is faulty keeps the version that is served, and what is not there, or is another revision's, has none.
+// read makes the row of an object; what is faulty keeps the version that is served, and what is not there, in a namespace that doesn't
+// count, or another revision's has none.
 func (p *publication) read(k key) *sdk.Row {
 	delete(p.faults, k)
 	o := p.watched.get(k)
-	if o == nil || !p.concerns(o.Labels) {
+	if o == nil || !p.concerns(o.Labels) || !p.counts(o.Namespace) {
 		p.events.fine(k)
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // server is the API server: what it serves, and the objects that it has.
@@ -135,8 +137,8 @@ type watched struct {
 // key is an object's table and its key in it, NAMESPACE/NAME.
 type key struct{ table, name string }
 
-// add starts to watch a kind, until ctx ends.
-func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionResource) error {
+// add starts to watch a kind, until ctx ends. lean says what is kept of its objects.
+func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionResource, lean cache.TransformFunc) error {
 	i, err := kube.Follow(w.server.objects.Resource(at), "", lean, func(err error) { w.failed(table, err) })
 	if err != nil {
 		return err
@@ -162,6 +164,49 @@ func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionR
 	w.informers[table] = i
 	w.running.Go(func() { i.RunWithContext(ctx) })
 	return nil
+}
+
+// addNamespaces starts to watch namespaces, if none did. changed is told of each, and of "" once all are known.
+func (w *watched) addNamespaces(ctx context.Context) error {
+	if w.informers[state.Namespaces] != nil {
+		return nil
+	}
+	if err := w.add(ctx, state.Namespaces, schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, leanNamespace); err != nil {
+		return err
+	}
+	all := w.informers[state.Namespaces]
+	w.running.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), all.HasSynced) {
+			w.changed(key{state.Namespaces, ""})
+		}
+	})
+	return nil
+}
+
+// leanNamespace keeps of a namespace its labels.
+func leanNamespace(sent any) (any, error) {
+	u, ok := sent.(*unstructured.Unstructured)
+	if !ok {
+		return sent, nil // kept already
+	}
+	text, err := json.Marshal(u.GetLabels())
+	return &object{ObjectMeta: metav1.ObjectMeta{Name: u.GetName(), ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels()}, text: text}, err
+}
+
+// within yields the objects of namespaces.
+func (w *watched) within(concerns func(namespace string) bool) iter.Seq[key] {
+	return func(yield func(key) bool) {
+		for table, i := range w.informers {
+			if table == state.Namespaces {
+				continue
+			}
+			for _, name := range i.GetStore().ListKeys() {
+				if namespace, _ := kinds.SplitKey(name); concerns(namespace) && !yield(key{table, name}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // late returns the kinds whose first list is not in, sorted.

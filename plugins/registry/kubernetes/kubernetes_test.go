@@ -3,17 +3,21 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	api "istio.io/api/mesh/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -333,4 +337,113 @@ func TestReadme(t *testing.T) {
 	if _, err := connect(c); err != nil {
 		t.Error(err)
 	}
+}
+
+// rowsOf is a Publisher that keeps the rows.
+type rowsOf map[string]map[string]*sdk.Row
+
+func (r rowsOf) Update(table string, upserts []*sdk.Row, deletes []string) error {
+	if r[table] == nil {
+		r[table] = map[string]*sdk.Row{}
+	}
+	for _, row := range upserts {
+		r[table][row.Key] = row
+	}
+	for _, key := range deletes {
+		delete(r[table], key)
+	}
+	return nil
+}
+
+func (rowsOf) Synced() error                          { return nil }
+func (rowsOf) State() (*state.State, <-chan struct{}) { return &state.State{}, nil }
+func (rowsOf) Log(_ sdk.Level, _ string, _ ...any)    {}
+func (r rowsOf) keys(table string) []string           { return slices.Sorted(maps.Keys(r[table])) }
+
+// TestSelection: which namespaces count follows selectors and labels, whichever object comes first, and an alias in a namespace that doesn't count is none.
+func TestSelection(t *testing.T) {
+	out := rowsOf{}
+	config := &Config{Cluster: "east", Domain: "cluster.local"}
+	p := &publication{
+		config: config, out: out, dirt: kube.NewChanges[unit](), published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
+	}
+	w, err := watch(&client{}, p.changed, func(string, error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.watched = w
+	put := func(i *informer, o any) {
+		t.Helper()
+		if err := i.GetStore().Add(o); err != nil {
+			t.Fatal(err)
+		}
+		p.changed(o)
+	}
+	namespace := func(name, labels string) {
+		t.Helper()
+		put(w.namespaces, object[corev1.Namespace](t, "{metadata: {name: "+name+", labels: {"+labels+"}}}"))
+	}
+	choose := func(labels ...map[string]string) {
+		t.Helper()
+		m := &api.MeshConfig{}
+		for _, l := range labels {
+			m.DiscoverySelectors = append(m.DiscoverySelectors, &api.LabelSelector{MatchLabels: l})
+		}
+		payload, err := kinds.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b state.Builder
+		change, err := b.Apply(&pb.State{Whole: true, Tables: []*pb.TableRows{{Table: state.Mesh, Upserts: []*pb.Row{{Key: state.Mesh, Payload: payload}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.choose(change.State)
+	}
+	want := func(services, workloads string, aliases int) {
+		t.Helper()
+		if err := p.publish(p.dirt.Take()); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		if row := out[state.Services]["a/web.a.svc.cluster.local"]; row != nil {
+			var s pb.Service
+			if err := s.Unmarshal(row.Payload); err != nil {
+				t.Fatal(err)
+			}
+			n = len(s.Aliases)
+		}
+		if got := strings.Join(out.keys(state.Services), " "); got != services {
+			t.Errorf("services %s, want %s", got, services)
+		}
+		if got := strings.Join(out.keys(state.Workloads), " "); got != workloads || n != aliases {
+			t.Errorf("workloads %s, %d aliases, want %s, %d", got, n, workloads, aliases)
+		}
+	}
+	const both, pods = "a/web.a.svc.cluster.local b/web.b.svc.cluster.local", "a/web b/web"
+	choose(map[string]string{"mesh": "yes"})
+	for _, n := range []string{"a", "b"} {
+		put(w.services, object[corev1.Service](t, "{metadata: {name: web, namespace: "+n+"}, spec: {ports: [{port: 80}]}}"))
+		put(w.pods, object[corev1.Pod](t, "{metadata: {name: web, namespace: "+n+"}, status: {phase: Running, podIP: 10.0.0.1}}"))
+	}
+	put(w.services, object[corev1.Service](t, "{metadata: {name: old, namespace: b}, spec: {type: ExternalName, externalName: web.a.svc.cluster.local}}"))
+	want("", "", 0)
+	namespace("a", "mesh: 'yes'")
+	namespace("b", "")
+	first, second, _ := strings.Cut(both, " ")
+	firstPod, secondPod, _ := strings.Cut(pods, " ")
+	want(first, firstPod, 0)
+	namespace("b", "mesh: 'yes'")
+	want(both, pods, 1)
+	namespace("a", "")
+	want(second, secondPod, 0)
+	choose()
+	want(both, pods, 1)
+	choose(map[string]string{"mesh": "no"}, map[string]string{"mesh": "yes"})
+	want(second, secondPod, 0)
+	if n := w.namespaces.GetStore().Delete(object[corev1.Namespace](t, "{metadata: {name: b}}")); n != nil {
+		t.Fatal(n)
+	}
+	p.changed(object[corev1.Namespace](t, "{metadata: {name: b}}"))
+	want("", "", 0)
 }

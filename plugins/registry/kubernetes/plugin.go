@@ -17,6 +17,8 @@ type Config struct {
 	// Cluster is the cluster's id, Domain its DNS domain.
 	Cluster string `json:"cluster"`
 	Domain  string `json:"domain"`
+	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
+	DiscoverySelectors bool `json:"discoverySelectors"`
 }
 
 const configSchema = `{
@@ -28,13 +30,14 @@ const configSchema = `{
     "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
     "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster's id, which endpoints are said to be in."},
     "domain": {"type": "string", "default": "cluster.local", "description": "The cluster's DNS domain: services are NAME.NAMESPACE.svc.DOMAIN."},
+    "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local"}
+	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", DiscoverySelectors: true}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -52,6 +55,7 @@ func Plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name:         "registry/kubernetes",
 		Version:      "1",
+		Reads:        []string{state.Mesh},
 		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces},
 		ConfigSchema: []byte(configSchema),
 		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {

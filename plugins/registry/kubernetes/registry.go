@@ -30,7 +30,7 @@ type unit struct{ table, key string }
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit]map[string]map[string]*sdk.Row{},
+		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
 	}
 	var said kube.Complaints
 	var err error
@@ -47,6 +47,15 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { p.watched.run(ctx) })
+	var newer <-chan struct{}
+	if r.config.DiscoverySelectors {
+		first, next, err := kube.FirstState(ctx, out)
+		if err != nil {
+			return nil
+		}
+		newer = next
+		p.choose(first)
+	}
 	if !p.wait(ctx) {
 		return nil
 	}
@@ -63,6 +72,10 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-newer:
+			var next *state.State
+			next, newer = out.State()
+			p.choose(next)
 		case <-p.dirt.Some():
 		}
 	}
@@ -76,6 +89,76 @@ type publication struct {
 	dirt    *kube.Changes[unit]
 	// published are the rows of each unit, by table and key.
 	published map[unit]map[string]map[string]*sdk.Row
+	// selection says which namespaces count; outside are those that are known not to.
+	selection kube.Selection
+	outside   map[string]bool
+}
+
+// choose takes the discovery selectors of the mesh's settings.
+func (p *publication) choose(s *state.State) {
+	selection, err := kube.SelectionOf(s)
+	if err != nil {
+		p.out.Log(sdk.Warn, "the mesh's discovery selectors can't be used; those from before count", "error", err.Error())
+		return
+	}
+	if selection.Same(p.selection) {
+		return
+	}
+	p.selection = selection
+	clear(p.outside)
+	p.dirt.Add(p.within(func(string) bool { return true })...)
+}
+
+// within are the units in namespaces.
+func (p *publication) within(concerns func(namespace string) bool) (out []unit) {
+	for _, o := range p.watched.services.GetStore().List() {
+		if s, ok := o.(*corev1.Service); ok && concerns(s.Namespace) {
+			out = append(out, p.aliased(s)...)
+		}
+	}
+	for _, o := range p.watched.pods.GetStore().List() {
+		if pod, ok := o.(*corev1.Pod); ok && concerns(pod.Namespace) {
+			out = append(out, unit{state.Workloads, pod.Namespace + "/" + pod.Name})
+		}
+	}
+	return out
+}
+
+// counts reports whether the objects of a namespace do, and notes if they don't.
+func (p *publication) counts(namespace string) bool {
+	if p.selection.All() {
+		return true
+	}
+	n := get[corev1.Namespace](p.watched.namespaces, namespace)
+	is := n != nil && p.selection.Has(n.Labels)
+	if !is {
+		p.outside[namespace] = true
+	}
+	return is
+}
+
+// cross adds to units those in namespaces that count now and did not, or the other way round.
+func (p *publication) cross(units map[unit]bool) {
+	crossed := map[string]bool{}
+	for u := range units {
+		if u.table != state.Namespaces {
+			continue
+		}
+		was := p.outside[u.key]
+		is := !p.counts(u.key)
+		if was != is {
+			crossed[u.key] = true
+		}
+		if was && !is || get[corev1.Namespace](p.watched.namespaces, u.key) == nil { // whose objects are still there is noted again with them
+			delete(p.outside, u.key)
+		}
+	}
+	if len(crossed) == 0 {
+		return
+	}
+	for _, u := range p.within(func(namespace string) bool { return crossed[namespace] }) {
+		units[u] = true
+	}
 }
 
 // wait waits for the first lists, and says now and then which are missing.
@@ -161,9 +244,12 @@ func (p *publication) aliased(s *corev1.Service) []unit {
 	return out
 }
 
-// aliases are the ExternalName services that stand for a host, or for one that does.
+// aliases are the ExternalName services that stand for a host, or for one that does, in namespaces that count.
 func (p *publication) aliases(host string, hops int) (out []string) {
 	for _, s := range found[*corev1.Service](p.watched.services, byTarget, host) {
+		if !p.counts(s.Namespace) {
+			continue
+		}
 		name := p.config.hostOf(s.Namespace, s.Name)
 		if out = append(out, name); hops > 1 {
 			out = append(out, p.aliases(name, hops-1)...)
@@ -182,6 +268,7 @@ func (c *Config) serviceAt(host string) (key string, ok bool) {
 // publish makes the rows of units anew and publishes what differs: first services, then what refers to them.
 func (p *publication) publish(units map[unit]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
+	p.cross(units)
 	for u := range units {
 		now, before := p.rows(u), p.published[u]
 		for _, table := range tables {
@@ -216,7 +303,7 @@ func (p *publication) publish(units map[unit]bool) error {
 // tables in the order in which they are published.
 var tables = []string{state.Namespaces, state.Services, state.Endpoints, state.Workloads}
 
-// rows makes the rows of a unit; none: there is no such thing.
+// rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count.
 func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 	switch u.table {
 	case state.Namespaces:
@@ -224,13 +311,13 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 			return one(u.table, sdk.NamespaceRow(&pb.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}))
 		}
 	case state.Workloads:
-		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil {
+		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil && p.counts(pod.Namespace) {
 			if w := p.config.workload(pod, p.node(pod.Spec.NodeName)); w != nil {
 				return one(u.table, sdk.WorkloadRow(w))
 			}
 		}
 	case state.Services:
-		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName {
+		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName && p.counts(s.Namespace) {
 			return p.service(u.key, s)
 		}
 	}
