@@ -82,6 +82,9 @@ func (m *Service) Size() int {
 	for k, v := range m.ExternalPorts {
 		n += 2 + protowire.SizeBytes(2+protowire.SizeBytes(len(k))+protowire.SizeVarint(uint64(v)))
 	}
+	for _, v := range m.ServiceAccounts {
+		n += 2 + protowire.SizeBytes(len(v))
+	}
 	return n
 }
 
@@ -180,6 +183,9 @@ func (m *Service) AppendTo(b []byte) []byte {
 			b = addString(b, 0xa, k)
 			b = addVarint(b, 0x10, uint64(v))
 		}
+	}
+	for _, v := range m.ServiceAccounts {
+		b = addString(b, 0xc2, v)
 	}
 	return b
 }
@@ -322,6 +328,8 @@ func (m *Service) Unmarshal(b []byte) error {
 				m.ExternalPorts = map[string]uint32{}
 			}
 			m.ExternalPorts[key] = val
+		case 0xc2:
+			m.ServiceAccounts = append(m.ServiceAccounts, c.string())
 		default:
 			c.unknown()
 		}

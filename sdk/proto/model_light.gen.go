@@ -76,6 +76,8 @@ type Service struct {
 	ExternalAddresses map[string]string `json:"external_addresses,omitempty"`
 	// The ports that it has there, by cluster and its own port's number (CLUSTER/NUMBER), where they differ.
 	ExternalPorts map[string]uint32 `json:"external_ports,omitempty"`
+	// Accounts of its namespace that its workloads may have, beside those that its endpoints say.
+	ServiceAccounts []string `json:"service_accounts,omitempty"`
 }
 
 type Port struct {

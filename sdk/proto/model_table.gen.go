@@ -43,6 +43,7 @@ var layoutService = layout{
 		{number: 21, offset: uint16(unsafe.Offsetof(Service{}.PublishNotReady)), kind: kindBool},
 		{number: 22, offset: uint16(unsafe.Offsetof(Service{}.ExternalAddresses)), kind: kindStrings},
 		{number: 23, offset: uint16(unsafe.Offsetof(Service{}.ExternalPorts)), kind: kindNumbers},
+		{number: 24, offset: uint16(unsafe.Offsetof(Service{}.ServiceAccounts)), kind: kindString, repeated: true},
 	},
 }
 

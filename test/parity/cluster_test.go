@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
@@ -37,7 +38,7 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.QPS = -1 // no limit
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // no limit
 	if c.about, err = discovery.NewDiscoveryClientForConfig(config); err != nil {
 		t.Fatal(err)
 	}

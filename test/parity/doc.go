@@ -7,5 +7,6 @@
 //	edits/      optional: more manifests, one after the other; NAME.delete.yaml names objects to delete. After each both are asked again
 //	case.yaml   a title, and the proxies that ask, with their xDS nodes
 //
-// Each state has a cluster of its own: all that another one left is wiped. There is no kubelet and no controller: pods, nodes and slices are manifests.
+// Each state has a cluster of its own: all that another one left is wiped. The control plane runs the set for a cluster without its guards: a state may take away all
+// at once. There is no kubelet and no controller: pods, nodes and slices are manifests.
 package parity

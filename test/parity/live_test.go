@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
@@ -91,7 +92,7 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 		c.edit(t, file)
 	}
 	peer := kube.StartIstiod(t, c.Cluster)
-	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	plane := mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig)
 	ask := func(after string) {
 		got := score(t, dir, plane.XDS, peer.XDS)
 		fmt.Printf("%-44s %v\n", strings.TrimSuffix(filepath.Base(dir)+" "+after, " "), got)
@@ -105,6 +106,16 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 		ask(strings.TrimSuffix(filepath.Base(file), ".yaml"))
 	}
 	return sum
+}
+
+// unguarded is the set for a cluster, whose plugins may take away as much at once as they like: istiod asks nobody.
+func unguarded(t *testing.T) string {
+	file := filepath.Join(t.TempDir(), "plugins.yaml")
+	set := bytes.ReplaceAll(coxswain.KubernetesSet(), []byte("\n    builtin:"), []byte("\n    guard: {maxRemoved: 100%}\n    builtin:"))
+	if err := os.WriteFile(file, set, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // score has the tool ask ours, and the peer, whose answers are right.

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"bytes"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"net"
 	"slices"
 
@@ -192,7 +193,14 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 
 // namesOf are the identities that a service's workloads may have.
 func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
-	return authn.Aliases(slices.Concat(s.SubjectAltNames, g.identities.Of(c, s.Key)), g.domains.Of(c, only)[1:])
+	names := slices.Concat(s.SubjectAltNames, g.identities.Of(c, s.Key))
+	for _, account := range s.ServiceAccounts {
+		e := endpoint.Endpoint{Endpoint: pb.Endpoint{Namespace: s.Namespace, ServiceAccount: account}}
+		if name := e.Identity(g.listenerSettings.Of(c, only).trustDomain); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return authn.Aliases(names, g.domains.Of(c, only)[1:])
 }
 
 // allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.

@@ -119,7 +119,7 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}
-			if s.value.Registry == config.Kubernetes && len(selected) > 0 {
+			if s.value.Registry == config.Kubernetes && k.Pod != "" && len(selected) > 0 {
 				continue // selectors say more than who is ready
 			}
 			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })

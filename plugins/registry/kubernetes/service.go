@@ -15,6 +15,7 @@ const (
 	exportTo            = "networking.istio.io/exportTo"
 	trafficDistribution = "networking.istio.io/traffic-distribution"
 	canonicalAccounts   = "alpha.istio.io/canonical-serviceaccounts"
+	moreAccounts        = "alpha.istio.io/kubernetes-serviceaccounts"
 )
 
 // hostOf is the full name of a service.
@@ -28,7 +29,7 @@ func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []stri
 	out := &pb.Service{
 		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes",
 		ExportTo: list(s.Annotations[exportTo]), Labels: s.Labels, Selector: s.Spec.Selector, Aliases: aliases,
-		SubjectAltNames: list(s.Annotations[canonicalAccounts]),
+		SubjectAltNames: list(s.Annotations[canonicalAccounts]), ServiceAccounts: list(s.Annotations[moreAccounts]),
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		PublishNotReady: s.Spec.PublishNotReadyAddresses, TrafficDistribution: distribution(s, in),
 	}

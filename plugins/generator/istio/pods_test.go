@@ -1,0 +1,61 @@
+package istio
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// TestPods: a proxy's ports are those of the cluster's services that select its pod by labels, whether it is ready or not; without a pod that is known those that
+// select what it says of itself, and what endpoints at its address say.
+func TestPods(t *testing.T) {
+	of := func(name string, selector map[string]string, ports ...*pb.Port) *sdk.Row {
+		return sdk.ServiceRow(&pb.Service{
+			Host: name + ".default.svc.cluster.local", Namespace: "default", Name: name, Registry: "Kubernetes", Selector: selector,
+			Addresses: []string{"10.96.0.1"}, Ports: ports,
+		})
+	}
+	app := func(v string) map[string]string { return map[string]string{"app": v} }
+	pod := func(labels map[string]string) *pb.TableRows {
+		return rows(state.Workloads, sdk.WorkloadRow(&pb.Workload{
+			Name: "client", Namespace: "default", Addresses: []string{"10.9.9.9"}, Labels: labels, Node: "one", Cluster: "Kubernetes",
+			Ports: map[string]uint32{"named": 7000},
+		}))
+	}
+	w := newWorld(t)
+	w.commit(rows(state.Services,
+		of("a", app("a"), &pb.Port{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, &pb.Port{Number: 81, Name: "n", Protocol: "HTTP", TargetName: "named"},
+			&pb.Port{Number: 82, Name: "none", Protocol: "HTTP", TargetName: "unknown"}),
+		of("b", app("b"), &pb.Port{Number: 90, Name: "http", Protocol: "HTTP"}),
+		of("both", map[string]string{"app": "a", "tier": "x"}, &pb.Port{Number: 91, Name: "http", Protocol: "HTTP"})))
+	w.attach(1, proxy("sidecar~10.9.9.9~client.default~default.svc.cluster.local", app("b"), nil))
+	inbound := func() (out []string) {
+		for _, name := range []string{"inbound|7000||", "inbound|8080||", "inbound|90||", "inbound|91||"} {
+			if slices.Contains(w.names(1, "inbound|"), name) {
+				out = append(out, name)
+			}
+		}
+		return out
+	}
+	for _, step := range []struct {
+		what string
+		rows *pb.TableRows
+		want []string
+	}{
+		{"what it says", nil, []string{"inbound|90||"}},
+		{"its pod", pod(app("a")), []string{"inbound|7000||", "inbound|8080||"}},
+		{"more labels", pod(map[string]string{"app": "a", "tier": "x"}), []string{"inbound|7000||", "inbound|8080||", "inbound|91||"}},
+		{"others", pod(app("b")), []string{"inbound|90||"}},
+		{"gone", &pb.TableRows{Table: state.Workloads, Deletes: []string{"default/client"}}, []string{"inbound|90||"}},
+	} {
+		if step.rows != nil {
+			w.commit(step.rows)
+		}
+		if got := inbound(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.want)
+		}
+	}
+}
