@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -129,7 +130,7 @@ func withRow(value any, path string, fields map[string]any) (any, error) {
 			}
 			return nil, fmt.Errorf("it has no field %s, which %s wants", name, path)
 		}
-		for key := range v {
+		for _, key := range slices.Sorted(maps.Keys(v)) { // the same error for the same row
 			if v[key], err = withRow(v[key], path+"."+key, fields); err != nil {
 				return nil, err
 			}

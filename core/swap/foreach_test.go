@@ -256,7 +256,7 @@ func TestForEachMisfits(t *testing.T) {
 func TestForEachWait(t *testing.T) {
 	began := time.Now()
 	s := newStreet(t, map[string]string{"dumb": one("never", 1), "one": one("1.example", 1)}, "")
-	if took := time.Since(began); took < 2*time.Second || took > 20*time.Second {
+	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("the first revision took %v", took)
 	}
 	s.is("a shop@dumb shop@one shops", "1.example:1 true")

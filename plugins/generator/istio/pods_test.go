@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -31,10 +32,10 @@ func TestPods(t *testing.T) {
 			&pb.Port{Number: 82, Name: "none", Protocol: "HTTP", TargetName: "unknown"}),
 		of("b", app("b"), &pb.Port{Number: 90, Name: "http", Protocol: "HTTP"}),
 		of("both", map[string]string{"app": "a", "tier": "x"}, &pb.Port{Number: 91, Name: "http", Protocol: "HTTP"})))
-	w.attach(1, proxy("sidecar~10.9.9.9~client.default~default.svc.cluster.local", app("b"), nil))
+	w.attach(1, proxy(sidecarID, nil, map[string]any{"LABELS": map[string]any{"app": "b"}}))
 	inbound := func() (out []string) {
 		for _, name := range []string{"inbound|7000||", "inbound|8080||", "inbound|90||", "inbound|91||"} {
-			if slices.Contains(w.names(1, "inbound|"), name) {
+			if w.get(1, encode.ClusterType)[name] != nil {
 				out = append(out, name)
 			}
 		}
