@@ -55,6 +55,7 @@ func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, 
 
 // command does what a request wants and writes it to the file. The change is nil if nothing was begun.
 func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
+	s.hurry()
 	release, err := s.take(ctx)
 	if err != nil {
 		return nil, err

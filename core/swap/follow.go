@@ -175,7 +175,9 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 		if st.what == doAdd && s.held[st.entry.Name] != nil {
 			continue // one of another kind, whose name is taken as long
 		}
-		err := s.do(s.acting(ctx, st), st, Options{lost: lost})
+		acting, over := s.begins(s.acting(ctx, st), st)
+		err := s.do(acting, st, Options{lost: lost})
+		over()
 		if err != nil && ctx.Err() != nil {
 			return
 		}

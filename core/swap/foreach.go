@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
@@ -30,6 +31,44 @@ type failure struct {
 
 // tryAgain is how long after its first failure the change of an instance is tried again, and tryAgainMost at most: twice as long each time.
 const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
+
+// underway is the swap of an instance that takes place.
+type underway struct {
+	entry  *host.Entry
+	cancel context.CancelCauseFunc
+}
+
+// instead ends the swap of an instance that takes place, as something else is to be done first: what it waits for may take long. It is tried again.
+func (s *Swapper) instead(why string, when func(*host.Entry) bool) {
+	s.mu.Lock()
+	u := s.underway
+	s.mu.Unlock()
+	if u != nil && when(u.entry) {
+		u.cancel(errors.New(why))
+	}
+}
+
+// hurry ends the swap of an instance for somebody's command.
+func (s *Swapper) hurry() {
+	s.instead("a command came first", func(*host.Entry) bool { return true })
+}
+
+// begins notes that a step takes place, until the function that it returns is called.
+func (s *Swapper) begins(ctx context.Context, st step) (context.Context, func()) {
+	if st.entry.Of == "" || st.what != doSwap {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.underway = &underway{st.entry, cancel}
+	return ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.underway = nil
+		cancel(nil)
+	}
+}
 
 // take keeps rows.
 func (i *instances) take(rows map[string][]*pb.Row) {
@@ -125,11 +164,15 @@ func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
 
 // followRows applies what changes in tables that entries have instances for, until ctx ends.
 func (s *Swapper) followRows(ctx context.Context) {
+	moved := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { s.watchRows(ctx, moved) })
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for {
 		select {
-		case <-s.cfg.Control.Moved():
+		case <-moved:
 		case <-again.C:
 		case <-ctx.Done():
 			return
@@ -143,6 +186,35 @@ func (s *Swapper) followRows(ctx context.Context) {
 			again.Reset(max(0, time.Until(next)))
 		}
 		release()
+	}
+}
+
+// watchRows tells when rows have changed, and ends the swap of an instance that a row does not ask for any more.
+func (s *Swapper) watchRows(ctx context.Context, moved chan<- struct{}) {
+	for {
+		select {
+		case <-s.cfg.Control.Moved():
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
+		s.mu.Lock()
+		set := s.file
+		s.mu.Unlock()
+		rows, ok := s.cfg.Control.Following(set.Tables())
+		if !ok {
+			continue // it is told again
+		}
+		var now instances
+		now.take(rows)
+		to, _ := set.Expand(func(table string) []host.Row { return now.rows[table] })
+		s.instead("its row has changed", func(e *host.Entry) bool {
+			is, _ := to.Get(e.Name)
+			return is == nil || !host.Same(is, e)
+		})
 	}
 }
 

@@ -226,6 +226,41 @@ func TestForEach(t *testing.T) {
 	}
 }
 
+// TestForEachHurries: a swap that waits for what does not come ends when its row changes again, and for a command.
+func TestForEachHurries(t *testing.T) {
+	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "")
+	s.is("a shop@one shop@two shops", "1.example:1 true 2.example:2 true")
+	state := func(want State, why string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			c := &Change{}
+			if all := s.History("shop@one"); len(all) > 0 {
+				c = all[len(all)-1]
+			}
+			if c.State == want && strings.Contains(strings.Join(c.Reasons, " "), why) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("it is %s", c.Line())
+			}
+		}
+	}
+	s.write(map[string]string{"one": one("never", 1), "two": one("2.example", 2)})
+	state(Syncing, "")
+	if _, err := s.Restart(t.Context(), "a", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	state(Failed, "a command came first")
+	s.write(map[string]string{"one": one("never", 2), "two": one("2.example", 2)})
+	state(Syncing, "")
+	s.write(map[string]string{"one": one("1.example", 3), "two": one("2.example", 2)})
+	s.is("a shop@one shop@two shops", "1.example:3 true 2.example:2 true")
+	s.write(map[string]string{"one": one("never", 3), "two": one("2.example", 2)})
+	state(Syncing, "")
+	s.write(map[string]string{"two": one("2.example", 2)})
+	s.is("a shop@two shops", "2.example:2 true")
+}
+
 // TestForEachMisfits: rows that can have no instance are told with the reason, and harm nobody.
 func TestForEachMisfits(t *testing.T) {
 	rows := map[string]string{

@@ -88,6 +88,7 @@ func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.hurry()
 	release, err := s.take(ctx)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type past struct {
 
 // Rollback takes back the last swap of a plugin: what ran before takes its place again, at once if it is still warm. Another rollback goes back further.
 func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change, error) {
+	s.hurry()
 	release, err := s.take(ctx)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,8 @@ type Swapper struct {
 	fault     string
 	plugins   map[string]*plugin
 
+	// underway is the swap of an instance that takes place; nil: none does.
+	underway *underway
 	// misfits are rows that there are no instances for.
 	misfits []host.Misfit
 
