@@ -48,6 +48,8 @@ type shorthand struct {
 	value    any
 	builtins []string
 	field    string
+	// shared: it is true of all of them. Otherwise it goes to one of the first built-in, and to those beside it.
+	shared bool
 }
 
 // shorthands of what was given. One whose value is the default is none: a set may say otherwise.
@@ -65,20 +67,20 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("meshConfig", &in.MeshConfig)
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
-	cluster := []string{"config/kubernetes", "registry/kubernetes", "config/mesh"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "config/mesh"}
 	for _, s := range []struct {
 		shorthand
 		usual any
 	}{
-		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir"}, ""},
-		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig"}, ""},
-		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig"}, ""},
-		{shorthand{"kubeconfig", in.Kubeconfig, cluster, "kubeconfig"}, ""},
-		{shorthand{"kubernetesApiQPS", in.QPS, cluster, "qps"}, usual.QPS},
-		{shorthand{"kubernetesApiBurst", in.Burst, cluster, "burst"}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes"}, "cluster"}, usual.ClusterID},
-		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain"}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision"}, ""},
+		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir", false}, ""},
+		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig", false}, ""},
+		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
+		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
+		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
+		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain", false}, usual.Domain},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)
@@ -103,11 +105,16 @@ func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 		return nil, err
 	}
 	if name == kubernetesSet && in.Revision != "" && in.Revision != "default" { // as istiod names it
-		given = append(given, shorthand{"revision", "istio-" + in.Revision, []string{"config/mesh"}, "configMap"})
+		given = append(given, shorthand{"revision", "istio-" + in.Revision, []string{"config/mesh"}, "configMap", false})
 	}
 	for _, short := range given {
 		if err := short.configure(s, in.ConfigDir != ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for _, e := range s.Plugins {
+		if e.ForEach != nil && e.ForEach.Keys["wait"].Line == 0 {
+			e.ForEach.Wait = in.RemoteClusterTimeout
 		}
 	}
 	return s, nil
@@ -130,11 +137,18 @@ func fromFiles(s *host.Set) (*host.Set, error) {
 
 // configure sets the field in the set. A file may go to one entry alone; what is true of a cluster goes to all that read it.
 func (h shorthand) configure(s *host.Set, fromFiles bool) error {
-	var entries []*host.Entry
-	for _, b := range h.builtins {
+	var entries, alone []*host.Entry
+	for i, b := range h.builtins {
 		for _, e := range s.Builtins(b) {
-			if len(h.builtins) == 1 || b != "config/mesh" || readsConfigMap(e) {
-				entries = append(entries, e)
+			switch {
+			case h.field == "cluster" && e.ForEach != nil: // rows say which clusters these read
+				continue
+			case len(h.builtins) > 1 && b == "config/mesh" && !readsConfigMap(e):
+				continue
+			}
+			entries = append(entries, e)
+			if i == 0 && e.ForEach == nil {
+				alone = append(alone, e)
 			}
 		}
 	}
@@ -143,9 +157,9 @@ func (h shorthand) configure(s *host.Set, fromFiles bool) error {
 		return nil // files are of every revision
 	case len(entries) == 0:
 		return fmt.Errorf("--%s has no one to go to: no plugin is `builtin: %s`", h.setting, strings.Join(h.builtins, "` or `builtin: "))
-	case len(entries) > 1 && len(h.builtins) == 1:
+	case len(alone) > 1 && !h.shared:
 		return fmt.Errorf("--%s could go to %s or %s: both are `builtin: %s`; write it into their config",
-			h.setting, entries[0].Name, entries[1].Name, h.builtins[0])
+			h.setting, alone[0].Name, alone[1].Name, h.builtins[0])
 	}
 	for _, e := range entries {
 		if err := e.SetConfig(map[string]any{h.field: h.value}); err != nil {

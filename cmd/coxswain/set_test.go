@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -54,6 +55,34 @@ func TestSets(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestSettingsOfClusters: what is true of the local cluster goes not to those that rows name, what is true of all goes to them, too.
+func TestSettingsOfClusters(t *testing.T) {
+	const text = `plugins:
+  - {name: a, kind: registry, builtin: registry/kubernetes}
+  - {name: b, kind: registry, builtin: registry/kubernetes, forEach: {table: clusters}, config: {cluster: {row: id}}}
+  - {name: c, kind: registry, builtin: registry/clusters}
+  - {name: d, kind: registry, builtin: registry/memory, forEach: {table: others, wait: 3s}}`
+	in := settings.Defaults().Inputs
+	in.ClusterID, in.Domain, in.Burst, in.RemoteClusterTimeout = "west", "d", 9, time.Minute
+	s, err := set(in, "plugins.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"a": `{"burst":9,"cluster":"west","domain":"d"}`, "b": `{"burst":9,"cluster":{"row":"id"},"domain":"d"}`, "c": `{"burst":9,"cluster":"west"}`, "d": "",
+	}
+	for name, config := range want {
+		if e, _ := s.Get(name); string(e.Config) != config {
+			t.Errorf("%s: %s, not %s", name, e.Config, config)
+		}
+	}
+	for name, wait := range map[string]time.Duration{"b": time.Minute, "d": 3 * time.Second} {
+		if e, _ := s.Get(name); e.ForEach.Wait != wait {
+			t.Errorf("%s is waited for %v", name, e.ForEach.Wait)
+		}
 	}
 }
 

@@ -36,7 +36,9 @@ func (x ServiceResolution) String() string {
 	return strconv.Itoa(int(x))
 }
 
-// Service is a row of table `services`; its key is NAMESPACE/HOST.
+// Service is a row of table `services`; its key is NAMESPACE/HOST. Of several clusters the first plugin's row counts. What is different in another
+// cluster is a row of table `clusterservices`, whose key is NAMESPACE/HOST/CLUSTER, with nothing in it but host, namespace, cluster_addresses,
+// subject_alt_names, and where it is reached from outside external_addresses, external_ports and labels.
 type Service struct {
 	Host      string `json:"host,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -121,7 +123,7 @@ func (x EndpointHealth) String() string {
 }
 
 // Endpoint is a row of table `endpoints`; its key is NAMESPACE/HOST/PORT-NAME/ADDRESS:PORT, followed by `#` and a
-// number where the same address serves several times.
+// number where the same address serves several times; in other clusters than the first also by `#` and the cluster.
 type Endpoint struct {
 	Host      string `json:"host,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -155,7 +157,8 @@ type Endpoint struct {
 	WorkloadNamespace string `json:"workload_namespace,omitempty"`
 }
 
-// Workload is a row of table `workloads`: something that runs at an address; its key is NAMESPACE/NAME.
+// Workload is a row of table `workloads`: something that runs at an address; its key is NAMESPACE/NAME, in other clusters than the first
+// followed by `@` and the cluster.
 type Workload struct {
 	Name           string            `json:"name,omitempty"`
 	Namespace      string            `json:"namespace,omitempty"`

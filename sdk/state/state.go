@@ -16,6 +16,8 @@ const (
 	Namespaces = "namespaces"
 	Mesh       = "mesh"
 	Networks   = "networks"
+	// ClusterServices are what services are in clusters beside the one whose row of services counts.
+	ClusterServices = "clusterservices"
 	// Faults is where config sources say what is wrong with what they read; docs/contract.md has the form of its rows.
 	Faults = "faults"
 )

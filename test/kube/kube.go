@@ -6,12 +6,14 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
@@ -29,8 +31,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// token is the administrator's.
-const token = "administrator"
+// token is the administrator's, Another one that is as good.
+const token, Another = "administrator", "another"
 
 // Cluster is an API server.
 type Cluster struct {
@@ -52,7 +54,7 @@ func Start(t testing.TB) *Cluster {
 	_, port, _ := strings.Cut(c.address, ":")
 	key, tokens := filepath.Join(c.dir, "accounts.pem"), filepath.Join(c.dir, "tokens.csv")
 	write(t, key, signingKey(t))
-	write(t, tokens, []byte(token+",administrator,administrator,system:masters\n"))
+	write(t, tokens, []byte(token+",administrator,administrator,system:masters\n"+Another+",another,another,system:masters\n"))
 	c.arguments = []string{
 		"--etcd-servers", clients, "--bind-address", "127.0.0.1", "--secure-port", port, "--cert-dir", c.dir, "--token-auth-file", tokens,
 		"--authorization-mode", "RBAC", "--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", key,
@@ -72,6 +74,18 @@ current-context: test
 `, c.address, filepath.Join(c.dir, "apiserver.crt"), token))
 	c.Up(t)
 	return c
+}
+
+// Remote is a kubeconfig as other clusters have it in a Secret: with the certificate in it, and a token (empty: the administrator's).
+func (c *Cluster) Remote(t testing.TB, as string) string {
+	t.Helper()
+	ca, err := os.ReadFile(filepath.Join(c.dir, "apiserver.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a,
+clusters: [{name: a, cluster: {server: "https://%s", certificate-authority-data: %s}}],
+users: [{name: a, user: {token: %s}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`, c.address, base64.StdEncoding.EncodeToString(ca), cmp.Or(as, token))
 }
 
 // Up starts the API server, again after Down.

@@ -28,6 +28,9 @@ func (i Inputs) check() error {
 	if i.Burst < 1 {
 		errs = append(errs, fmt.Errorf("kubernetesApiBurst: %d is less than 1", i.Burst))
 	}
+	if i.RemoteClusterTimeout < 0 {
+		errs = append(errs, fmt.Errorf("remoteClusterTimeout: %v is less than 0", i.RemoteClusterTimeout))
+	}
 	return errors.Join(errs...)
 }
 

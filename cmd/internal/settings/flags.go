@@ -31,6 +31,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
 	fs.Float64("kubernetesApiQPS", d.QPS, "requests a second that each plugin may make to the API server")
 	fs.Int("kubernetesApiBurst", d.Burst, "how many of them at once, beyond that")
+	fs.Duration("remoteClusterTimeout", d.RemoteClusterTimeout, "how long the start waits for other clusters that can't be reached (of entries with forEach: where they don't say)")
 
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")

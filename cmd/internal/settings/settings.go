@@ -50,6 +50,8 @@ type Cluster struct {
 	// QPS and Burst limit what each plugin asks of the API server.
 	QPS   float64 `koanf:"kubernetesApiQPS"`
 	Burst int     `koanf:"kubernetesApiBurst"`
+	// RemoteClusterTimeout is how long the start waits for instances of forEach that rows ask for, such as other clusters.
+	RemoteClusterTimeout time.Duration `koanf:"remoteClusterTimeout"`
 }
 
 // Ports are addresses to listen on, HOST:PORT; empty: not at all.
@@ -153,7 +155,7 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160}},
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, RemoteClusterTimeout: 30 * time.Second}},
 		Ports: Ports{
 			GRPCAddr: "127.0.0.1:15010", SystemNamespace: "istio-system",
 			HTTPAddr:       "127.0.0.1:8080",

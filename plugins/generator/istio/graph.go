@@ -103,6 +103,7 @@ func sameRow[V any](a, b row[V]) bool {
 // tables are the rows that the generator reads, the proxies, and what views want of them.
 type tables struct {
 	services               *incr.Input[string, row[*config.Service]]
+	clusterServices        *incr.Input[string, row[*config.Service]]
 	endpoints              *incr.Input[string, row[*endpoint.Endpoint]]
 	workloads              *incr.Input[string, row[*pb.Workload]]
 	virtualServices        *incr.Input[string, row[*config.VirtualService]]
@@ -130,7 +131,7 @@ type loader func(key string, r *pb.Row) error
 
 func (g *graph) addTables() {
 	g.load = map[string]loader{}
-	g.services = table(g, state.Services, config.ParseService)
+	g.addServices()
 	g.reader = endpoint.NewReader()
 	g.endpoints = table(g, state.Endpoints, g.reader.Parse)
 	g.workloads = table(g, state.Workloads, sdk.WorkloadOf)

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ type networks struct {
 	networksRow *incr.Input[string, row[*meshv1.MeshNetworks]]
 	// outer are services that are reached from outside, which gateways of networks are.
 	outer *incr.Index[string, string, row[*config.Service]]
+	// outerThere are those of other clusters, each with its own labels.
+	outerThere *incr.Index[string, string, row[*config.Service]]
 	// known are the networks for clients that get endpoints, and for those that look their names up (true); nil without any.
 	known *incr.Func[bool, *endpoint.Networks]
 	// nodeLocal: there are services whose clients stay on their node.
@@ -53,9 +56,9 @@ func (g *graph) addNetworks() {
 		}
 		return m, nil
 	})
-	g.outer = incr.NewIndex(g.services, "services reached from outside", func(_ string, r row[*config.Service]) []string {
-		return onlyIf(len(r.value.ExternalAddresses) > 0)
-	})
+	outside := func(_ string, r row[*config.Service]) []string { return onlyIf(len(r.value.ExternalAddresses) > 0) }
+	g.outer = incr.NewIndex(g.services, "services reached from outside", outside)
+	g.outerThere = incr.NewIndex(g.clusterServices, "services of other clusters reached from outside", outside)
 	onNodes := incr.NewIndex(g.services, "services on nodes", func(_ string, r row[*config.Service]) []string { return onlyIf(r.value.NodeLocal) })
 	g.nodeLocal = incr.NewFunc(g.Graph, "services on nodes exist", incr.Same[bool], func(c *incr.Ctx, _ string) (bool, error) {
 		return len(onNodes.Of(c, only)) > 0, nil
@@ -63,8 +66,12 @@ func (g *graph) addNetworks() {
 	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, names bool) (*endpoint.Networks, error) {
 		r, _ := g.networksRow.Get(c, state.Networks)
 		var found []endpoint.Gateway
-		for _, i := range g.outer.Of(c, only) {
-			found = append(found, networkGateways(i.Value.value, r.value)...)
+		for _, i := range slices.Concat(g.outer.Of(c, only), g.outerThere.Of(c, only)) {
+			for _, gateway := range networkGateways(i.Value.value, r.value) {
+				if !slices.Contains(found, gateway) { // a service of another cluster alone has a row in both
+					found = append(found, gateway)
+				}
+			}
 		}
 		if len(r.value.GetNetworks())+len(found) == 0 {
 			return nil, nil

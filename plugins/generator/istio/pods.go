@@ -14,6 +14,10 @@ import (
 func (g *graph) podOf(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) {
 	key = n.Namespace + "/" + n.Name
 	r, ok := g.workloads.Get(c, key)
+	if id := n.Metadata.ClusterID; id != "" && (!ok || r.value.Cluster != "" && r.value.Cluster != id) { // of a remote cluster
+		key += "@" + id
+		r, ok = g.workloads.Get(c, key)
+	}
 	if !ok || r.value.Node == "" || n.Metadata.ClusterID != "" && r.value.Cluster != "" && n.Metadata.ClusterID != r.value.Cluster {
 		return "", nil
 	}

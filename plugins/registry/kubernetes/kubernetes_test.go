@@ -254,6 +254,40 @@ status: {podIP: 10.0.0.1, phase: Running, conditions: [{type: Ready, status: "Tr
 	}
 }
 
+// TestRemote: rows of another cluster hide none of the same names, and a service's addresses there are told beside it.
+func TestRemote(t *testing.T) {
+	here := &Config{Cluster: "west"}
+	there, err := parse([]byte(`{"cluster": "east", "remote": "istio-system/remote/east", "hash": "1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := here.suffix("#"), there.suffix("#"); a != "" || b != "#east" {
+		t.Error(a, b)
+	}
+	s := &pb.Service{
+		Host: "web", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"}, SubjectAltNames: []string{"a"},
+		Labels: map[string]string{"app": "web"},
+	}
+	if row := here.here(s); row != nil {
+		t.Errorf("the first cluster has a row beside its own: %v", row)
+	}
+	if row := there.here(&pb.Service{Host: "web", Namespace: "shop", Headless: true}); row != nil {
+		t.Errorf("a service without addresses has a row: %v", row)
+	}
+	row := there.here(s)
+	got, err := sdk.ServiceOf(row)
+	if err != nil || row.Key != "shop/web/east" {
+		t.Fatal(row, err)
+	}
+	want := &pb.Service{
+		Host: "web", Namespace: "shop", ClusterAddresses: map[string]string{"east": "10.0.0.1,fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"},
+		SubjectAltNames: []string{"a"}, Labels: s.Labels,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestIndexes(t *testing.T) {
 	s := object[discoveryv1.EndpointSlice](t, `
 metadata: {name: a, namespace: shop, labels: {kubernetes.io/service-name: web}}
@@ -277,7 +311,7 @@ endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: 
 
 // TestAliases: an ExternalName service stands for another, by way of others too; those that stand for each other stand for nobody.
 func TestAliases(t *testing.T) {
-	w, err := watch(&client{}, func(any) {}, func(string, error) {})
+	w, err := watch(&kube.Client{}, func(any) {}, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,6 +337,7 @@ func TestAliases(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
 		`{"cluster": ""}`: "cluster", `{"domain": ""}`: "domain", `{"qps": 0}`: "qps", `{"burst": 0}`: "burst", `{"kubeconfi": "x"}`: "kubeconfi",
+		`{"remote": "a/b"}`: "remote",
 	} {
 		_, err := parse([]byte(config))
 		var at *sdk.FieldError
@@ -310,7 +345,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v", config, err)
 		}
 	}
-	if _, err := connect(Config{Access: kube.Access{Kubeconfig: filepath.Join(t.TempDir(), "none")}}); err == nil {
+	if _, err := (&kube.Access{Kubeconfig: filepath.Join(t.TempDir(), "none")}).Client(agent); err == nil {
 		t.Error("a kubeconfig that isn't there is taken")
 	}
 }
@@ -334,7 +369,7 @@ func TestReadme(t *testing.T) {
 	if err := os.WriteFile(c.Kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := connect(c); err != nil {
+	if _, err := c.Client(agent); err != nil {
 		t.Error(err)
 	}
 }
@@ -367,7 +402,7 @@ func TestSelection(t *testing.T) {
 	p := &publication{
 		config: config, out: out, dirt: kube.NewChanges[unit](), published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
 	}
-	w, err := watch(&client{}, p.changed, func(string, error) {})
+	w, err := watch(&kube.Client{}, p.changed, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,10 @@ type Config struct {
 	Domain  string `json:"domain"`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors"`
+	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the
+	// configs of two instances whose kubeconfigs do.
+	Remote string `json:"remote"`
+	Hash   string `json:"hash"`
 }
 
 const configSchema = `{
@@ -31,10 +35,15 @@ const configSchema = `{
     "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster's id, which endpoints are said to be in."},
     "domain": {"type": "string", "default": "cluster.local", "description": "The cluster's DNS domain: services are NAME.NAMESPACE.svc.DOMAIN."},
     "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
+    "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret."},
+    "hash": {"type": "string", "description": "Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
 }`
+
+// agent is what it says it is to API servers.
+const agent = "coxswain/registry-kubernetes"
 
 func parse(config []byte) (Config, error) {
 	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", DiscoverySelectors: true}
@@ -47,6 +56,11 @@ func parse(config []byte) (Config, error) {
 	case c.Domain == "":
 		return c, strict.Errorf("domain", "is empty")
 	}
+	if c.Remote != "" {
+		if _, err := kube.ParseSecretKey(c.Remote); err != nil {
+			return c, strict.Errorf("remote", "%v", err)
+		}
+	}
 	return c, c.Check()
 }
 
@@ -56,14 +70,14 @@ func Plugin() sdk.Plugin {
 		Name:         "registry/kubernetes",
 		Version:      "1",
 		Reads:        []string{state.Mesh},
-		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces},
+		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices},
 		ConfigSchema: []byte(configSchema),
 		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
 			}
-			client, err := connect(c)
+			client, err := c.Client(agent)
 			if err != nil {
 				return nil, err
 			}

@@ -20,7 +20,7 @@ import (
 
 type registry struct {
 	config Config
-	client *client
+	client *kube.Client
 }
 
 // unit is what is published together: what becomes of a Service, a Pod or a Namespace.
@@ -33,8 +33,11 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
 	}
 	var said kube.Complaints
-	var err error
-	p.watched, err = watch(r.client, p.changed, func(kind string, err error) {
+	client, err := r.reach(ctx, out)
+	if err != nil || client == nil {
+		return err
+	}
+	p.watched, err = watch(client, p.changed, func(kind string, err error) {
 		if said.First(kind, err, time.Now()) {
 			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
 		}
@@ -301,7 +304,7 @@ func (p *publication) publish(units map[unit]bool) error {
 }
 
 // tables in the order in which they are published.
-var tables = []string{state.Namespaces, state.Services, state.Endpoints, state.Workloads}
+var tables = []string{state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads}
 
 // rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count.
 func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
@@ -313,7 +316,9 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 	case state.Workloads:
 		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil && p.counts(pod.Namespace) {
 			if w := p.config.workload(pod, p.node(pod.Spec.NodeName)); w != nil {
-				return one(u.table, sdk.WorkloadRow(w))
+				row := sdk.WorkloadRow(w)
+				row.Key += p.config.suffix("@")
+				return one(u.table, row)
 			}
 		}
 	case state.Services:
@@ -338,13 +343,18 @@ func (p *publication) node(name string) *corev1.Node {
 func (p *publication) service(key string, s *corev1.Service) map[string]map[string]*sdk.Row {
 	aliases := p.aliases(p.config.hostOf(s.Namespace, s.Name), maxHops)
 	slices.Sort(aliases)
-	out := one(state.Services, sdk.ServiceRow(p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)))
+	is := p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)
+	out := one(state.Services, sdk.ServiceRow(is))
+	if here := p.config.here(is); here != nil {
+		out[state.ClusterServices] = map[string]*sdk.Row{here.Key: here}
+	}
 	endpoints := map[string]*sdk.Row{}
 	for _, row := range sdk.EndpointRows(p.config.endpoints(&members{
 		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
 		pod:  func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})...) {
+		row.Key += p.config.suffix("#")
 		endpoints[row.Key] = row
 	}
 	if len(endpoints) > 0 {

@@ -11,44 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 )
-
-// client asks the API server about the two groups that are read. Clients of all groups, and the types of them, would cost each
-// process of the program some megabytes.
-type client struct{ core, discovery rest.Interface }
-
-// connect makes the client of a config. It asks nothing of the API server.
-func connect(c Config) (*client, error) {
-	config, err := c.Access.Connect("coxswain/registry-kubernetes")
-	if err != nil {
-		return nil, err
-	}
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
-	scheme := runtime.NewScheme()
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
-	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	of := func(group schema.GroupVersion, path string) rest.Interface {
-		one := rest.CopyConfig(config)
-		one.GroupVersion, one.APIPath = &group, path
-		made, failed := rest.RESTClientFor(one)
-		err = errors.Join(err, failed)
-		return made
-	}
-	out := &client{of(corev1.SchemeGroupVersion, "/api"), of(discoveryv1.SchemeGroupVersion, "/apis")}
-	if err != nil {
-		return nil, strict.Errorf("kubeconfig", "%v", err)
-	}
-	return out, nil
-}
 
 // Indexes of what is kept.
 const (
@@ -71,7 +38,7 @@ type informer struct {
 
 // watch makes the informers. Changed is told of each object that came, changed or went, by one goroutine a kind; failed of
 // what can't be watched, which is tried again.
-func watch(c *client, changed func(object any), failed func(kind string, err error)) (*watched, error) {
+func watch(c *kube.Client, changed func(object any), failed func(kind string, err error)) (*watched, error) {
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: changed,
 		UpdateFunc: func(old, now any) {
@@ -94,12 +61,12 @@ func watch(c *client, changed func(object any), failed func(kind string, err err
 		return i
 	}
 	w := &watched{
-		services: informerOf(c.core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target)}),
-		slices: informerOf(c.discovery, "endpointslices", &discoveryv1.EndpointSlice{},
+		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target)}),
+		slices: informerOf(c.Discovery, "endpointslices", &discoveryv1.EndpointSlice{},
 			cache.Indexers{byService: keysOf(serviceOf), byPod: keysOf(podsOf), byNode: keysOf(nodesOf)}),
-		pods:       informerOf(c.core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
-		nodes:      informerOf(c.core, "nodes", &corev1.Node{}, cache.Indexers{}),
-		namespaces: informerOf(c.core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
+		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
+		nodes:      informerOf(c.Core, "nodes", &corev1.Node{}, cache.Indexers{}),
+		namespaces: informerOf(c.Core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
 	}
 	return w, errors.Join(failures...)
 }

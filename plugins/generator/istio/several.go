@@ -1,0 +1,57 @@
+package istio
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// addServices adds the services, each with what it is in other clusters: their rows are one service's by the time that they are in the graph, so that what is
+// made of a service knows nothing of clusters, and a change in one of them costs what a change of the service does.
+func (g *graph) addServices() {
+	g.services = table(g, state.Services, config.ParseService)
+	g.clusterServices = table(g, state.ClusterServices, config.ParseService)
+	set, there := g.load[state.Services], g.load[state.ClusterServices]
+	own, others := map[string]*pb.Row{}, map[string]map[string]*pb.Row{}
+	load := func(service string) error {
+		var rows []*pb.Row
+		for _, key := range slices.Sorted(maps.Keys(others[service])) {
+			rows = append(rows, others[service][key])
+		}
+		row, err := config.Merged(own[service], rows)
+		if err != nil {
+			return err
+		}
+		return set(service, row)
+	}
+	g.load[state.Services] = func(key string, r *pb.Row) error {
+		if own[key] = r; r == nil {
+			delete(own, key)
+		}
+		return load(key)
+	}
+	g.load[state.ClusterServices] = func(key string, r *pb.Row) error {
+		if err := there(key, r); err != nil {
+			return err
+		}
+		service := key[:max(0, strings.LastIndexByte(key, '/'))]
+		switch {
+		case r != nil && others[service] == nil:
+			others[service] = map[string]*pb.Row{key: r}
+		case r != nil:
+			others[service][key] = r
+		default:
+			if delete(others[service], key); len(others[service]) == 0 {
+				delete(others, service)
+			}
+		}
+		if own[service] == nil {
+			return nil
+		}
+		return load(service)
+	}
+}

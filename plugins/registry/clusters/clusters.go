@@ -1,0 +1,186 @@
+package clusters
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// Table is where the clusters are published, by their ids: a Cluster as JSON each.
+const Table = "clusters"
+
+// label is that of the Secrets.
+// Source: Istio, "Install Multicluster": istioctl create-remote-secret.
+const label = "istio/multiCluster=true"
+
+// Cluster is the payload of a row. Whoever may see rows may see it, so that it has nothing of what the Secret holds.
+type Cluster struct {
+	// ID is the cluster's, From where its kubeconfig stands: NAMESPACE/SECRET/KEY.
+	ID   string `json:"id"`
+	From string `json:"from"`
+	// Hash of the kubeconfig: another one means other credentials.
+	Hash string `json:"hash"`
+}
+
+type registry struct {
+	config Config
+	client rest.Interface
+}
+
+// Run publishes the clusters, and follows the Secrets until ctx ends. An API server that is away changes nothing.
+func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
+	changes := kube.NewChanges[struct{}]()
+	list := cache.NewFilteredListWatchFromClient(r.client, "secrets", r.config.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = label })
+	informer := cache.NewSharedIndexInformer(list, &corev1.Secret{}, 0, cache.Indexers{})
+	changed := func(any) { changes.Add(struct{}{}) }
+	registered, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
+	})
+	if err != nil {
+		return err
+	}
+	var said kube.Complaints
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		if said.First("secrets", err, time.Now()) {
+			out.Log(sdk.Warn, "the Secrets of other clusters can't be watched; what is known stays, and it is tried again", "namespace", r.config.Namespace, "error", err.Error())
+		}
+	}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
+		return nil
+	}
+	p := &publication{config: &r.config, out: out, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}
+	for synced := false; ; {
+		changes.Take()
+		var secrets []*corev1.Secret
+		for _, o := range informer.GetStore().List() {
+			if s, ok := o.(*corev1.Secret); ok {
+				secrets = append(secrets, s)
+			}
+		}
+		if err := p.publish(secrets); err != nil {
+			return err
+		}
+		if !synced {
+			synced = true
+			if err := out.Synced(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes.Some():
+		}
+	}
+}
+
+// publication is what was published.
+type publication struct {
+	config *Config
+	out    sdk.Publisher
+	served map[string]Cluster
+	board  kinds.Board
+}
+
+// publish publishes what differs from what was published before.
+func (p *publication) publish(secrets []*corev1.Secret) error {
+	now, faults := p.read(secrets)
+	var upserts []*sdk.Row
+	var deletes []string
+	for _, id := range slices.Sorted(maps.Keys(now)) {
+		if p.served[id] != now[id] {
+			payload, err := json.Marshal(now[id])
+			if err != nil {
+				return err
+			}
+			upserts = append(upserts, &sdk.Row{Key: id, Payload: payload, Source: "secret " + now[id].From})
+		}
+	}
+	for id := range p.served {
+		if _, stays := now[id]; !stays {
+			deletes = append(deletes, id)
+		}
+	}
+	p.served = now
+	if len(upserts)+len(deletes) > 0 {
+		if err := p.out.Update(Table, upserts, deletes); err != nil {
+			return err
+		}
+	}
+	shown := p.board.Show(faults)
+	for _, f := range shown.New {
+		p.out.Log(f.Level(), f.Error())
+	}
+	if len(shown.Upserts)+len(shown.Deletes) == 0 {
+		return nil
+	}
+	return p.out.Update(kinds.FaultTable, shown.Upserts, shown.Deletes)
+}
+
+// read returns the clusters that Secrets name, and what is wrong with those that are passed over. One whose kubeconfig is faulty stays as it was. Of two
+// with one id the older Secret's counts.
+func (p *publication) read(secrets []*corev1.Secret) (map[string]Cluster, []kinds.Fault) {
+	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	all, faults := map[string]Cluster{}, []kinds.Fault(nil)
+	for _, s := range secrets {
+		if s.DeletionTimestamp != nil {
+			continue
+		}
+		for _, id := range slices.Sorted(maps.Keys(s.Data)) {
+			is, err := p.cluster(s, id, all)
+			if err != nil {
+				faults = append(faults, kinds.Fault{
+					File: "k8s://Secret/" + s.Namespace + "/" + s.Name, Kind: "Secret", Namespace: s.Namespace, Name: s.Name, Field: "data." + id, Message: err.Error(),
+				})
+			}
+			if is.ID != "" {
+				all[id] = is
+			}
+		}
+	}
+	return all, faults
+}
+
+// cluster is that of a Secret's key. With an error it is the one that is served, if the error is one of its kubeconfig.
+func (p *publication) cluster(s *corev1.Secret, id string, others map[string]Cluster) (Cluster, error) {
+	from := kube.SecretKey{Namespace: s.Namespace, Name: s.Name, Key: id}.String()
+	if id == p.config.Cluster {
+		return Cluster{}, fmt.Errorf("it is the id of this cluster, which is not read by a Secret; the key is left out")
+	}
+	if other, twice := others[id]; twice {
+		return Cluster{}, fmt.Errorf("the cluster stands in %s, too, which is older; the key is left out", other.From)
+	}
+	if _, err := p.config.Remote(s.Data[id], ""); err != nil {
+		if was := p.served[id]; was.From == from {
+			return was, fmt.Errorf("%w; what stood there before is kept", err)
+		}
+		return Cluster{}, fmt.Errorf("%w; the key is left out", err)
+	}
+	hash := sha256.Sum256(s.Data[id])
+	return Cluster{ID: id, From: from, Hash: hex.EncodeToString(hash[:])}, nil
+}
