@@ -24,6 +24,7 @@ type instances struct {
 
 // failure is a change of an instance that is tried again.
 type failure struct {
+	what  string
 	entry *host.Entry
 	times int
 	again time.Time
@@ -232,31 +233,28 @@ func (i *instances) next() (at time.Time, ok bool) {
 func (i *instances) due(steps []step, now time.Time) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(st step) bool {
 		f, failed := i.failing[st.entry.Name]
-		return failed && st.what != doRemove && host.Same(f.entry, st.entry) && f.again.After(now)
+		return failed && f.what == st.what && host.Same(f.entry, st.entry) && f.again.After(now)
 	})
 }
 
 // done notes what became of a step, so that what failed of an instance is tried again.
 func (s *Swapper) done(st step, err error) {
 	e := st.entry
-	if e.Of == "" || st.what == doRemove {
-		delete(s.instances.failing, e.Name)
-		return
-	}
 	now, _ := s.current().Get(e.Name)
-	if err == nil || errors.Is(err, ErrRefused) || now != nil && now.Runs() && host.Same(now, e) {
+	runs := now != nil && now.Runs()
+	if e.Of == "" || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && host.Same(now, e) {
 		delete(s.instances.failing, e.Name)
 		return
 	}
 	f := s.instances.failing[e.Name]
-	if f.entry == nil || !host.Same(f.entry, e) {
+	if f.what != st.what || !host.Same(f.entry, e) {
 		f = failure{}
 	}
 	pause := min(tryAgain<<min(f.times, 10), tryAgainMost)
 	if s.instances.failing == nil {
 		s.instances.failing = map[string]failure{}
 	}
-	s.instances.failing[e.Name] = failure{entry: e, times: f.times + 1, again: time.Now().Add(pause)}
+	s.instances.failing[e.Name] = failure{what: st.what, entry: e, times: f.times + 1, again: time.Now().Add(pause)}
 }
 
 // owed returns a set in which instances whose change has failed are as they run: the rest is still to be done.
@@ -269,6 +267,12 @@ func (s *Swapper) owed(set *host.Set) *host.Set {
 	for i, e := range all {
 		if now, _ := s.current().Get(e.Name); now != nil && s.instances.failing[e.Name].entry != nil {
 			all[i] = now
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.instances.failing)) {
+		now, _ := s.current().Get(name)
+		if in, _ := set.Get(name); in == nil && now != nil && now.Runs() { // its end is owed
+			all = append(all, now)
 		}
 	}
 	return set.Of(all)

@@ -360,6 +360,14 @@ func TestDue(t *testing.T) {
 	if due(e, tryAgainMost-time.Minute) || !due(e, tryAgainMost+time.Minute) {
 		t.Error("after many failures")
 	}
+	s.set = s.set.With(e)
+	s.done(step{doRemove, e}, errors.New("bad"))
+	if owed, _ := s.owed(&host.Set{}).Get(e.Name); owed != e {
+		t.Error("an end that failed is forgotten")
+	}
+	if len(s.instances.due([]step{{doRemove, e}}, now)) > 0 || len(s.instances.due([]step{{doRemove, e}}, now.Add(tryAgain+time.Minute))) == 0 {
+		t.Error("after an end that failed")
+	}
 	s.done(step{doSwap, e}, fmt.Errorf("no: %w", ErrRefused))
 	if _, again := s.instances.next(); again {
 		t.Error("what a guard refused is tried again")
