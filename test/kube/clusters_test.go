@@ -107,6 +107,12 @@ func TestClusters(t *testing.T) {
 	w.cluster.Apply(t, documents(pod("web-1", second), slice("web-1", second)))
 	w.answers(t, http.StatusOK, second)
 	w.cluster.Apply(t, secret("remote-east", "east", other.Remote(t, "")))
+	wait.For(t, "the cluster is there again", func() error {
+		if n := w.plane.Plugins(t)["clusters"].Rows; n != 1 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
 	w.cluster.Kubectl(t, "delete", "secret", "remote-east", "-n", "istio-system")
 	wait.For(t, "a cluster whose endpoints others stand for ends", func() error {
 		if is, runs := w.plane.Plugins(t)["remote@east"]; runs {
