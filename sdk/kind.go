@@ -25,7 +25,7 @@ func ConfigSourceKind(construct func(config []byte) (ConfigSource, error)) Kind 
 	return kindOf("config", construct, func(t *talk, c ConfigSource) kind {
 		s := newSource(t, pb.KindConfig, c.Run)
 		if store, ok := c.(Store); ok {
-			s.storing = newStoring(t, store)
+			s.store = newStoring(t, store)
 		}
 		return s
 	})

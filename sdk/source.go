@@ -15,13 +15,20 @@ type source struct {
 	*talk
 	kind pb.Kind
 	work func(context.Context, Publisher) error
-	// storing is nil where the author takes no writes.
-	storing *storing
+	// store is nil where the author takes no writes.
+	store storer
 
 	builder state.Builder
 	mu      sync.Mutex
 	state   *state.State
 	newer   chan struct{}
+}
+
+// storer answers what is asked of a Store. It is an interface, so that only programs with config sources have the code.
+type storer interface {
+	writes() []string
+	receive(ctx context.Context, m *pb.Store, release func())
+	end()
 }
 
 func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) *source {
@@ -31,8 +38,8 @@ func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) 
 func (s *source) proto() pb.Kind { return s.kind }
 
 func (s *source) run(ctx context.Context) error {
-	if s.storing != nil {
-		defer s.storing.end()
+	if s.store != nil {
+		defer s.store.end()
 	}
 	if err := s.work(ctx, &publisher{source: s, ctx: ctx}); err != nil {
 		return text.Error(s.plugin.Name, ": ", err)
@@ -43,15 +50,15 @@ func (s *source) run(ctx context.Context) error {
 
 // writes are the tables that the author takes writes of.
 func (s *source) writes() []string {
-	if s.storing == nil {
+	if s.store == nil {
 		return nil
 	}
-	return s.storing.store.Writes()
+	return s.store.writes()
 }
 
 func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) error {
-	if m.Store != nil && s.storing != nil {
-		s.storing.receive(ctx, m.Store, release)
+	if m.Store != nil && s.store != nil {
+		s.store.receive(ctx, m.Store, release)
 		return nil
 	}
 	defer release()

@@ -194,6 +194,8 @@ func newStoring(t *talk, store Store) *storing {
 	return s
 }
 
+func (s *storing) writes() []string { return s.store.Writes() }
+
 // receive begins a call.
 func (s *storing) receive(ctx context.Context, m *pb.Store, release func()) {
 	s.mu.Lock()
