@@ -102,10 +102,12 @@ func sameRow[V any](a, b row[V]) bool {
 
 // tables are the rows that the generator reads, the proxies, and what views want of them.
 type tables struct {
-	services               *incr.Input[string, row[*config.Service]]
-	clusterServices        *incr.Input[string, row[*config.Service]]
-	endpoints              *incr.Input[string, row[*endpoint.Endpoint]]
-	workloads              *incr.Input[string, row[*pb.Workload]]
+	services        *incr.Input[string, row[*config.Service]]
+	clusterServices *incr.Input[string, row[*config.Service]]
+	endpoints       *incr.Input[string, row[*endpoint.Endpoint]]
+	workloads       *incr.Input[string, row[*pb.Workload]]
+	// namespaces are their labels.
+	namespaces             *incr.Input[string, row[map[string]string]]
 	virtualServices        *incr.Input[string, row[*config.VirtualService]]
 	destinationRules       *incr.Input[string, row[*config.DestinationRule]]
 	gatewayRows            *incr.Input[string, row[*config.Gateway]]
@@ -135,6 +137,7 @@ func (g *graph) addTables() {
 	g.reader = endpoint.NewReader()
 	g.endpoints = table(g, state.Endpoints, g.reader.Parse)
 	g.workloads = table(g, state.Workloads, sdk.WorkloadOf)
+	g.namespaces = tableOf(g, state.Namespaces, labelsOfNamespace, func(a, b row[map[string]string]) bool { return maps.Equal(a.value, b.value) })
 	g.virtualServices = table(g, config.VirtualServices, func(r *pb.Row) (*config.VirtualService, error) {
 		return config.ParseVirtualService(r, g.domain)
 	})

@@ -53,7 +53,7 @@ func Plugin() sdk.Plugin {
 		Name:    "istio",
 		Version: "1",
 		Reads: []string{
-			state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.Mesh, state.Networks,
+			state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks,
 			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars, config.Telemetries,
 			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
 			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins,

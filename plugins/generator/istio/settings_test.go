@@ -398,10 +398,16 @@ func TestVisibilityOfServiceEntries(t *testing.T) {
 		{`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NONE", "policies": [
 			{"matchingRules": [{"namespaceSelector": {"matchLabels": {"team": "x"}}}], "visibility": "PUBLIC"},
 			{"matchingRules": [{"namespaceSelector": {}}], "visibility": "NAMESPACE"}]}}`, true, false, false},
+		{`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NONE", "policies": [
+			{"matchingRules": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}], "visibility": "PUBLIC"}]}}`, true, true, true},
+		{`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NONE", "policies": [
+			{"matchingRules": [{"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["ship", "shop"]}]}},
+				{"namespaceSelector": {"matchExpressions": [{"key": "old", "operator": "Exists"}]}}], "visibility": "PUBLIC"}]}}`, false, false, false},
 	} {
 		w := newWorld(t)
 		w.commit(web("10.1.0.1")...)
 		w.commit(rows(state.Services, sdk.ServiceRow(s), sdk.ServiceRow(narrow)))
+		w.commit(rows(state.Namespaces, sdk.NamespaceRow(&pb.Namespace{Name: "default", Labels: map[string]string{"team": "shop"}})))
 		w.withMesh(c.mesh)
 		w.attach(1, proxy(sidecarID, nil, nil))
 		w.attach(2, proxy("sidecar~10.0.0.2~web-1.there~there.svc.cluster.local", nil, nil))
@@ -413,6 +419,26 @@ func TestVisibilityOfServiceEntries(t *testing.T) {
 		}
 		if !has(1, "web.default.svc.cluster.local") {
 			t.Error("services of other registries stay")
+		}
+	}
+}
+
+// TestVisibilityFollowsLabels: a namespace that gets another label is judged anew.
+func TestVisibilityFollowsLabels(t *testing.T) {
+	w := newWorld(t)
+	w.commit(rows(state.Services, sdk.ServiceRow(service("shop.example", &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"}))))
+	w.withMesh(`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NAMESPACE", "policies": [
+		{"matchingRules": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}], "visibility": "PUBLIC"}]}}`)
+	w.attach(1, proxy("sidecar~10.0.0.2~web-1.there~there.svc.cluster.local", nil, nil))
+	for _, c := range []struct {
+		team string
+		seen bool
+	}{{"", false}, {"shop", true}, {"other", false}} {
+		if c.team != "" {
+			w.commit(rows(state.Namespaces, sdk.NamespaceRow(&pb.Namespace{Name: "default", Labels: map[string]string{"team": c.team}})))
+		}
+		if seen := w.get(1, encode.ClusterType)["outbound|80||shop.example"] != nil; seen != c.seen {
+			t.Errorf("with team %q: %t", c.team, seen)
 		}
 	}
 }

@@ -3,42 +3,44 @@ package istio
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
 	meshv1 "istio.io/api/mesh/v1alpha1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/selector"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // visibility is how widely ServiceEntries may be seen at most, whatever they say (MeshConfig.serviceEntryVisibility).
 type visibility = meshv1.ServiceEntryVisibility_Visibility
 
 func (g *graph) addVisibility() {
-	g.entryVisibility = project(g, "visibility of service entries", func(m *meshConfig) visibility {
-		return visibilityOf(m.ServiceEntryVisibility)
-	}, incr.Same[visibility])
+	settings := project(g, "visibility of service entries", func(m *meshConfig) *meshv1.ServiceEntryVisibility { return m.ServiceEntryVisibility },
+		func(a, b *meshv1.ServiceEntryVisibility) bool { return proto.Equal(a, b) })
+	g.entryVisibility = incr.NewFunc(g.Graph, "visibility of a namespace's service entries", incr.Same[visibility], func(c *incr.Ctx, namespace string) (visibility, error) {
+		return visibilityOf(settings.Of(c, only), func() map[string]string {
+			r, _ := g.namespaces.Get(c, namespace)
+			return r.value
+		}), nil
+	})
 }
 
-// visibilityOf is that of the first policy that is for all namespaces, or else the default. Labels of namespaces are unknown here: a
-// selector that asks for some is for none.
-func visibilityOf(v *meshv1.ServiceEntryVisibility) visibility {
+// visibilityOf is that of the first policy one of whose rules each take a namespace with these labels, or else the default. A namespace that nobody knows has none.
+func visibilityOf(v *meshv1.ServiceEntryVisibility, labelled func() map[string]string) visibility {
 	if !v.GetApplyToSidecars() {
 		return meshv1.ServiceEntryVisibility_PUBLIC
 	}
 	for _, p := range v.Policies {
 		if !slices.ContainsFunc(p.MatchingRules, func(r *meshv1.ServiceEntryVisibility_MatchRule) bool {
-			return !selectsUnlabelled(r.GetNamespaceSelector())
+			takes, err := selector.Of(r.GetNamespaceSelector())
+			return err != nil || !takes.Matches(labels.Set(labelled()))
 		}) {
 			return p.Visibility
 		}
 	}
 	return v.DefaultVisibility
-}
-
-// selectsUnlabelled reports whether a selector takes what has no labels. nil takes nothing.
-func selectsUnlabelled(s *meshv1.LabelSelector) bool {
-	return s != nil && len(s.MatchLabels) == 0 && !slices.ContainsFunc(s.MatchExpressions, func(r *meshv1.LabelSelectorRequirement) bool {
-		return r.Operator != "NotIn" && r.Operator != "DoesNotExist"
-	})
 }
 
 // exportedNamespaces are those that see a service (see config.Export), which are the join keys of services too.
@@ -47,7 +49,7 @@ func (g *graph) exportedNamespaces(c *incr.Ctx, s *config.Service) []string {
 	if s.Registry != external {
 		return list
 	}
-	switch g.entryVisibility.Of(c, only) {
+	switch g.entryVisibility.Of(c, s.Namespace) {
 	case meshv1.ServiceEntryVisibility_NONE:
 		return nil
 	case meshv1.ServiceEntryVisibility_NAMESPACE:
@@ -71,4 +73,10 @@ func (g *graph) reach(c *incr.Ctx, s *config.Service, namespace string) config.R
 		return config.Nobody
 	}
 	return config.ReachOf(list, nil, s.Namespace, namespace)
+}
+
+func labelsOfNamespace(r *pb.Row) (map[string]string, error) {
+	n := &pb.Namespace{}
+	err := n.Unmarshal(r.Payload)
+	return n.Labels, err
 }

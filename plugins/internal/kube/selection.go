@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	api "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/selector"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -38,17 +38,11 @@ func SelectionOf(s *state.State) (Selection, error) {
 	}
 	out := Selection{text: string(text)}
 	for i, s := range mesh.DiscoverySelectors {
-		of := &metav1.LabelSelector{MatchLabels: s.GetMatchLabels()}
-		for _, e := range s.GetMatchExpressions() {
-			of.MatchExpressions = append(of.MatchExpressions, metav1.LabelSelectorRequirement{
-				Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
-			})
-		}
-		selector, err := metav1.LabelSelectorAsSelector(of)
+		one, err := selector.Of(s)
 		if err != nil {
 			return Selection{}, fmt.Errorf("discoverySelectors[%d]: %w", i, err)
 		}
-		out.selectors = append(out.selectors, selector)
+		out.selectors = append(out.selectors, one)
 	}
 	return out, nil
 }
