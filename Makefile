@@ -354,14 +354,14 @@ KUBE_SERVERS := test/kube/servers
 KUBE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/kube-$(shell sha256sum $(KUBE_SERVERS)/go.sum | cut -c1-16)
 
 .PHONY: kube
-kube: $(KUBE)/.built ## Build etcd, the API server and kubectl for tests (minutes, once)
+kube: $(addprefix $(KUBE)/,etcd kube-apiserver kube-controller-manager kubectl) ## Build etcd and Kubernetes' servers and kubectl for tests (minutes, once)
 
-$(KUBE)/.built:
-	@echo "building etcd, kube-apiserver and kubectl for tests: minutes, this once"
+$(KUBE)/etcd: KUBE_PACKAGE = go.etcd.io/etcd/server/v3
+$(KUBE)/kube%: KUBE_PACKAGE = k8s.io/kubernetes/cmd/$(@F)
+$(KUBE)/etcd $(KUBE)/kube-apiserver $(KUBE)/kube-controller-manager $(KUBE)/kubectl:
+	@echo "building $(@F) for tests: a minute or more, this once"
 	@mkdir -p '$(KUBE)'
-	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$(KUBE)/' k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl
-	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$(KUBE)/etcd' go.etcd.io/etcd/server/v3
-	@touch $@
+	@cd $(KUBE_SERVERS) && go build -ldflags='-s -w' -o '$@.new' $(KUBE_PACKAGE) && mv '$@.new' '$@'
 
 PEER_SERVERS := test/peer
 PEER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/peer-$(shell sha256sum $(PEER_SERVERS)/go.sum | cut -c1-16)

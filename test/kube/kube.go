@@ -163,7 +163,7 @@ func (c *Cluster) command(input string, args ...string) *exec.Cmd {
 // programs is the folder with the programs of a cluster.
 func programs(t testing.TB) string {
 	t.Helper()
-	return built(t, "test/kube/servers", "kube", "etcd", "kube-apiserver", "kubectl")
+	return built(t, "test/kube/servers", "kube", "etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 }
 
 // built is the folder of the user's cache in which `make TARGET` puts the programs of a nested module.
