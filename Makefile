@@ -85,8 +85,20 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
+	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
 	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+
+
+# Packages with tests that take long (need.All).
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.All\b' test core plugins sdk cmd examples)))
+
+.PHONY: test-all
+test-all: test peer ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
+		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
+	@$(MAKE) parity parity-live
+	@echo "$$(date -u +%F), after $$(git log -1 --format=%h)" > test/all.txt
 
 .PHONY: test-envoys
 test-envoys: build iptables $(OLDER_ENVOY_MARKS) ## Pass the tests of traffic with older Envoys, too

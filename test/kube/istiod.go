@@ -22,8 +22,8 @@ type Istiod struct {
 }
 
 // StartIstiod starts one and waits until it is ready. The cluster has Istio's definitions and the namespace istio-system. The mesh's settings are those of the
-// ConfigMap istio, if there is one. The test's end stops it.
-func StartIstiod(t testing.TB, c *Cluster) *Istiod {
+// ConfigMap istio, if there is one; env is added to its environment. The test's end stops it.
+func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	t.Helper()
 	bin := built(t, "test/peer", "peer", "pilot-discovery")
 	i := &Istiod{XDS: wait.Address(t)}
@@ -33,6 +33,7 @@ func StartIstiod(t testing.TB, c *Cluster) *Istiod {
 		"--secureGRPCAddr=", "--httpsAddr=", "--ctrlz_port", port)
 	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
+	cmd.Env = append(cmd.Env, env...)
 	i.program = start(t, cmd)
 	client := http.Client{Timeout: 5 * time.Second}
 	wait.For(t, "istiod is ready", func() error {
@@ -51,6 +52,9 @@ func StartIstiod(t testing.TB, c *Cluster) *Istiod {
 	})
 	return i
 }
+
+// Stop ends it at once.
+func (i *Istiod) Stop() { i.program.stop() }
 
 // PID of its process.
 func (i *Istiod) PID() int { return i.program.cmd.Process.Pid }

@@ -141,13 +141,18 @@ func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *
 	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
 		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
 	envoy.InPod(t, w.pod, 1337, admin, bootstrap).Ready(t)
-	w.client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	w.client = clientOf(w.pod)
+	return w
+}
+
+// clientOf asks the gateway in a pod.
+func clientOf(p *netns.Pod) *http.Client {
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return w.pod.Dial(ctx, "tcp", w.pod.Address+":8000")
+			return p.Dial(ctx, "tcp", p.Address+":8000")
 		},
 	}}
-	return w
 }
 
 // folder is one that all may write to. Its name is short, because sockets stand in it.

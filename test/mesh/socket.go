@@ -8,9 +8,15 @@ import (
 	"testing"
 )
 
-// Socket listens on a Unix socket and passes connections on to the xDS port: proxies in network namespaces of their own reach no other. Its
-// address, unix:PATH, is for `coxswain bootstrap --xds`.
+// Socket is a Relay to the xDS port.
 func (p *Plane) Socket(t testing.TB, path string) string {
+	t.Helper()
+	return Relay(t, path, func() string { return p.XDS })
+}
+
+// Relay listens on a Unix socket and passes connections on to the TCP address that to returns for each: proxies in network namespaces of their own reach no
+// other. Its address, unix:PATH, is for `coxswain bootstrap --xds`.
+func Relay(t testing.TB, path string, to func() string) string {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -26,7 +32,7 @@ func (p *Plane) Socket(t testing.TB, path string) string {
 			if err != nil {
 				return
 			}
-			ended.Go(func() { join(down, p.XDS) })
+			ended.Go(func() { join(down, to()) })
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); ended.Wait() })

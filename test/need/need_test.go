@@ -24,6 +24,19 @@ func (e *end) Skip(args ...any) {
 	runtime.Goexit()
 }
 
+func TestAll(t *testing.T) {
+	for value, runs := range map[string]bool{"": false, "1": true} {
+		t.Setenv(all, value)
+		e := &end{}
+		done := make(chan struct{})
+		go func() { defer close(done); All(e) }()
+		<-done
+		if (e.skipped == "") != runs {
+			t.Errorf("%q: skipped %q", value, e.skipped)
+		}
+	}
+}
+
 func TestMissing(t *testing.T) {
 	for value, fails := range map[string]bool{"": false, "1": true} {
 		t.Setenv(NoSkips, value)
