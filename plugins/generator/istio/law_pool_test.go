@@ -58,6 +58,12 @@ func newPool(t *testing.T) *pool {
 	for table, rows := range tokens() {
 		p.rows[table] = append(p.rows[table], rows...)
 	}
+	p.rows[state.ClusterServices] = elsewhere(p.rows[state.Services])
+	for _, namespace := range []string{"default", "prod", "istio-system"} {
+		for _, team := range []string{"shop", "other"} {
+			p.rows[state.Namespaces] = append(p.rows[state.Namespaces], sdk.NamespaceRow(&pb.Namespace{Name: namespace, Labels: map[string]string{"team": team}}))
+		}
+	}
 	p.tables = slices.Sorted(maps.Keys(p.rows))
 	for _, rows := range p.rows {
 		slices.SortStableFunc(rows, func(a, b *pb.Row) int { return compareStrings(a.Key, b.Key) })
@@ -98,6 +104,24 @@ func (p *pool) row(r *rand.Rand, table string) *pb.Row {
 	return &out
 }
 
+// elsewhere are what some services are in other clusters.
+func elsewhere(services []*pb.Row) []*pb.Row {
+	var out []*pb.Row
+	for i, row := range services {
+		for _, cluster := range []string{"east", "west"}[:i%3] {
+			s, err := sdk.ServiceOf(row)
+			if err != nil {
+				panic(err)
+			}
+			s.ClusterAddresses = map[string]string{cluster: map[string]string{"east": "10.8.0.1", "west": "10.8.0.2"}[cluster]}
+			there := withMeta(sdk.ServiceRow(s), row)
+			there.Key += "/" + cluster
+			out = append(out, there)
+		}
+	}
+	return out
+}
+
 func changedMesh(r *rand.Rand, row *pb.Row) *pb.Row {
 	m := &meshv1.MeshConfig{}
 	if err := proto.Unmarshal(row.Payload, m); err != nil {
@@ -108,6 +132,8 @@ func changedMesh(r *rand.Rand, row *pb.Row) *pb.Row {
 		`{"outboundClusterStatName": "%SERVICE%_%SERVICE_PORT_NAME%", "inboundClusterStatName": "%SERVICE_NAME%"}`,
 		`{"defaultTrafficPolicy": {"connectionPool": {"tcp": {"maxConnections": 7}}, "outlierDetection": {"consecutive5xxErrors": 3}}}`,
 		`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NAMESPACE"}}`,
+		`{"serviceEntryVisibility": {"applyToSidecars": true, "defaultVisibility": "NAMESPACE", "policies": [
+			{"matchingRules": [{"namespaceSelector": {"matchLabels": {"team": "shop"}}}], "visibility": "PUBLIC"}]}}`,
 		`{"serviceSettings": [{"settings": {"clusterLocal": true}, "hosts": ["*.default.svc.cluster.local"]}]}`,
 		`{"defaultConfig": {"connectionSettings": {"profile": "EDGE", "httpRequestTimeout": "0.5s"}}}`,
 	})
