@@ -44,8 +44,8 @@ type Cluster struct {
 	arguments         []string
 }
 
-// Start starts etcd and an API server, and waits until it is ready. The test's end stops them.
-func Start(t testing.TB) *Cluster {
+// Start starts etcd and an API server, with flags in addition, and waits until it is ready. The test's end stops them.
+func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
 	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
@@ -61,6 +61,7 @@ func Start(t testing.TB) *Cluster {
 		"--service-account-signing-key-file", key, "--service-cluster-ip-range", "10.96.0.0/16", "--endpoint-reconciler-type", "none",
 		"--disable-admission-plugins", "ServiceAccount", "--profiling=false",
 	}
+	c.arguments = append(c.arguments, flags...)
 	c.Kubeconfig = filepath.Join(c.dir, "kubeconfig")
 	write(t, c.Kubeconfig, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
@@ -94,7 +95,7 @@ func (c *Cluster) Up(t testing.TB) {
 	c.server = start(t, command(c.bin, "kube-apiserver", c.arguments...))
 	wait.For(t, "the API server is ready", func() error {
 		if !c.server.runs() {
-			return fmt.Errorf("it has ended: %s", c.server.last())
+			t.Fatalf("the API server has ended: %s", c.server.last())
 		}
 		return c.ready()
 	})

@@ -1,0 +1,152 @@
+package kube_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+const deployed = "../../deploy/kubernetes"
+
+// account is the one that deploy/ gives the control plane.
+const account = "system:serviceaccount:istio-system:coxswain"
+
+// TestRights: with exactly the rights of deploy/kubernetes, the set for a cluster sees all that it reads, another cluster and faulty objects too. An API server refuses it
+// nothing, be it one that streams lists or an older one, and each right is used.
+func TestRights(t *testing.T) {
+	used := map[string]bool{}
+	for name, flags := range map[string][]string{"streams": nil, "lists": {"--feature-gates", "WatchList=false"}} {
+		t.Run(name, func(t *testing.T) {
+			for call, code := range audited(t, flags...) {
+				used[call] = true
+				if code == http.StatusUnauthorized || code == http.StatusForbidden {
+					t.Errorf("%s: %d", call, code)
+				}
+			}
+		})
+	}
+	given := rights(t)
+	for right := range given {
+		if !used[right] {
+			t.Errorf("nobody uses %s", right)
+		}
+	}
+	if len(given) < 40 {
+		t.Errorf("%d rights are known", len(given))
+	}
+}
+
+// audited is what the account asked of an API server with these flags, a word for each call as in rights, with its code, that of a refusal if there was one.
+func audited(t *testing.T, flags ...string) map[string]int {
+	t.Helper()
+	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
+	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
+	c := kube.Start(t, append(flags, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")...)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace, node))
+	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first), secret("east", "east", c.Remote(t, ""))))
+	c.Kubectl(t, "apply", "-k", deployed) // the Deployment has no one to run it
+
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)
+	plane.Ready(t)
+	w := &world{cluster: c, plane: plane}
+	for _, of := range []string{"kubernetes", "remote@east"} {
+		if p := plane.Plugins(t)[of]; p.State != "serving" {
+			t.Errorf("%s is %s; %s", of, p.State, p.LastChange)
+		}
+	}
+	good, bad := route("web", "web.example", "", direct("fine")), route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x"))
+	for n := range 2 { // the second time it is counted
+		c.Apply(t, good)
+		wait.For(t, "the object is right", func() error {
+			text, err := plane.Get("/debug/configz")
+			if err == nil && (!strings.Contains(text, "shop/web") || strings.Contains(text, "regex")) {
+				err = fmt.Errorf("%s", text)
+			}
+			return err
+		})
+		c.Apply(t, bad)
+		w.says(t, "k8s://networking.istio.io/VirtualService/shop/web", "spec.http[0].match[0].uri")
+		held(t, c, n+1, "its last good version stays served")
+	}
+	plane.Kill()
+	return asked(t, log)
+}
+
+// asked reads an audit log.
+func asked(t *testing.T, log string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for line := range bytes.Lines(text) {
+		var e struct {
+			Verb           string
+			ObjectRef      struct{ APIGroup, Resource, Subresource string }
+			ResponseStatus struct{ Code int }
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.ObjectRef.Resource == "" {
+			continue // what there is, and how it is
+		}
+		call := right(e.Verb, e.ObjectRef.APIGroup, strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"))
+		if was := out[call]; was != http.StatusUnauthorized && was != http.StatusForbidden {
+			out[call] = e.ResponseStatus.Code
+		}
+	}
+	return out
+}
+
+// rights are those of deploy/, each verb of each resource.
+func rights(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(deployed, "rights.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for d := range strings.SplitSeq(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole // a Role has the same rules
+		if err := yaml.Unmarshal([]byte(d), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						out[right(verb, group, resource)] = true
+					}
+				}
+			}
+		}
+	}
+	for _, r := range slices.Sorted(maps.Keys(out)) {
+		if strings.Contains(r, "*") {
+			t.Errorf("%s: name what it is", r)
+		}
+	}
+	return out
+}
+
+func right(verb, group, resource string) string { return verb + " " + group + "/" + resource }
