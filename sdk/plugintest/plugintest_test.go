@@ -32,8 +32,11 @@ func TestRegistry(t *testing.T) {
 					return err
 				}
 				s1, newer := out.State()
-				<-newer
-				s2, _ := out.State()
+				s2 := s1
+				for s2.Table("namespaces").Len() == 0 { // the first state, which has none, may come after s1
+					<-newer
+					s2, newer = out.State()
+				}
 				out.Log(sdk.Info, "namespaces", "before", s1.Table("namespaces").Len(), "after", s2.Table("namespaces").Len())
 				<-ctx.Done()
 				return nil
