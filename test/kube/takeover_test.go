@@ -61,7 +61,7 @@ func TestTakesOver(t *testing.T) {
 	var control atomic.Pointer[string]
 	control.Store(&istiod.XDS)
 	dir := folder(t)
-	xds := mesh.Relay(t, filepath.Join(dir, "xds"), func() string { return *control.Load() })
+	xds := mesh.NewRelay(t, filepath.Join(dir, "xds"), func() string { return *control.Load() }).Address
 	w := &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1")}
 	w.client = clientOf(w.pod)
 	serve(t, w.pod, first)

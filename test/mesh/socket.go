@@ -5,18 +5,29 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // Socket is a Relay to the xDS port.
 func (p *Plane) Socket(t testing.TB, path string) string {
 	t.Helper()
-	return Relay(t, path, func() string { return p.XDS })
+	return NewRelay(t, path, func() string { return p.XDS }).Address
 }
 
-// Relay listens on a Unix socket and passes connections on to the TCP address that to returns for each: proxies in network namespaces of their own reach no
-// other. Its address, unix:PATH, is for `coxswain bootstrap --xds`.
-func Relay(t testing.TB, path string, to func() string) string {
+// Relay passes connections on from a Unix socket: proxies in network namespaces of their own reach no other.
+type Relay struct {
+	// Address, unix:PATH, is for `coxswain bootstrap --xds`.
+	Address string
+
+	down atomic.Int64
+}
+
+// Down is how many bytes went to proxies.
+func (r *Relay) Down() int64 { return r.down.Load() }
+
+// NewRelay listens on a Unix socket and passes connections on to the TCP address that to returns for each.
+func NewRelay(t testing.TB, path string, to func() string) *Relay {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -25,6 +36,7 @@ func Relay(t testing.TB, path string, to func() string) string {
 	if err := os.Chmod(path, 0o777); err != nil { // proxies may run as other users
 		t.Fatal(err)
 	}
+	r := &Relay{Address: "unix:" + path}
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for {
@@ -32,23 +44,31 @@ func Relay(t testing.TB, path string, to func() string) string {
 			if err != nil {
 				return
 			}
-			ended.Go(func() { join(down, to()) })
+			ended.Go(func() { r.join(down, to()) })
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); ended.Wait() })
-	return "unix:" + path
+	return r
 }
 
 // join carries bytes both ways until one side ends.
-func join(down net.Conn, address string) {
+func (r *Relay) join(down net.Conn, address string) {
 	defer func() { _ = down.Close() }()
 	up, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
 	var back sync.WaitGroup
-	back.Go(func() { _, _ = io.Copy(down, up); _ = down.Close() })
+	back.Go(func() { _, _ = io.Copy(io.MultiWriter(down, counter{&r.down}), up); _ = down.Close() })
 	_, _ = io.Copy(up, down)
 	_ = up.Close()
 	back.Wait()
+}
+
+// counter counts bytes.
+type counter struct{ n *atomic.Int64 }
+
+func (c counter) Write(p []byte) (int, error) {
+	c.n.Add(int64(len(p)))
+	return len(p), nil
 }
