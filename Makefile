@@ -91,7 +91,7 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 
 
 # Packages with tests that take long (need.All).
-LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.All\b' test core plugins sdk cmd examples)))
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)))
 
 .PHONY: test-all
 test-all: test peer ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)

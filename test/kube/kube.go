@@ -15,6 +15,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -40,6 +41,7 @@ type Cluster struct {
 	Kubeconfig string
 
 	bin, dir, address string
+	clients           string // etcd's URL
 	etcd, server      *program
 	arguments         []string
 }
@@ -51,6 +53,7 @@ func Start(t testing.TB, flags ...string) *Cluster {
 	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
 	c.etcd = start(t, command(c.bin, "etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync", "--log-level", "error"))
+	c.clients = clients
 	_, port, _ := strings.Cut(c.address, ":")
 	key, tokens := filepath.Join(c.dir, "accounts.pem"), filepath.Join(c.dir, "tokens.csv")
 	write(t, key, signingKey(t))
@@ -87,6 +90,33 @@ func (c *Cluster) Remote(t testing.TB, as string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a,
 clusters: [{name: a, cluster: {server: "https://%s", certificate-authority-data: %s}}],
 users: [{name: a, user: {token: %s}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`, c.address, base64.StdEncoding.EncodeToString(ca), cmp.Or(as, token))
+}
+
+// Address is HOST:PORT of the API server.
+func (c *Cluster) Address() string { return c.address }
+
+// Compact makes etcd forget all but the present: watches from earlier versions end with 410 Gone.
+// Source: etcd, "gRPC gateway" of the API v3.
+func (c *Cluster) Compact(t testing.TB) {
+	t.Helper()
+	var header struct{ Header struct{ Revision string } }
+	c.gateway(t, "range", `{"key": "AA=="}`, &header)
+	c.gateway(t, "compaction", fmt.Sprintf(`{"revision": %q, "physical": true}`, header.Header.Revision), &struct{}{})
+}
+
+func (c *Cluster) gateway(t testing.TB, call, body string, into any) {
+	t.Helper()
+	answer, err := http.Post(c.clients+"/v3/kv/"+call, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("etcd's %s: %s", call, answer.Status)
+	}
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Up starts the API server, again after Down.

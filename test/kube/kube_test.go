@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,6 +185,31 @@ func (w *world) ask() (int, string, error) {
 	defer func() { _ = r.Body.Close() }()
 	text, err := io.ReadAll(r.Body)
 	return r.StatusCode, string(text), err
+}
+
+// traffic asks without a pause until stop is called, which fails the test if a request failed.
+func (w *world) traffic(t *testing.T) (stop func()) {
+	t.Helper()
+	asked, failed := 0, ""
+	asking, end := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for asking.Err() == nil && failed == "" {
+			asked++
+			if code, text, err := w.ask(); err != nil || code != http.StatusOK {
+				failed = fmt.Sprintf("at %s: %d %s %v", time.Now().Format(time.StampMilli), code, text, err)
+			}
+		}
+	})
+	t.Cleanup(func() { end(); ended.Wait() })
+	return func() {
+		t.Helper()
+		end()
+		ended.Wait()
+		if failed != "" || asked < 100 {
+			t.Errorf("%d requests, and then %s", asked, failed)
+		}
+	}
 }
 
 // answers waits until a request gets this answer.

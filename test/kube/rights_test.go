@@ -28,6 +28,7 @@ const account = "system:serviceaccount:istio-system:coxswain"
 // TestRights: with exactly the rights of deploy/kubernetes, the set for a cluster sees all that it reads, another cluster and faulty objects too. An API server refuses it
 // nothing, be it one that streams lists or an older one, and each right is used.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	used := map[string]bool{}
 	for name, flags := range map[string][]string{"streams": nil, "lists": {"--feature-gates", "WatchList=false"}} {
 		t.Run(name, func(t *testing.T) {

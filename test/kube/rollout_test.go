@@ -1,12 +1,10 @@
 package kube_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/wait"
@@ -32,33 +30,8 @@ spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: web}]}`
 // pods answer that there are.
 func TestRollout(t *testing.T) {
 	w := newWorld(t, deployment, strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db"))
-	var addresses []string
-	for i := range 16 {
-		addresses = append(addresses, fmt.Sprintf("10.244.1.%d", i+1))
-		serve(t, w.pod, addresses[i])
-	}
-	w.cluster.Controllers(t)
-	ctx, end := context.WithCancel(t.Context())
-	var helpers sync.WaitGroup
-	t.Cleanup(func() { end(); helpers.Wait() })
-	helpers.Go(func() {
-		if err := w.cluster.Kubelet(ctx, "one", addresses); err != nil {
-			t.Errorf("the kubelet: %v", err)
-		}
-	})
-	w.answers(t, http.StatusOK, "")
-
-	asked, failed := 0, ""
-	traffic, stop := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		for traffic.Err() == nil && failed == "" {
-			asked++
-			if code, text, err := w.ask(); err != nil || code != http.StatusOK {
-				failed = fmt.Sprint(code, text, err)
-			}
-		}
-	})
+	w.nodes(t)
+	stop := w.traffic(t)
 	for _, step := range [][]string{
 		{"scale", "deployment", "web", "--replicas", "4"},
 		{"set", "image", "deployment/web", "web=web:2"},
@@ -70,12 +43,21 @@ func TestRollout(t *testing.T) {
 		w.pods(t)
 	}
 	stop()
-	asking.Wait()
-	if failed != "" || asked < 100 {
-		t.Errorf("%d requests, and then: %s", asked, failed)
-	}
 	w.cluster.Kubectl(t, "delete", "deployment", "web", "-n", "shop")
 	w.answers(t, http.StatusServiceUnavailable, "")
+}
+
+// nodes plays what a cluster does of itself: pods of the deployment run, and are the service's.
+func (w *world) nodes(t *testing.T) {
+	t.Helper()
+	var addresses []string
+	for i := range 32 {
+		addresses = append(addresses, fmt.Sprintf("10.244.1.%d", i+1))
+		serve(t, w.pod, addresses[i])
+	}
+	w.cluster.Controllers(t)
+	w.cluster.Kubelet(t, "one", addresses)
+	w.answers(t, http.StatusOK, "")
 }
 
 // pods waits until each pod that isn't to go answers, and no other.

@@ -21,10 +21,13 @@ const all = "COXSWAIN_TEST_ALL"
 // All ends the test unless `make test-all` runs it: it takes long, or needs servers that take long to build. Makefile finds the packages that call it.
 func All(t testing.TB) {
 	t.Helper()
-	if os.Getenv(all) == "" {
+	if !Long() {
 		t.Skip("skipped: `make test-all` runs it")
 	}
 }
+
+// Long reports whether `make test-all` runs the test, which may take longer then.
+func Long() bool { return os.Getenv(all) != "" }
 
 // Missing ends the test. The text says what is missing and how to get it.
 func Missing(t testing.TB, format string, args ...any) {

@@ -1,0 +1,288 @@
+package kube_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-mesh/coxswain/test/envoy"
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/netns"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// TestBadDays: what befalls a cluster and those who read it, under requests and while pods come and go all the time. No request of an Envoy fails, and after each day the pods answer
+// that there are.
+func TestBadDays(t *testing.T) {
+	t.Parallel()
+	d := newDays(t)
+	d.day("the registry is killed", func() {
+		for range 3 {
+			before := d.plane.Signal(t, "kubernetes", syscall.SIGKILL)
+			wait.For(t, "it runs again", func() error {
+				if now := d.plane.Plugins(t)["kubernetes"]; now.PID == before.PID || now.State != "serving" {
+					return fmt.Errorf("it is %s", now.State)
+				}
+				return nil
+			})
+		}
+	})
+	d.day("the registry is swapped", func() {
+		for range 3 {
+			if out, err := exec.Command(program, "plugins", "restart", "kubernetes", "--addr", d.plane.HTTP).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+	})
+	d.day("the API server is away", func() {
+		d.cluster.Down()
+		d.quiet()
+		d.cluster.Up(t)
+	})
+	d.day("connections end, and what was missed is forgotten", func() {
+		d.line.cut()
+		d.churned(10)
+		d.cluster.Compact(t)
+		d.cluster.Down()
+		d.cluster.Up(t)
+		d.cluster.Compact(t)
+		d.line.open()
+	})
+	d.day("a right is withdrawn", func() {
+		allow := func(resources string) {
+			d.cluster.Kubectl(t, "patch", "clusterrole", "coxswain", "--type", "json", "-p",
+				fmt.Sprintf(`[{"op": "replace", "path": "/rules/1/resources", "value": [%s]}]`, resources))
+		}
+		allow(`"none"`)
+		d.line.cut()
+		d.line.open()
+		wait.For(t, "the log says which", func() error {
+			if !strings.Contains(d.plane.Log(), `cannot list resource \"endpointslices\"`) {
+				return fmt.Errorf("%s", d.plane.LastLines(5))
+			}
+			return nil
+		})
+		d.churned(5)
+		allow(`"endpointslices"`)
+	})
+	if need.Long() {
+		d.day("connections stall", func() { // the client asks for signs of life, and gives up after 45 seconds
+			d.line.stall()
+			d.quiet()
+		})
+	}
+}
+
+// days are a world whose control plane has the rights of deploy/ and reaches the API server over a line that can be cut.
+type days struct {
+	*world
+	t    *testing.T
+	line *line
+
+	mu     sync.Mutex
+	churns int
+}
+
+func newDays(t *testing.T) *days {
+	t.Helper()
+	envoy.Binary(t) // or skip
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace, node))
+	c.Apply(t, documents(gateway, strings.Replace(deployment, "replicas: 2", "replicas: 4", 1), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
+	c.Kubectl(t, "apply", "-k", deployed)
+	d := &days{t: t, line: newLine(t, c.Address())}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, kubeconfig, strings.ReplaceAll(c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))), c.Address(), d.line.address))
+
+	d.world = &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)}
+	d.plane.Ready(t)
+	d.client = clientOf(d.pod)
+	dir := folder(t)
+	admin := "unix:" + filepath.Join(dir, "admin")
+	envoy.InPod(t, d.pod, 1337, admin, d.plane.Bootstrap(t, "--xds", d.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
+		"--namespace", "shop", "--ip", d.pod.Address, "--labels", "app=edge")).Ready(t)
+	d.nodes(t)
+	d.pods(t)
+	return d
+}
+
+// day has something happen under requests, while pods come and go.
+func (d *days) day(name string, happens func()) {
+	d.t.Helper()
+	d.t.Logf("%s: %s", time.Now().Format(time.TimeOnly), name)
+	stop, rest := d.traffic(d.t), d.churn()
+	happens()
+	d.churned(3)
+	rest()
+	d.pods(d.t)
+	stop()
+}
+
+// churn deletes a pod again and again, each once the deployment is whole, until rest is called. What fails while the API server is away is tried again.
+func (d *days) churn() (rest func()) {
+	pods := d.cluster.Client(d.t).CoreV1().Pods("shop")
+	ctx, end := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+			if err != nil || len(list.Items) != 4 {
+				continue
+			}
+			whole := true
+			for _, p := range list.Items {
+				whole = whole && p.Status.PodIP != "" && p.DeletionTimestamp == nil
+			}
+			if whole && pods.Delete(ctx, list.Items[0].Name, metav1.DeleteOptions{}) == nil {
+				d.mu.Lock()
+				d.churns++
+				d.mu.Unlock()
+			}
+		}
+	})
+	d.t.Cleanup(func() { end(); ended.Wait() })
+	return func() { end(); ended.Wait() }
+}
+
+// churned waits until so many more pods were deleted.
+func (d *days) churned(more int) {
+	d.t.Helper()
+	count := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.churns
+	}
+	until := count() + more
+	wait.For(d.t, "pods come and go", func() error {
+		if n := count(); n < until {
+			return fmt.Errorf("%d of %d", n, until)
+		}
+		return nil
+	})
+}
+
+// quiet is how long nothing is to happen: the requests meanwhile are the test.
+func (d *days) quiet() {
+	d.t.Helper()
+	long := 3 * time.Second
+	if need.Long() {
+		long = time.Minute
+	}
+	select {
+	case <-time.After(long):
+	case <-d.t.Context().Done():
+	}
+}
+
+// line carries connections to an address, until it is cut: then they end, and others are refused.
+type line struct {
+	address, to string
+
+	mu   sync.Mutex
+	shut bool
+	// active are the connections that a cut ends; one that stalls is false.
+	active map[net.Conn]bool
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{address: listener.Addr().String(), to: to, active: map[net.Conn]bool{}}
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			ended.Go(func() { l.carry(from) })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); l.cut(); ended.Wait() })
+	return l
+}
+
+// hold notes a connection that a cut is to end, and ends it if the line is cut.
+func (l *line) hold(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.active[c] = true; l.shut {
+		_ = c.Close()
+	}
+}
+
+func (l *line) carry(from net.Conn) {
+	l.hold(from)
+	to, err := net.Dial("tcp", l.to)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	l.hold(to)
+	var back sync.WaitGroup
+	back.Go(func() { _, _ = io.Copy(passing{l, from}, to); _ = from.Close() })
+	_, _ = io.Copy(passing{l, to}, from)
+	_ = to.Close()
+	back.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.active, from)
+	delete(l.active, to)
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shut = true
+	for c := range l.active {
+		_ = c.Close()
+	}
+}
+
+// stall has nothing more pass by the connections that there are.
+func (l *line) stall() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.active {
+		l.active[c] = false
+	}
+}
+
+// passing writes to a connection unless it stalls.
+type passing struct {
+	*line
+	to net.Conn
+}
+
+func (p passing) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	passes := p.active[p.to]
+	p.mu.Unlock()
+	if !passes {
+		return len(b), nil
+	}
+	return p.to.Write(b)
+}
+
+func (l *line) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shut = false
+}
