@@ -151,6 +151,13 @@ bench-growth: build bench-tools $(PLOT_MARK) ## How cost grows with proxies, ser
 	@$(BENCH) -growth $(BENCH_FLAGS)
 	@$(VENV)/bin/python test/bench/growth.py $(CACHE)/bench/growth.json docs/growth.png
 
+# It ends with a table of medians over the rounds; the rounds are in .cache/bench-kube.json. Later flags win.
+.PHONY: bench-kube
+bench-kube: build kube peer ## 5000 pods on a real API server, 100 replaced a second, beside a living istiod (12 minutes; KUBE_FLAGS='-rounds 1 -sidecars 100')
+	@go test -c -o '$(CACHE)/bin/churn' ./test/churn
+	@cd test/churn && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' '$(CURDIR)/$(CACHE)/bin/churn' -test.v -test.run '^TestChurn$$' -test.timeout 30m \
+		-services 1000 -pods 5000 -sidecars 500 -rate 100 -churning 1m -quiet 15s -rounds 3 -servers coxswain,istiod -result '$(CURDIR)/$(CACHE)/bench-kube.json' $(KUBE_FLAGS)
+
 .PHONY: bench-profile
 bench-profile: build bench-tools ## Profiles of each process under load, in .cache/bench/profile
 	@$(BENCH) -profile -rounds 1 $(BENCH_FLAGS)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/bench/fleet"
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // point is one measurement on an axis.
@@ -91,10 +92,10 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 	}
 	defer s.stop()
 	pid, generator := s.cmd.Process.Pid, s.plugin("generator/istio")
-	coreBefore, generatorBefore := own(pid), cpu(generator)
-	p.GeneratorIdle = pss(generator)
-	peak := watch(generator)
-	defer peak.close()
+	coreBefore, generatorBefore := usage.Own(pid), usage.CPU(generator)
+	p.GeneratorIdle = usage.PSS(generator)
+	peak := usage.Watch(generator)
+	defer peak.Close()
 	f, a, err := fleet.Connect(ctx, fleet.Config{Address: s.xds, Sidecars: l.sidecars, Namespaces: namespaces, Patience: patience})
 	if err != nil {
 		return p, err
@@ -115,9 +116,9 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 		p.Change = max(p.Change, milliseconds(a.P99))
 	}
 	p.Connect = milliseconds(a.P99)
-	p.Core, p.Generator = own(pid)-coreBefore, cpu(generator)-generatorBefore
-	_, p.Peak = s.memory.read()
-	_, p.GeneratorPeak = peak.read()
+	p.Core, p.Generator = usage.Own(pid)-coreBefore, usage.CPU(generator)-generatorBefore
+	_, p.Peak = s.memory.Read()
+	_, p.GeneratorPeak = peak.Read()
 	f.Close()
 	p.GeneratorAfter = released(generator, p)
 	return p, nil
@@ -126,9 +127,9 @@ func grow(ctx context.Context, c config, l load, namespaces int) (p point, err e
 // released returns the least memory of the generator in the two minutes after the last sidecar went: views stay for the first of them (viewRetention) and ten
 // seconds, and a plugin gives back what it can after ten quiet ones.
 func released(pid int, p point) float64 {
-	least := pss(pid)
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(sampling) {
-		least = min(least, pss(pid))
+	least := usage.PSS(pid)
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end) && least-p.GeneratorIdle > 0.1*(p.GeneratorPeak-p.GeneratorIdle); time.Sleep(usage.Sampling) {
+		least = min(least, usage.PSS(pid))
 	}
 	return least
 }
@@ -143,7 +144,7 @@ func rate(ctx context.Context, c config, perSecond int) (p point, err error) {
 	defer f.Close()
 	pid, generator := s.cmd.Process.Pid, s.plugin("generator/istio")
 	f.Rest(settle)
-	coreBefore, generatorBefore := own(pid), cpu(generator)
+	coreBefore, generatorBefore := usage.Own(pid), usage.CPU(generator)
 	const seconds = 10
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
@@ -162,9 +163,9 @@ func rate(ctx context.Context, c config, perSecond int) (p point, err error) {
 		return p, err
 	}
 	p.Change = milliseconds(a.P99)
-	p.Core, p.Generator = own(pid)-coreBefore, cpu(generator)-generatorBefore
-	_, p.Peak = s.memory.read()
-	p.GeneratorPeak = pss(generator)
+	p.Core, p.Generator = usage.Own(pid)-coreBefore, usage.CPU(generator)-generatorBefore
+	_, p.Peak = s.memory.Read()
+	p.GeneratorPeak = usage.PSS(generator)
 	return p, nil
 }
 
@@ -172,7 +173,7 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // plugin returns the process of a built-in plugin; 0: there is none.
 func (s *server) plugin(name string) int {
-	for _, pid := range tree(s.cmd.Process.Pid) {
+	for _, pid := range usage.Tree(s.cmd.Process.Pid) {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if strings.Contains(string(b), name) {
 			return pid

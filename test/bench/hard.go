@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/test/bench/fleet"
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // scenario is a load under which sharing is hard, or the wire is.
@@ -108,14 +109,14 @@ func hardOnce(ctx context.Context, c config, l load, sc scenario, kind string) (
 	pid := s.cmd.Process.Pid
 	r := &hardResult{Scenario: sc.name, Server: kind, Changes: map[string]measured{}, Views: map[string]string{}}
 	connect := func() (*fleet.Fleet, measured, error) {
-		before := cpu(pid)
+		before := usage.CPU(pid)
 		f, a, err := fleet.Connect(ctx, fc)
 		if err != nil {
 			return nil, measured{}, err
 		}
 		f.Rest(settle)
 		r.Lost += a.Missing
-		return f, measured{a.P99, cpu(pid) - before}, nil
+		return f, measured{a.P99, usage.CPU(pid) - before}, nil
 	}
 	first, cold, err := connect()
 	if err != nil {
@@ -141,7 +142,7 @@ func hardOnce(ctx context.Context, c config, l load, sc scenario, kind string) (
 			return nil, err
 		}
 	}
-	_, r.Peak = s.memory.read()
+	_, r.Peak = s.memory.Read()
 	return r, nil
 }
 
@@ -152,13 +153,13 @@ func (s *server) change(f *fleet.Fleet, e edit, r *hardResult) error {
 	for i := range hardRepeats {
 		values := strings.NewReplacer("{marker}", fmt.Sprintf("mk-%06d", i), "{ip}", fmt.Sprintf("10.250.1.%d", 100+i))
 		typ, text, _ := strings.Cut(values.Replace(e.expect), ":")
-		before := cpu(s.cmd.Process.Pid)
+		before := usage.CPU(s.cmd.Process.Pid)
 		a, err := f.Change(typ, text, func() error { return shell(values.Replace(s.touch(e, false))) })
 		if err != nil {
 			return err
 		}
 		times, r.Lost = append(times, a.P99), r.Lost+a.Missing
-		sum += cpu(s.cmd.Process.Pid) - before
+		sum += usage.CPU(s.cmd.Process.Pid) - before
 	}
 	slices.Sort(times)
 	r.Changes[e.name] = measured{times[len(times)/2], sum * changes / hardRepeats}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/test/bench/fleet"
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // manyChanges returns the memory before and after 10,000 changes of endpoints, in MB, with 100 sidecars that get all of them.
@@ -69,10 +70,10 @@ func running(ctx context.Context, c config, l load, namespaces int) (*server, *f
 
 // resting returns the least memory that is seen in some seconds of rest.
 func (s *server) resting() float64 {
-	least, _ := s.memory.read()
+	least, _ := s.memory.Read()
 	for range 50 {
-		time.Sleep(sampling)
-		last, _ := s.memory.read()
+		time.Sleep(usage.Sampling)
+		last, _ := s.memory.Read()
 		least = min(least, last)
 	}
 	return least

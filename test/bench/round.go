@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // round is what one server did under one load.
@@ -142,8 +144,8 @@ func once(ctx context.Context, c config, kind string, l load) (*round, error) {
 	for i, e := range made {
 		r.Changes[e.name] = beside.Changes[i].Runs
 	}
-	r.After, r.Peak = s.memory.read()
-	r.Processes = s.memory.processes()
+	r.After, r.Peak = s.memory.Read()
+	r.Processes = s.memory.Processes()
 	return r, nil
 }
 
@@ -173,7 +175,7 @@ func (s *server) held(ctx context.Context) error {
 			return ctx.Err()
 		}
 		now := 0.0
-		now += cpu(s.cmd.Process.Pid)
+		now += usage.CPU(s.cmd.Process.Pid)
 		if still++; now-last > 0.01 {
 			still = 0
 		}

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // The mesh of scope: two sidecars for each namespace.
@@ -71,7 +73,7 @@ func reading(ctx context.Context, c config) (string, error) {
 			return "", err
 		}
 		ready := time.Since(began)
-		out += fmt.Sprintf("%s: ready after %.2f s, %.2f s of CPU in all processes\n", m.name, ready.Seconds(), cpu(s.cmd.Process.Pid))
+		out += fmt.Sprintf("%s: ready after %.2f s, %.2f s of CPU in all processes\n", m.name, ready.Seconds(), usage.CPU(s.cmd.Process.Pid))
 		s.stop()
 	}
 	return out, nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/bench/usage"
 )
 
 // The servers that are compared.
@@ -32,7 +34,7 @@ type server struct {
 	cmd       *exec.Cmd
 	log       *os.File
 	ended     chan struct{}
-	memory    *memory
+	memory    *usage.Memory
 	dir, self string
 	tools     string
 }
@@ -88,7 +90,7 @@ func (s *server) start(ctx context.Context, log string) (err error) {
 		return err
 	}
 	go func() { _ = s.cmd.Wait(); close(s.ended) }()
-	s.memory = watch(s.cmd.Process.Pid)
+	s.memory = usage.Watch(s.cmd.Process.Pid)
 	if err := s.ready(ctx); err != nil {
 		s.stop()
 		return fmt.Errorf("%s: %w; its log is %s", s.kind, err, log)
@@ -131,7 +133,7 @@ func (s *server) answers() bool {
 
 // stop ends the server, and waits until it is gone.
 func (s *server) stop() {
-	s.memory.close()
+	s.memory.Close()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.ended:
@@ -188,7 +190,7 @@ func marker(e edit) string {
 
 // signal tells all processes of the server to begin or end their profiles.
 func (s *server) signal() {
-	for _, pid := range tree(s.cmd.Process.Pid) {
+	for _, pid := range usage.Tree(s.cmd.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGUSR1)
 	}
 	time.Sleep(200 * time.Millisecond)

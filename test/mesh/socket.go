@@ -15,15 +15,15 @@ func (p *Plane) Socket(t testing.TB, path string) string {
 	return NewRelay(t, path, func() string { return p.XDS }).Address
 }
 
-// Relay passes connections on from a Unix socket: proxies in network namespaces of their own reach no other.
+// Relay passes connections on, from a Unix socket (proxies in network namespaces of their own reach no other) or a port, and counts bytes.
 type Relay struct {
-	// Address, unix:PATH, is for `coxswain bootstrap --xds`.
+	// Address: unix:PATH, as `coxswain bootstrap --xds` takes it, or that of a port.
 	Address string
 
 	down atomic.Int64
 }
 
-// Down is how many bytes went to proxies.
+// Down is how many bytes went to those that connected.
 func (r *Relay) Down() int64 { return r.down.Load() }
 
 // NewRelay listens on a Unix socket and passes connections on to the TCP address that to returns for each.
@@ -36,7 +36,22 @@ func NewRelay(t testing.TB, path string, to func() string) *Relay {
 	if err := os.Chmod(path, 0o777); err != nil { // proxies may run as other users
 		t.Fatal(err)
 	}
-	r := &Relay{Address: "unix:" + path}
+	return relay(t, l, "unix:"+path, to)
+}
+
+// NewPortRelay listens on a port of loopback and passes connections on to a TCP address.
+func NewPortRelay(t testing.TB, to string) *Relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return relay(t, l, l.Addr().String(), func() string { return to })
+}
+
+// relay passes connections on until the test's end.
+func relay(t testing.TB, l net.Listener, address string, to func() string) *Relay {
+	r := &Relay{Address: address}
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for {

@@ -24,6 +24,8 @@ type Config struct {
 	// Namespaces that they are spread over, unless each has the address of a service's endpoint.
 	Namespaces int
 	Own        Own
+	// Pods that they run in, one each; empty: Namespaces and Own say where they are.
+	Pods []Pod
 	// Slow is the share of sidecars that wait a second before they read, 0 to 1. They don't count for times.
 	Slow float64
 	// CA, Cert and Key are files in PEM; CA empty: plain text.
@@ -39,6 +41,7 @@ type fleet struct {
 	bytes, messages atomic.Int64
 	broken, last    atomic.Int64
 	wanted          atomic.Pointer[wanted]
+	followed        atomic.Pointer[Followed]
 
 	mu      sync.Mutex
 	encoded map[string][]byte
@@ -76,7 +79,7 @@ func Connect(ctx context.Context, c Config) (*Fleet, Arrival, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Fleet{fleet: fleet{config: c, encoded: map[string][]byte{}}, started: time.Now(), cancel: cancel}
 	for i := range c.Sidecars {
-		n, err := node(i, c.Namespaces, c.Own)
+		n, err := c.node(i)
 		if err != nil {
 			cancel()
 			return nil, Arrival{}, err
@@ -210,6 +213,9 @@ func (f *Fleet) Concerns(change func() error, silence time.Duration) (sidecars i
 func (f *Fleet) Rest(silence time.Duration) {
 	within(f.config.Patience, func() bool { return time.Since(time.Unix(0, f.last.Load())) > silence })
 }
+
+// Received returns what all have got so far.
+func (f *Fleet) Received() Arrival { return f.arrival(nil, 0, 0, 0) }
 
 // Broken returns how many streams broke.
 func (f *Fleet) Broken() int64 { return f.broken.Load() }

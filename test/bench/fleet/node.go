@@ -19,7 +19,26 @@ type Own struct {
 // meshNamespaces is over how many namespaces the generated mesh's services are spread, by their number.
 const meshNamespaces = 10
 
-// node encodes who sidecar i is, as Istio's agent writes it.
+// Pod is where a sidecar runs.
+type Pod struct {
+	Name, Namespace, Address string
+	Labels                   map[string]string
+}
+
+// node encodes who sidecar i is.
+func (c Config) node(i int) ([]byte, error) {
+	if len(c.Pods) == 0 {
+		return node(i, c.Namespaces, c.Own)
+	}
+	p := c.Pods[i]
+	labels := map[string]any{}
+	for k, v := range p.Labels {
+		labels[k] = v
+	}
+	return encode(p.Name, p.Namespace, p.Address, labels, map[string]any{"concurrency": 2})
+}
+
+// node encodes who sidecar i is that runs in no pod of the mesh, or in one that the mesh's generator made.
 func node(i, namespaces int, own Own) ([]byte, error) {
 	name := fmt.Sprintf("fleet-%05d", i)
 	namespace, address := fmt.Sprintf("ns-%02d", i%namespaces), fmt.Sprintf("10.64.%d.%d", i>>8, i&255)
@@ -40,6 +59,11 @@ func node(i, namespaces int, own Own) ([]byte, error) {
 			"customTags": map[string]any{"pod": map[string]any{"literal": map[string]any{"value": name}}},
 		}
 	}
+	return encode(name, namespace, address, labels, proxy)
+}
+
+// encode encodes who a sidecar is, as Istio's agent writes it.
+func encode(name, namespace, address string, labels, proxy map[string]any) ([]byte, error) {
 	metadata, err := structpb.NewStruct(map[string]any{
 		"NAME": name, "NAMESPACE": namespace, "LABELS": labels, "INSTANCE_IPS": address, "CLUSTER_ID": "Kubernetes", "MESH_ID": "cluster.local",
 		"ISTIO_VERSION": "1.31.0", "INTERCEPTION_MODE": "REDIRECT", "SERVICE_ACCOUNT": "default", "WORKLOAD_NAME": name, "PROXY_CONFIG": proxy,

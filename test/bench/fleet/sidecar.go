@@ -190,4 +190,7 @@ func (f *fleet) arrived(s *sidecar, typ string, response []byte) {
 	if w := f.wanted.Load(); w != nil && w.typ == typ && !s.slow && bytes.Contains(response, w.text) {
 		w.at[s.id].CompareAndSwap(0, time.Now().UnixNano())
 	}
+	if w := f.followed.Load(); w != nil && typ == endpoints {
+		w.arrived(s.id, response)
+	}
 }

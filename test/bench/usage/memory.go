@@ -1,4 +1,4 @@
-package main
+package usage
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// sampling of memory; what is shorter is not seen.
-const sampling = 100 * time.Millisecond
+// Sampling of memory; what is shorter is not seen.
+const Sampling = 100 * time.Millisecond
 
-// memory follows the proportional set size of a process and all that it started: pages that they share are counted once.
-type memory struct {
+// Memory follows the proportional set size of a process and all that it started: pages that they share are counted once.
+type Memory struct {
 	pid  int
 	stop chan struct{}
 	done sync.WaitGroup
@@ -25,11 +25,11 @@ type memory struct {
 	at   map[string]float64
 }
 
-// watch follows a process until close.
-func watch(pid int) *memory {
-	m := &memory{pid: pid, stop: make(chan struct{})}
+// Watch follows a process until Close.
+func Watch(pid int) *Memory {
+	m := &Memory{pid: pid, stop: make(chan struct{})}
 	m.done.Go(func() {
-		tick := time.NewTicker(sampling)
+		tick := time.NewTicker(Sampling)
 		defer tick.Stop()
 		for {
 			select {
@@ -43,11 +43,11 @@ func watch(pid int) *memory {
 	return m
 }
 
-func (m *memory) sample() {
+func (m *Memory) sample() {
 	var sum float64
 	at := map[string]float64{}
-	for _, pid := range tree(m.pid) {
-		size := pss(pid)
+	for _, pid := range Tree(m.pid) {
+		size := PSS(pid)
 		at[called(pid)] += size
 		sum += size
 	}
@@ -58,20 +58,20 @@ func (m *memory) sample() {
 	}
 }
 
-func (m *memory) close() {
+func (m *Memory) Close() {
 	close(m.stop)
 	m.done.Wait()
 }
 
-// read returns the latest sample and the largest so far, in MB.
-func (m *memory) read() (last, peak float64) {
+// Read returns the latest sample and the largest so far, in MB.
+func (m *Memory) Read() (last, peak float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last, m.peak
 }
 
-// processes returns what each had when all had most, in MB, by what they do.
-func (m *memory) processes() map[string]float64 {
+// Processes returns what each had when all had most, in MB, by what they do.
+func (m *Memory) Processes() map[string]float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at
@@ -87,8 +87,8 @@ func called(pid int) string {
 	return filepath.Base(args[0])
 }
 
-// tree returns a process and all that it started.
-func tree(pid int) []int {
+// Tree returns a process and all that it started.
+func Tree(pid int) []int {
 	all := []int{pid}
 	for i := 0; i < len(all); i++ {
 		threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", all[i]))
@@ -104,7 +104,8 @@ func tree(pid int) []int {
 	return all
 }
 
-func pss(pid int) float64 {
+// PSS returns the proportional set size of a process alone, in MB.
+func PSS(pid int) float64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
