@@ -38,7 +38,7 @@ func (x ServiceResolution) String() string {
 
 // Service is a row of table `services`; its key is NAMESPACE/HOST. Of several clusters the first plugin's row counts. What is different in another
 // cluster is a row of table `clusterservices`, whose key is NAMESPACE/HOST/CLUSTER, with nothing in it but host, namespace, cluster_addresses,
-// subject_alt_names, and where it is reached from outside external_addresses, external_ports and labels.
+// subject_alt_names, and where it is reached from outside external_addresses, external_ports, ports and labels.
 type Service struct {
 	Host      string `json:"host,omitempty"`
 	Namespace string `json:"namespace,omitempty"`

@@ -80,12 +80,15 @@ func (g *graph) addNetworks() {
 	})
 }
 
-// networkGateways are the gateways that a service is: to the network that its label names, or to one whose settings name the service.
+// networkGateways are the gateways that a service is: to the network that its label names, if it has the port, or to one whose settings name the service.
 func networkGateways(s *config.Service, m *meshv1.MeshNetworks) []endpoint.Gateway {
 	if id := s.Labels[networkLabel]; id != "" {
 		port, err := strconv.ParseUint(s.Labels[gatewayPortLabel], 10, 16)
 		if err != nil {
 			port = networkPort
+		}
+		if s.Port(uint32(port)) == nil {
+			return nil // as istiod
 		}
 		return gatewaysAt(s, id, uint32(port), "")
 	}

@@ -33,10 +33,11 @@ func TestServicesAsGatewaysOfNetworks(t *testing.T) {
 			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 30443), at("c", "east", "1.1.1.2", 30443), at("c", "west", "2.2.2.2", 443)}},
 		{"with a port that is none", map[string]string{networkLabel: "c", gatewayPortLabel: "x"},
 			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)}},
+		{"with a port that it hasn't got", map[string]string{networkLabel: "c", gatewayPortLabel: "444"}, nil},
 	} {
 		s := &config.Service{Service: pb.Service{
 			Host: "gw.ns", Labels: c.labels, ExternalAddresses: map[string]string{"east": "1.1.1.1,1.1.1.2", "west": "2.2.2.2"},
-			ExternalPorts: map[string]uint32{"east/443": 30443},
+			ExternalPorts: map[string]uint32{"east/443": 30443}, Ports: []*pb.Port{{Number: 443}, {Number: 15443}},
 		}}
 		if got := networkGateways(s, named); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -55,6 +56,7 @@ func TestNetworksSplitViews(t *testing.T) {
 		t.Error("without networks proxies of different ones share a view")
 	}
 	gateway := &sdk.Service{Host: "gw", Namespace: "default", Labels: map[string]string{networkLabel: "b"}, ExternalAddresses: map[string]string{"east": "9.9.9.9"}}
+	gateway.Ports = []*pb.Port{{Number: 15443}}
 	w.commit(rows(state.Services, sdk.ServiceRow(gateway)))
 	if at(1) == at(2) {
 		t.Error("a network's gateway tells them apart")

@@ -71,7 +71,8 @@ func TestGatewaysOfSeveralClusters(t *testing.T) {
 	w := newWorld(t)
 	gateway := func(network, cluster, address string) *sdk.Service {
 		return &sdk.Service{
-			Host: "gw", Namespace: "default", Labels: map[string]string{networkLabel: network}, ExternalAddresses: map[string]string{cluster: address},
+			Host: "gw", Namespace: "default", Labels: map[string]string{networkLabel: network}, Ports: []*sdk.Port{{Number: 15443}},
+			ExternalAddresses: map[string]string{cluster: address},
 		}
 	}
 	there := gateway("b", "east", "9.9.9.9")

@@ -266,7 +266,7 @@ func TestRemote(t *testing.T) {
 	}
 	s := &pb.Service{
 		Host: "web", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"}, SubjectAltNames: []string{"a"},
-		Labels: map[string]string{"app": "web"},
+		Labels: map[string]string{"app": "web"}, Ports: []*pb.Port{{Number: 80}},
 	}
 	if row := here.here(s); row != nil {
 		t.Errorf("the first cluster has a row beside its own: %v", row)
@@ -281,7 +281,7 @@ func TestRemote(t *testing.T) {
 	}
 	want := &pb.Service{
 		Host: "web", Namespace: "shop", ClusterAddresses: map[string]string{"east": "10.0.0.1,fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"},
-		SubjectAltNames: []string{"a"}, Labels: s.Labels,
+		SubjectAltNames: []string{"a"}, Labels: s.Labels, Ports: s.Ports,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -395,25 +395,94 @@ func (rowsOf) State() (*state.State, <-chan struct{}) { return &state.State{}, n
 func (rowsOf) Log(_ sdk.Level, _ string, _ ...any)    {}
 func (r rowsOf) keys(table string) []string           { return slices.Sorted(maps.Keys(r[table])) }
 
-// TestSelection: which namespaces count follows selectors and labels, whichever object comes first, and an alias in a namespace that doesn't count is none.
-func TestSelection(t *testing.T) {
-	out := rowsOf{}
-	config := &Config{Cluster: "east", Domain: "cluster.local"}
-	p := &publication{
-		config: config, out: out, dirt: kube.NewChanges[unit](), published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
+// publishing is a publication of a cluster that has nothing yet, and what puts objects into it.
+func publishing(t *testing.T, out rowsOf) (p *publication, put func(*informer, any)) {
+	t.Helper()
+	p = &publication{
+		config: &Config{Cluster: "east", Domain: "cluster.local", SystemNamespace: "system"}, out: out, dirt: kube.NewChanges[unit](),
+		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
 	}
 	w, err := watch(&kube.Client{}, p.changed, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.watched = w
-	put := func(i *informer, o any) {
+	return p, func(i *informer, o any) {
 		t.Helper()
 		if err := i.GetStore().Add(o); err != nil {
 			t.Fatal(err)
 		}
 		p.changed(o)
 	}
+}
+
+// TestNetwork: endpoints and workloads that don't say where they are, are in the cluster's network, whenever that is told, and no longer once it is not.
+func TestNetwork(t *testing.T) {
+	out := rowsOf{}
+	p, put := publishing(t, out)
+	put(p.watched.services, object[corev1.Service](t, "{metadata: {name: web, namespace: a}, spec: {ports: [{port: 80}]}}"))
+	put(p.watched.slices, object[discoveryv1.EndpointSlice](t, `{metadata: {name: web, namespace: a, labels: {kubernetes.io/service-name: web}},
+  addressType: IPv4, ports: [{name: "", port: 80}], endpoints: [{addresses: [10.0.0.1]}]}`))
+	put(p.watched.pods, object[corev1.Pod](t, "{metadata: {name: one, namespace: a}, status: {phase: Running, podIP: 10.0.0.1}}"))
+	put(p.watched.pods, object[corev1.Pod](t, "{metadata: {name: two, namespace: a, labels: {topology.istio.io/network: own}}, status: {phase: Running, podIP: 10.0.0.2}}"))
+	for _, network := range []string{"", "n1", "n2", ""} {
+		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: other, labels: {topology.istio.io/network: wrong}}}"))
+		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: system, labels: {topology.istio.io/network: '"+network+"'}}}"))
+		if err := p.publish(p.dirt.Take()); err != nil {
+			t.Fatal(err)
+		}
+		var e pb.Endpoint
+		var one, two pb.Workload
+		err := errors.Join(e.Unmarshal(out[state.Endpoints]["a/web.a.svc.cluster.local//10.0.0.1:80"].Payload),
+			one.Unmarshal(out[state.Workloads]["a/one"].Payload), two.Unmarshal(out[state.Workloads]["a/two"].Payload))
+		if err != nil || e.Network != network || one.Network != network || two.Network != "own" {
+			t.Errorf("%q: %q %q %q %v; there is %v", network, e.Network, one.Network, two.Network, err, out.keys(state.Endpoints))
+		}
+	}
+}
+
+// TestOnNodes: a gateway of type NodePort is reached at the external addresses of the nodes that it selects, as they change.
+func TestOnNodes(t *testing.T) {
+	out := rowsOf{}
+	p, put := publishing(t, out)
+	put(p.watched.services, object[corev1.Service](t, `{metadata: {name: web, namespace: a, annotations: {traffic.istio.io/nodeSelector: '{"edge": "yes"}'}},
+  spec: {type: NodePort, ports: [{port: 80, nodePort: 30080}]}}`))
+	put(p.watched.services, object[corev1.Service](t, "{metadata: {name: other, namespace: a, annotations: {traffic.istio.io/nodeSelector: '{'}}, spec: {type: NodePort, ports: [{port: 80}]}}"))
+	node := func(name, label, kind string) {
+		t.Helper()
+		n := object[corev1.Node](t, "{metadata: {name: "+name+", labels: {edge: '"+label+"'}}, status: {addresses: [{type: "+kind+", address: "+name+"}, {type: InternalIP, address: x}]}}")
+		kept, err := lean(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(p.watched.nodes, kept)
+	}
+	want := func(addresses string) {
+		t.Helper()
+		if err := p.publish(p.dirt.Take()); err != nil {
+			t.Fatal(err)
+		}
+		var s, other pb.Service
+		err := errors.Join(s.Unmarshal(out[state.Services]["a/web.a.svc.cluster.local"].Payload), other.Unmarshal(out[state.Services]["a/other.a.svc.cluster.local"].Payload))
+		if got := s.ExternalAddresses["east"]; err != nil || got != addresses || addresses != "" && s.ExternalPorts["east/80"] != 30080 || len(other.ExternalAddresses) > 0 {
+			t.Errorf("%s %v, want %s; %v; the other has %v", got, s.ExternalPorts, addresses, err, other.ExternalAddresses)
+		}
+	}
+	want("")
+	node("3.3.3.3", "yes", "ExternalIP")
+	node("1.1.1.1", "yes", "ExternalIP")
+	node("2.2.2.2", "no", "ExternalIP")
+	node("4.4.4.4", "yes", "Hostname")
+	want("1.1.1.1,3.3.3.3")
+	node("3.3.3.3", "no", "ExternalIP")
+	want("1.1.1.1")
+}
+
+// TestSelection: which namespaces count follows selectors and labels, whichever object comes first, and an alias in a namespace that doesn't count is none.
+func TestSelection(t *testing.T) {
+	out := rowsOf{}
+	p, put := publishing(t, out)
+	w := p.watched
 	namespace := func(name, labels string) {
 		t.Helper()
 		put(w.namespaces, object[corev1.Namespace](t, "{metadata: {name: "+name+", labels: {"+labels+"}}}"))

@@ -17,6 +17,8 @@ type Config struct {
 	// Cluster is the cluster's id, Domain its DNS domain.
 	Cluster string `json:"cluster"`
 	Domain  string `json:"domain"`
+	// SystemNamespace is the namespace whose label topology.istio.io/network says which network the cluster is in.
+	SystemNamespace string `json:"systemNamespace"`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors"`
 	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the
@@ -34,6 +36,7 @@ const configSchema = `{
     "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
     "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster's id, which endpoints are said to be in."},
     "domain": {"type": "string", "default": "cluster.local", "description": "The cluster's DNS domain: services are NAME.NAMESPACE.svc.DOMAIN."},
+    "systemNamespace": {"type": "string", "default": "istio-system", "description": "The namespace whose label topology.istio.io/network says which network the cluster is in."},
     "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
     "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret."},
     "hash": {"type": "string", "description": "Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."},
@@ -46,7 +49,7 @@ const configSchema = `{
 const agent = "coxswain/registry-kubernetes"
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", DiscoverySelectors: true}
+	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}

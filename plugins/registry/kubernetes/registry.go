@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -95,6 +97,8 @@ type publication struct {
 	// selection says which namespaces count; outside are those that are known not to.
 	selection kube.Selection
 	outside   map[string]bool
+	// network is that of the cluster, as the label of its system namespace says; empty: it doesn't.
+	network string
 }
 
 // choose takes the discovery selectors of the mesh's settings.
@@ -140,9 +144,15 @@ func (p *publication) counts(namespace string) bool {
 	return is
 }
 
-// cross adds to units those in namespaces that count now and did not, or the other way round.
+// cross adds to units those in namespaces that count now and did not, or the other way round; all, where the cluster's network is another one.
 func (p *publication) cross(units map[unit]bool) {
 	crossed := map[string]bool{}
+	if now := p.networkNow(); now != p.network {
+		p.network = now
+		for _, u := range p.within(func(string) bool { return true }) {
+			units[u] = true
+		}
+	}
 	for u := range units {
 		if u.table != state.Namespaces {
 			continue
@@ -162,6 +172,14 @@ func (p *publication) cross(units map[unit]bool) {
 	for _, u := range p.within(func(namespace string) bool { return crossed[namespace] }) {
 		units[u] = true
 	}
+}
+
+// networkNow is the network that the label of the system namespace says now.
+func (p *publication) networkNow() string {
+	if n := get[corev1.Namespace](p.watched.namespaces, p.config.SystemNamespace); n != nil {
+		return n.Labels[hosts.NetworkLabel]
+	}
+	return ""
 }
 
 // wait waits for the first lists, and says now and then which are missing.
@@ -203,6 +221,9 @@ func (p *publication) changed(object any) {
 		for _, pod := range found[*corev1.Pod](p.watched.pods, byNode, o.Name) {
 			key := pod.Namespace + "/" + pod.Name
 			units = append(append(units, p.of(byPod, key)...), unit{state.Workloads, key})
+		}
+		for _, s := range found[*corev1.Service](p.watched.services, byNodeSelector, selected) {
+			units = append(units, unit{state.Services, s.Namespace + "/" + s.Name})
 		}
 		p.dirt.Add(units...)
 	case *corev1.Namespace:
@@ -316,6 +337,7 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 	case state.Workloads:
 		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil && p.counts(pod.Namespace) {
 			if w := p.config.workload(pod, p.node(pod.Spec.NodeName)); w != nil {
+				w.Network = cmp.Or(w.Network, p.network)
 				row := sdk.WorkloadRow(w)
 				row.Key += p.config.suffix("@")
 				return one(u.table, row)
@@ -344,16 +366,23 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	aliases := p.aliases(p.config.hostOf(s.Namespace, s.Name), maxHops)
 	slices.Sort(aliases)
 	is := p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)
+	if selector, ok := nodeSelector(s); ok {
+		p.config.onNodes(is, s, all[corev1.Node](p.watched.nodes), selector)
+	}
 	out := one(state.Services, sdk.ServiceRow(is))
 	if here := p.config.here(is); here != nil {
 		out[state.ClusterServices] = map[string]*sdk.Row{here.Key: here}
 	}
-	endpoints := map[string]*sdk.Row{}
-	for _, row := range sdk.EndpointRows(p.config.endpoints(&members{
+	made := p.config.endpoints(&members{
 		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
 		pod:  func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
-	})...) {
+	})
+	for _, e := range made {
+		e.Network = cmp.Or(e.Network, p.network)
+	}
+	endpoints := map[string]*sdk.Row{}
+	for _, row := range sdk.EndpointRows(made...) {
 		row.Key += p.config.suffix("#")
 		endpoints[row.Key] = row
 	}

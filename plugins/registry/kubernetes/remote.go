@@ -76,7 +76,7 @@ func (c *Config) here(s *pb.Service) *sdk.Row {
 	}
 	is := &pb.Service{Host: s.Host, Namespace: s.Namespace, SubjectAltNames: s.SubjectAltNames}
 	if len(s.ExternalAddresses) > 0 { // it may be the gateway of a network, by its labels
-		is.ExternalAddresses, is.ExternalPorts, is.Labels = s.ExternalAddresses, s.ExternalPorts, s.Labels
+		is.ExternalAddresses, is.ExternalPorts, is.Labels, is.Ports = s.ExternalAddresses, s.ExternalPorts, s.Labels, s.Ports
 	}
 	if len(s.Addresses) > 0 {
 		is.ClusterAddresses = map[string]string{c.Cluster: strings.Join(s.Addresses, ",")}

@@ -1,10 +1,13 @@
 package kubernetes
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -16,6 +19,7 @@ const (
 	trafficDistribution = "networking.istio.io/traffic-distribution"
 	canonicalAccounts   = "alpha.istio.io/canonical-serviceaccounts"
 	moreAccounts        = "alpha.istio.io/kubernetes-serviceaccounts"
+	onNodesOf           = "traffic.istio.io/nodeSelector"
 )
 
 // hostOf is the full name of a service.
@@ -82,6 +86,38 @@ func external(s *corev1.Service) []string {
 		}
 	}
 	return out
+}
+
+// nodeSelector is by which labels a Service of type NodePort says on which nodes it is reached from outside, as the gateway of a network; ok: it says.
+func nodeSelector(s *corev1.Service) (selector map[string]string, ok bool) {
+	text, ok := s.Annotations[onNodesOf]
+	if !ok || s.Spec.Type != corev1.ServiceTypeNodePort || json.Unmarshal([]byte(text), &selector) != nil {
+		return nil, false
+	}
+	return selector, true
+}
+
+// onNodes adds to the row of a Service that it is reached at the external addresses of nodes with some labels, at its node ports.
+func (c *Config) onNodes(out *pb.Service, s *corev1.Service, nodes []*corev1.Node, selector map[string]string) {
+	var at []string
+	for _, n := range nodes {
+		if !labels.SelectorFromSet(selector).Matches(labels.Set(n.Labels)) {
+			continue
+		}
+		for _, a := range n.Status.Addresses {
+			at = append(at, a.Address) // lean has left those that are external
+		}
+	}
+	if len(at) == 0 {
+		return
+	}
+	slices.Sort(at)
+	out.ExternalAddresses, out.ExternalPorts = map[string]string{c.Cluster: strings.Join(at, ",")}, map[string]uint32{}
+	for _, p := range s.Spec.Ports {
+		if p.NodePort != 0 {
+			out.ExternalPorts[c.Cluster+"/"+strconv.Itoa(int(p.Port))] = uint32(p.NodePort)
+		}
+	}
 }
 
 // list splits an annotation at its commas.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ const (
 	byPod     = "pod"     // slices, by NAMESPACE/NAME of the pods in them
 	byNode    = "node"    // slices and pods, by their nodes' names
 	byTarget  = "target"  // ExternalName services, by the host that they stand for
+	// byNodeSelector has the services that are reached on selected nodes, all under one key.
+	byNodeSelector, selected = "nodeSelector", "all"
 )
 
 // watched is what the API server has, kept by informers. While the server is away it stays as it was.
@@ -61,7 +64,7 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 		return i
 	}
 	w := &watched{
-		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target)}),
+		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target), byNodeSelector: keysOf(onSelected)}),
 		slices: informerOf(c.Discovery, "endpointslices", &discoveryv1.EndpointSlice{},
 			cache.Indexers{byService: keysOf(serviceOf), byPod: keysOf(podsOf), byNode: keysOf(nodesOf)}),
 		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
@@ -111,6 +114,13 @@ func target(s *corev1.Service) []string {
 	return []string{s.Spec.ExternalName}
 }
 
+func onSelected(s *corev1.Service) []string {
+	if _, ok := nodeSelector(s); ok {
+		return []string{selected}
+	}
+	return nil
+}
+
 func serviceOf(s *discoveryv1.EndpointSlice) []string {
 	if name := s.Labels[discoveryv1.LabelServiceName]; name != "" {
 		return []string{s.Namespace + "/" + name}
@@ -150,6 +160,16 @@ func found[T any](i *informer, index, key string) (out []T) {
 	return out
 }
 
+// all returns the objects of a kind.
+func all[T any](i *informer) (out []*T) {
+	for _, o := range i.GetStore().List() {
+		if is, ok := o.(*T); ok {
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
 // get returns an object by its key; nil: it isn't there.
 func get[T any](i *informer, key string) *T {
 	object, _, _ := i.GetStore().GetByKey(key)
@@ -166,7 +186,8 @@ func lean(object any) (any, error) {
 	case *corev1.Pod:
 		leanPod(o)
 	case *corev1.Node:
-		o.Spec, o.Status, o.Annotations = corev1.NodeSpec{}, corev1.NodeStatus{}, nil
+		outside := slices.DeleteFunc(o.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type != corev1.NodeExternalIP || a.Address == "" })
+		o.Spec, o.Status, o.Annotations = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: outside}, nil
 	}
 	return object, nil
 }
