@@ -172,13 +172,22 @@ PARITY_FLAGS ?= --diff 5
 # Percentages: resources that are equal in every field, equal fields, and the first of each case. A case that can't be run counts as 0.
 PARITY_WANTED := --min 95 --min-fields 99 --min-case 80
 
-# Beside a living istiod, which is built once; see test/parity/doc.go for what a state is. FLAGS: -diff, -min, -min-fields, -min-state.
+# Beside a living istiod, which is built once; see test/parity/doc.go for what a state is, and what comes of a random mesh. FLAGS: -diff, -min, -min-fields,
+# -min-state; of random meshes: -min-meshes, -first, -shrinks, -refused.
 .PHONY: parity-live
-parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', FLAGS='-diff 20'); fails below what is wanted
+parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', or MESHES=100 SEED=1 random meshes; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
 	@go test -c -o '$(CACHE)/bin/parity-live' ./test/parity
+ifdef MESHES
+	@echo '{"Replace": {"$(abspath $(COXSWAIN_SHARED)/parity)/asker.go": "$(CURDIR)/test/parity/asker.go.in"}}' >$(CACHE)/asker.json
+	@go build -C $(COXSWAIN_SHARED)/parity -overlay '$(CURDIR)/$(CACHE)/asker.json' -o '$(CURDIR)/$(CACHE)/bin/asker' .
+	@mkdir -p $(CACHE)/meshes && cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
+		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestMeshes$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/asker' \
+		-meshes $(MESHES) -seed $(or $(SEED),1) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
+else
 	@states='$(foreach d,$(STATES),$(abspath $(d)))'; cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestStates$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/parity' $(FLAGS) -states "$$states"
+endif
 
 STATES ?= $(wildcard test/parity/states/*)
 

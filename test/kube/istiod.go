@@ -17,6 +17,8 @@ import (
 type Istiod struct {
 	// XDS is its port for xDS in plain text.
 	XDS string
+	// HTTP is its port for debugging, and for the webhooks that the API server would ask.
+	HTTP string
 
 	program *program
 }
@@ -26,10 +28,9 @@ type Istiod struct {
 func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	t.Helper()
 	bin := built(t, "test/peer", "peer", "pilot-discovery")
-	i := &Istiod{XDS: wait.Address(t)}
+	i := &Istiod{XDS: wait.Address(t), HTTP: wait.Address(t)}
 	_, port, _ := strings.Cut(wait.Address(t), ":")
-	debug := wait.Address(t)
-	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", debug, "--monitoringAddr", wait.Address(t),
+	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", i.HTTP, "--monitoringAddr", wait.Address(t),
 		"--secureGRPCAddr=", "--httpsAddr=", "--ctrlz_port", port)
 	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
@@ -40,7 +41,7 @@ func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 		if !i.program.runs() {
 			t.Fatalf("istiod has ended: %s", i.program.last())
 		}
-		answer, err := client.Get("http://" + debug + "/ready")
+		answer, err := client.Get("http://" + i.HTTP + "/ready")
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,163 @@
+package parity
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+)
+
+var (
+	meshes     = flag.Int("meshes", 0, "compare in so many random meshes")
+	seed       = flag.Uint64("seed", 1, "where random meshes come from")
+	first      = flag.Uint64("first", 0, "number of the first mesh of the seed")
+	shrinks    = flag.Int("shrinks", 20, "shrink up to this many differences, one of each sort")
+	found      = flag.String("found", "", "folder for the states that shrunk meshes become")
+	verbose    = flag.Bool("refused", false, "say why objects are refused")
+	leastOfAll = flag.Float64("min-meshes", 99.5, "percentage of resources of random meshes that are to be equal, or to differ as docs/differences.md says")
+)
+
+// startPair starts istiod and the control plane on a cluster.
+func startPair(t *testing.T, c *cluster) (peer *kube.Istiod, ours string) {
+	peer = kube.StartIstiod(t, c.Cluster)
+	return peer, mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig).XDS
+}
+
+// startTool starts the tool so that it stays.
+func startTool(t *testing.T, ours, peer string) (io.Writer, *json.Decoder) {
+	cmd := exec.Command(*tool, "asker", ours, peer)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	return in, json.NewDecoder(out)
+}
+
+// TestMeshes compares in random meshes. A difference is shrunk and written as a state of its own.
+func TestMeshes(t *testing.T) {
+	if *meshes == 0 {
+		t.Skip("`make parity-live MESHES=100` makes some")
+	}
+	j := newJudge(t)
+	began := time.Now()
+	var total tally
+	var refused, rejected, differ, late, shrunk int
+	sorts := map[string]int{}
+	for n := *first; n < *first+uint64(*meshes); n++ {
+		g := newGen(*seed, n)
+		m := g.newMesh(j.valid, &refused)
+		made := len(m.objects)
+		m.objects = j.move(j.there, m.objects)
+		rejected += made - len(m.objects)
+		r := j.ask(m.proxies)
+		if r.Error != "" {
+			t.Errorf("mesh %d of seed %d: %s", n, *seed, r.Error)
+			_ = m.write(filepath.Join(*found, fmt.Sprintf("%d-%d-error", *seed, n)), r.Error)
+			continue
+		}
+		if r.Late {
+			late++
+		}
+		clean := true
+		for _, p := range m.proxies {
+			f := r.Proxies[p.Name]
+			total.add(f.Tally)
+			if f.Report == "" {
+				continue
+			}
+			clean = false
+			for _, sort := range sortsOf(f.Report) {
+				sorts[sort]++
+				if sorts[sort] > 1 || shrunk >= *shrinks {
+					continue
+				}
+				shrunk++
+				small, report := j.shrink(m, p, sort)
+				dir := filepath.Join(*found, fmt.Sprintf("%d-%d-%d", *seed, n, shrunk))
+				if err := small.write(dir, sort); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Printf("mesh %d of seed %d, %s: %s\n%s%s\n", n, *seed, p.Name, dir, small, report)
+			}
+		}
+		if !clean {
+			differ++
+		}
+	}
+	took := time.Since(began)
+	names := make([]string, 0, len(sorts))
+	for s := range sorts {
+		names = append(names, s)
+	}
+	sort.Slice(names, func(a, b int) bool { return sorts[names[a]] > sorts[names[b]] })
+	for _, s := range names {
+		fmt.Printf("%5d  %s\n", sorts[s], s)
+	}
+	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%d objects refused by the webhook, %d by the API server; %d markers late; %.2f s a mesh\n", *meshes, *seed, differ, total, refused, rejected,
+		late, took.Seconds()/float64(*meshes))
+	if exact, _ := total.shares(); exact < *leastOfAll {
+		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *leastOfAll)
+	}
+}
+
+var (
+	inBrackets = regexp.MustCompile(`\[[^\]]*\]`)
+	numeric    = regexp.MustCompile(`\d+`)
+)
+
+// sortsOf are the sorts of differences of a report: type and path, without names.
+func sortsOf(report string) (sorts []string) {
+	seen := map[string]bool{}
+	add := func(s string) {
+		if !seen[s] {
+			seen[s] = true
+			sorts = append(sorts, s)
+		}
+	}
+	var kind string
+	for _, line := range strings.Split(report, "\n") {
+		switch {
+		case line == "" || strings.HasPrefix(line, "      ") || strings.HasPrefix(line, "    …"):
+		case strings.HasPrefix(line, "    "):
+			add(kind + " " + inBrackets.ReplaceAllString(strings.TrimSpace(line), "[]"))
+		default:
+			kind = strings.Fields(line)[1]
+			for _, end := range []string{": missing", ": extra", "another order"} {
+				if strings.HasSuffix(line, end) {
+					add(kind + " " + numeric.ReplaceAllString(resourceSort(line), "N"))
+				}
+			}
+		}
+	}
+	return sorts
+}
+
+// resourceSort is a line about a whole resource without its name's particulars.
+func resourceSort(line string) string {
+	words := strings.Fields(line)
+	which := words[2]
+	if i := strings.IndexAny(which, "|_.:"); i > 0 {
+		which = which[:i]
+	}
+	return which + " " + words[len(words)-1]
+}
