@@ -49,6 +49,7 @@ func TestBadDays(t *testing.T) {
 	d.day("the API server is away", func() {
 		d.cluster.Down()
 		d.quiet()
+		d.logged("the API server can't be reached")
 		d.cluster.Up(t)
 	})
 	d.day("connections end, and what was missed is forgotten", func() {
@@ -68,12 +69,7 @@ func TestBadDays(t *testing.T) {
 		allow(`"none"`)
 		d.line.cut()
 		d.line.open()
-		wait.For(t, "the log says which", func() error {
-			if !strings.Contains(d.plane.Log(), `cannot list resource \"endpointslices\"`) {
-				return fmt.Errorf("%s", d.plane.LastLines(5))
-			}
-			return nil
-		})
+		d.logged(`cannot list resource \"endpointslices\"`)
 		d.churned(5)
 		allow(`"endpointslices"`)
 	})
@@ -130,6 +126,17 @@ func (d *days) day(name string, happens func()) {
 	rest()
 	d.pods(d.t)
 	stop()
+}
+
+// logged waits until the log says something.
+func (d *days) logged(what string) {
+	d.t.Helper()
+	wait.For(d.t, "the log says "+what, func() error {
+		if !strings.Contains(d.plane.Log(), what) {
+			return fmt.Errorf("%s", d.plane.LastLines(5))
+		}
+		return nil
+	})
 }
 
 // churn deletes a pod again and again, each once the deployment is whole, until rest is called. What fails while the API server is away is tried again.

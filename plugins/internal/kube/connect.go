@@ -16,10 +16,12 @@ type Access struct {
 	// QPS and Burst limit requests to the API server.
 	QPS   float64 `json:"qps"`
 	Burst int     `json:"burst"`
+
+	reach *reach
 }
 
 // DefaultAccess returns what counts where a config says nothing.
-func DefaultAccess() Access { return Access{QPS: 80, Burst: 160} }
+func DefaultAccess() Access { return Access{QPS: 80, Burst: 160, reach: &reach{}} }
 
 // Check returns what is wrong with the keys, an error with its field, or nil.
 func (a *Access) Check() error {
@@ -42,5 +44,6 @@ func (a *Access) Connect(agent string) (*rest.Config, error) {
 	}
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(a.QPS), a.Burst)
 	config.UserAgent = agent
+	config.Wrap(a.line().over)
 	return config, nil
 }

@@ -63,5 +63,6 @@ func (a *Access) Remote(kubeconfig []byte, agent string) (*rest.Config, error) {
 	}
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(a.QPS), a.Burst)
 	config.UserAgent = agent
+	config.Wrap(a.line().over)
 	return config, nil
 }

@@ -45,6 +45,7 @@ type registry struct {
 
 // Run publishes the clusters, and follows the Secrets until ctx ends. An API server that is away changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
+	r.config.Report(out)
 	changes := kube.NewChanges[struct{}]()
 	list := cache.NewFilteredListWatchFromClient(r.client, "secrets", r.config.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = label })
 	informer := cache.NewSharedIndexInformer(list, &corev1.Secret{}, 0, cache.Indexers{})

@@ -34,6 +34,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
 		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
 	}
+	r.config.Access.Report(out)
 	var said kube.Complaints
 	client, err := r.reach(ctx, out)
 	if err != nil || client == nil {

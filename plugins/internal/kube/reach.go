@@ -1,0 +1,65 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// reach notes that an API server can't be reached: informers that have lists streamed to them try again without a word.
+type reach struct {
+	said Complaints
+
+	mu  sync.Mutex
+	log func(server string, err error)
+}
+
+// Report has it logged to out, once a minute for the same reason, when an API server of this access does not answer at all.
+func (a *Access) Report(out sdk.Publisher) {
+	r := a.line()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = func(server string, err error) {
+		out.Log(sdk.Warn, "the API server can't be reached; what is known stays, and it is tried again", "server", server, "error", err.Error())
+	}
+}
+
+func (a *Access) line() *reach {
+	if a.reach == nil { // none of DefaultAccess
+		a.reach = &reach{}
+	}
+	return a.reach
+}
+
+// over is next, with a note of requests that got no answer.
+func (r *reach) over(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(q *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(q)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			r.failed(q.URL.Host, err)
+		}
+		return answer, err
+	})
+}
+
+func (r *reach) failed(server string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	reason := err
+	var of *net.OpError
+	if errors.As(err, &of) { // with ports that are others each time
+		reason = of.Err
+	}
+	if r.log != nil && r.said.First(server, reason, time.Now()) {
+		r.log(server, err)
+	}
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (t tripper) RoundTrip(q *http.Request) (*http.Response, error) { return t(q) }
