@@ -94,7 +94,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		AuthPlaintext:  s.AuthPlaintext, SystemNamespace: s.SystemNamespace,
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
-			EndpointPatience: s.EndpointPatience, HoldMax: s.HoldMax,
+			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,
 		},
 		Retention: control.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
 		XDS: xds.Config{

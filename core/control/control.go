@@ -70,6 +70,8 @@ type Config struct {
 	DebounceEndpoints          bool
 	// EndpointPatience is how long endpoints wait for a revision in the making before they overtake it.
 	EndpointPatience time.Duration
+	// EndpointPause keeps revisions of endpoints alone apart while endpoints change all the time: as long for each connection.
+	EndpointPause time.Duration
 	// HoldMax is how long a revision waits for a plugin before it is served without.
 	HoldMax time.Duration
 	Retention
@@ -131,6 +133,7 @@ type Control struct {
 	unasked  bool
 	nextCall uint64
 	conns    map[uint64]*connection
+	pace     *rate.Limiter // of revisions of endpoints alone
 	left     *left
 	nextConn uint64
 	history  []served
@@ -214,7 +217,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		rules:     cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}

@@ -83,7 +83,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			c.begin("full", nil, false, now)
 		case c.soon, len(c.forced) > 0, !due.IsZero() && !due.After(now):
 			c.begin("full", nil, false, now)
-		case endpoints && !c.cfg.DebounceEndpoints:
+		case endpoints && !c.cfg.DebounceEndpoints && c.paced(now, at):
 			c.begin("endpoints", c.env.Ahead, false, now)
 		case c.tidy(now, at):
 			c.begin("full", nil, false, now)
@@ -158,7 +158,9 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 		at(patience)
 		return
 	}
-	c.overtake()
+	if c.paced(now, at) {
+		c.overtake()
+	}
 }
 
 // unready says what the first revision waits for.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +203,46 @@ func TestEndpointsAloneDontWait(t *testing.T) {
 		w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "2"))
 		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=2"}, keys(w.g.state())); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// TestEndpointsThatChangeAllTheTimeAreGathered: after the first ones at once a pause lies between revisions of endpoints, as long as there are connections; a rest ends it.
+func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 500 * time.Millisecond }, memory, istio)) // one connection
+		change := func(i int) (revisions int) {
+			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
+			time.Sleep(time.Millisecond)
+			for s := w.g.state(); s != nil; s = w.g.state() {
+				w.g.done(s.Revision)
+				revisions++
+			}
+			return revisions
+		}
+		first := 0
+		for i := range 100 {
+			first += change(i)
+		}
+		if first != burst {
+			t.Errorf("%d revisions at once", first)
+		}
+		later := 0
+		for i := range 2000 {
+			later += change(100 + i)
+		}
+		if later < 3 || later > 5 {
+			t.Errorf("%d revisions in two seconds", later)
+		}
+		time.Sleep(500 * time.Millisecond)
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 2099"}, keys(s)); diff != "" {
+			t.Fatal(diff)
+		}
+		w.g.done(s.Revision)
+		time.Sleep(time.Second)
+		if n := change(3000); n != 1 {
+			t.Errorf("after a rest there were %d revisions at once", n)
 		}
 	})
 }

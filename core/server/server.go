@@ -72,6 +72,7 @@ type Commit struct {
 	DebounceAfter, DebounceMax time.Duration
 	DebounceEndpoints          bool
 	EndpointPatience, HoldMax  time.Duration
+	EndpointPause              time.Duration
 }
 
 // Server is a whole core.
@@ -106,7 +107,7 @@ func New(cfg Config) (*Server, error) {
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
-		EndpointPatience: cfg.Commit.EndpointPatience, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention, Gather: len(cfg.Set.Tables()) > 0,
+		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention, Gather: len(cfg.Set.Tables()) > 0,
 		Log: cfg.Log, Metrics: m,
 		Shown:     identify.shown,
 		OnServing: func(plugin string) { s.host.SetState(plugin, host.Serving) },

@@ -91,6 +91,7 @@ func (c Commit) check() error {
 		positive("debounceAfter", c.DebounceAfter),
 		positive("debounceMax", c.DebounceMax),
 		positive("endpointPatience", c.EndpointPatience),
+		notNegative("endpointPause", c.EndpointPause),
 		positive("holdMax", c.HoldMax),
 	}
 	if c.DebounceMax < c.DebounceAfter {

@@ -51,6 +51,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Duration("debounceMax", d.DebounceMax, "commit changes after this time at the latest")
 	fs.Bool("debounceEndpoints", d.DebounceEndpoints, "let changes of endpoints alone wait as well")
 	fs.Duration("endpointPatience", d.EndpointPatience, "how long changes of endpoints wait for a revision in the making before they overtake it")
+	fs.Duration("endpointPause", d.EndpointPause, "while endpoints change all the time: time between two revisions of them, for each connected proxy (2s at most); 0: none")
 	fs.Duration("holdMax", d.HoldMax, "how long a revision waits for a plugin before it is served with that plugin's last rows")
 
 	fs.Int("pushThrottle", d.PushThrottle, "how many pushes may be under way at once; 0: no bound")

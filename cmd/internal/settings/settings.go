@@ -84,6 +84,7 @@ type Commit struct {
 	DebounceMax       time.Duration `koanf:"debounceMax"`
 	DebounceEndpoints bool          `koanf:"debounceEndpoints"`
 	EndpointPatience  time.Duration `koanf:"endpointPatience"`
+	EndpointPause     time.Duration `koanf:"endpointPause"`
 	HoldMax           time.Duration `koanf:"holdMax"`
 }
 
@@ -166,6 +167,7 @@ func Defaults() Settings {
 			DebounceAfter:    100 * time.Millisecond,
 			DebounceMax:      10 * time.Second,
 			EndpointPatience: 200 * time.Millisecond,
+			EndpointPause:    2 * time.Millisecond,
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
