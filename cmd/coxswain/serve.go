@@ -91,7 +91,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureGRPCAddr,
 		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
-		AuthPlaintext:  s.AuthPlaintext, SystemNamespace: s.SystemNamespace,
+		AuthPlaintext:  s.AuthPlaintext, SystemNamespace: s.Namespace,
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,

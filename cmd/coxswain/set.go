@@ -79,6 +79,10 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
+		{shorthand{"clusterRegistriesNamespace", in.ClusterRegistriesNamespace, []string{"registry/clusters"}, "namespace", false}, ""},
+		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision", false}, ""},
 	} {
@@ -153,8 +157,8 @@ func (h shorthand) configure(s *host.Set, fromFiles bool) error {
 		}
 	}
 	switch {
-	case len(entries) == 0 && h.setting == "revision" && fromFiles:
-		return nil // files are of every revision
+	case len(entries) == 0 && (h.setting == "revision" && fromFiles || h.setting == "namespace"):
+		return nil // files are of every revision, and the namespace is that of operators, too
 	case len(entries) == 0:
 		return fmt.Errorf("--%s has no one to go to: no plugin is `builtin: %s`", h.setting, strings.Join(h.builtins, "` or `builtin: "))
 	case len(alone) > 1 && !h.shared:

@@ -66,7 +66,7 @@ func (g *guarded) states(token string) (map[string]statusv3.ConfigStatus, error)
 }
 
 func TestDebugTypes(t *testing.T) {
-	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--systemNamespace", "ops")
+	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--namespace", "ops")
 	g.watchClusters(webToken, "shop")
 	g.watchClusters(operatorToken, "ops")
 	const shop, ops = "sidecar~10.0.0.1~a.shop~shop.svc.cluster.local", "sidecar~10.0.0.1~a.ops~ops.svc.cluster.local"
@@ -124,7 +124,7 @@ func TestDebugTypes(t *testing.T) {
 
 // A stream asks again and again; what acknowledges an answer is no question. In plain text nobody has an identity, and nobody is answered.
 func TestDebugTypesAgain(t *testing.T) {
-	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--systemNamespace", "ops")
+	g := guardWith(t, apiSet, map[string]string{"config/all.yaml": apiObjects, "mesh.yaml": ""}, "--authPlaintext", "--namespace", "ops")
 	r := g.read(operatorToken, "event")
 	for _, page := range []string{"configz", "tables"} {
 		for range 2 { // without a nonce it is a question, though the same

@@ -26,6 +26,9 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 
 	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir")
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
+	fs.StringP("namespace", "n", d.Namespace, "the control plane's namespace: of the set's ConfigMaps and of Secrets of other clusters, and of callers who may see all debug pages")
+	fs.String("clusterRegistriesNamespace", d.ClusterRegistriesNamespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
+	fs.String("sharedMeshConfig", d.SharedMeshConfig, "ConfigMap with MeshConfig that counts where that of the control plane's own says nothing, for the set's config/mesh")
 	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
 	fs.String("domain", d.Domain, "DNS domain of the cluster's services, for the set's registry/kubernetes")
 	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
@@ -39,7 +42,6 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("secureGRPCAddr", d.SecureGRPCAddr, "address for xDS over TLS; empty: none")
 	fs.String("httpsAddr", d.HTTPSAddr, "address for webhooks; not built yet, must be empty")
 	fs.Bool("authPlaintext", d.AuthPlaintext, "ask the set's authenticators who is calling in plain text, too; otherwise nobody knows, as with istiod")
-	fs.String("systemNamespace", d.SystemNamespace, "namespace of the callers who may ask for all of istio.io/debug by xDS")
 
 	fs.String("caCertFile", d.CACertFile, "PEM file with the authorities of clients' certificates, for secureGRPCAddr; read again when it changes")
 	fs.String("tlsCertFile", d.CertFile, "PEM file with the certificate of secureGRPCAddr; read again when it changes")

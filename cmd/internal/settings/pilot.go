@@ -9,7 +9,7 @@ import (
 // Flags of pilot-discovery that have no meaning here yet.
 var pilotFlags = struct{ strings, bools []string }{
 	strings: []string{
-		"clusterRegistriesNamespace", "cniNamespace", "clusterAliases", "ctrlz_port", "ctrlz_address", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "log_rotate",
+		"cniNamespace", "clusterAliases", "ctrlz_port", "ctrlz_address", "log_output_level", "log_target", "log_caller", "log_stacktrace_level", "log_rotate",
 		"log_rotate_max_age", "log_rotate_max_backups", "log_rotate_max_size", "vklog",
 	},
 	bools: []string{"profile", "log_as_json"},
@@ -21,8 +21,6 @@ func PilotFlags(fs *pflag.FlagSet) {
 		fs.StringArray(name, nil, "accepted for pilot-discovery's sake")
 		_ = fs.MarkHidden(name)
 	}
-	fs.StringArrayP("namespace", "n", nil, "accepted for pilot-discovery's sake")
-	_ = fs.MarkHidden("namespace")
 	for _, name := range pilotFlags.bools {
 		fs.Bool(name, false, "accepted for pilot-discovery's sake")
 		_ = fs.MarkHidden(name)

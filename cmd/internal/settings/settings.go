@@ -42,6 +42,12 @@ type Cluster struct {
 	Registries string `koanf:"registries"`
 	// Kubeconfig names the API server and who asks it; empty: what client-go finds.
 	Kubeconfig string `koanf:"kubeconfig"`
+	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who may ask debug types of everything, are of it. SharedMeshConfig is a
+	// ConfigMap beside its own; empty: none.
+	Namespace        string `koanf:"namespace"`
+	SharedMeshConfig string `koanf:"sharedMeshConfig"`
+	// ClusterRegistriesNamespace has the Secrets of other clusters; empty: Namespace.
+	ClusterRegistriesNamespace string `koanf:"clusterRegistriesNamespace"`
 	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
 	ClusterID string `koanf:"clusterID"`
 	Domain    string `koanf:"domain"`
@@ -63,8 +69,6 @@ type Ports struct {
 	HTTPSAddr      string `koanf:"httpsAddr"`
 	// AuthPlaintext asks authenticators about connections in plain text, too.
 	AuthPlaintext bool `koanf:"authPlaintext"`
-	// SystemNamespace is that of operators, who may ask debug types of everything.
-	SystemNamespace string `koanf:"systemNamespace"`
 }
 
 // TLS of the secure port.
@@ -156,9 +160,9 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, RemoteClusterTimeout: 30 * time.Second}},
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, RemoteClusterTimeout: 30 * time.Second}},
 		Ports: Ports{
-			GRPCAddr: "127.0.0.1:15010", SystemNamespace: "istio-system",
+			GRPCAddr:       "127.0.0.1:15010",
 			HTTPAddr:       "127.0.0.1:8080",
 			MonitoringAddr: "127.0.0.1:15014",
 		},

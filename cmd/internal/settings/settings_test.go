@@ -66,7 +66,7 @@ func TestEmptyAddressTurnsOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Ports != (Ports{SystemNamespace: "istio-system"}) {
+	if s.Ports != (Ports{}) {
 		t.Errorf("got %+v", s.Ports)
 	}
 }
@@ -154,7 +154,7 @@ func TestIgnored(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	Flags(fs, Defaults())
 	PilotFlags(fs)
-	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "-n", "istio-system", "--holdMax=1s"}); err != nil {
+	if err := fs.Parse([]string{"--ctrlz_port", "1", "--profile", "--cniNamespace", "kube-system", "--holdMax=1s"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := Ignored(fs); len(got) != 3 {
