@@ -33,7 +33,9 @@ func TestSets(t *testing.T) {
 			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k"}` + strings.Replace(theirs, `,"qps":7`, "", 1) + ` config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
 		{"mesh", true, func(in *settings.Inputs) { in.Revision, in.MeshConfig = "default", "/m" },
 			`config/kubernetes{"revision":"default"} registry/kubernetes` + remote + ` config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
-		{"another namespace", true, func(in *settings.Inputs) { in.Namespace, in.SharedMeshConfig, in.ClusterRegistriesNamespace = "ops", "all", "far" },
+		{"another namespace", true, func(in *settings.Inputs) {
+			in.Namespace, in.SharedMeshConfig, in.ClusterRegistriesNamespace = "ops", "all", "far"
+		},
 			`config/kubernetes registry/kubernetes{"systemNamespace":"ops"} registry/kubernetes{"cluster":{"row":"id"},"hash":{"row":"hash"},"remote":{"row":"from"},"systemNamespace":"ops"}` +
 				` config/mesh{"configMap":"istio","namespace":"ops","sharedConfigMap":"all"}`, ""},
 		{"another namespace of files", false, func(in *settings.Inputs) { in.Namespace = "ops" }, "config/file config/mesh", ""},
