@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,34 @@ func TestBadDays(t *testing.T) {
 		d.logged(`cannot list resource \"endpointslices\"`)
 		d.churned(5)
 		allow(`"endpointslices"`)
+	})
+	d.day("an object is as large as they get", func() {
+		large := make([]string, 9000)
+		for i := range large {
+			large[i] = fmt.Sprintf("{name: a-route-with-a-name-%d, match: [{uri: {prefix: /large/%d}}], %s}", i, i, direct("large"))
+		}
+		d.cluster.Apply(t, fmt.Sprintf("{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: large, namespace: shop}, spec: {hosts: [large.example], gateways: [edge], http: [%s]}}",
+			strings.Join(large, ", ")))
+		wait.For(t, "its last route counts", func() error {
+			r, err := d.client.Get("http://large.example/large/8999")
+			if err != nil {
+				return err
+			}
+			_ = r.Body.Close()
+			if r.StatusCode != http.StatusOK {
+				return fmt.Errorf("%s", r.Status)
+			}
+			return nil
+		})
+		d.cluster.Kubectl(t, "delete", "virtualservice", "large", "-n", "shop")
+	})
+	d.day("a definition is deleted", func() {
+		d.cluster.Kubectl(t, "delete", "crd", "virtualservices.networking.istio.io")
+		d.churned(5)
+		d.logged("coxswain hold show crds")
+		d.cluster.Apply(t, definitions(t)["VirtualService"])
+		d.cluster.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+		d.cluster.Apply(t, gateway)
 	})
 	if need.Long() {
 		d.day("connections stall", func() { // the client asks for signs of life, and gives up after 45 seconds
