@@ -40,9 +40,9 @@ func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) 
 	if !differs(m) {
 		return m, "(not seen again)\n"
 	}
-	// Objects, in ever smaller pieces.
+	// Objects, in ever smaller pieces. The settings of the mesh are first, and stay: what there were would count without them.
 	for size := (len(m.objects) + 1) / 2; size > 0; size /= 2 {
-		for at := 0; at < len(m.objects); {
+		for at := 1; at < len(m.objects); {
 			try := m
 			try.objects = append(slices.Clone(m.objects[:at]), m.objects[min(at+size, len(m.objects)):]...)
 			if differs(try) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -94,10 +95,13 @@ func TestMeshes(t *testing.T) {
 				shrunk++
 				small, report := j.shrink(m, p, sort)
 				dir := filepath.Join(*found, fmt.Sprintf("%d-%d-%d", *seed, n, shrunk))
+				for _, s := range sortsOf(report) {
+					sorts[s]++ // they come of the same
+				}
 				if err := small.write(dir, sort); err != nil {
 					t.Fatal(err)
 				}
-				fmt.Printf("mesh %d of seed %d, %s: %s\n%s%s\n", n, *seed, p.Name, dir, small, report)
+				fmt.Printf("mesh %d of seed %d, %s: %s\n%s%s\n", n, *seed, p.Name, dir, small, excerpt(report, sort))
 			}
 		}
 		if !clean {
@@ -150,6 +154,25 @@ func sortsOf(report string) (sorts []string) {
 		}
 	}
 	return sorts
+}
+
+// excerpt is what a report says of a sort of difference, three times at most.
+func excerpt(report, sort string) string {
+	var out []string
+	lines := strings.Split(report, "\n")
+	for i := 0; i < len(lines) && len(out) < 3; i++ {
+		if strings.HasPrefix(lines[i], " ") {
+			continue
+		}
+		block := lines[i]
+		for ; i+1 < len(lines) && strings.HasPrefix(lines[i+1], " "); i++ {
+			block += "\n" + lines[i+1]
+		}
+		if slices.Contains(sortsOf(block), sort) {
+			out = append(out, block+"\n")
+		}
+	}
+	return strings.Join(out, "")
 }
 
 // resourceSort is a line about a whole resource without its name's particulars.

@@ -370,7 +370,11 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	if selector, ok := nodeSelector(s); ok {
 		p.config.onNodes(is, s, all[corev1.Node](p.watched.nodes), selector)
 	}
-	out := one(state.Services, sdk.ServiceRow(is))
+	row := sdk.ServiceRow(is)
+	if !s.CreationTimestamp.IsZero() {
+		row.Created = s.CreationTimestamp.UnixNano()
+	}
+	out := one(state.Services, row)
 	if here := p.config.here(is); here != nil {
 		out[state.ClusterServices] = map[string]*sdk.Row{here.Key: here}
 	}
