@@ -171,7 +171,7 @@ func Defaults() Settings {
 			DebounceAfter:    100 * time.Millisecond,
 			DebounceMax:      10 * time.Second,
 			EndpointPatience: 200 * time.Millisecond,
-			EndpointPause:    2 * time.Millisecond,
+			EndpointPause:    4 * time.Millisecond,
 			HoldMax:          10 * time.Second,
 		},
 		Serving: Serving{
