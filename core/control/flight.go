@@ -37,6 +37,7 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 		c.full.Reset()
 	}
 	if kind != "endpoints" {
+		c.carried(now)
 		c.approved, c.approving, c.soon = c.approved || c.approving, false, false
 	}
 	force = force || len(c.forced) > 0 || !c.started

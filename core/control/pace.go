@@ -11,6 +11,13 @@ const burst, longestPause = 10, 2 * time.Second
 
 func newPace() *rate.Limiter { return rate.NewLimiter(rate.Inf, burst) }
 
+// carried notes that a revision of more than endpoints brings those that wait: the next one of endpoints alone comes a pause later.
+func (c *Control) carried(now time.Time) {
+	if endpoints, _ := c.env.Pending(); endpoints {
+		c.pace.ReserveN(now, 1)
+	}
+}
+
 // paced reports whether endpoints may have a revision of their own now, and otherwise says when. Each wakes connections, however little it brings; where they
 // come all the time, what they bring is gathered, so that waking takes a bounded share of the time.
 func (c *Control) paced(now time.Time, at func(time.Time)) bool {

@@ -247,6 +247,37 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 	})
 }
 
+// TestEndpointsThatCameWithMoreCount: a revision of services that brings endpoints, too, counts as one of theirs.
+func TestEndpointsThatCameWithMoreCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = time.Second }, memory, istio))
+		change := func(i int) {
+			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
+		}
+		for i := range burst {
+			change(i)
+			w.g.done(w.g.state().Revision)
+		}
+		change(burst)
+		w.m.rows("services", nil, row("ns/b.com", "1"))
+		time.Sleep(150 * time.Millisecond)
+		s := w.g.state()
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 10", "services ns/b.com=1"}, keys(s)); diff != "" {
+			t.Fatal(diff)
+		}
+		w.g.done(s.Revision)
+		change(burst + 1)
+		time.Sleep(1500 * time.Millisecond) // in 1.65 s there was room for one, which came with the service
+		if s := w.g.state(); s != nil {
+			t.Errorf("endpoints did not wait: %v", keys(s))
+		}
+		time.Sleep(500 * time.Millisecond)
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 11"}, keys(w.g.state())); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestEndpointsOvertakeALongGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
