@@ -11,10 +11,12 @@ const burst, longestPause = 10, 2 * time.Second
 
 func newPace() *rate.Limiter { return rate.NewLimiter(rate.Inf, burst) }
 
-// carried notes that a revision of more than endpoints brings those that wait: the next one of endpoints alone comes a pause later.
+// carried notes that a revision of more than endpoints brings those that wait: the next one of endpoints alone comes a pause later, and never more
+// than one, however many such revisions there were.
 func (c *Control) carried(now time.Time) {
-	if endpoints, _ := c.env.Pending(); endpoints {
-		c.pace.ReserveN(now, 1)
+	if endpoints, _ := c.env.Pending(); endpoints && c.pace.TokensAt(now) < 1 {
+		c.pace = rate.NewLimiter(c.pace.Limit(), burst)
+		c.pace.ReserveN(now, burst)
 	}
 }
 

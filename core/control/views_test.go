@@ -258,21 +258,23 @@ func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 			change(i)
 			w.g.done(w.g.state().Revision)
 		}
-		change(burst)
-		w.m.rows("services", nil, row("ns/b.com", "1"))
-		time.Sleep(150 * time.Millisecond)
-		s := w.g.state()
-		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 10", "services ns/b.com=1"}, keys(s)); diff != "" {
-			t.Fatal(diff)
+		for i := range 5 { // each within a pause of the one before
+			change(burst + i)
+			w.m.rows("services", nil, row("ns/b.com", fmt.Sprint(i)))
+			time.Sleep(150 * time.Millisecond)
+			s := w.g.state()
+			if diff := cmp.Diff([]string{fmt.Sprint("endpoints ns/a.com/http/1.1.1.1:80=round ", burst+i), fmt.Sprint("services ns/b.com=", i)}, keys(s)); diff != "" {
+				t.Fatal(diff)
+			}
+			w.g.done(s.Revision)
 		}
-		w.g.done(s.Revision)
-		change(burst + 1)
-		time.Sleep(1500 * time.Millisecond) // in 1.65 s there was room for one, which came with the service
+		change(100)
+		time.Sleep(900 * time.Millisecond) // 950 ms after the last one, that is 1.65 s after the burst
 		if s := w.g.state(); s != nil {
 			t.Errorf("endpoints did not wait: %v", keys(s))
 		}
-		time.Sleep(500 * time.Millisecond)
-		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 11"}, keys(w.g.state())); diff != "" {
+		time.Sleep(100 * time.Millisecond)
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 100"}, keys(w.g.state())); diff != "" {
 			t.Error(diff)
 		}
 	})
