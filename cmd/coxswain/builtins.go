@@ -7,6 +7,7 @@ import (
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
@@ -28,6 +29,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"config/jwks":               configjwks.Plugin,
 		"config/kubernetes":         configkubernetes.Plugin,
 		"config/mesh":               configmesh.Plugin,
+		"controller/addresses":      addresses.Plugin,
 		"generator/api":             api.Plugin,
 		"generator/grpc":            grpc.Plugin,
 		"generator/istio":           istio.Plugin,

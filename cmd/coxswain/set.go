@@ -124,7 +124,8 @@ func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 	return s, nil
 }
 
-// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads Istio's resources from a directory alone if it has one.
+// fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads Istio's resources from a directory alone if it has one, and nobody who would
+// write them.
 func fromFiles(s *host.Set) (*host.Set, error) {
 	other, err := host.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
 	if err != nil {
@@ -132,7 +133,7 @@ func fromFiles(s *host.Set) (*host.Set, error) {
 	}
 	entries := other.Builtins("config/file")
 	for _, e := range s.Plugins {
-		if e.Builtin != "config/kubernetes" {
+		if e.Builtin != "config/kubernetes" && e.Builtin != "controller/addresses" {
 			entries = append(entries, e)
 		}
 	}

@@ -73,6 +73,13 @@ func audited(t *testing.T, flags ...string) map[string]int {
 			t.Errorf("%s is %s; %s", of, p.State, p.LastChange)
 		}
 	}
+	c.Apply(t, entry("outside", "{hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
+	wait.For(t, "an entry has addresses", func() error {
+		if got := statuses(t, c)["outside"]; len(got) != 2 {
+			return fmt.Errorf("it has %v", got)
+		}
+		return nil
+	})
 	good, bad := route("web", "web.example", "", direct("fine")), route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x"))
 	for n := range 2 { // the second time it is counted
 		c.Apply(t, good)
