@@ -7,7 +7,7 @@ import (
 )
 
 // burst is how many revisions of endpoints alone may come without a pause between them, and longestPause the most that lies between two when they come all the time.
-const burst, longestPause = 10, 2 * time.Second
+const burst, longestPause = 100, 2 * time.Second
 
 func newPace() *rate.Limiter { return rate.NewLimiter(rate.Inf, burst) }
 

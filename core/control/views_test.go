@@ -221,7 +221,7 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 			return revisions
 		}
 		first := 0
-		for i := range 100 {
+		for i := range 2 * burst {
 			first += change(i)
 		}
 		if first != burst {
@@ -229,14 +229,14 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 		}
 		later := 0
 		for i := range 2000 {
-			later += change(100 + i)
+			later += change(2*burst + i)
 		}
 		if later < 3 || later > 5 {
 			t.Errorf("%d revisions in two seconds", later)
 		}
 		time.Sleep(500 * time.Millisecond)
 		s := w.g.state()
-		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 2099"}, keys(s)); diff != "" {
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 2199"}, keys(s)); diff != "" {
 			t.Fatal(diff)
 		}
 		w.g.done(s.Revision)
@@ -268,13 +268,13 @@ func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 			}
 			w.g.done(s.Revision)
 		}
-		change(100)
+		change(1000)
 		time.Sleep(900 * time.Millisecond) // 950 ms after the last one, that is 1.65 s after the burst
 		if s := w.g.state(); s != nil {
 			t.Errorf("endpoints did not wait: %v", keys(s))
 		}
 		time.Sleep(100 * time.Millisecond)
-		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 100"}, keys(w.g.state())); diff != "" {
+		if diff := cmp.Diff([]string{"endpoints ns/a.com/http/1.1.1.1:80=round 1000"}, keys(w.g.state())); diff != "" {
 			t.Error(diff)
 		}
 	})

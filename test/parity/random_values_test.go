@@ -277,10 +277,11 @@ var mends = map[string]func(*gen, protoreflect.Message){
 	"networking.v1alpha3.LoadBalancerSettings": func(_ *gen, m protoreflect.Message) {
 		b := m.Interface().(*networking.LoadBalancerSettings)
 		if b.Warmup != nil {
-			b.WarmupDurationSecs = nil
+			b.WarmupDurationSecs = nil //lint:ignore SA1019 proxies still get what it says
 		}
 		if b.GetConsistentHash() != nil {
-			b.Warmup, b.WarmupDurationSecs = nil, nil
+			b.Warmup = nil
+			b.WarmupDurationSecs = nil //lint:ignore SA1019 as above
 		}
 	},
 	"networking.v1alpha3.LocalityLoadBalancerSetting": func(g *gen, m protoreflect.Message) {
@@ -306,7 +307,7 @@ var mends = map[string]func(*gen, protoreflect.Message){
 		}
 	},
 	"networking.v1alpha3.OutlierDetection": func(_ *gen, m protoreflect.Message) {
-		m.Interface().(*networking.OutlierDetection).ConsecutiveErrors = 0
+		m.Interface().(*networking.OutlierDetection).ConsecutiveErrors = 0 //lint:ignore SA1019 istiod refuses it
 	},
 	"networking.v1alpha3.ServiceEntry": func(g *gen, m protoreflect.Message) {
 		e := m.Interface().(*networking.ServiceEntry)
