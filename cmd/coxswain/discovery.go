@@ -35,6 +35,11 @@ environment: debounceAfter is COXSWAIN_DEBOUNCE_AFTER. Flags win over the enviro
 			for _, name := range unknown {
 				log.Warn(fmt.Sprintf("the environment variable %s is no setting%s", name, settings.Hint(name, settings.Variables())))
 			}
+			if s.Registries == "Kubernetes" || s.Kubeconfig != "" || inPod(p.environ) {
+				for _, line := range s.Elsewhere(p.environ) {
+					log.Warn(line)
+				}
+			}
 			p.profile("core", log)
 			return p.serve(c.Context(), s, log, func(ctx context.Context, core *server.Server) {
 				p.reload(ctx, c.Flags(), &s, level, log, core)

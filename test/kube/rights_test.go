@@ -109,7 +109,7 @@ func asked(t *testing.T, log string) map[string]int {
 	for line := range bytes.Lines(text) {
 		var e struct {
 			Verb           string
-			ObjectRef      struct{ APIGroup, Resource, Subresource string }
+			ObjectRef      struct{ Namespace, APIGroup, Resource, Subresource string }
 			ResponseStatus struct{ Code int }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
@@ -118,7 +118,7 @@ func asked(t *testing.T, log string) map[string]int {
 		if e.ObjectRef.Resource == "" {
 			continue // what there is, and how it is
 		}
-		call := right(e.Verb, e.ObjectRef.APIGroup, strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"))
+		call := right(e.ObjectRef.Namespace == "istio-system", e.Verb, e.ObjectRef.APIGroup, strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/"))
 		if was := out[call]; was != http.StatusUnauthorized && was != http.StatusForbidden {
 			out[call] = e.ResponseStatus.Code
 		}
@@ -143,7 +143,7 @@ func rights(t *testing.T) map[string]bool {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
-						out[right(verb, group, resource)] = true
+						out[right(role.Kind == "Role", verb, group, resource)] = true
 					}
 				}
 			}
@@ -157,4 +157,11 @@ func rights(t *testing.T) map[string]bool {
 	return out
 }
 
-func right(verb, group, resource string) string { return verb + " " + group + "/" + resource }
+// right is a word for one; there: in the control plane's namespace alone. One of a whole cluster is used by calls that are not there.
+func right(there bool, verb, group, resource string) string {
+	where := "anywhere"
+	if there {
+		where = "in its namespace"
+	}
+	return verb + " " + group + "/" + resource + " " + where
+}

@@ -27,6 +27,21 @@ func PilotFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// Elsewhere returns a line for each variable by which istiod is told what a setting says here, where it says something else: deployments are copied.
+func (s Settings) Elsewhere(environ []string) (lines []string) {
+	for _, v := range []struct{ theirs, ours, is string }{
+		{"CLUSTER_ID", "clusterID", s.ClusterID},
+		{"POD_NAMESPACE", "namespace", s.Namespace},
+		{"REVISION", "revision", s.Revision},
+		{"SHARED_MESH_CONFIG", "sharedMeshConfig", s.SharedMeshConfig},
+	} {
+		if says := lookup(environ, v.theirs); says != "" && says != v.is && (v.ours != "revision" || says != "default" || v.is != "") {
+			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q, and --%s (%s) is %q", v.theirs, says, v.ours, Variable(v.ours), v.is))
+		}
+	}
+	return lines
+}
+
 // Ignored returns a line for each flag of pilot-discovery that was given and has no effect.
 func Ignored(fs *pflag.FlagSet) []string {
 	var lines []string
