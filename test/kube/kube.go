@@ -44,6 +44,7 @@ type Cluster struct {
 	bin, dir, address string
 	clients           string // etcd's URL
 	etcd, server      *program
+	controllers       *program // nil: there are none
 	arguments         []string
 }
 
@@ -137,6 +138,10 @@ func (c *Cluster) Up(t testing.TB) {
 		c.server = start(t, command(c.bin, "kube-apiserver", c.arguments...))
 		return errors.New("it is started again")
 	})
+	if c.controllers != nil { // after such a day they wait for minutes before they try again
+		c.controllers.stop()
+		c.Controllers(t)
+	}
 }
 
 // Down ends the API server as a crash does.

@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -19,7 +18,7 @@ type reach struct {
 	log func(server string, err error)
 }
 
-// Report has it logged to out, once a minute for the same reason, when an API server of this access does not answer at all.
+// Report has it logged to out, once a minute, when an API server of this access does not answer at all.
 func (a *Access) Report(out sdk.Publisher) {
 	r := a.line()
 	r.mu.Lock()
@@ -47,15 +46,13 @@ func (r *reach) over(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// errUnreachable stands for all reasons.
+var errUnreachable = errors.New("unreachable")
+
 func (r *reach) failed(server string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reason := err
-	var of *net.OpError
-	if errors.As(err, &of) { // with ports that are others each time
-		reason = of.Err
-	}
-	if r.log != nil && r.said.First(server, reason, time.Now()) {
+	if r.log != nil && r.said.First(server, errUnreachable, time.Now()) { // reasons differ from try to try
 		r.log(server, err)
 	}
 }
