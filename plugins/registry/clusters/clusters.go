@@ -49,6 +49,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	changes := kube.NewChanges[struct{}]()
 	list := cache.NewFilteredListWatchFromClient(r.client, "secrets", r.config.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = label })
 	informer := cache.NewSharedIndexInformer(list, &corev1.Secret{}, 0, cache.Indexers{})
+	if err := informer.SetTransform(func(o any) (any, error) { return r.config.lean(o), nil }); err != nil {
+		return err
+	}
 	changed := func(any) { changes.Add(struct{}{}) }
 	registered, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: changed, UpdateFunc: func(_, now any) { changed(now) }, DeleteFunc: changed,
@@ -75,9 +78,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{config: &r.config, out: out, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}
 	for synced := false; ; {
 		changes.Take()
-		var secrets []*corev1.Secret
+		var secrets []*secret
 		for _, o := range informer.GetStore().List() {
-			if s, ok := o.(*corev1.Secret); ok {
+			if s, ok := o.(*secret); ok {
 				secrets = append(secrets, s)
 			}
 		}
@@ -98,6 +101,36 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 }
 
+// secret is what is kept of a Secret: nothing that is secret.
+type secret struct {
+	metav1.ObjectMeta
+	keys []key
+}
+
+// key is one of a Secret's, in their order: a cluster's id, and a hash of its kubeconfig, or why it is none.
+type key struct {
+	id, hash string
+	fault    error
+}
+
+// lean returns a Secret as a *secret, and anything else as it is.
+func (c *Config) lean(object any) any {
+	s, ok := object.(*corev1.Secret)
+	if !ok {
+		return object
+	}
+	kept := &secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+		CreationTimestamp: s.CreationTimestamp, DeletionTimestamp: s.DeletionTimestamp,
+	}}
+	for _, id := range slices.Sorted(maps.Keys(s.Data)) {
+		hash := sha256.Sum256(s.Data[id])
+		_, err := c.Remote(s.Data[id], "")
+		kept.keys = append(kept.keys, key{id: id, hash: hex.EncodeToString(hash[:]), fault: err})
+	}
+	return kept
+}
+
 // publication is what was published.
 type publication struct {
 	config *Config
@@ -107,7 +140,7 @@ type publication struct {
 }
 
 // publish publishes what differs from what was published before.
-func (p *publication) publish(secrets []*corev1.Secret) error {
+func (p *publication) publish(secrets []*secret) error {
 	now, faults := p.read(secrets)
 	var upserts []*sdk.Row
 	var deletes []string
@@ -143,8 +176,8 @@ func (p *publication) publish(secrets []*corev1.Secret) error {
 
 // read returns the clusters that Secrets name, and what is wrong with those that are passed over. One whose kubeconfig is faulty stays as it was. Of two
 // with one id the older Secret's counts.
-func (p *publication) read(secrets []*corev1.Secret) (map[string]Cluster, []kinds.Fault) {
-	slices.SortFunc(secrets, func(a, b *corev1.Secret) int {
+func (p *publication) read(secrets []*secret) (map[string]Cluster, []kinds.Fault) {
+	slices.SortFunc(secrets, func(a, b *secret) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	all, faults := map[string]Cluster{}, []kinds.Fault(nil)
@@ -152,15 +185,15 @@ func (p *publication) read(secrets []*corev1.Secret) (map[string]Cluster, []kind
 		if s.DeletionTimestamp != nil {
 			continue
 		}
-		for _, id := range slices.Sorted(maps.Keys(s.Data)) {
-			is, err := p.cluster(s, id, all)
+		for _, k := range s.keys {
+			is, err := p.cluster(s, k, all)
 			if err != nil {
 				faults = append(faults, kinds.Fault{
-					File: "k8s://Secret/" + s.Namespace + "/" + s.Name, Kind: "Secret", Namespace: s.Namespace, Name: s.Name, Field: "data." + id, Message: err.Error(),
+					File: "k8s://Secret/" + s.Namespace + "/" + s.Name, Kind: "Secret", Namespace: s.Namespace, Name: s.Name, Field: "data." + k.id, Message: err.Error(),
 				})
 			}
 			if is.ID != "" {
-				all[id] = is
+				all[k.id] = is
 			}
 		}
 	}
@@ -168,20 +201,19 @@ func (p *publication) read(secrets []*corev1.Secret) (map[string]Cluster, []kind
 }
 
 // cluster is that of a Secret's key. With an error it is the one that is served, if the error is one of its kubeconfig.
-func (p *publication) cluster(s *corev1.Secret, id string, others map[string]Cluster) (Cluster, error) {
-	from := kube.SecretKey{Namespace: s.Namespace, Name: s.Name, Key: id}.String()
-	if id == p.config.Cluster {
+func (p *publication) cluster(s *secret, k key, others map[string]Cluster) (Cluster, error) {
+	from := kube.SecretKey{Namespace: s.Namespace, Name: s.Name, Key: k.id}.String()
+	if k.id == p.config.Cluster {
 		return Cluster{}, fmt.Errorf("it is the id of this cluster, which is not read by a Secret; the key is left out")
 	}
-	if other, twice := others[id]; twice {
+	if other, twice := others[k.id]; twice {
 		return Cluster{}, fmt.Errorf("the cluster stands in %s, too, which is older; the key is left out", other.From)
 	}
-	if _, err := p.config.Remote(s.Data[id], ""); err != nil {
-		if was := p.served[id]; was.From == from {
-			return was, fmt.Errorf("%w; what stood there before is kept", err)
+	if k.fault != nil {
+		if was := p.served[k.id]; was.From == from {
+			return was, fmt.Errorf("%w; what stood there before is kept", k.fault)
 		}
-		return Cluster{}, fmt.Errorf("%w; the key is left out", err)
+		return Cluster{}, fmt.Errorf("%w; the key is left out", k.fault)
 	}
-	hash := sha256.Sum256(s.Data[id])
-	return Cluster{ID: id, From: from, Hash: hex.EncodeToString(hash[:])}, nil
+	return Cluster{ID: k.id, From: from, Hash: k.hash}, nil
 }

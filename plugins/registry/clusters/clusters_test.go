@@ -3,6 +3,7 @@ package clusters
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func kubeconfig(token string) string {
 		"}}], contexts: [{name: a, context: {cluster: a, user: a}}]}"
 }
 
-func secret(name string, age int, data ...string) *corev1.Secret {
+func object(name string, age int, data ...string) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "istio-system", CreationTimestamp: metav1.NewTime(time.Unix(1000-int64(age), 0))},
 		Data:       map[string][]byte{},
@@ -99,34 +100,42 @@ func (r *recorder) is(t *testing.T, what string, clusters []string, faults ...st
 // TestPublish: each key of each Secret is a cluster; what is wrong is told, and takes nothing away that was right.
 func TestPublish(t *testing.T) {
 	p, r := newPublication()
-	publish := func(secrets ...*corev1.Secret) {
+	publish := func(objects ...*corev1.Secret) {
 		t.Helper()
+		var secrets []*secret
+		for _, o := range objects {
+			kept, ok := p.config.lean(o).(*secret)
+			if !ok || p.config.lean(kept) != any(kept) || strings.Contains(fmt.Sprintf("%+v", kept), "hush") {
+				t.Fatalf("what is kept is %+v", kept)
+			}
+			secrets = append(secrets, kept)
+		}
 		if err := p.publish(secrets); err != nil {
 			t.Fatal(err)
 		}
 	}
 	publish()
 	r.is(t, "nothing", []string{})
-	publish(secret("b", 1, "east", kubeconfig("hush"), "north", kubeconfig("hush2")), secret("a", 1, "west", kubeconfig("hush")))
+	publish(object("b", 1, "east", kubeconfig("hush"), "north", kubeconfig("hush2")), object("a", 1, "west", kubeconfig("hush")))
 	all := []string{"east istio-system/b/east", "north istio-system/b/north"}
 	r.is(t, "two, and its own", all, "it is the id of this cluster")
 	hash := r.rows[Table]["east"]
 
-	publish(secret("b", 1, "east", "hush: [", "north", kubeconfig("hush2")))
+	publish(object("b", 1, "east", "hush: [", "north", kubeconfig("hush2")))
 	r.is(t, "one is broken", all, "what stood there before is kept")
 	if r.rows[Table]["east"] != hash {
 		t.Error("what is broken has another hash")
 	}
-	publish(secret("b", 1, "east", kubeconfig("hush3"), "north", kubeconfig("hush2")))
+	publish(object("b", 1, "east", kubeconfig("hush3"), "north", kubeconfig("hush2")))
 	r.is(t, "it is repaired", all)
 	if r.rows[Table]["east"] == hash {
 		t.Error("another token has the same hash")
 	}
-	publish(secret("b", 1, "east", kubeconfig("hush3")), secret("c", 0, "east", kubeconfig("other"), "broken", "x"))
+	publish(object("b", 1, "east", kubeconfig("hush3")), object("c", 0, "east", kubeconfig("other"), "broken", "x"))
 	r.is(t, "twice", []string{"east istio-system/b/east"}, "stands in istio-system/b/east, too", "the key is left out")
-	going := secret("b", 1, "east", kubeconfig("hush3"))
+	going := object("b", 1, "east", kubeconfig("hush3"))
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-	publish(going, secret("c", 0, "east", kubeconfig("other")))
+	publish(going, object("c", 0, "east", kubeconfig("other")))
 	r.is(t, "the other one", []string{"east istio-system/c/east"})
 	publish()
 	r.is(t, "none", []string{})
