@@ -29,13 +29,14 @@ func (c *Cluster) Controllers(t testing.TB) {
 		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller"))
 }
 
-// Client talks to the cluster as its administrator.
+// Client talks to the cluster as its administrator, as fast as the cluster answers.
 func (c *Cluster) Client(t testing.TB) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
