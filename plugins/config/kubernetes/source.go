@@ -101,7 +101,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 	defer look.Stop()
 	wait := time.NewTicker(100 * time.Millisecond)
 	defer wait.Stop()
-	for asked := false; ; {
+	for looked := false; ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -111,7 +111,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 				next = unreached
 				p.complain("definitions", err)
 			} else {
-				asked = true
+				looked = true
 			}
 			if len(p.missing) > 0 {
 				look.Reset(next)
@@ -126,7 +126,7 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 		case <-p.changes.Some():
 		}
 		if !p.synced {
-			if !asked {
+			if !looked {
 				continue
 			}
 			if late := p.watched.late(); len(late) > 0 {
@@ -200,8 +200,9 @@ func (p *publication) discover(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var left []kinds.Kind
+	before := asked{}
 	for i, k := range p.missing {
-		at, ok, err := p.watched.server.serves(asking, k)
+		at, ok, err := p.watched.server.serves(asking, k, before)
 		if err == nil && ok {
 			err = p.watched.add(ctx, k.Table, at, lean)
 		}

@@ -41,29 +41,46 @@ func connect(c Config) (*server, error) {
 	return &server{about: about, objects: objects, found: map[string]schema.GroupVersionResource{}}, nil
 }
 
-// serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one.
+// asked is what the API server said that it serves, by group and version; nil: it hasn't got that version.
+type asked map[schema.GroupVersion][]metav1.APIResource
+
+// serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one. What was asked before, while it
+// looked for other kinds, is not asked again.
 // Source: Kubernetes, API discovery, APIResourceList.
-func (s *server) serves(ctx context.Context, k kinds.Kind) (at schema.GroupVersionResource, ok bool, err error) {
+func (s *server) serves(ctx context.Context, k kinds.Kind, before asked) (at schema.GroupVersionResource, ok bool, err error) {
 	for _, version := range k.Versions {
-		text, err := s.about.Get().AbsPath("/apis", k.Group(), version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
-		if apierrors.IsNotFound(err) {
-			continue
+		of := schema.GroupVersion{Group: k.Group(), Version: version}
+		resources, known := before[of]
+		if !known {
+			if resources, err = s.resources(ctx, of); err != nil {
+				return at, false, err
+			}
+			before[of] = resources
 		}
-		if err != nil {
-			return at, false, err
-		}
-		var list metav1.APIResourceList
-		if err := json.Unmarshal(text, &list); err != nil {
-			return at, false, fmt.Errorf("what is served of %s/%s: %w", k.Group(), version, err)
-		}
-		of := func(r metav1.APIResource) bool {
+		i := slices.IndexFunc(resources, func(r metav1.APIResource) bool {
 			return r.Kind == k.Name() && r.Namespaced && slices.Contains(r.Verbs, "watch")
-		}
-		if i := slices.IndexFunc(list.APIResources, of); i >= 0 {
-			return schema.GroupVersionResource{Group: k.Group(), Version: version, Resource: list.APIResources[i].Name}, true, nil
+		})
+		if i >= 0 {
+			return of.WithResource(resources[i].Name), true, nil
 		}
 	}
 	return at, false, nil
+}
+
+// resources asks what the API server has of a version of a group; none, if it hasn't got that version.
+func (s *server) resources(ctx context.Context, of schema.GroupVersion) ([]metav1.APIResource, error) {
+	text, err := s.about.Get().AbsPath("/apis", of.Group, of.Version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("what is served of %s: %w", of, err)
+	}
+	return list.APIResources, nil
 }
 
 // find is serves for who asks often: where a kind is served is asked once.
@@ -74,7 +91,7 @@ func (s *server) find(ctx context.Context, k kinds.Kind) (at schema.GroupVersion
 	if ok {
 		return at, true, nil
 	}
-	if at, ok, err = s.serves(ctx, k); ok && err == nil {
+	if at, ok, err = s.serves(ctx, k, asked{}); ok && err == nil {
 		s.mu.Lock()
 		s.found[k.Table] = at
 		s.mu.Unlock()
