@@ -83,12 +83,35 @@ func (t *talk) serve(ctx context.Context, k kind) error {
 		<-read
 	case err = <-read:
 		stop()
-		if late := <-ran; err == nil {
-			err = late
+		if err == nil {
+			err = t.drained(ctx, ran)
+		} else {
+			<-ran
 		}
 		_ = t.last(nil)
 	}
 	return quiet(ctx, err)
+}
+
+// drained waits until the plugin has ended. What it asks as it ends is answered; all else is passed over.
+func (t *talk) drained(ctx context.Context, ran <-chan error) error {
+	asking, cease := context.WithCancel(context.WithoutCancel(ctx))
+	ceased := make(chan struct{})
+	go func() {
+		defer close(ceased)
+		for {
+			m, cost, err := t.link.Recv(asking)
+			if err != nil {
+				return
+			}
+			t.asked.answer(m)
+			t.link.Release(cost)
+		}
+	}()
+	err := <-ran
+	cease()
+	<-ceased
+	return err
 }
 
 // read hands over messages until Drain, which is nil, or the session's end.

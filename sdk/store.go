@@ -44,7 +44,7 @@ type Page struct {
 // the core's limits.call, and a later answer is none. What was written is published by Run as any other change is.
 type Store interface {
 	Objects
-	// Writes returns the tables, among Plugin.Publishes, that it takes writes of; none: it takes no writes. It is called once, before Ready.
+	// Writes returns the tables that it takes writes of, whether it publishes them or not; none: it takes no writes. It is called once, before Ready.
 	Writes() []string
 }
 

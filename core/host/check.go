@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -50,8 +49,8 @@ func checkTables(r *pb.Ready) error {
 		return err
 	}
 	for _, name := range r.Writes {
-		if r.Kind != pb.KindConfig || r.Derives || !slices.Contains(r.Publishes, name) {
-			return fmt.Errorf("it takes writes of the table %s: only a plugin of kind config can that derives nothing, of tables that it publishes", name)
+		if r.Kind != pb.KindConfig || r.Derives {
+			return fmt.Errorf("it takes writes of the table %s: only a plugin of kind config can that derives nothing", name)
 		}
 	}
 	source := r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig

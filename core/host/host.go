@@ -186,6 +186,24 @@ func (h *Host) begin(s *slot) {
 	})
 }
 
+// EndControllers ends the controllers, and returns when they are gone: what they give up then, such as a Lease, other plugins still write.
+func (h *Host) EndControllers() {
+	h.mu.Lock()
+	var ending []*slot
+	if h.running != nil {
+		for _, s := range h.slots {
+			if s.entry.Kind == "controller" {
+				s.stop()
+				ending = append(ending, s)
+			}
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range ending {
+		<-s.gone
+	}
+}
+
 // ended says whether a slot's plugin is not to be started again, and notes why. One that took a place just as it failed goes on.
 func (h *Host) ended(s *slot, r *running, err error) bool {
 	h.mu.Lock()

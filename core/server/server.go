@@ -174,7 +174,7 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// Run starts everything and serves until ctx ends; then streams are ended first, plugins last. HTTP and monitoring ports open at once, the
+// Run starts everything and serves until ctx ends; then streams are ended first, controllers next, the other plugins last. HTTP and monitoring ports open at once, the
 // xDS port with the first complete revision. The error is why it could not start, or what ended it.
 func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.File != "" {
@@ -214,7 +214,9 @@ func (s *Server) Run(ctx context.Context) error {
 		outer, stop := context.WithCancel(ctx)
 		defer stop()
 		defer context.AfterFunc(inner, stop)()
-		return s.serveXDS(outer)
+		err := s.serveXDS(outer)
+		s.host.EndControllers()
+		return err
 	})
 	return s.secrets.Error(parts.Wait())
 }

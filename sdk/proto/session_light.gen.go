@@ -234,7 +234,7 @@ type Ready struct {
 	Json bool `json:"json,omitempty"`
 	// Patches only: facts of views (View.facts) that it is told with each resource.
 	Facts []string `json:"facts,omitempty"`
-	// Config sources only: tables, among those that it publishes, whose objects it writes where they are kept. It is sent Store for them.
+	// Config sources only: tables whose objects it writes where they are kept, whether it publishes them or not. It is sent Store for them.
 	Writes []string `json:"writes,omitempty"`
 }
 

@@ -94,7 +94,9 @@ func audited(t *testing.T, flags ...string) map[string]int {
 		w.says(t, "k8s://networking.istio.io/VirtualService/shop/web", "spec.http[0].match[0].uri")
 		held(t, c, n+1, "its last good version stays served")
 	}
-	plane.Kill()
+	if code := plane.Stop(t); code != 0 { // it gives its Lease up
+		t.Errorf("it ended with %d", code)
+	}
 	return asked(t, log)
 }
 

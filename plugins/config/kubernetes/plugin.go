@@ -17,7 +17,7 @@ type Config struct {
 	kube.Access
 	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
 	Revision string `json:"revision"`
-	// Writes: it takes writes of all kinds that it publishes.
+	// Writes: it takes writes of all kinds that it publishes, and of Leases.
 	Writes bool `json:"writes"`
 	// Events: an object that is held gets a Kubernetes Event that says why.
 	Events bool `json:"events"`

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -27,7 +28,7 @@ type source struct {
 func newSource(c Config, s *server) *source {
 	out := &source{store: store{server: s}, config: c}
 	if c.Writes {
-		out.tables = kinds.Tables()
+		out.tables = append(kinds.Tables(), lead.Table)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	coordination "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 )
 
 // manager is whom the API server names as the owner of the fields that are written.
@@ -34,6 +36,9 @@ func (s *store) Writes() []string { return s.tables }
 
 // at returns where a kind's objects are.
 func (s *store) at(ctx context.Context, table string) (schema.GroupVersionResource, error) {
+	if table == lead.Table && slices.Contains(s.tables, table) {
+		return coordination.SchemeGroupVersion.WithResource("leases"), nil
+	}
 	k, ok := kinds.Lookup(table)
 	if !ok || !slices.Contains(s.tables, table) {
 		return schema.GroupVersionResource{}, &sdk.StoreError{Code: sdk.StoreUnsupported, Reason: table + " is not written here"}

@@ -112,7 +112,7 @@ func TestFull(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for config, field := range map[string]string{
-		`{"ipv4": "2001:2::/48"}`: "ipv4", `{"ipv4": "10.0.0.1"}`: "ipv4", `{"ipv4": "10.0.0.0/31"}`: "ipv4", `{"ipv6": "10.0.0.0/8"}`: "ipv6", `{"ipv": ""}`: "ipv",
+		`{"ipv4": "2001:2::/48"}`: "ipv4", `{"ipv4": "10.0.0.1"}`: "ipv4", `{"ipv4": "10.0.0.0/31"}`: "ipv4", `{"ipv6": "10.0.0.0/8"}`: "ipv6", `{"ipv": ""}`: "ipv", `{"lease": "1"}`: "lease", `{"lease": "2h"}`: "lease", `{"namespace": ""}`: "namespace",
 	} {
 		_, err := parse([]byte(config))
 		var at *sdk.FieldError
@@ -151,7 +151,7 @@ func (s *store) answer(m *pb.Store) *pb.Stored {
 
 // TestController: a conflict is tried again, the rest of the object stays as it is, and what is written is not written again, be it read back late.
 func TestController(t *testing.T) {
-	h := plugintest.Start(t, Plugin(), nil)
+	h := plugintest.Start(t, Plugin(), []byte(`{"alone": true}`))
 	s := &store{object: map[string]any{"metadata": map[string]any{"finalizers": []string{"x"}}, "status": map[string]any{"conditions": []string{"c"}}}, refuse: 1, written: make(chan string, 10)}
 	h.OnStore(s.answer)
 	payload, err := kinds.Encode(of("", 0, "web.example").spec)

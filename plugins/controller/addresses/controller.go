@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -26,9 +27,21 @@ type written struct {
 	before, now []kinds.Address
 }
 
-// run writes what is missing in the status of ServiceEntries, until ctx ends. Another replica may do the same at once: a status that has changed meanwhile is not overwritten, and
-// both choose alike.
+// leaseName names what one replica does, of whatever revision.
+const leaseName = "coxswain-addresses"
+
+// run gives addresses while this replica leads, until ctx ends.
 func (c *Config) run(ctx context.Context, out sdk.Publisher) error {
+	give := func(ctx context.Context) error { return c.follow(ctx, out) }
+	if c.Alone {
+		return give(ctx)
+	}
+	return lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.Namespace, Name: leaseName, Duration: c.lease}.Run(ctx, give)
+}
+
+// follow writes what is missing in the status of ServiceEntries, until ctx ends. Where another replica does the same at once, a status that has changed meanwhile is not
+// overwritten, and both choose alike.
+func (c *Config) follow(ctx context.Context, out sdk.Publisher) error {
 	objects, fresh, pause := sdk.ObjectsOf(out), map[string]written{}, shortest
 	for {
 		s, newer := out.State()

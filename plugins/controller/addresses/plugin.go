@@ -5,10 +5,12 @@ package addresses
 
 import (
 	"net/netip"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
 )
 
 // Config is the entry's `config` in plugins.yaml.
@@ -16,7 +18,13 @@ type Config struct {
 	// IPv4 and IPv6 are the ranges that addresses are chosen from; empty: none of that family.
 	IPv4 string `json:"ipv4"`
 	IPv6 string `json:"ipv6"`
+	// Namespace is that of the Lease by which replicas agree on who gives addresses, Lease how long it lasts.
+	Namespace string `json:"namespace"`
+	Lease     string `json:"lease"`
+	// Alone: there is no other replica, and no Lease.
+	Alone bool `json:"alone"`
 
+	lease  time.Duration
 	ranges []netip.Prefix
 }
 
@@ -26,14 +34,24 @@ const configSchema = `{
   "additionalProperties": false,
   "properties": {
     "ipv4": {"type": "string", "default": "240.240.0.0/16", "description": "Range of IPv4 addresses; empty: none are given."},
-    "ipv6": {"type": "string", "default": "2001:2::/48", "description": "Range of IPv6 addresses; empty: none are given."}
+    "ipv6": {"type": "string", "default": "2001:2::/48", "description": "Range of IPv6 addresses; empty: none are given."},
+    "namespace": {"type": "string", "minLength": 1, "default": "istio-system", "description": "The namespace of the Lease by which replicas agree on who gives addresses."},
+    "lease": {"type": "string", "default": "30s", "description": "How long that Lease lasts: a replica that leads and can't renew it stops after half of it."},
+    "alone": {"type": "boolean", "default": false, "description": "No other replica gives addresses: there is no Lease."}
   }
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48"}
+	c := Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48", Namespace: "istio-system", Lease: lead.Duration.String()}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
+	}
+	if c.Namespace == "" {
+		return c, strict.Errorf("namespace", "is empty")
+	}
+	var err error
+	if c.lease, err = time.ParseDuration(c.Lease); err != nil || c.lease < lead.Shortest || c.lease > time.Hour {
+		return c, strict.Errorf("lease", "%q is no duration between %s and an hour, such as 30s", c.Lease, lead.Shortest)
 	}
 	for _, of := range []struct {
 		field, text string

@@ -1,0 +1,186 @@
+package kube_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// leaders are replicas with the rights of deploy/ of which one at a time gives addresses.
+type leaders struct {
+	t       *testing.T
+	cluster *kube.Cluster
+	args    []string
+	// all have run at some time; killed is when one of them was.
+	all     []*mesh.Plane
+	killed  map[*mesh.Plane]time.Time
+	entries int
+}
+
+// newLeaders has the control planes of a cluster with short Leases.
+func newLeaders(t *testing.T) *leaders {
+	t.Helper()
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	c.Kubectl(t, "apply", "-k", deployed)
+	set, err := os.ReadFile(filepath.Join(deployed, "plugins.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, entry := t.TempDir(), "builtin: controller/addresses\n"
+	if !strings.Contains(string(set), entry) {
+		t.Fatalf("there is no %s", entry)
+	}
+	put(t, filepath.Join(dir, "plugins.yaml"), strings.Replace(string(set), entry, entry+"    config: {lease: 2s}\n", 1))
+	put(t, filepath.Join(dir, "kubeconfig"), c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	return &leaders{t: t, cluster: c, killed: map[*mesh.Plane]time.Time{}, args: []string{"--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig")}}
+}
+
+func (l *leaders) start() *mesh.Plane {
+	p := mesh.Start(l.t, program, "", l.args...)
+	p.Ready(l.t)
+	l.all = append(l.all, p)
+	return p
+}
+
+var leads = regexp.MustCompile(`time=(\S+) .*this replica leads( no more)?.* as=(\S+)`)
+
+// reign is from when to when a replica led; until is zero while it does.
+type reign struct {
+	as          string
+	from, until time.Time
+}
+
+// reigns are those of a control plane, as its log says.
+func (l *leaders) reigns(p *mesh.Plane) (all []reign) {
+	l.t.Helper()
+	for line := range strings.Lines(p.Log()) {
+		m := leads.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, m[1])
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if m[2] == "" {
+			all = append(all, reign{as: m[3], from: at})
+			continue
+		}
+		i := slices.IndexFunc(all, func(r reign) bool { return r.as == m[3] && r.until.IsZero() })
+		all[i].until = at
+	}
+	if i := slices.IndexFunc(all, func(r reign) bool { return r.until.IsZero() }); i >= 0 {
+		all[i].until = l.killed[p]
+	}
+	return all
+}
+
+// leader waits until a replica that holds the Lease works, and returns it.
+func (l *leaders) leader() (p *mesh.Plane) {
+	l.t.Helper()
+	leases := l.cluster.Client(l.t).CoordinationV1().Leases("istio-system")
+	wait.For(l.t, "one leads", func() error {
+		lease, err := leases.Get(l.t.Context(), "coxswain-addresses", metav1.GetOptions{})
+		if err != nil || lease.Spec.HolderIdentity == nil {
+			return fmt.Errorf("%v has the Lease; %w", lease.Spec.HolderIdentity, err)
+		}
+		for _, p = range l.all {
+			if slices.ContainsFunc(l.reigns(p), func(r reign) bool { return r.as == *lease.Spec.HolderIdentity && r.until.IsZero() }) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%q has the Lease", *lease.Spec.HolderIdentity)
+	})
+	l.entries++
+	name := fmt.Sprintf("outside-%d", l.entries)
+	l.cluster.Apply(l.t, entry(name, "{hosts: ["+name+".example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
+	wait.For(l.t, "an entry has addresses", func() error {
+		if got := statuses(l.t, l.cluster)[name]; len(got) != 2 {
+			return fmt.Errorf("it has %v", got)
+		}
+		return nil
+	})
+	return p
+}
+
+// stops waits until a replica that led leads no more.
+func (l *leaders) stops(p *mesh.Plane) {
+	l.t.Helper()
+	wait.For(l.t, "it leads no more", func() error {
+		if all := l.reigns(p); len(all) == 0 || all[len(all)-1].until.IsZero() {
+			return fmt.Errorf("it led %v", all)
+		}
+		return nil
+	})
+}
+
+// apart checks that no two led at once.
+func (l *leaders) apart() {
+	l.t.Helper()
+	var all []reign
+	for _, p := range l.all {
+		all = append(all, l.reigns(p)...)
+	}
+	slices.SortFunc(all, func(a, b reign) int { return a.from.Compare(b.from) })
+	for i := 1; i < len(all); i++ {
+		if until := all[i-1].until; until.IsZero() || until.After(all[i].from) {
+			l.t.Errorf("%v and %v", all[i-1], all[i])
+		}
+	}
+	l.t.Logf("%d terms", len(all))
+}
+
+// TestLeader: of two replicas one at a time gives addresses to ServiceEntries: the other one when the first dies, or its plugin ends; after the API server was away, after the Lease was deleted; none
+// while the right to it is missing.
+func TestLeader(t *testing.T) {
+	t.Parallel()
+	l := newLeaders(t)
+	l.start()
+	l.start()
+	first := l.leader()
+	for _, plugin := range []string{"addresses", "crds"} {
+		if out, err := exec.Command(program, "plugins", "restart", plugin, "--addr", first.HTTP).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		first = l.leader()
+	}
+	first.Kill()
+	l.killed[first] = time.Now()
+	l.leader()
+	l.start()
+
+	l.cluster.Kubectl(t, "delete", "lease", "coxswain-addresses", "-n", "istio-system")
+	now := l.leader()
+	l.cluster.Down()
+	l.stops(now)
+	l.cluster.Up(t)
+	now = l.leader()
+
+	const verbs = `[{"op": "replace", "path": "/rules/2/verbs", "value": [%s]}]`
+	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"patch"`))
+	l.stops(now)
+	wait.For(t, "the reason is told", func() error {
+		if text := now.Log(); !strings.Contains(text, "who leads can't be decided") || !strings.Contains(text, "cannot update resource") {
+			return fmt.Errorf("%s", now.LastLines(5))
+		}
+		return nil
+	})
+	l.cluster.Kubectl(t, "patch", "role", "coxswain", "-n", "istio-system", "--type", "json", "-p", fmt.Sprintf(verbs, `"get", "update"`))
+	l.leader()
+	l.apart()
+}
