@@ -116,6 +116,26 @@ func TestObjectsWait(t *testing.T) {
 	}
 }
 
+// TestObjectsAtTheEnd: what a plugin asks after it was drained is answered.
+func TestObjectsAtTheEnd(t *testing.T) {
+	done := make(chan error, 1)
+	h := plugintest.Start(t, sdk.Plugin{Name: "asks", Version: "1", Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) {
+		return sdk.ControllerFunc(func(ctx context.Context, out sdk.Publisher) error {
+			<-ctx.Done()
+			_, err := sdk.ObjectsOf(out).Get(context.WithoutCancel(ctx), "t", "ns", "a")
+			done <- err
+			return nil
+		}), nil
+	})}, nil)
+	h.OnStore(func(*pb.Store) *pb.Stored { return &pb.Stored{} })
+	if err := h.Drain(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // panics is a store whose every method fails in its own way.
 type panics struct{ sdk.ConfigSourceFunc }
 
