@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -208,14 +209,16 @@ func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
 	return endpoint.Topology(labels, g.localityOf(c, n, labels), n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
 }
 
-// registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there.
+// registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there, and one in a cluster may be that of another pod by now.
 func (g *graph) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
 	for _, a := range n.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.IsLoopback() {
 			continue
 		}
 		for _, e := range g.atAddress.Of(c, a) {
-			if ep := e.Value.value; ep.Namespace == n.Namespace {
+			ep := e.Value.value
+			s, ok := g.services.Get(c, ep.ServiceKey())
+			if ep.Namespace == n.Namespace && !(ok && s.value.Registry == config.Kubernetes) {
 				return ep
 			}
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPods: a proxy's ports are those of the cluster's services that select its pod by labels, whether it is ready or not; without a pod that is known those that
-// select what it says of itself, and what endpoints at its address say.
+// select what it says of itself: endpoints at its address may be those of another pod by now. A port for UDP is passed on as one for TCP is.
 func TestPods(t *testing.T) {
 	of := func(name string, selector map[string]string, ports ...*pb.Port) *sdk.Row {
 		return sdk.ServiceRow(&pb.Service{
@@ -51,6 +51,9 @@ func TestPods(t *testing.T) {
 		{"more labels", pod(map[string]string{"app": "a", "tier": "x"}), []string{"inbound|7000||", "inbound|8080||", "inbound|91||"}},
 		{"others", pod(app("b")), []string{"inbound|90||"}},
 		{"gone", &pb.TableRows{Table: state.Workloads, Deletes: []string{"default/client"}}, []string{"inbound|90||"}},
+		{"another pod at its address", rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{
+			Host: "a.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http", Address: "10.9.9.9", Port: 8080, Labels: app("a"),
+		})), []string{"inbound|90||"}},
 	} {
 		if step.rows != nil {
 			w.commit(step.rows)
@@ -58,5 +61,13 @@ func TestPods(t *testing.T) {
 		if got := inbound(); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
+	}
+	w.commit(rows(state.Services, of("c", app("b"), &pb.Port{Number: 53, Name: "dns", Protocol: "UDP"}, &pb.Port{Number: 54, Name: "tcp", Protocol: "TCP"})))
+	chains := map[uint32]int{}
+	for _, f := range w.listener(1, "virtualInbound").FilterChains {
+		chains[f.FilterChainMatch.GetDestinationPort().GetValue()]++
+	}
+	if chains[53] == 0 || chains[53] != chains[54] {
+		t.Errorf("chains by port: %v", chains)
 	}
 }

@@ -119,16 +119,14 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}
-			if s.value.Registry == config.Kubernetes && k.Pod != "" && len(selected) > 0 {
-				continue // selectors say more than who is ready
+			if s.value.Registry == config.Kubernetes && (k.Pod == "" || len(selected) > 0) {
+				continue // selectors say more than who is ready, and an address may be that of another pod by now
 			}
 			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
 			all = append(all, foundTarget{target{s.value.Key, ep.ServicePort, ep.Port}, s.value, place})
 		}
 	}
-	if k.Pod != "" || len(all) == 0 {
-		all = append(all, selected...)
-	}
+	all = append(all, selected...)
 	slices.SortFunc(all, func(a, b foundTarget) int {
 		return cmp.Or(config.Older(a.service, b.service), cmp.Compare(a.place, b.place), cmp.Compare(a.Target, b.Target))
 	})

@@ -169,6 +169,9 @@ type chains struct {
 
 // build makes them: those that the port takes of the two.
 func (c *chains) build(protocol config.Protocol) []*listenerv3.FilterChain {
+	if protocol == config.UDP { // who connects to its number with TCP is passed on unread
+		protocol = config.TCP
+	}
 	mode := authn.ParseModes(c.Proxy.Policies.Peers).Port(c.port.Target)
 	if c.port.TLS != nil && mode == authn.Disable {
 		return []*listenerv3.FilterChain{c.own(protocol)}
