@@ -174,13 +174,23 @@ PARITY_WANTED := --min 95 --min-fields 99 --min-case 80
 
 # Beside a living istiod, which is built once; see test/parity/doc.go for what a state is, and what comes of a random mesh. FLAGS: -diff, -min, -min-fields,
 # -min-state; of random meshes: -min-meshes, -first, -shrinks, -refused.
+# The tool that compares, so that it stays.
+define MAKE_ASKER
+@echo '{"Replace": {"$(abspath $(COXSWAIN_SHARED)/parity)/asker.go": "$(CURDIR)/test/parity/asker.go.in"}}' >$(CACHE)/asker.json && \
+	go build -C $(COXSWAIN_SHARED)/parity -overlay '$(CURDIR)/$(CACHE)/asker.json' -o '$(CURDIR)/$(CACHE)/bin/asker' .
+endef
+
 .PHONY: parity-live
-parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', or MESHES=100 SEED=1 random meshes; FLAGS='-diff 20'); fails below what is wanted
+parity-live: build shared kube peer ## Compare with a living istiod on one API server (STATES='DIR…', MESHES=100 SEED=1 random meshes, HISTORIES=10 random histories; FLAGS='-diff 20'); fails below what is wanted
 	@go build -C $(COXSWAIN_SHARED)/parity -o '$(CURDIR)/$(CACHE)/bin/parity' .
 	@go test -c -o '$(CACHE)/bin/parity-live' ./test/parity
-ifdef MESHES
-	@echo '{"Replace": {"$(abspath $(COXSWAIN_SHARED)/parity)/asker.go": "$(CURDIR)/test/parity/asker.go.in"}}' >$(CACHE)/asker.json
-	@go build -C $(COXSWAIN_SHARED)/parity -overlay '$(CURDIR)/$(CACHE)/asker.json' -o '$(CURDIR)/$(CACHE)/bin/asker' .
+ifdef HISTORIES
+	$(MAKE_ASKER)
+	@mkdir -p $(CACHE)/meshes && cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
+		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestHistories$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/asker' \
+		-histories $(HISTORIES) -seed $(or $(SEED),1) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)
+else ifdef MESHES
+	$(MAKE_ASKER)
 	@mkdir -p $(CACHE)/meshes && cd test/parity && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 		'$(CURDIR)/$(CACHE)/bin/parity-live' -test.run '^TestMeshes$$' -test.timeout 3h -tool '$(CURDIR)/$(CACHE)/bin/asker' \
 		-meshes $(MESHES) -seed $(or $(SEED),1) -found '$(CURDIR)/$(CACHE)/meshes' $(FLAGS)

@@ -75,6 +75,7 @@ type judge struct {
 	t       *testing.T
 	cluster *cluster
 	webhook string
+	ours    string // where the control plane answers
 	in      io.Writer
 	out     *json.Decoder
 	known   map[string]schema.GroupVersionResource
@@ -119,6 +120,7 @@ func newJudge(t *testing.T) *judge {
 	j.move(nil, []map[string]any{settingsOf("")})
 	peer, plane := startPair(t, c)
 	j.webhook = "http://" + peer.HTTP + "/validate"
+	j.ours = plane
 	j.in, j.out = startTool(t, plane, peer.XDS)
 	return j
 }
@@ -206,6 +208,9 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 				panic(err)
 			}
 			_, err = client(o).Apply(ctx, u.GetName(), u, v1.ApplyOptions{FieldManager: "meshes", Force: true})
+			if err == nil && o["kind"] == "Pod" {
+				_, err = client(o).Apply(ctx, u.GetName(), u, v1.ApplyOptions{FieldManager: "meshes", Force: true}, "status")
+			}
 			ok[i] = err == nil
 			if err != nil && *verbose {
 				fmt.Printf("REFUSED by the API server: %s: %v\n", name(o), err)

@@ -1,16 +1,17 @@
 package parity
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -109,18 +110,20 @@ func TestMeshes(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	names := make([]string, 0, len(sorts))
-	for s := range sorts {
-		names = append(names, s)
-	}
-	sort.Slice(names, func(a, b int) bool { return sorts[names[a]] > sorts[names[b]] })
-	for _, s := range names {
-		fmt.Printf("%5d  %s\n", sorts[s], s)
-	}
+	printSorts(sorts)
 	fmt.Printf("%d meshes of seed %d, %d of them differ: %v\n%d objects refused by the webhook, %d by the API server; %d markers late; %.2f s a mesh\n", *meshes, *seed, differ, total, refused, rejected,
 		late, took.Seconds()/float64(*meshes))
 	if exact, _ := total.shares(); exact < *leastOfAll {
 		t.Errorf("%.2f %% of resources are equal, %v are wanted", exact, *leastOfAll)
+	}
+}
+
+// printSorts prints how often there was each sort of difference.
+func printSorts(sorts map[string]int) {
+	names := slices.Collect(maps.Keys(sorts))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(sorts[b], sorts[a]), cmp.Compare(a, b)) })
+	for _, s := range names {
+		fmt.Printf("%5d  %s\n", sorts[s], s)
 	}
 }
 
