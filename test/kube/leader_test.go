@@ -23,9 +23,10 @@ type leaders struct {
 	t       *testing.T
 	cluster *kube.Cluster
 	args    []string
-	// all have run at some time; killed is when one of them was.
+	// all have run at some time; killed is when one of them was, and ahead by how much its clock differs.
 	all     []*mesh.Plane
 	killed  map[*mesh.Plane]time.Time
+	ahead   map[*mesh.Plane]time.Duration
 	entries int
 }
 
@@ -47,14 +48,22 @@ func newLeaders(t *testing.T) *leaders {
 	}
 	put(t, filepath.Join(dir, "plugins.yaml"), strings.Replace(string(set), entry, entry+"    config: {lease: 2s}\n", 1))
 	put(t, filepath.Join(dir, "kubeconfig"), c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
-	return &leaders{t: t, cluster: c, killed: map[*mesh.Plane]time.Time{}, args: []string{"--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig")}}
+	return &leaders{t: t, cluster: c, killed: map[*mesh.Plane]time.Time{}, ahead: map[*mesh.Plane]time.Duration{}, args: []string{"--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig")}}
 }
 
-func (l *leaders) start() *mesh.Plane {
-	p := mesh.Start(l.t, program, "", l.args...)
+func (l *leaders) start() *mesh.Plane { return l.startOf(program, 0) }
+
+// startOf starts a program whose clock is ahead.
+func (l *leaders) startOf(binary string, ahead time.Duration) *mesh.Plane {
+	p := mesh.Start(l.t, binary, "", l.args...)
 	p.Ready(l.t)
-	l.all = append(l.all, p)
+	l.all, l.ahead[p] = append(l.all, p), ahead
 	return p
+}
+
+func (l *leaders) kill(p *mesh.Plane) {
+	p.Kill()
+	l.killed[p] = time.Now()
 }
 
 var leads = regexp.MustCompile(`time=(\S+) .*this replica leads( no more)?.* as=(\S+)`)
@@ -77,6 +86,7 @@ func (l *leaders) reigns(p *mesh.Plane) (all []reign) {
 		if err != nil {
 			l.t.Fatal(err)
 		}
+		at = at.Add(-l.ahead[p])
 		if m[2] == "" {
 			all = append(all, reign{as: m[3], from: at})
 			continue
@@ -159,8 +169,7 @@ func TestLeader(t *testing.T) {
 		}
 		first = l.leader()
 	}
-	first.Kill()
-	l.killed[first] = time.Now()
+	l.kill(first)
 	l.leader()
 	l.start()
 
