@@ -235,7 +235,8 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, pol
 	spec.Unready, spec.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 	near := cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only))
 	spec.Balance = near.Balance(k.Client.Place.place(), k.Client.Zones)
-	spec.Horizon = g.horizon(c, k.Client.Network, s, true)
+	spec.Horizon = g.horizon(c, k.Client.Network, s)
+	spec.Horizon.Networks = nil // gateways stand for endpoints that are pushed, not for those that are looked up
 	out := endpoint.BuildNames(spec, g.endpointsOf.Of(c, s.Key))
 	if len(out.Endpoints) == 0 {
 		return nil

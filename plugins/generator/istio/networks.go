@@ -24,8 +24,8 @@ type networks struct {
 	outer *incr.Index[string, string, row[*config.Service]]
 	// outerThere are those of other clusters, each with its own labels.
 	outerThere *incr.Index[string, string, row[*config.Service]]
-	// known are the networks for clients that get endpoints, and for those that look their names up (true); nil without any.
-	known *incr.Func[bool, *endpoint.Networks]
+	// known are the networks; nil without any.
+	known *incr.Func[string, *endpoint.Networks]
 	// nodeLocal: there are services whose clients stay on their node.
 	nodeLocal *incr.Func[string, bool]
 }
@@ -63,7 +63,7 @@ func (g *graph) addNetworks() {
 	g.nodeLocal = incr.NewFunc(g.Graph, "services on nodes exist", incr.Same[bool], func(c *incr.Ctx, _ string) (bool, error) {
 		return len(onNodes.Of(c, only)) > 0, nil
 	})
-	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, names bool) (*endpoint.Networks, error) {
+	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, _ string) (*endpoint.Networks, error) {
 		r, _ := g.networksRow.Get(c, state.Networks)
 		var found []endpoint.Gateway
 		for _, i := range slices.Concat(g.outer.Of(c, only), g.outerThere.Of(c, only)) {
@@ -76,7 +76,7 @@ func (g *graph) addNetworks() {
 		if len(r.value.GetNetworks())+len(found) == 0 {
 			return nil, nil
 		}
-		return endpoint.NewNetworks(r.value, found, names), nil
+		return endpoint.NewNetworks(r.value, found), nil
 	})
 }
 
@@ -133,15 +133,15 @@ func (g *graph) networkOf(c *incr.Ctx, n *node.Node) clientNetwork {
 			out.Node = pod.Node
 		}
 	}
-	if g.networks.known.Of(c, true) != nil {
+	if g.networks.known.Of(c, only) != nil {
 		out.Network, out.Families = n.Metadata.Network, g.dialing(n).Families
 	}
 	return out
 }
 
-// horizon is how far clients see towards a service. names: they look up endpoints by name.
-func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service, names bool) endpoint.Horizon {
-	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, names)}
+// horizon is how far clients see towards a service.
+func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service) endpoint.Horizon {
+	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, only)}
 	if g.isLocal(c, s.Host) {
 		out.Local, out.Cluster = true, n.Cluster
 	}

@@ -48,7 +48,7 @@ func (g *graph) addSpecs() {
 		out.Balance = cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
 		_, out.Sessions = s.Session()
 		out.Dual = g.dualStack
-		out.Horizon = g.horizon(c, k.View.Network, s, false)
+		out.Horizon = g.horizon(c, k.View.Network, s)
 		g.speak(c, &out, cluster.TLSTowards(rule, name.Subset, name.Port), s.Namespace)
 		return out, nil
 	})

@@ -53,7 +53,6 @@ func TestHorizon(t *testing.T) {
 		found   []Gateway
 		all     []*Endpoint
 		want    []string
-		names   bool
 	}{
 		{name: "no networks", all: []*Endpoint{at("10.0.0.1", in("b"))}, want: []string{"10.0.0.1:8080*1"}},
 		{name: "of the own cluster alone", horizon: Horizon{Local: true, Cluster: "east"},
@@ -75,9 +74,6 @@ func TestHorizon(t *testing.T) {
 		{name: "gateways of both families", horizon: Horizon{Network: "a", Families: config.Both},
 			found: []Gateway{{"b", "", "9.0.0.1", 1}, {"b", "", "2001:db8::1", 1}},
 			all:   []*Endpoint{at("10.0.0.1", in("b"))}, want: []string{"2001:db8::1:1*1", "9.0.0.1:1*1"}},
-		{name: "gateways of another family", horizon: Horizon{Network: "a", Families: config.IPv6}, names: true,
-			found: []Gateway{{"b", "", "9.0.0.1", 1}, {"b", "", "gw.example", 1}},
-			all:   []*Endpoint{at("10.0.0.1", in("b"))}, want: []string{"gw.example:1*2"}},
 		{name: "an endpoint that doesn't say is near", m: two, horizon: Horizon{Network: "a"},
 			all: []*Endpoint{at("10.2.0.2", in(""))}, want: []string{"10.2.0.2:8080*2"}},
 		{name: "unless it is looked for: the widest range", m: two, horizon: Horizon{Network: "a", Found: true},
@@ -95,23 +91,17 @@ func TestHorizon(t *testing.T) {
 		{name: "the view that the client asks for", horizon: Horizon{View: "a,c"},
 			all:  []*Endpoint{at("10.0.0.1", in("a")), at("10.0.0.2", in("b")), at("10.0.0.3", in(""))},
 			want: []string{"10.0.0.1:8080*1", "10.0.0.3:8080*1"}},
-		{name: "names of gateways, for those who look them up", m: two, horizon: Horizon{Network: "a"}, names: true,
-			all: []*Endpoint{at("x.example", in("b"))}, want: []string{"9.0.0.2:2*1", "9.0.0.3:3*1", "gw.example:4*1"}},
 		{name: "weights that would not fit", m: two, horizon: Horizon{Network: "a"},
 			all: []*Endpoint{at("10.0.0.1", in("a", weight(1<<31)))}, want: []string{"10.0.0.1:8080*4294967295"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := spec()
 			s.Horizon = c.horizon
-			build := Build
 			if c.m != nil || c.found != nil {
-				s.Horizon.Networks = NewNetworks(c.m, c.found, c.names)
-			}
-			if c.names {
-				build = BuildNames
+				s.Horizon.Networks = NewNetworks(c.m, c.found)
 			}
 			var got []string
-			for _, l := range build(s, c.all).Endpoints {
+			for _, l := range Build(s, c.all).Endpoints {
 				sum := uint32(0)
 				for _, e := range l.LbEndpoints {
 					at := e.GetEndpoint().Address.GetSocketAddress()
@@ -133,7 +123,7 @@ func TestNetworksEqual(t *testing.T) {
 	of := func(port uint32, ne *meshv1.Network_NetworkEndpoints) *Networks {
 		return NewNetworks(settings(map[string]*meshv1.Network{"a": {
 			Endpoints: []*meshv1.Network_NetworkEndpoints{ne}, Gateways: []*meshv1.Network_IstioNetworkGateway{enteredAt("1.1.1.1", port)},
-		}}), nil, false)
+		}}), nil)
 	}
 	if !of(1, cidr("10.0.0.0/8")).Equal(of(1, cidr("10.1.0.0/8"))) {
 		t.Error("the same networks are equal")

@@ -34,9 +34,9 @@ type networkRange struct {
 	network string
 }
 
-// NewNetworks are the networks of the mesh's settings, and the gateways that were found besides. With names, gateways with host names
-// count: proxies look them up.
-func NewNetworks(m *meshv1.MeshNetworks, found []Gateway, names bool) *Networks {
+// NewNetworks are the networks of the mesh's settings, and the gateways that were found besides. Gateways with host names
+// don't count: nobody looks them up.
+func NewNetworks(m *meshv1.MeshNetworks, found []Gateway) *Networks {
 	out := &Networks{gateways: map[string][]Gateway{}, registries: map[string]string{}, scale: 1}
 	all := slices.Clone(found)
 	for _, id := range slices.Sorted(maps.Keys(m.GetNetworks())) {
@@ -52,7 +52,7 @@ func NewNetworks(m *meshv1.MeshNetworks, found []Gateway, names bool) *Networks 
 	}
 	// of ranges that overlap the widest counts
 	slices.SortStableFunc(out.ranges, func(a, b networkRange) int { return cmp.Compare(a.prefix.Bits(), b.prefix.Bits()) })
-	out.enter(all, names)
+	out.enter(all)
 	return out
 }
 
@@ -66,11 +66,11 @@ func (n *Networks) add(id string, e *meshv1.Network_NetworkEndpoints) {
 }
 
 // enter takes the gateways, each once.
-func (n *Networks) enter(all []Gateway, names bool) {
+func (n *Networks) enter(all []Gateway) {
 	slices.SortFunc(all, orderGateways)
 	clusters := map[Gateway]int{}
 	for _, g := range slices.Compact(all) {
-		if _, err := netip.ParseAddr(g.Address); err != nil && !names {
+		if _, err := netip.ParseAddr(g.Address); err != nil {
 			continue
 		}
 		n.gateways[g.Network] = append(n.gateways[g.Network], g)
