@@ -219,16 +219,23 @@ func (h *history) istio() {
 	}
 }
 
-// historyAskers are proxies that see what a history changes.
-func historyAskers() []proxy {
-	all := []proxy{
-		newProxy("sidecar", "client", "client", "alpha", "10.40.0.9", map[string]any{"version": "v1"}),
-		newProxy("sidecar", "p0", "a", historyNamespace, address(0), map[string]any{"version": "v1"}),
-		newProxy("sidecar", "p5", "b", historyNamespace, address(5), map[string]any{"version": "v2"}),
-		newProxy("router", "gateway-1", "gateway", rootNamespace, "10.49.1.1", map[string]any{"istio": "ingressgateway"}),
+// askers are proxies that see what the history changes: two of the world, and those of its own pods that run.
+func (h *history) askers() []proxy {
+	on := func(node int, p proxy) proxy {
+		p.Node["metadata"].(map[string]any)["NODE_NAME"] = fmt.Sprintf("node-%d", node)
+		return p
 	}
-	for _, p := range all { // what injection says of a pod's ports, for while the pod isn't there
-		p.Node["metadata"].(map[string]any)["POD_PORTS"] = `[{"name":"main","containerPort":8080,"protocol":"TCP"}]`
+	all := []proxy{
+		on(0, newProxy("sidecar", "client", "client", "alpha", "10.40.0.9", map[string]any{"version": "v1"})),
+		on(0, newProxy("router", "gateway-1", "gateway", rootNamespace, "10.49.1.1", map[string]any{"istio": "ingressgateway"})),
+	}
+	for n := range historyPods {
+		pod := h.objects[fmt.Sprintf("v1 Pod gamma p%d", n)]
+		if pod == nil || pod["status"].(map[string]any)["phase"] != "Running" {
+			continue
+		}
+		labels := maps.Clone(pod["metadata"].(map[string]any)["labels"].(map[string]any))
+		all = append(all, on(n%3, newProxy("sidecar", fmt.Sprintf("p%d", n), labels["app"].(string), historyNamespace, address(n), labels)))
 	}
 	return all
 }
@@ -253,7 +260,7 @@ func TestHistories(t *testing.T) {
 			from := len(h.edits)
 			h.step()
 			j.take(base, h)
-			r := j.ask(historyAskers())
+			r := j.ask(h.askers())
 			if r.Error != "" {
 				t.Fatalf("history %d of seed %d: %s", n, *seed, r.Error)
 			}
@@ -266,7 +273,7 @@ func TestHistories(t *testing.T) {
 				fmt.Printf("history %d of seed %d, after\n  %s\n%s", n, *seed, strings.Join(h.edits[from:], "\n  "), report)
 			}
 		}
-		again, anew := j.afresh(t)
+		again, anew := j.afresh(t, h)
 		remembered.add(again)
 		lasting.add(anew.tally)
 		if again.Equal != again.Expected || again.Extra > 0 {
@@ -312,7 +319,7 @@ type compared struct {
 }
 
 // afresh compares ours with itself started anew, and both started anew with each other.
-func (j *judge) afresh(t *testing.T) (again tally, anew compared) {
+func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 	t.Run("anew", func(t *testing.T) {
 		peer := kube.StartIstiod(t, j.cluster.Cluster)
 		plane := mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", j.cluster.Kubeconfig)
@@ -320,7 +327,7 @@ func (j *judge) afresh(t *testing.T) (again tally, anew compared) {
 		ask := func(a, b string) compared {
 			other := *j
 			other.in, other.out = startTool(t, a, b)
-			r := other.ask(historyAskers())
+			r := other.ask(h.askers())
 			j.marked = other.marked
 			if r.Error != "" {
 				t.Fatal(r.Error)
@@ -341,7 +348,7 @@ func (j *judge) afresh(t *testing.T) (again tally, anew compared) {
 
 // write makes a state folder of what a history left.
 func (h *history) write(t *testing.T, dir, report string) {
-	m := randomMesh{proxies: historyAskers(), objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
+	m := randomMesh{proxies: h.askers(), objects: []map[string]any{parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma}}")}}
 	for _, key := range slices.Sorted(maps.Keys(h.objects)) {
 		m.objects = append(m.objects, h.objects[key])
 	}
