@@ -16,9 +16,7 @@ type members struct {
 	service *corev1.Service
 	slices  []*discoveryv1.EndpointSlice
 	// pod and node return nil for what isn't there (yet).
-	pod func(namespace, name string) *corev1.Pod
-	// at are the pods of a namespace that have an address.
-	at   func(namespace, address string) []*corev1.Pod
+	pod  func(namespace, name string) *corev1.Pod
 	node func(name string) *corev1.Node
 }
 
@@ -33,11 +31,11 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 		}
 		for i := range s.Endpoints {
 			e := &s.Endpoints[i]
+			pod, awaited := m.podOf(s, e)
+			if awaited {
+				continue
+			}
 			for _, address := range e.Addresses {
-				pod, awaited := m.podOf(s, e, address)
-				if awaited {
-					continue
-				}
 				for _, p := range s.Ports {
 					row := c.endpoint(m, e, pod, address, p)
 					if row == nil || known[row.PortName+" "+address] {
@@ -54,19 +52,14 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 	return out
 }
 
-// podOf is the pod that an endpoint's address stands for: the one that it names, otherwise one of its namespace that has the address. Awaited: there is to be one; one that failed is none.
-func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint, address string) (pod *corev1.Pod, awaited bool) {
-	if !namesPod(e) {
-		if there := m.at(s.Namespace, address); len(there) > 0 { // several are on their node's network
-			pod = slices.MinFunc(there, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-		}
-		return pod, false
+// podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is none.
+func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (pod *corev1.Pod, awaited bool) {
+	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
+		return nil, false
 	}
 	pod = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
 	return pod, pod == nil || pod.Status.Phase == corev1.PodFailed
 }
-
-func namesPod(e *discoveryv1.Endpoint) bool { return e.TargetRef != nil && e.TargetRef.Kind == "Pod" }
 
 func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {
 	if p.Port == nil {

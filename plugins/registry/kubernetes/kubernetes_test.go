@@ -124,11 +124,7 @@ func TestEndpoints(t *testing.T) {
 	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
 metadata: {name: web-1, generateName: web-, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d},
   ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
-spec: {nodeName: one, serviceAccountName: web}`), "shop/web-8": object[corev1.Pod](t, `{metadata: {name: web-8, namespace: shop}, status: {phase: Failed}}`),
-		"shop/web-7":  object[corev1.Pod](t, `{metadata: {name: web-7, namespace: shop}, spec: {serviceAccountName: seven}, status: {phase: Running, podIP: 10.0.0.7}}`),
-		"shop/web-6":  object[corev1.Pod](t, `{metadata: {name: web-6, namespace: shop}, spec: {serviceAccountName: six}, status: {phase: Succeeded, podIP: 10.0.0.6}}`),
-		"other/web-5": object[corev1.Pod](t, `{metadata: {name: web-5, namespace: other}, spec: {serviceAccountName: five}, status: {phase: Running, podIP: 10.0.0.5}}`),
-	}
+spec: {nodeName: one, serviceAccountName: web}`), "shop/web-8": object[corev1.Pod](t, `{metadata: {name: web-8, namespace: shop}, status: {phase: Failed}}`)}
 	node := object[corev1.Node](t, `{metadata: {name: one, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}}`)
 	m := &members{
 		service: object[corev1.Service](t, `{metadata: {name: web, namespace: shop}, spec: {ports: [{name: http, port: 80}, {name: admin, port: 81}]}}`),
@@ -143,18 +139,9 @@ endpoints:
 - {addresses: [10.0.0.8], targetRef: {kind: Pod, name: web-8, namespace: shop}}
 - {addresses: [10.0.0.1], conditions: {ready: false}}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
-			object[discoveryv1.EndpointSlice](t, `{metadata: {name: c, namespace: shop}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [10.0.0.7, 10.0.0.6, 10.0.0.5]}]}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
 		},
 		pod: func(namespace, name string) *corev1.Pod { return pods[namespace+"/"+name] },
-		at: func(namespace, address string) (out []*corev1.Pod) {
-			for _, p := range pods {
-				if slices.Contains(addressesOf(p), standsAt(namespace, address)) {
-					out = append(out, p)
-				}
-			}
-			return out
-		},
 		node: func(name string) *corev1.Node {
 			if name == "one" {
 				return node
@@ -173,15 +160,7 @@ endpoints:
 		e.Hostname, e.Subdomain, e.Index, e.Node, e.Locality = "web-1", "web", 1, "one", "eu/eu-1"
 		return e
 	}
-	bare := func(index uint32, address, account, workload string) *pb.Endpoint {
-		e := of("http", 80, 80, address)
-		e.Index, e.ServiceAccount, e.Workload = index, account, workload
-		return e
-	}
-	want := []*pb.Endpoint{
-		of("http", 80, 80, "192.0.2.1"), in(of("http", 80, 8080, "10.0.0.1")), in(of("admin", 81, 8081, "10.0.0.1")),
-		bare(3, "10.0.0.7", "seven", "web-7"), bare(4, "10.0.0.6", "", ""), bare(5, "10.0.0.5", "", ""),
-	}
+	want := []*pb.Endpoint{of("http", 80, 80, "192.0.2.1"), in(of("http", 80, 8080, "10.0.0.1")), in(of("admin", 81, 8081, "10.0.0.1"))}
 	if diff := cmp.Diff(want, c.endpoints(m)); diff != "" {
 		t.Error(diff)
 	}
@@ -313,7 +292,7 @@ func TestIndexes(t *testing.T) {
 	s := object[discoveryv1.EndpointSlice](t, `
 metadata: {name: a, namespace: shop, labels: {kubernetes.io/service-name: web}}
 endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: p}}, {addresses: [10.0.0.2]}]`)
-	if diff := cmp.Diff([][]string{{"shop/web"}, {"shop/p", "shop@10.0.0.2"}, {"one"}}, [][]string{serviceOf(s), podsOf(s), nodesOf(s)}); diff != "" {
+	if diff := cmp.Diff([][]string{{"shop/web"}, {"shop/p"}, {"one"}}, [][]string{serviceOf(s), podsOf(s), nodesOf(s)}); diff != "" {
 		t.Error(diff)
 	}
 	if got := serviceOf(&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "alone"}}); got != nil {

@@ -216,11 +216,7 @@ func (p *publication) changed(object any) {
 		p.dirt.Add(services(serviceOf(o))...)
 	case *corev1.Pod:
 		key := o.Namespace + "/" + o.Name
-		units := append(p.of(byPod, key), unit{state.Workloads, key})
-		for _, at := range addressesOf(o) {
-			units = append(units, p.of(byPod, at)...)
-		}
-		p.dirt.Add(units...)
+		p.dirt.Add(append(p.of(byPod, key), unit{state.Workloads, key})...)
 	case *corev1.Node:
 		units := p.of(byNode, o.Name)
 		for _, pod := range found[*corev1.Pod](p.watched.pods, byNode, o.Name) {
@@ -384,10 +380,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	}
 	made := p.config.endpoints(&members{
 		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
-		pod: func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
-		at: func(namespace, address string) []*corev1.Pod {
-			return found[*corev1.Pod](p.watched.pods, byAddress, standsAt(namespace, address))
-		},
+		pod:  func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})
 	for _, e := range made {

@@ -21,8 +21,7 @@ import (
 // Indexes of what is kept.
 const (
 	byService = "service" // slices, by NAMESPACE/NAME of their service
-	byPod     = "pod"     // slices, by NAMESPACE/NAME of the pods in them, and by NAMESPACE@ADDRESS of what stands there without a pod's name
-	byAddress = "address" // pods, by NAMESPACE@ADDRESS
+	byPod     = "pod"     // slices, by NAMESPACE/NAME of the pods in them
 	byNode    = "node"    // slices and pods, by their nodes' names
 	byTarget  = "target"  // ExternalName services, by the host that they stand for
 	// byNodeSelector has the services that are reached on selected nodes, all under one key.
@@ -68,9 +67,7 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target), byNodeSelector: keysOf(onSelected)}),
 		slices: informerOf(c.Discovery, "endpointslices", &discoveryv1.EndpointSlice{},
 			cache.Indexers{byService: keysOf(serviceOf), byPod: keysOf(podsOf), byNode: keysOf(nodesOf)}),
-		pods: informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{
-			byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} }), byAddress: keysOf(addressesOf),
-		}),
+		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
 		nodes:      informerOf(c.Core, "nodes", &corev1.Node{}, cache.Indexers{}),
 		namespaces: informerOf(c.Core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
 	}
@@ -133,29 +130,12 @@ func serviceOf(s *discoveryv1.EndpointSlice) []string {
 
 func podsOf(s *discoveryv1.EndpointSlice) (out []string) {
 	for _, e := range s.Endpoints {
-		if namesPod(&e) {
+		if e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
 			out = append(out, s.Namespace+"/"+e.TargetRef.Name)
-			continue
-		}
-		for _, a := range e.Addresses {
-			out = append(out, standsAt(s.Namespace, a))
 		}
 	}
 	return out
 }
-
-// addressesOf are a pod's that may stand in slices without its name: not those of one that ends.
-func addressesOf(p *corev1.Pod) (out []string) {
-	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return nil
-	}
-	for _, a := range addresses(p) {
-		out = append(out, standsAt(p.Namespace, a))
-	}
-	return out
-}
-
-func standsAt(namespace, address string) string { return namespace + "@" + address }
 
 func nodesOf(s *discoveryv1.EndpointSlice) (out []string) {
 	for _, e := range s.Endpoints {
