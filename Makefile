@@ -158,6 +158,17 @@ bench-kube: build kube peer ## 5000 pods on a real API server, 100 replaced a se
 	@cd test/churn && COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' '$(CURDIR)/$(CACHE)/bin/churn' -test.v -test.run '^TestChurn$$' -test.timeout 30m \
 		-services 1000 -pods 5000 -sidecars 500 -rate 100 -churning 1m -quiet 15s -rounds 3 -servers coxswain,istiod -result '$(CURDIR)/$(CACHE)/bench-kube.json' $(KUBE_FLAGS)
 
+REGISTRIES ?= $(notdir $(patsubst %/,%,$(wildcard test/registries/*/)))
+
+# Figures are in .cache/bench-registry-NAME.json. Later flags win.
+.PHONY: bench-registries
+bench-registries: build kube ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
+	@for r in $(REGISTRIES); do \
+		go test -c -o "$(CACHE)/bin/registry-$$r" ./test/registries/$$r && (cd test/registries/$$r && COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
+			"$(CURDIR)/$(CACHE)/bin/registry-$$r" -test.v -test.run '^TestChanges$$' -test.timeout 20m -instances 10000 -rate 100 -changing 1m -quiet 15s \
+			-result "$(CURDIR)/$(CACHE)/bench-registry-$$r.json" $(REGISTRY_FLAGS)); \
+	done
+
 .PHONY: bench-profile
 bench-profile: build bench-tools ## Profiles of each process under load, in .cache/bench/profile
 	@$(BENCH) -profile -rounds 1 $(BENCH_FLAGS)

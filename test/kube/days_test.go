@@ -3,8 +3,6 @@ package kube_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/envoy"
 	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/line"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
@@ -53,8 +52,8 @@ func TestBadDays(t *testing.T) {
 				fmt.Sprintf(`[{"op": "replace", "path": "/rules/1/resources", "value": [%s]}]`, resources))
 		}
 		allow(`"none"`)
-		d.line.cut()
-		d.line.open()
+		d.line.Cut()
+		d.line.Open()
 		d.logged(`cannot list resource \"endpointslices\"`)
 		d.churned(5)
 		allow(`"endpointslices"`)
@@ -101,16 +100,16 @@ func (d *days) longDays() {
 		d.cluster.Up(d.t)
 	})
 	d.day("connections end, and what was missed is forgotten", func() {
-		d.line.cut()
+		d.line.Cut()
 		d.churned(10)
 		d.cluster.Compact(d.t)
 		d.cluster.Down()
 		d.cluster.Up(d.t)
 		d.cluster.Compact(d.t)
-		d.line.open()
+		d.line.Open()
 	})
 	d.day("connections stall", func() { // the client asks for signs of life, and gives up after 45 seconds
-		d.line.stall()
+		d.line.Stall()
 		d.quiet()
 	})
 }
@@ -119,7 +118,7 @@ func (d *days) longDays() {
 type days struct {
 	*world
 	t    *testing.T
-	line *line
+	line *line.Line
 
 	mu     sync.Mutex
 	churns int
@@ -134,9 +133,9 @@ func newDays(t *testing.T) *days {
 	c.Apply(t, documents(system, namespace, node))
 	c.Apply(t, documents(gateway, strings.Replace(deployment, "replicas: 2", "replicas: 4", 1), strings.ReplaceAll(others, "NAME", "api"), strings.ReplaceAll(others, "NAME", "db")))
 	c.Kubectl(t, "apply", "-k", deployed)
-	d := &days{t: t, line: newLine(t, c.Address())}
+	d := &days{t: t, line: line.New(t, c.Address())}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	put(t, kubeconfig, strings.ReplaceAll(c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))), c.Address(), d.line.address))
+	put(t, kubeconfig, strings.ReplaceAll(c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))), c.Address(), d.line.Address))
 
 	d.world = &world{cluster: c, pod: netns.NewPod(t, "edge", "10.244.0.1"), plane: mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)}
 	d.plane.Ready(t)
@@ -223,103 +222,4 @@ func (d *days) quiet() {
 	case <-time.After(time.Minute):
 	case <-d.t.Context().Done():
 	}
-}
-
-// line carries connections to an address, until it is cut: then they end, and others are refused.
-type line struct {
-	address, to string
-
-	mu   sync.Mutex
-	shut bool
-	// active are the connections that a cut ends; one that stalls is false.
-	active map[net.Conn]bool
-}
-
-func newLine(t *testing.T, to string) *line {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &line{address: listener.Addr().String(), to: to, active: map[net.Conn]bool{}}
-	var ended sync.WaitGroup
-	ended.Go(func() {
-		for {
-			from, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			ended.Go(func() { l.carry(from) })
-		}
-	})
-	t.Cleanup(func() { _ = listener.Close(); l.cut(); ended.Wait() })
-	return l
-}
-
-// hold notes a connection that a cut is to end, and ends it if the line is cut.
-func (l *line) hold(c net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.active[c] = true; l.shut {
-		_ = c.Close()
-	}
-}
-
-func (l *line) carry(from net.Conn) {
-	l.hold(from)
-	to, err := net.Dial("tcp", l.to)
-	if err != nil {
-		_ = from.Close()
-		return
-	}
-	l.hold(to)
-	var back sync.WaitGroup
-	back.Go(func() { _, _ = io.Copy(passing{l, from}, to); _ = from.Close() })
-	_, _ = io.Copy(passing{l, to}, from)
-	_ = to.Close()
-	back.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.active, from)
-	delete(l.active, to)
-}
-
-func (l *line) cut() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.shut = true
-	for c := range l.active {
-		_ = c.Close()
-	}
-}
-
-// stall has nothing more pass by the connections that there are.
-func (l *line) stall() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.active {
-		l.active[c] = false
-	}
-}
-
-// passing writes to a connection unless it stalls.
-type passing struct {
-	*line
-	to net.Conn
-}
-
-func (p passing) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	passes := p.active[p.to]
-	p.mu.Unlock()
-	if !passes {
-		return len(b), nil
-	}
-	return p.to.Write(b)
-}
-
-func (l *line) open() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.shut = false
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"go.uber.org/goleak"
 )
@@ -13,7 +14,7 @@ import (
 // Main is the TestMain of a package that tests the program: it builds the program, puts its path into program, runs the tests (m.Run, or
 // LeakFree of m) and exits.
 func Main(program *string, run func() int) {
-	binary, remove, err := build("../..")
+	binary, remove, err := build()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -34,10 +35,14 @@ func LeakFree(m goleak.TestingM) func() int {
 
 // build builds the program into a new directory, with the race detector where the test has it, and returns its path. remove deletes it. Where
 // COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM one for tests alone, it is taken instead: to link it once is enough.
-func build(root string) (binary string, remove func(), err error) {
+func build() (binary string, remove func(), err error) {
 	if built := cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")); built != "" {
 		_, err := os.Stat(built) // so that go test knows that its result depends on it
 		return built, func() {}, err
+	}
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", nil, fmt.Errorf("go list: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "coxswain-test-")
 	if err != nil {
@@ -50,7 +55,7 @@ func build(root string) (binary string, remove func(), err error) {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/coxswain")...)
-	cmd.Dir = root
+	cmd.Dir = strings.TrimSpace(string(root))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		remove()
 		return "", nil, fmt.Errorf("go build: %w\n%s", err, out)
