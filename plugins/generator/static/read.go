@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	_ "github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes" // what `@type` may name
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
@@ -112,7 +113,7 @@ func (r *reader) document(root *yaml.Node) {
 			// Versions are made from what resources hold.
 		default:
 			r.fault(p.Key, p.Key.Value, "unknown field%s",
-				protoyaml.Suggest(p.Key.Value, []string{"resources", "static_resources", "version_info", "@type"}))
+				nearest.Suggest(p.Key.Value, []string{"resources", "static_resources", "version_info", "@type"}))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -212,7 +213,7 @@ func (o *object) lookup() (Kind, bool) {
 		o.doc.Faults = nil
 		return Kind{}, false
 	}
-	o.fault(o.value("kind"), CodeKind, "kind", "%s has no kind %q%s", group, o.kind, protoyaml.Suggest(o.kind, namesOf(group)))
+	o.fault(o.value("kind"), CodeKind, "kind", "%s has no kind %q%s", group, o.kind, nearest.Suggest(o.kind, namesOf(group)))
 	return Kind{}, false
 }
 

@@ -9,6 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 )
 
 // Bounds for what people, or what they copied from, may write.
@@ -192,7 +194,7 @@ func (d *decoder) unknown(key *yaml.Node, known []string) {
 func Unknown(key *yaml.Node, field string, known []string) Fault {
 	return Fault{
 		Line: key.Line, Column: key.Column, Code: CodeUnknown, Field: field,
-		Foreign: Nearest(key.Value, known) == "", Reason: "unknown field" + Suggest(key.Value, known),
+		Foreign: nearest.Name(key.Value, known) == "", Reason: "unknown field" + nearest.Suggest(key.Value, known),
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 )
 
 func root(t testing.TB, text string) *yaml.Node {
@@ -189,7 +191,7 @@ func TestSplit(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	for wrong, want := range map[string]string{"htpt": "http", "Hosts": "hosts", "zzz": "", "gatways": "gateways", "h": ""} {
-		if got := Nearest(wrong, []string{"http", "hosts", "gateways"}); got != want {
+		if got := nearest.Name(wrong, []string{"http", "hosts", "gateways"}); got != want {
 			t.Errorf("%s: got %q, want %q", wrong, got, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 )
 
 // scalar reads a number, string, boolean, enum or bytes.
@@ -103,7 +105,7 @@ func (d *decoder) enum(n *yaml.Node, of protoreflect.EnumDescriptor) (protorefle
 	}
 	names := enumNames(of)
 	hint := ""
-	if best := Nearest(n.Value, names); best != "" {
+	if best := nearest.Name(n.Value, names); best != "" {
 		hint = fmt.Sprintf("; did you mean %s?", best)
 	}
 	d.fault(n, CodeValue, "Unsupported value: %q: expected one of %s%s", clip(n.Value), strings.Join(names, ", "), hint)

@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -77,7 +77,7 @@ func object(path string, raw json.RawMessage, into reflect.Value) error {
 	for _, key := range sorted(entries) {
 		i, ok := fields[key]
 		if !ok {
-			return Errorf(join(path, key), "unknown%s", protoyaml.Suggest(key, sorted(fields)))
+			return Errorf(join(path, key), "unknown%s", nearest.Suggest(key, sorted(fields)))
 		}
 		if err := value(join(path, key), entries[key], into.FieldByIndex(i)); err != nil {
 			return err

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -44,7 +44,7 @@ func (s *service) complete(at string) error {
 	s.Resolution = or(s.Resolution, "STATIC")
 	if _, ok := resolutions[s.Resolution]; !ok {
 		return strict.Errorf(at+".resolution", "unknown value %q%s", s.Resolution,
-			protoyaml.Suggest(s.Resolution, []string{"STATIC", "DNS", "DNS_ROUND_ROBIN", "NONE"}))
+			nearest.Suggest(s.Resolution, []string{"STATIC", "DNS", "DNS_ROUND_ROBIN", "NONE"}))
 	}
 	switch {
 	case s.Host == "":

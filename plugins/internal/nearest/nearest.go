@@ -1,4 +1,5 @@
-package protoyaml
+// Package nearest finds the right name that somebody may have meant by a wrong one. It imports little, so that modules may use it.
+package nearest
 
 import (
 	"fmt"
@@ -8,7 +9,7 @@ import (
 
 // Suggest ends a message about a wrong name: with the nearest right one, or with all where they are few.
 func Suggest(wrong string, right []string) string {
-	if best := Nearest(wrong, right); best != "" {
+	if best := Name(wrong, right); best != "" {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	const few = 12
@@ -19,8 +20,8 @@ func Suggest(wrong string, right []string) string {
 	return "; known are " + strings.Join(sorted, ", ")
 }
 
-// Nearest returns the right name that is most like a wrong one, empty where none is like it.
-func Nearest(wrong string, right []string) string {
+// Name returns the right name that is most like a wrong one, empty where none is like it.
+func Name(wrong string, right []string) string {
 	best, least := "", max(1, min(len(wrong)/3, 4))+1
 	for _, name := range right {
 		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < least {
