@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -90,7 +91,11 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 			given = append(given, s.shorthand)
 		}
 	}
-	return given, err
+	aliases, failed := in.Aliases()
+	if len(aliases) > 0 {
+		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio"}, "clusterAliases", false})
+	}
+	return given, errors.Join(err, failed)
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.

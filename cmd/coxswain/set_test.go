@@ -40,6 +40,7 @@ func TestSets(t *testing.T) {
 				` config/mesh{"configMap":"istio","namespace":"ops","sharedConfigMap":"all"}`, ""},
 		{"another namespace of files", false, func(in *settings.Inputs) { in.Namespace = "ops" }, "config/file config/mesh", ""},
 		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
+		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}}`, ""},
 		{"nobody", false, func(in *settings.Inputs) { in.ClusterID = "east" }, "", "--clusterID has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,12 +95,17 @@ func TestSettingsOfClusters(t *testing.T) {
 	}
 }
 
-// readers are the plugins that read files and clusters.
+// readers are the plugins that read files and clusters, and generator/istio if it knows aliases of them.
 func readers(s *host.Set) string {
 	var all []string
 	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh"} {
 		for _, e := range s.Builtins(b) {
 			all = append(all, b+string(e.Config))
+		}
+	}
+	for _, e := range s.Builtins("generator/istio") {
+		if strings.Contains(string(e.Config), "clusterAliases") {
+			all = append(all, "generator/istio"+string(e.Config))
 		}
 	}
 	return strings.Join(all, " ")

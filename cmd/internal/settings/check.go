@@ -31,7 +31,29 @@ func (i Inputs) check() error {
 	if i.RemoteClusterTimeout < 0 {
 		errs = append(errs, fmt.Errorf("remoteClusterTimeout: %v is less than 0", i.RemoteClusterTimeout))
 	}
-	return errors.Join(errs...)
+	_, err := i.Aliases()
+	return errors.Join(append(errs, err)...)
+}
+
+// Aliases returns the clusters that other ids stand for. As with pilot-discovery, a cluster has one of them at most.
+func (c Cluster) Aliases() (map[string]string, error) {
+	out, of := map[string]string{}, map[string]string{}
+	if c.ClusterAliases == "" {
+		return out, nil
+	}
+	for pair := range strings.SplitSeq(c.ClusterAliases, ",") {
+		alias, cluster, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		switch {
+		case !ok || alias == "" || cluster == "":
+			return nil, fmt.Errorf("clusterAliases: %q is not ALIAS=CLUSTER", pair)
+		case out[alias] != "":
+			return nil, fmt.Errorf("clusterAliases: %s stands for %s and for %s", alias, out[alias], cluster)
+		case of[cluster] != "":
+			return nil, fmt.Errorf("clusterAliases: %s has two aliases, %s and %s; it may have one", cluster, of[cluster], alias)
+		}
+		out[alias], of[cluster] = cluster, alias
+	}
+	return out, nil
 }
 
 func (p Ports) check() error {

@@ -30,6 +30,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("clusterRegistriesNamespace", d.ClusterRegistriesNamespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
 	fs.String("sharedMeshConfig", d.SharedMeshConfig, "ConfigMap with MeshConfig that counts where that of the control plane's own says nothing, for the set's config/mesh")
 	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
+	fs.String("clusterAliases", d.ClusterAliases, "other ids by which proxies may call their cluster, for the set's generator/istio: ALIAS=CLUSTER, joined by commas")
 	fs.String("domain", d.Domain, "DNS domain of the cluster's services, for the set's registry/kubernetes")
 	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
 	fs.Float64("kubernetesApiQPS", d.QPS, "requests a second that each plugin may make to the API server")

@@ -51,6 +51,8 @@ type Cluster struct {
 	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
 	ClusterID string `koanf:"clusterID"`
 	Domain    string `koanf:"domain"`
+	// ClusterAliases are other ids that proxies may say of clusters, ALIAS=CLUSTER joined by commas.
+	ClusterAliases string `koanf:"clusterAliases"`
 	// Revision is this control plane's.
 	Revision string `koanf:"revision"`
 	// QPS and Burst limit what each plugin asks of the API server.

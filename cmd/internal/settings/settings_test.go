@@ -112,6 +112,9 @@ func TestMistakes(t *testing.T) {
 		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},
 		{name: "negative", args: []string{"--keepaliveMaxServerConnectionAge=-1s"}, want: "keepaliveMaxServerConnectionAge: -1s is negative"},
 		{name: "debounce", args: []string{"--debounceMax=1ms"}, want: "debounceMax: 1ms is less than debounceAfter"},
+		{name: "no alias", environ: []string{"COXSWAIN_CLUSTER_ALIASES=a=b,c"}, want: `$COXSWAIN_CLUSTER_ALIASES: clusterAliases: "c" is not ALIAS=CLUSTER`},
+		{name: "two aliases", args: []string{"--clusterAliases=a=b,c=b"}, want: "clusterAliases: b has two aliases, a and c; it may have one"},
+		{name: "an alias of two", args: []string{"--clusterAliases=a=b,a=c"}, want: "clusterAliases: a stands for b and for c"},
 		{name: "zero", args: []string{"--holdMax=0s"}, want: "holdMax: 0s must be more than 0"},
 		{name: "level", args: []string{"--logLevel=wran"}, want: `logLevel: "wran" is none of [debug info warn error], did you mean "warn"?`},
 	} {

@@ -32,6 +32,8 @@ type engine struct {
 	reported []fault
 	// scopes in use, and by how many views.
 	scopes map[Scope]int
+	// aliases are clusters by other ids that proxies say.
+	aliases map[string]string
 }
 
 // watcher reports what a root of it has become.
@@ -76,6 +78,7 @@ func newEngine(c Config) *engine {
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[Scope]int{},
 		holds:       newHolds(),
+		aliases:     c.ClusterAliases,
 	}
 	e.views = newViews(e)
 	return e
@@ -160,6 +163,7 @@ func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	if err != nil {
 		return err
 	}
+	n.Metadata.ClusterID = cmp.Or(e.aliases[n.Metadata.ClusterID], n.Metadata.ClusterID)
 	c := e.connections[p.Connection]
 	if c == nil {
 		e.lastSeat++

@@ -9,6 +9,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
@@ -36,6 +38,8 @@ type Config struct {
 	JWKSFetch string `json:"jwksFetch"`
 	// EntryNetworks looks for endpoints of ServiceEntries that don't name their network in MeshNetworks, as istiod does beside Kubernetes.
 	EntryNetworks bool `json:"entryNetworks"`
+	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID); a cluster has one at most.
+	ClusterAliases map[string]string `json:"clusterAliases"`
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
@@ -45,7 +49,8 @@ const schema = `{"type":"object","additionalProperties":false,"properties":{"dom
 	`"description":"ports that Sidecars name may open TLS of their own","default":false},"persistentSessions":{"type":"boolean",` +
 	`"description":"services may say by a label that sessions stay with an endpoint","default":false},"jwksFetch":{"type":"string",` +
 	`"enum":["coxswain","hybrid","proxy"],"description":"who fetches key sets that rules name by URI","default":"coxswain"},` +
-	`"entryNetworks":{"type":"boolean","description":"endpoints of ServiceEntries are looked for in MeshNetworks","default":false}}}`
+	`"entryNetworks":{"type":"boolean","description":"endpoints of ServiceEntries are looked for in MeshNetworks","default":false},` +
+	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that proxies may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
@@ -87,6 +92,14 @@ func parseConfig(raw []byte) (Config, error) {
 	}
 	if c.Domain == "" || strings.HasPrefix(c.Domain, ".") || strings.ContainsAny(c.Domain, "/ ") {
 		return c, &sdk.FieldError{Field: "domain", Err: fmt.Errorf("%q is no DNS domain, such as cluster.local", c.Domain)}
+	}
+	of := map[string]string{}
+	for _, alias := range slices.Sorted(maps.Keys(c.ClusterAliases)) {
+		cluster := c.ClusterAliases[alias]
+		if cluster == "" || of[cluster] != "" {
+			return c, &sdk.FieldError{Field: "clusterAliases." + alias, Err: fmt.Errorf("%q has another alias, %q, or is empty", cluster, of[cluster])}
+		}
+		of[cluster] = alias
 	}
 	switch f := authn.Fetch(c.JWKSFetch); f {
 	case "", authn.FetchHere, authn.FetchHybrid, authn.FetchProxy:

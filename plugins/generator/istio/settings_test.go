@@ -469,6 +469,33 @@ func TestServicesOfOneCluster(t *testing.T) {
 	}
 }
 
+// TestClusterAliases: a proxy that calls its cluster otherwise is one of that cluster. A cluster has one other name.
+func TestClusterAliases(t *testing.T) {
+	host := "web.default.svc.cluster.local"
+	w := newWorld(t)
+	c, err := parseConfig([]byte(`{"clusterAliases": {"old": "east"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.e = newEngine(c)
+	w.commit(web()...)
+	w.withMesh(`{"serviceSettings": [{"settings": {"clusterLocal": true}, "hosts": ["` + host + `"]}]}`)
+	for address, id := range map[string]string{"10.1.0.1": "east", "10.2.0.1": "west"} {
+		w.commit(rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{Host: host, Namespace: "default", PortName: "http", ServicePort: 80,
+			Address: address, Port: 8080, Cluster: id, TlsMode: "istio"})))
+	}
+	w.attach(1, proxy(sidecarID, nil, map[string]any{"CLUSTER_ID": "old"}))
+	got := addresses(t, w.get(1, encode.EndpointType, webCluster)[webCluster])
+	if !slices.Contains(got, "10.1.0.1") || slices.Contains(got, "10.2.0.1") {
+		t.Errorf("%v", got)
+	}
+	for _, bad := range []string{`{"clusterAliases": {"old": "east", "older": "east"}}`, `{"clusterAliases": {"old": ""}}`} {
+		if _, err := parseConfig([]byte(bad)); err == nil || !strings.Contains(err.Error(), "clusterAliases.old") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
 func TestHostsOfOneClusterByDefault(t *testing.T) {
 	has := func(settings string, host string) bool {
 		m := defaultMesh()
