@@ -24,6 +24,8 @@ type cluster struct {
 	objects dynamic.Interface
 	// own are the objects that it had at first.
 	own map[types.UID]bool
+	// others are the clusters beside it that states have had so far.
+	others []*cluster
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}

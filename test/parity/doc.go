@@ -6,6 +6,10 @@
 //	objects/    manifests, applied in order of their names by server-side apply, their status too
 //	edits/      optional: more manifests, one after the other; NAME.delete.yaml names objects to delete. After each both are asked again
 //	case.yaml   a title, and the proxies that ask, with their xDS nodes
+//	clusters/   optional: other clusters of the mesh, a folder of each, by its id, with objects/ and edits/ of its own
+//
+// Of each of the other clusters the first one has a Secret, as `istioctl create-remote-secret` makes them: one that the harness writes, or, where manifests of the first
+// cluster have ${kubeconfig ID} (which stands for the kubeconfig as `data` of a Secret has it), what they say. Files of one name in several clusters are applied together.
 //
 // Each state has a cluster of its own: all that another one left is wiped. The control plane runs the set for a cluster without its guards: a state may take away all
 // at once. There is no kubelet and no controller: pods, nodes and slices are manifests.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,6 +73,9 @@ func TestStates(t *testing.T) {
 			}
 		})
 		c.wipe(t)
+		for _, other := range c.others {
+			other.wipe(t)
+		}
 		total.add(sum)
 	}
 	fmt.Printf("%-44s %v\n", "TOTAL", total)
@@ -84,12 +86,19 @@ func TestStates(t *testing.T) {
 
 // compare asks both control planes in a state, and after each of its edits.
 func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
-	objects, _ := filepath.Glob(filepath.Join(dir, "objects", "*.yaml"))
-	if len(objects) == 0 {
+	places := c.places(t, dir)
+	words := kubeconfigs(t, places)
+	if found, _ := filepath.Glob(filepath.Join(dir, "objects", "*.yaml")); len(found) == 0 {
 		t.Fatalf("%s has no objects/*.yaml", dir)
 	}
-	for _, file := range objects {
-		c.edit(t, file)
+	names, of := files(places, "objects")
+	for _, name := range names {
+		for _, file := range of[name] {
+			file.in.edit(t, file.path, words)
+		}
+	}
+	if more := secrets(t, places); more != "" {
+		c.Apply(t, words.Replace(more))
 	}
 	peer := kube.StartIstiod(t, c.Cluster)
 	plane := mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig)
@@ -99,11 +108,12 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 		sum.add(got)
 	}
 	ask("")
-	edits, _ := filepath.Glob(filepath.Join(dir, "edits", "*.yaml"))
-	slices.Sort(edits)
-	for _, file := range edits {
-		c.edit(t, file)
-		ask(strings.TrimSuffix(filepath.Base(file), ".yaml"))
+	names, of = files(places, "edits")
+	for _, name := range names {
+		for _, file := range of[name] {
+			file.in.edit(t, file.path, words)
+		}
+		ask(name)
 	}
 	return sum
 }
@@ -136,14 +146,14 @@ func score(t *testing.T, dir, ours, peer string) tally {
 	return result.Total
 }
 
-// edit applies a file, or deletes what it names.
-func (c *cluster) edit(t *testing.T, file string) {
+// edit applies a file, with words in it replaced, or deletes what it names.
+func (c *cluster) edit(t *testing.T, file string, words *strings.Replacer) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasSuffix(file, ".delete.yaml") {
-		c.Apply(t, string(text))
+		c.Apply(t, words.Replace(string(text)))
 		return
 	}
 	c.Kubectl(t, "delete", "--force", "--grace-period", "0", "--ignore-not-found", "--wait=false", "-f", file)

@@ -1,0 +1,94 @@
+package parity
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// place is one of a state's clusters: where it stands in the folder, and the cluster that has its objects.
+type place struct {
+	*cluster
+	dir string
+}
+
+// places are the clusters of a state: the first, which both control planes read, and by name those of which it has Secrets.
+func (c *cluster) places(t *testing.T, dir string) []place {
+	t.Helper()
+	all := []place{{c, dir}}
+	found, _ := filepath.Glob(filepath.Join(dir, "clusters", "*"))
+	for i, at := range found {
+		if i == len(c.others) {
+			c.others = append(c.others, newCluster(t))
+		}
+		all = append(all, place{c.others[i], at})
+	}
+	return all
+}
+
+// kubeconfigs makes what is written in manifests into the kubeconfigs that it stands for, ready for `data` of a Secret.
+func kubeconfigs(t *testing.T, places []place) *strings.Replacer {
+	t.Helper()
+	var words []string
+	for _, p := range places[1:] {
+		words = append(words, kubeconfigOf(p), base64.StdEncoding.EncodeToString([]byte(p.Remote(t, ""))))
+	}
+	return strings.NewReplacer(words...)
+}
+
+// kubeconfigOf stands for a cluster's kubeconfig in manifests.
+func kubeconfigOf(p place) string { return "${kubeconfig " + filepath.Base(p.dir) + "}" }
+
+// secrets are those of the clusters whose kubeconfig no manifest of the state has.
+func secrets(t *testing.T, places []place) string {
+	t.Helper()
+	var out []string
+	for _, p := range places[1:] {
+		if !mentions(t, places[0].dir, kubeconfigOf(p)) {
+			name := filepath.Base(p.dir)
+			out = append(out, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: remote-%s, namespace: istio-system, labels: {istio/multiCluster: 'true'}}, data: {%s: '%s'}}",
+				name, name, kubeconfigOf(p)))
+		}
+	}
+	return strings.Join(out, "\n---\n")
+}
+
+// mentions reports whether a manifest of the first cluster has a text.
+func mentions(t *testing.T, dir, text string) bool {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, "[oe]*", "*.yaml"))
+	return slices.ContainsFunc(files, func(f string) bool {
+		is, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(is), text)
+	})
+}
+
+// files are the manifests of a folder of each of the clusters, by their names: those of one name belong together.
+func files(places []place, folder string) (names []string, of map[string][]placed) {
+	of = map[string][]placed{}
+	for _, p := range places {
+		found, _ := filepath.Glob(filepath.Join(p.dir, folder, "*.yaml"))
+		for _, path := range found {
+			name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".yaml"), ".delete")
+			if of[name] == nil {
+				names = append(names, name)
+			}
+			of[name] = append(of[name], placed{p.cluster, path})
+		}
+	}
+	slices.Sort(names)
+	return names, of
+}
+
+// placed is a manifest, and the cluster that it is for.
+type placed struct {
+	in   *cluster
+	path string
+}
