@@ -76,6 +76,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"configDir", in.ConfigDir, []string{"config/file"}, "dir", false}, ""},
 		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig", false}, ""},
 		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
+		{shorthand{"dualStack", in.DualStack, []string{"generator/istio", "registry/kubernetes"}, "dualStack", true}, usual.DualStack},
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},

@@ -32,7 +32,7 @@ var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespace
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: kube.Start(t), own: map[types.UID]bool{}}
+	c := &cluster{Cluster: kube.Start(t, "--service-cluster-ip-range", "10.96.0.0/16,fd00:96::/112"), own: map[types.UID]bool{}}
 	c.Apply(t, kube.Definitions(t))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: istio-system}\n")

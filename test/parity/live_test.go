@@ -3,13 +3,17 @@ package parity
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/test/kube"
@@ -100,8 +104,9 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	if more := secrets(t, places); more != "" {
 		c.Apply(t, words.Replace(more))
 	}
-	peer := kube.StartIstiod(t, c.Cluster)
-	plane := mesh.Start(t, program, "", "--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig)
+	how := startOf(t, dir)
+	peer := kube.StartIstiod(t, c.Cluster, how.Istiod...)
+	plane := mesh.Start(t, program, "", append([]string{"--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig}, how.Coxswain...)...)
 	ask := func(after string) {
 		got := score(t, dir, plane.XDS, peer.XDS)
 		fmt.Printf("%-44s %v\n", strings.TrimSuffix(filepath.Base(dir)+" "+after, " "), got)
@@ -116,6 +121,27 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 		ask(name)
 	}
 	return sum
+}
+
+// start is how the two are started in a state, where it is not as always: its start.yaml.
+type start struct {
+	// Istiod is added to its environment, Coxswain to our flags: what means the same.
+	Istiod, Coxswain []string
+}
+
+func startOf(t *testing.T, dir string) (s start) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "start.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s
+	}
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // unguarded is the set for a cluster, whose plugins may take away as much at once as they like: istiod asks nobody.

@@ -23,6 +23,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("configDir", d.ConfigDir, "directory of Istio resources, for the set's config/file")
 	fs.String("meshConfig", d.MeshConfig, "file with MeshConfig, for the set's config/mesh; a missing or empty one means the defaults")
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
+	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
 
 	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir")
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/pflag"
 )
@@ -34,8 +35,13 @@ func (s Settings) Elsewhere(environ []string) (lines []string) {
 		{"POD_NAMESPACE", "namespace", s.Namespace},
 		{"REVISION", "revision", s.Revision},
 		{"SHARED_MESH_CONFIG", "sharedMeshConfig", s.SharedMeshConfig},
+		{"ISTIO_DUAL_STACK", "dualStack", strconv.FormatBool(s.DualStack)},
 	} {
-		if says := lookup(environ, v.theirs); says != "" && says != v.is && (v.ours != "revision" || says != "default" || v.is != "") {
+		says := lookup(environ, v.theirs)
+		if b, err := strconv.ParseBool(says); err == nil && v.ours == "dualStack" {
+			says = strconv.FormatBool(b)
+		}
+		if says != "" && says != v.is && (v.ours != "revision" || says != "default" || v.is != "") {
 			lines = append(lines, fmt.Sprintf("%s is a variable of istiod's, which isn't read here; it says %q, and --%s (%s) is %q", v.theirs, says, v.ours, Variable(v.ours), v.is))
 		}
 	}

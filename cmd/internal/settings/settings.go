@@ -33,7 +33,9 @@ type Inputs struct {
 	ConfigDir      string `koanf:"configDir"`
 	MeshConfig     string `koanf:"meshConfig"`
 	NetworksConfig string `koanf:"networksConfig"`
-	Cluster        `koanf:",squash"`
+	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses of both families is reached by both.
+	DualStack bool `koanf:"dualStack"`
+	Cluster   `koanf:",squash"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.

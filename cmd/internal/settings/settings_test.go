@@ -168,11 +168,11 @@ func TestIgnored(t *testing.T) {
 func TestElsewhere(t *testing.T) {
 	s := Defaults()
 	s.Revision = "blue"
-	if got := s.Elsewhere([]string{"CLUSTER_ID=Kubernetes", "REVISION=blue", "POD_NAMESPACE=istio-system", "SHARED_MESH_CONFIG="}); len(got) > 0 {
+	if got := s.Elsewhere([]string{"CLUSTER_ID=Kubernetes", "REVISION=blue", "POD_NAMESPACE=istio-system", "SHARED_MESH_CONFIG=", "ISTIO_DUAL_STACK=0"}); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
-	got := s.Elsewhere([]string{"CLUSTER_ID=east", "REVISION=default", "POD_NAMESPACE=ops", "SHARED_MESH_CONFIG=all"})
-	if len(got) != 4 || !strings.Contains(got[0], `it says "east", and --clusterID (COXSWAIN_CLUSTER_ID) is "Kubernetes"`) {
+	got := s.Elsewhere([]string{"CLUSTER_ID=east", "REVISION=default", "POD_NAMESPACE=ops", "SHARED_MESH_CONFIG=all", "ISTIO_DUAL_STACK=1"})
+	if len(got) != 5 || !strings.Contains(got[0], `it says "east", and --clusterID (COXSWAIN_CLUSTER_ID) is "Kubernetes"`) {
 		t.Errorf("got %q", got)
 	}
 	s.Revision = ""

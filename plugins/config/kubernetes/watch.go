@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -46,13 +43,12 @@ type asked map[schema.GroupVersion][]metav1.APIResource
 
 // serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one. What was asked before, while it
 // looked for other kinds, is not asked again.
-// Source: Kubernetes, API discovery, APIResourceList.
 func (s *server) serves(ctx context.Context, k kinds.Kind, before asked) (at schema.GroupVersionResource, ok bool, err error) {
 	for _, version := range k.Versions {
 		of := schema.GroupVersion{Group: k.Group(), Version: version}
 		resources, known := before[of]
 		if !known {
-			if resources, err = s.resources(ctx, of); err != nil {
+			if resources, err = kube.Resources(ctx, s.about, of); err != nil {
 				return at, false, err
 			}
 			before[of] = resources
@@ -65,22 +61,6 @@ func (s *server) serves(ctx context.Context, k kinds.Kind, before asked) (at sch
 		}
 	}
 	return at, false, nil
-}
-
-// resources asks what the API server has of a version of a group; none, if it hasn't got that version.
-func (s *server) resources(ctx context.Context, of schema.GroupVersion) ([]metav1.APIResource, error) {
-	text, err := s.about.Get().AbsPath("/apis", of.Group, of.Version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var list metav1.APIResourceList
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("what is served of %s: %w", of, err)
-	}
-	return list.APIResources, nil
 }
 
 // find is serves for who asks often: where a kind is served is asked once.

@@ -9,14 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Client asks the API server about the two groups that are read. Clients of all groups, and the types of them, would cost each
-// process of the program some megabytes.
-type Client struct{ Core, Discovery rest.Interface }
+// Client asks the API server about the two groups that are read, and about objects of any kind as they come. Clients of all groups, and the types of them,
+// would cost each process of the program some megabytes.
+type Client struct {
+	Core, Discovery rest.Interface
+	// About is asked what the API server has, as Resources does.
+	About   rest.Interface
+	Objects dynamic.Interface
+}
 
 // NewClient makes the client of some settings, which it changes. It asks nothing of the API server; an error is of the field kubeconfig.
 func NewClient(config *rest.Config) (*Client, error) {
@@ -35,10 +41,12 @@ func NewClient(config *rest.Config) (*Client, error) {
 		err = errors.Join(err, failed)
 		return made
 	}
-	out := &Client{of(corev1.SchemeGroupVersion, "/api"), of(discoveryv1.SchemeGroupVersion, "/apis")}
-	if err != nil {
+	out := &Client{Core: of(corev1.SchemeGroupVersion, "/api"), Discovery: of(discoveryv1.SchemeGroupVersion, "/apis")}
+	about, failed := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
+	if err = errors.Join(err, failed); err != nil {
 		return nil, strict.Errorf("kubeconfig", "%v", err)
 	}
+	out.About, out.Objects = about, dynamic.New(about)
 	return out, nil
 }
 

@@ -2,10 +2,14 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -26,6 +30,23 @@ func (a *Access) Objects(agent string) (about rest.Interface, objects dynamic.In
 		return nil, nil, strict.Errorf("kubeconfig", "%v", err)
 	}
 	return client, dynamic.New(client), nil
+}
+
+// Resources asks what an API server has of a version of a group; none, if it hasn't got that version.
+// Source: Kubernetes, API discovery, APIResourceList.
+func Resources(ctx context.Context, about rest.Interface, of schema.GroupVersion) ([]metav1.APIResource, error) {
+	text, err := about.Get().AbsPath("/apis", of.Group, of.Version).SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, fmt.Errorf("what is served of %s: %w", of, err)
+	}
+	return list.APIResources, nil
 }
 
 // Follow makes an informer of objects; fields narrows them down as a field selector does, "" doesn't. It keeps what lean makes of each, and tells failed

@@ -38,10 +38,10 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 			for _, address := range e.Addresses {
 				for _, p := range s.Ports {
 					row := c.endpoint(m, e, pod, address, p)
-					if row == nil || known[row.PortName+" "+address] {
+					if row == nil || known[row.PortName+" "+row.Address] {
 						continue
 					}
-					known[row.PortName+" "+address] = true
+					known[row.PortName+" "+row.Address] = true
 					row.Index = index
 					out = append(out, row)
 				}
@@ -90,6 +90,9 @@ func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, 
 	out.TlsMode = hosts.TLSMode(pod.Labels, "")
 	if pod.Namespace != m.service.Namespace {
 		out.WorkloadNamespace = pod.Namespace
+	}
+	if all := addresses(pod); c.DualStack && len(all) > 1 { // of either family's slice the same endpoint comes
+		out.Address, out.MoreAddresses = all[0], all[1:]
 	}
 	return out
 }

@@ -21,6 +21,8 @@ type Config struct {
 	SystemNamespace string `json:"systemNamespace"`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
 	DiscoverySelectors bool `json:"discoverySelectors"`
+	// DualStack: an endpoint that stands for a pod has all addresses of the pod, and is one endpoint whatever slices say of them.
+	DualStack bool `json:"dualStack"`
 	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the
 	// configs of two instances whose kubeconfigs do.
 	Remote string `json:"remote"`
@@ -38,6 +40,7 @@ const configSchema = `{
     "domain": {"type": "string", "default": "cluster.local", "description": "The cluster's DNS domain: services are NAME.NAMESPACE.svc.DOMAIN."},
     "systemNamespace": {"type": "string", "default": "istio-system", "description": "The namespace whose label topology.istio.io/network says which network the cluster is in."},
     "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
+    "dualStack": {"type": "boolean", "default": false, "description": "Whether a pod with addresses of both families is one endpoint with all of them (istiod: ISTIO_DUAL_STACK)."},
     "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret."},
     "hash": {"type": "string", "description": "Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
