@@ -5,38 +5,14 @@ package sdk
 import (
 	"context"
 	"runtime/debug"
-	"runtime/metrics"
 	"sync"
-	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/rest"
 )
 
-const (
-	// idleAfter is how long a process must have done next to nothing.
-	idleAfter = 2 * time.Second
-	// nothing is what it may have allocated meanwhile, worth what it must have allocated before it is worth a collection.
-	nothing, worth = 256 << 10, 8 << 20
-)
-
-// giveBack returns memory to the system when the process rests after work, such as reading everything there is: Go's runtime keeps room for as much
-// garbage as there was, and a process that does nothing doesn't collect it.
+// giveBack returns memory to the system when the process rests after work.
 func giveBack(ctx context.Context) {
-	tick := time.NewTicker(idleAfter)
-	defer tick.Stop()
-	last, done := allocated(), uint64(0)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := allocated()
-		if now-last < nothing && (now-done > worth || freed.Swap(false)) {
-			settle()
-			debug.FreeOSMemory()
-			done = now
-		}
-		last = now
-	}
+	rest.Watch(ctx, func() bool { return freed.Swap(false) }, func() { settle() })
 }
 
 // lenient is how much garbage may gather, in percent of what is in use, while all that there is is read for the first time: nearly all of it is kept, so
@@ -51,11 +27,4 @@ func beLenient() {
 		return
 	}
 	settle = sync.OnceFunc(func() { debug.SetGCPercent(before) })
-}
-
-// allocated returns the bytes that were ever allocated.
-func allocated() uint64 {
-	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(s)
-	return s[0].Value.Uint64()
 }

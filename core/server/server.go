@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	"github.com/coxswain-mesh/coxswain/sdk/rest"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -192,6 +193,10 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.host.Run(inner) })
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
+	parts.Go(func() error {
+		rest.Watch(inner, func() bool { return false }, func() {})
+		return nil
+	})
 	if s.cfg.Develop {
 		parts.Go(func() error { return s.swap.Develop(inner) })
 	}

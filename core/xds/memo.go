@@ -44,15 +44,14 @@ type sharedChange struct {
 	lifetimes   lifetimes
 }
 
-// sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined: each pays for each buffer. Few don't, for
-// a copy has the size of all that they are sent.
+// sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined and kept: each pays for each buffer. For few they
+// are listed anew each time: a copy has the size of all that they are sent, and where each stream has a situation of its own their lists are most of what it keeps.
 type sharedFragments struct {
 	// many is called when they are many; nil: nobody wants to know.
-	many         func()
-	uses         atomic.Int32
-	plain, dense sync.Once
-	buffers      mem.BufferSlice
-	joined       mem.BufferSlice
+	many   func()
+	uses   atomic.Int32
+	dense  sync.Once
+	joined mem.BufferSlice
 }
 
 // manyUses is from which use on fragments are joined.
@@ -60,12 +59,11 @@ const manyUses = 16
 
 // of returns the fragments of bodies, which must be the same at each call.
 func (f *sharedFragments) of(bodies []*view.Body, delta bool) mem.BufferSlice {
-	f.plain.Do(func() { f.buffers = fragments(bodies, delta) })
 	if f.uses.Add(1) < manyUses {
-		return f.buffers
+		return fragments(bodies, delta)
 	}
 	f.dense.Do(func() {
-		f.joined = joined(f.buffers)
+		f.joined = joined(fragments(bodies, delta))
 		if f.many != nil {
 			f.many()
 		}

@@ -183,8 +183,14 @@ func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *co
 	}
 	var out []listener.Arrival
 	for _, e := range list {
-		if _, err := netip.ParseAddr(e.Address); err == nil && e.Address != d.Self {
-			out = append(out, listener.ArrivalAt(s, p.Number, config.ParseProtocol(p.Protocol), listener.Bind{Address: e.Address, Port: p.Number}, e.Address))
+		addresses := []string{e.Address}
+		if g.dualStack { // whatever the client has, as istiod
+			addresses = append(addresses, e.MoreAddresses...)
+		}
+		for _, a := range addresses {
+			if _, err := netip.ParseAddr(a); err == nil && a != d.Self {
+				out = append(out, listener.ArrivalAt(s, p.Number, config.ParseProtocol(p.Protocol), listener.Bind{Address: a, Port: p.Number}, a))
+			}
 		}
 	}
 	return out, true

@@ -156,11 +156,14 @@ func eachNamed(s *config.Service) bool {
 // domainsOf are the names by which requests mean a service: its own, those of each of its endpoints where a cluster's service has no address, and those
 // of the services that stand for it.
 func domainsOf(s *config.Service, client string, d config.Dialing) []string {
-	address := s.AddressesFor(d)[0]
-	if s.Registry == config.Kubernetes && !d.Families.Reach(address) {
-		address = "" // it has none of the client's family
+	addresses := s.AddressesFor(d)
+	if d.Families != config.Dual || s.Registry != config.Kubernetes {
+		addresses = addresses[:1]
 	}
-	out := route.Domains(s.Host, client, address)
+	if s.Registry == config.Kubernetes && !d.Families.Reach(addresses[0]) {
+		addresses = nil // it has none of the client's family
+	}
+	out := route.Domains(s.Host, client, addresses...)
 	if eachNamed(s) {
 		for _, name := range out {
 			out = append(out, "*."+name)

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -24,6 +25,8 @@ type networks struct {
 	outer *incr.Index[string, string, row[*config.Service]]
 	// outerThere are those of other clusters, each with its own labels.
 	outerThere *incr.Index[string, string, row[*config.Service]]
+	// entries are gateways that are no services.
+	entries *incr.Index[string, string, row[endpoint.Gateway]]
 	// known are the networks; nil without any.
 	known *incr.Func[string, *endpoint.Networks]
 	// nodeLocal: there are services whose clients stay on their node.
@@ -59,6 +62,7 @@ func (g *graph) addNetworks() {
 	outside := func(_ string, r row[*config.Service]) []string { return onlyIf(len(r.value.ExternalAddresses) > 0) }
 	g.outer = incr.NewIndex(g.services, "services reached from outside", outside)
 	g.outerThere = incr.NewIndex(g.clusterServices, "services of other clusters reached from outside", outside)
+	g.entries = incr.NewIndex(table(g, state.NetworkGateways, readGateway), "gateways of networks", func(string, row[endpoint.Gateway]) []string { return []string{only} })
 	onNodes := incr.NewIndex(g.services, "services on nodes", func(_ string, r row[*config.Service]) []string { return onlyIf(r.value.NodeLocal) })
 	g.nodeLocal = incr.NewFunc(g.Graph, "services on nodes exist", incr.Same[bool], func(c *incr.Ctx, _ string) (bool, error) {
 		return len(onNodes.Of(c, only)) > 0, nil
@@ -73,11 +77,23 @@ func (g *graph) addNetworks() {
 				}
 			}
 		}
+		for _, i := range g.entries.Of(c, only) {
+			found = append(found, i.Value.value)
+		}
 		if len(r.value.GetNetworks())+len(found) == 0 {
 			return nil, nil
 		}
 		return endpoint.NewNetworks(r.value, found), nil
 	})
+}
+
+// readGateway reads a row of table networkgateways.
+func readGateway(r *pb.Row) (endpoint.Gateway, error) {
+	e, err := sdk.EndpointOf(r)
+	if err != nil {
+		return endpoint.Gateway{}, err
+	}
+	return endpoint.Gateway{Network: e.Network, Cluster: e.Cluster, Address: e.Address, Port: e.Port}, nil
 }
 
 // networkGateways are the gateways that a service is: to the network that its label names, if it has the port, or to one whose settings name the service.

@@ -59,6 +59,7 @@ func Plugin() sdk.Plugin {
 		Version: "1",
 		Reads: []string{
 			state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks,
+			state.NetworkGateways,
 			config.VirtualServices, config.DestinationRules, config.Gateways, config.Sidecars, config.Telemetries,
 			config.PeerAuthentications, config.RequestAuthentications, config.AuthorizationPolicies, config.KeySets,
 			config.EnvoyFilters, config.TrafficExtensions, config.WasmPlugins,

@@ -16,7 +16,7 @@ type members struct {
 	service *corev1.Service
 	slices  []*discoveryv1.EndpointSlice
 	// pod and node return nil for what isn't there (yet).
-	pod  func(namespace, name string) *corev1.Pod
+	pod  func(namespace, name string) *pod
 	node func(name string) *corev1.Node
 }
 
@@ -53,15 +53,15 @@ func (c *Config) endpoints(m *members) (out []*pb.Endpoint) {
 }
 
 // podOf is the pod that an endpoint stands for. Awaited: there is to be one; one that failed is none.
-func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (pod *corev1.Pod, awaited bool) {
+func (m *members) podOf(s *discoveryv1.EndpointSlice, e *discoveryv1.Endpoint) (of *pod, awaited bool) {
 	if e.TargetRef == nil || e.TargetRef.Kind != "Pod" {
 		return nil, false
 	}
-	pod = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
-	return pod, pod == nil || pod.Status.Phase == corev1.PodFailed
+	of = m.pod(cmp.Or(e.TargetRef.Namespace, s.Namespace), e.TargetRef.Name)
+	return of, of == nil || of.failed
 }
 
-func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {
+func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, of *pod, address string, p discoveryv1.EndpointPort) *pb.Endpoint {
 	if p.Port == nil {
 		return nil
 	}
@@ -78,21 +78,19 @@ func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, pod *corev1.Pod, 
 		PortName: name, ServicePort: uint32(m.service.Spec.Ports[at].Port), Address: address, Port: uint32(*p.Port),
 		Cluster: c.Cluster, Health: health(m.service, e.Conditions), TlsMode: hosts.TLSModeDisabled,
 	}
-	if pod == nil {
+	if of == nil {
 		return out // whatever a slice says of where it runs
 	}
-	if e.Hostname != nil {
-		out.Hostname, out.Subdomain = *e.Hostname, m.service.Name
+	out.Hostname, out.Subdomain = of.hostname, of.subdomain // whatever the slice says, as istiod
+	out.Node = of.node
+	out.Labels, out.ServiceAccount, out.Workload = of.Labels, of.account, of.workload
+	out.Network, out.Locality = hosts.Network("", of.Labels), locality(of, m.node(out.Node))
+	out.TlsMode = hosts.TLSMode(of.Labels, "")
+	if of.Namespace != m.service.Namespace {
+		out.WorkloadNamespace = of.Namespace
 	}
-	out.Node = pod.Spec.NodeName
-	out.Labels, out.ServiceAccount, out.Workload = pod.Labels, pod.Spec.ServiceAccountName, ownerOf(pod)
-	out.Network, out.Locality = hosts.Network("", pod.Labels), locality(pod, m.node(out.Node))
-	out.TlsMode = hosts.TLSMode(pod.Labels, "")
-	if pod.Namespace != m.service.Namespace {
-		out.WorkloadNamespace = pod.Namespace
-	}
-	if all := addresses(pod); c.DualStack && len(all) > 1 { // of either family's slice the same endpoint comes
-		out.Address, out.MoreAddresses = all[0], all[1:]
+	if c.DualStack && len(m.service.Spec.IPFamilies) > 1 && len(of.addresses) > 1 { // of either family's slice the same endpoint comes
+		out.Address, out.MoreAddresses = of.addresses[0], of.addresses[1:]
 	}
 	return out
 }

@@ -34,6 +34,12 @@ func object[T any](t *testing.T, text string) *T {
 	return out
 }
 
+// podOf is what is kept of a Pod.
+func podOf(t *testing.T, text string) *pod {
+	t.Helper()
+	return (&keeper{}).pod(object[corev1.Pod](t, text))
+}
+
 func TestProtocols(t *testing.T) {
 	for text, want := range map[string]string{
 		"{name: http}": "HTTP", "{name: HTTP-web}": "HTTP", "{name: grpc-web}": "GRPC-WEB", "{name: grpc-web-x}": "GRPC-WEB", "{name: grpc-x}": "GRPC",
@@ -121,10 +127,11 @@ func TestHealth(t *testing.T) {
 // TestEndpoints: each address at each port once, with what its pod and node say; who stands for a pod that isn't known, or failed, waits.
 func TestEndpoints(t *testing.T) {
 	c := &Config{Cluster: "east", Domain: "cluster.local"}
-	pods := map[string]*corev1.Pod{"shop/web-1": object[corev1.Pod](t, `
+	pods := map[string]*pod{"shop/web-1": podOf(t, `
 metadata: {name: web-1, generateName: web-, namespace: shop, labels: {app: web, topology.istio.io/network: n1, security.istio.io/tlsMode: istio, pod-template-hash: 7d},
   ownerReferences: [{kind: ReplicaSet, name: web-7d, controller: true}]}
-spec: {nodeName: one, serviceAccountName: web}`), "shop/web-8": object[corev1.Pod](t, `{metadata: {name: web-8, namespace: shop}, status: {phase: Failed}}`)}
+spec: {nodeName: one, serviceAccountName: web, hostname: web-1, subdomain: web}
+status: {podIPs: [{ip: 10.0.0.1}, {ip: "fd00::1"}]}`), "shop/web-8": podOf(t, `{metadata: {name: web-8, namespace: shop}, status: {phase: Failed}}`)}
 	node := object[corev1.Node](t, `{metadata: {name: one, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}}`)
 	m := &members{
 		service: object[corev1.Service](t, `{metadata: {name: web, namespace: shop}, spec: {ports: [{name: http, port: 80}, {name: admin, port: 81}]}}`),
@@ -134,14 +141,14 @@ metadata: {name: b, namespace: shop}
 addressType: IPv4
 ports: [{name: http, port: 8080}, {name: admin, port: 8081}, {name: unknown, port: 1}, {name: http}]
 endpoints:
-- {addresses: [10.0.0.1], nodeName: one, hostname: web-1, targetRef: {kind: Pod, name: web-1, namespace: shop}}
+- {addresses: [10.0.0.1], nodeName: one, hostname: other, targetRef: {kind: Pod, name: web-1, namespace: shop}}
 - {addresses: [10.0.0.9], targetRef: {kind: Pod, name: web-9, namespace: shop}}
 - {addresses: [10.0.0.8], targetRef: {kind: Pod, name: web-8, namespace: shop}}
 - {addresses: [10.0.0.1], conditions: {ready: false}}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: a}, addressType: IPv4, ports: [{name: http, port: 80}], endpoints: [{addresses: [192.0.2.1], nodeName: one}]}`),
 			object[discoveryv1.EndpointSlice](t, `{metadata: {name: f}, addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [example.com]}]}`),
 		},
-		pod: func(namespace, name string) *corev1.Pod { return pods[namespace+"/"+name] },
+		pod: func(namespace, name string) *pod { return pods[namespace+"/"+name] },
 		node: func(name string) *corev1.Node {
 			if name == "one" {
 				return node
@@ -164,12 +171,33 @@ endpoints:
 	if diff := cmp.Diff(want, c.endpoints(m)); diff != "" {
 		t.Error(diff)
 	}
+
+	// With dual stack a pod is one endpoint, whichever slices it is in, if the service is of both families.
+	c.DualStack = true
+	m.slices = append(m.slices, object[discoveryv1.EndpointSlice](t, `
+metadata: {name: c, namespace: shop}
+addressType: IPv6
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: ["fd00::1"], nodeName: one, targetRef: {kind: Pod, name: web-1, namespace: shop}}, {addresses: ["fd00::2"]}]`))
+	text := func() (out []string) {
+		for _, e := range c.endpoints(m) {
+			out = append(out, fmt.Sprint(e.PortName, " ", e.Address, e.MoreAddresses))
+		}
+		return out
+	}
+	if got := text(); !slices.Equal(got, []string{"http 192.0.2.1[]", "http 10.0.0.1[]", "admin 10.0.0.1[]", "http fd00::1[]", "http fd00::2[]"}) {
+		t.Errorf("%q", got)
+	}
+	m.service.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	if got := text(); !slices.Equal(got, []string{"http 192.0.2.1[]", "http 10.0.0.1[fd00::1]", "admin 10.0.0.1[fd00::1]", "http fd00::2[]"}) {
+		t.Errorf("%q", got)
+	}
 }
 
 func TestWorkload(t *testing.T) {
 	c := &Config{Cluster: "east"}
-	pod := func(spec, status string) *corev1.Pod {
-		return object[corev1.Pod](t, `{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
+	pod := func(spec, status string) *pod {
+		return podOf(t, `{metadata: {name: p, namespace: shop}, spec: {containers: [{name: a, ports: [{name: http, containerPort: 80}]}]`+spec+`}, status: {`+status+`}}`)
 	}
 	want := &pb.Workload{
 		Name: "p", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, Cluster: "east", TlsMode: "disabled", Ready: true, Workload: "p",
@@ -188,19 +216,15 @@ func TestWorkload(t *testing.T) {
 
 // TestPorts: of a name the first container's counts, and none of containers that end before the pod serves.
 func TestPorts(t *testing.T) {
-	pod := object[corev1.Pod](t, `
+	pod := podOf(t, `
 spec:
   initContainers:
   - {name: once, ports: [{name: once, containerPort: 1}]}
   - {name: beside, restartPolicy: Always, ports: [{name: beside, containerPort: 2}, {name: http, containerPort: 3}]}
   containers: [{name: a, ports: [{name: http, containerPort: 4}, {containerPort: 5}]}, {name: b, ports: [{name: http, containerPort: 6}, {name: more, containerPort: 7}]}]
 status: {podIP: 10.0.0.1}`)
-	kept, err := lean(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := map[string]uint32{"beside": 2, "http": 4, "more": 7}
-	if diff := cmp.Diff(want, (&Config{}).workload(kept.(*corev1.Pod), nil).Ports); diff != "" {
+	if diff := cmp.Diff(want, (&Config{}).workload(pod, nil).Ports); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -233,24 +257,54 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestLean: what is kept of an object makes the same rows.
+// TestLean: what is kept of an object makes rows, is kept as it is when it comes again, and shares what others have, too.
 func TestLean(t *testing.T) {
-	pod := object[corev1.Pod](t, `
-metadata: {name: p, namespace: shop, labels: {a: b}, annotations: {large: text}, managedFields: [{manager: x}]}
+	text := `
+metadata: {name: NAME, namespace: shop, labels: {a: b}, annotations: {large: text}, managedFields: [{manager: x}]}
 spec: {nodeName: one, serviceAccountName: s, containers: [{name: a, image: i, env: [{name: x, value: y}], ports: [{name: http, containerPort: 80}]}]}
-status: {podIP: 10.0.0.1, phase: Running, conditions: [{type: Ready, status: "True", message: m}, {type: Initialized, status: "True"}]}`)
-	c := &Config{Cluster: "east"}
-	before := c.workload(pod.DeepCopy(), nil)
-	kept, err := lean(pod)
-	if err != nil {
-		t.Fatal(err)
+status: {podIP: 10.0.0.1, phase: Running, conditions: [{type: Ready, status: "True", message: m}, {type: Initialized, status: "True"}]}`
+	k := &keeper{}
+	kept := func(o any) any {
+		t.Helper()
+		once, err := k.lean(o)
+		twice, again := k.lean(once)
+		if err != nil || again != nil || once != twice {
+			t.Fatal(err, again)
+		}
+		return once
 	}
-	left := kept.(*corev1.Pod)
-	if diff := cmp.Diff(before, c.workload(left, nil)); diff != "" {
+	want := &pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"a": "b"}},
+		node:       "one", account: "s", workload: "p", addresses: []string{"10.0.0.1"}, ports: map[string]uint32{"http": 80}, ready: true,
+	}
+	one, other := kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "p", 1))).(*pod), kept(object[corev1.Pod](t, strings.Replace(text, "NAME", "q", 1))).(*pod)
+	if diff := cmp.Diff(want, one, cmp.AllowUnexported(pod{})); diff != "" {
 		t.Error(diff)
 	}
-	if left.Annotations != nil || left.ManagedFields != nil || left.Spec.Containers[0].Image != "" || len(left.Status.Conditions) != 1 {
-		t.Errorf("kept: %+v", left)
+	one.Labels["mark"], one.ports["mark"] = "", 1 // nobody does that
+	if len(other.Labels) != 2 || len(other.ports) != 2 {
+		t.Errorf("they share neither labels nor ports: %+v", other)
+	}
+
+	s := kept(object[discoveryv1.EndpointSlice](t, `
+metadata: {name: s, namespace: shop, uid: u, labels: {kubernetes.io/service-name: web}, annotations: {endpoints.kubernetes.io/last-change-trigger-time: x}}
+addressType: IPv4
+ports: [{name: http, port: 80}]
+endpoints:
+- {addresses: [10.0.0.1], conditions: {ready: true, serving: false}, nodeName: one, zone: z, hostname: h, targetRef: {kind: Pod, name: p, namespace: shop, uid: v}}
+- {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}, nodeName: one}`)).(*discoveryv1.EndpointSlice)
+	lean := object[discoveryv1.EndpointSlice](t, `
+metadata: {name: s, namespace: shop, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: 80}]
+endpoints:
+- {addresses: [10.0.0.1], conditions: {ready: true, serving: false}, nodeName: one, targetRef: {kind: Pod, name: p, namespace: shop}}
+- {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}, nodeName: one}`)
+	if diff := cmp.Diff(lean, s); diff != "" {
+		t.Error(diff)
+	}
+	if s.Endpoints[0].NodeName != s.Endpoints[1].NodeName {
+		t.Error("they share no name of their node")
 	}
 }
 
@@ -400,7 +454,7 @@ func publishing(t *testing.T, out rowsOf) (p *publication, put func(*informer, a
 	t.Helper()
 	p = &publication{
 		config: &Config{Cluster: "east", Domain: "cluster.local", SystemNamespace: "system"}, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
+		published: map[unit][]published{}, outside: map[string]bool{},
 	}
 	w, err := watch(&kube.Client{}, p.changed, func(string, error) {})
 	if err != nil {
@@ -423,8 +477,8 @@ func TestNetwork(t *testing.T) {
 	put(p.watched.services, object[corev1.Service](t, "{metadata: {name: web, namespace: a}, spec: {ports: [{port: 80}]}}"))
 	put(p.watched.slices, object[discoveryv1.EndpointSlice](t, `{metadata: {name: web, namespace: a, labels: {kubernetes.io/service-name: web}},
   addressType: IPv4, ports: [{name: "", port: 80}], endpoints: [{addresses: [10.0.0.1]}]}`))
-	put(p.watched.pods, object[corev1.Pod](t, "{metadata: {name: one, namespace: a}, status: {phase: Running, podIP: 10.0.0.1}}"))
-	put(p.watched.pods, object[corev1.Pod](t, "{metadata: {name: two, namespace: a, labels: {topology.istio.io/network: own}}, status: {phase: Running, podIP: 10.0.0.2}}"))
+	put(p.watched.pods, podOf(t, "{metadata: {name: one, namespace: a}, status: {phase: Running, podIP: 10.0.0.1}}"))
+	put(p.watched.pods, podOf(t, "{metadata: {name: two, namespace: a, labels: {topology.istio.io/network: own}}, status: {phase: Running, podIP: 10.0.0.2}}"))
 	for _, network := range []string{"", "n1", "n2", ""} {
 		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: other, labels: {topology.istio.io/network: wrong}}}"))
 		put(p.watched.namespaces, object[corev1.Namespace](t, "{metadata: {name: system, labels: {topology.istio.io/network: '"+network+"'}}}"))
@@ -451,7 +505,7 @@ func TestOnNodes(t *testing.T) {
 	node := func(name, label, kind string) {
 		t.Helper()
 		n := object[corev1.Node](t, "{metadata: {name: "+name+", labels: {edge: '"+label+"'}}, status: {addresses: [{type: "+kind+", address: "+name+"}, {type: InternalIP, address: x}]}}")
-		kept, err := lean(n)
+		kept, err := (&keeper{}).lean(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -528,7 +582,7 @@ func TestSelection(t *testing.T) {
 	choose(map[string]string{"mesh": "yes"})
 	for _, n := range []string{"a", "b"} {
 		put(w.services, object[corev1.Service](t, "{metadata: {name: web, namespace: "+n+"}, spec: {ports: [{port: 80}]}}"))
-		put(w.pods, object[corev1.Pod](t, "{metadata: {name: web, namespace: "+n+"}, status: {phase: Running, podIP: 10.0.0.1}}"))
+		put(w.pods, podOf(t, "{metadata: {name: web, namespace: "+n+"}, status: {phase: Running, podIP: 10.0.0.1}}"))
 	}
 	put(w.services, object[corev1.Service](t, "{metadata: {name: old, namespace: b}, spec: {type: ExternalName, externalName: web.a.svc.cluster.local}}"))
 	want("", "", 0)

@@ -76,7 +76,7 @@ func Plugin() sdk.Plugin {
 		Name:         "registry/kubernetes",
 		Version:      "1",
 		Reads:        []string{state.Mesh},
-		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices},
+		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways},
 		ConfigSchema: []byte(configSchema),
 		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)

@@ -11,24 +11,43 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// workload makes the row of a Pod; nil where it serves nobody: it has no address, or has ended.
-func (c *Config) workload(p *corev1.Pod, n *corev1.Node) *pb.Workload {
-	if p.Status.PodIP == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.DeletionTimestamp != nil && !ready(p) {
+// pod is what is kept of a Pod.
+type pod struct {
+	metav1.ObjectMeta // name, namespace, version, labels and whether it is being deleted
+	// node it runs on, account that it runs as, and the name that telemetry knows it by.
+	node, account, workload string
+	// hostname and subdomain make its name below that of a headless service.
+	hostname, subdomain string
+	addresses           []string
+	// ports by their names.
+	ports map[string]uint32
+	// ready as its condition says. failed and ended: it doesn't run any more.
+	ready, failed, ended bool
+}
+
+// workload makes the row of a pod; nil where it serves nobody: it has no address, or has ended.
+func (c *Config) workload(p *pod, n *corev1.Node) *pb.Workload {
+	if len(p.addresses) == 0 || p.ended || p.failed || p.DeletionTimestamp != nil && !p.ready {
 		return nil
 	}
-	out := &pb.Workload{
-		Name: p.Name, Namespace: p.Namespace, Addresses: addresses(p), Labels: p.Labels, ServiceAccount: p.Spec.ServiceAccountName,
-		Network: hosts.Network("", p.Labels), Locality: locality(p, n), Cluster: c.Cluster, Node: p.Spec.NodeName,
-		TlsMode: hosts.TLSMode(p.Labels, ""), Ready: ready(p) && p.DeletionTimestamp == nil, Workload: ownerOf(p), Ports: map[string]uint32{},
+	return &pb.Workload{
+		Name: p.Name, Namespace: p.Namespace, Addresses: p.addresses, Labels: p.Labels, ServiceAccount: p.account,
+		Network: hosts.Network("", p.Labels), Locality: locality(p, n), Cluster: c.Cluster, Node: p.node,
+		TlsMode: hosts.TLSMode(p.Labels, ""), Ready: p.ready && p.DeletionTimestamp == nil, Workload: p.workload, Ports: p.ports,
 	}
+}
+
+// portsOf are the ports of a pod by their names.
+func portsOf(p *corev1.Pod) map[string]uint32 {
+	out := map[string]uint32{}
 	for i, list := range [][]corev1.Container{p.Spec.Containers, p.Spec.InitContainers} {
 		for j := range list {
 			if once := i == 1 && (list[j].RestartPolicy == nil || *list[j].RestartPolicy != corev1.ContainerRestartPolicyAlways); once {
 				continue // it has ended before the pod serves
 			}
 			for _, port := range list[j].Ports {
-				if _, known := out.Ports[port.Name]; port.Name != "" && !known {
-					out.Ports[port.Name] = uint32(port.ContainerPort)
+				if _, known := out[port.Name]; port.Name != "" && !known {
+					out[port.Name] = uint32(port.ContainerPort)
 				}
 			}
 		}
@@ -63,7 +82,7 @@ const (
 )
 
 // locality is where a pod runs: as its label says, otherwise where its node is.
-func locality(p *corev1.Pod, n *corev1.Node) string {
+func locality(p *pod, n *corev1.Node) string {
 	if declared := hosts.Locality("", p.Labels); declared != "" || n == nil {
 		return declared
 	}

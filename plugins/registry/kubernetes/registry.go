@@ -1,9 +1,9 @@
 package kubernetes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -32,7 +32,7 @@ type unit struct{ table, key string }
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit]map[string]map[string]*sdk.Row{}, outside: map[string]bool{},
+		published: map[unit][]published{}, outside: map[string]bool{},
 	}
 	r.config.Access.Report(out)
 	var said kube.Complaints
@@ -93,8 +93,8 @@ type publication struct {
 	out     sdk.Publisher
 	watched *watched
 	dirt    *kube.Changes[unit]
-	// published are the rows of each unit, by table and key.
-	published map[unit]map[string]map[string]*sdk.Row
+	// published are the rows of each unit.
+	published map[unit][]published
 	// selection says which namespaces count; outside are those that are known not to.
 	selection kube.Selection
 	outside   map[string]bool
@@ -125,8 +125,15 @@ func (p *publication) within(concerns func(namespace string) bool) (out []unit) 
 		}
 	}
 	for _, o := range p.watched.pods.GetStore().List() {
-		if pod, ok := o.(*corev1.Pod); ok && concerns(pod.Namespace) {
-			out = append(out, unit{state.Workloads, pod.Namespace + "/" + pod.Name})
+		if of, ok := o.(*pod); ok && concerns(of.Namespace) {
+			out = append(out, unit{state.Workloads, of.Namespace + "/" + of.Name})
+		}
+	}
+	if i := p.watched.gateways.informer(); i != nil {
+		for _, g := range all[gateway](i) {
+			if concerns(g.Namespace) {
+				out = append(out, unit{state.NetworkGateways, g.Namespace + "/" + g.Name})
+			}
 		}
 	}
 	return out
@@ -214,13 +221,15 @@ func (p *publication) changed(object any) {
 		p.dirt.Add(p.aliased(o)...)
 	case *discoveryv1.EndpointSlice:
 		p.dirt.Add(services(serviceOf(o))...)
-	case *corev1.Pod:
+	case *pod:
 		key := o.Namespace + "/" + o.Name
 		p.dirt.Add(append(p.of(byPod, key), unit{state.Workloads, key})...)
+	case *gateway:
+		p.dirt.Add(unit{state.NetworkGateways, o.Namespace + "/" + o.Name})
 	case *corev1.Node:
 		units := p.of(byNode, o.Name)
-		for _, pod := range found[*corev1.Pod](p.watched.pods, byNode, o.Name) {
-			key := pod.Namespace + "/" + pod.Name
+		for _, of := range found[*pod](p.watched.pods, byNode, o.Name) {
+			key := of.Namespace + "/" + of.Name
 			units = append(append(units, p.of(byPod, key)...), unit{state.Workloads, key})
 		}
 		for _, s := range found[*corev1.Service](p.watched.services, byNodeSelector, selected) {
@@ -290,28 +299,43 @@ func (c *Config) serviceAt(host string) (key string, ok bool) {
 	return namespace + "/" + name, ok && both
 }
 
+// published is what is kept of a row that was: its table, its key, and a sum of its payload.
+type published struct {
+	rowName
+	sum uint64
+}
+
+type rowName struct{ table, key string }
+
+var seed = maphash.MakeSeed()
+
 // publish makes the rows of units anew and publishes what differs: first services, then what refers to them.
 func (p *publication) publish(units map[unit]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
 	p.cross(units)
 	for u := range units {
-		now, before := p.rows(u), p.published[u]
-		for _, table := range tables {
-			for key, row := range now[table] {
-				if old := before[table][key]; old == nil || !bytes.Equal(old.Payload, row.Payload) {
+		before := map[rowName]uint64{}
+		for _, is := range p.published[u] {
+			before[is.rowName] = is.sum
+		}
+		var now []published
+		for table, rows := range p.rows(u) {
+			for _, row := range rows {
+				is := published{rowName{table, row.Key}, maphash.Bytes(seed, row.Payload)}
+				if old, was := before[is.rowName]; !was || old != is.sum {
 					upserts[table] = append(upserts[table], row)
 				}
+				delete(before, is.rowName)
+				now = append(now, is)
 			}
-			for key := range before[table] {
-				if now[table][key] == nil {
-					deletes[table] = append(deletes[table], key)
-				}
-			}
+		}
+		for gone := range before {
+			deletes[gone.table] = append(deletes[gone.table], gone.key)
 		}
 		if len(now) == 0 {
 			delete(p.published, u)
 		} else {
-			p.published[u] = now
+			p.published[u] = slices.Clip(now)
 		}
 	}
 	for _, table := range tables {
@@ -326,7 +350,7 @@ func (p *publication) publish(units map[unit]bool) error {
 }
 
 // tables in the order in which they are published.
-var tables = []string{state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads}
+var tables = []string{state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
 
 // rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count.
 func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
@@ -336,8 +360,8 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 			return one(u.table, sdk.NamespaceRow(&pb.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}))
 		}
 	case state.Workloads:
-		if pod := get[corev1.Pod](p.watched.pods, u.key); pod != nil && p.counts(pod.Namespace) {
-			if w := p.config.workload(pod, p.node(pod.Spec.NodeName)); w != nil {
+		if of := get[pod](p.watched.pods, u.key); of != nil && p.counts(of.Namespace) {
+			if w := p.config.workload(of, p.node(of.node)); w != nil {
 				w.Network = cmp.Or(w.Network, p.network)
 				row := sdk.WorkloadRow(w)
 				row.Key += p.config.suffix("@")
@@ -347,6 +371,12 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 	case state.Services:
 		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName && p.counts(s.Namespace) {
 			return p.service(u.key, s)
+		}
+	case state.NetworkGateways:
+		if i := p.watched.gateways.informer(); i != nil {
+			if g := get[gateway](i, u.key); g != nil && p.counts(g.Namespace) {
+				return p.config.entranceRows(g)
+			}
 		}
 	}
 	return nil
@@ -380,7 +410,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 	}
 	made := p.config.endpoints(&members{
 		service: s, slices: found[*discoveryv1.EndpointSlice](p.watched.slices, byService, key),
-		pod:  func(namespace, name string) *corev1.Pod { return get[corev1.Pod](p.watched.pods, namespace+"/"+name) },
+		pod:  func(namespace, name string) *pod { return get[pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})
 	for _, e := range made {

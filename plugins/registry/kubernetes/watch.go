@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +30,9 @@ const (
 // watched is what the API server has, kept by informers. While the server is away it stays as it was.
 type watched struct {
 	services, slices, pods, nodes, namespaces *informer
+	// gateways are those of the Gateway API, from when that is there.
+	gateways *awaited
+	await    func(ctx context.Context)
 }
 
 // informer keeps the objects of a kind.
@@ -60,17 +62,19 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 		list := cache.NewListWatchFromClient(from, kind, metav1.NamespaceAll, fields.Everything())
 		i := &informer{cache.NewSharedIndexInformer(list, object, 0, indexers), kind}
 		_, err := i.AddEventHandler(handler)
-		failures = append(failures, err, i.SetTransform(lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
+		failures = append(failures, err, i.SetTransform((&keeper{}).lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
 		return i
 	}
 	w := &watched{
 		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target), byNodeSelector: keysOf(onSelected)}),
 		slices: informerOf(c.Discovery, "endpointslices", &discoveryv1.EndpointSlice{},
 			cache.Indexers{byService: keysOf(serviceOf), byPod: keysOf(podsOf), byNode: keysOf(nodesOf)}),
-		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })}),
+		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *pod) []string { return []string{p.node} })}),
 		nodes:      informerOf(c.Core, "nodes", &corev1.Node{}, cache.Indexers{}),
 		namespaces: informerOf(c.Core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
+		gateways:   &awaited{kind: gatewayKind},
 	}
+	w.await = func(ctx context.Context) { w.gateways.run(ctx, c, leanGateway, handler, failed) }
 	return w, errors.Join(failures...)
 }
 
@@ -84,6 +88,7 @@ func (w *watched) run(ctx context.Context) {
 	for _, i := range w.all() {
 		running.Go(func() { i.RunWithContext(ctx) })
 	}
+	running.Go(func() { w.await(ctx) })
 	running.Wait()
 }
 
@@ -93,6 +98,9 @@ func (w *watched) late() (out []string) {
 		if !i.HasSynced() {
 			out = append(out, i.kind)
 		}
+	}
+	if w.gateways.late() {
+		out = append(out, "gateways")
 	}
 	return out
 }
@@ -175,40 +183,6 @@ func get[T any](i *informer, key string) *T {
 	object, _, _ := i.GetStore().GetByKey(key)
 	is, _ := object.(*T)
 	return is
-}
-
-// lean leaves out of an object what nothing reads, before it is kept.
-func lean(object any) (any, error) {
-	if m, ok := object.(metav1.Object); ok {
-		m.SetManagedFields(nil)
-	}
-	switch o := object.(type) {
-	case *corev1.Pod:
-		leanPod(o)
-	case *corev1.Node:
-		outside := slices.DeleteFunc(o.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Type != corev1.NodeExternalIP || a.Address == "" })
-		o.Spec, o.Status, o.Annotations = corev1.NodeSpec{}, corev1.NodeStatus{Addresses: outside}, nil
-	}
-	return object, nil
-}
-
-func leanPod(p *corev1.Pod) {
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i, c := range list {
-			list[i] = corev1.Container{Name: c.Name, Ports: c.Ports, RestartPolicy: c.RestartPolicy}
-		}
-	}
-	p.Annotations = nil
-	p.Spec = corev1.PodSpec{
-		InitContainers: p.Spec.InitContainers, Containers: p.Spec.Containers, NodeName: p.Spec.NodeName, ServiceAccountName: p.Spec.ServiceAccountName,
-	}
-	var ready []corev1.PodCondition
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			ready = []corev1.PodCondition{{Type: c.Type, Status: c.Status}}
-		}
-	}
-	p.Status = corev1.PodStatus{Phase: p.Status.Phase, PodIP: p.Status.PodIP, PodIPs: p.Status.PodIPs, Conditions: ready}
 }
 
 // patience is how long the first lists may take until it is said which are missing.

@@ -21,7 +21,7 @@ func readPod(row *sdk.Row) (*workload, error) {
 		return nil, err
 	}
 	w := &workload{
-		key: row.Key, namespace: m.Namespace, name: m.Name, known: m.Name, row: row, labels: m.Labels, node: m.Node,
+		key: row.Key, namespace: m.Namespace, name: m.Name, known: m.Name, row: row, labels: m.Labels, node: m.Node, more: m.Addresses[1:],
 		network: m.Network, locality: m.Locality, tlsMode: m.TlsMode, cluster: m.Cluster, health: pb.EndpointHealthReady,
 		spec: &networking.WorkloadEntry{Address: m.Addresses[0], Ports: m.Ports, Weight: m.Weight, ServiceAccount: m.ServiceAccount},
 	}

@@ -25,7 +25,7 @@ func behind(t *testing.T, h *plugintest.Harness) string {
 		if e.Health == pb.EndpointHealthReady {
 			found = "!"
 		}
-		out = append(out, fmt.Sprintf("%s/%s/%s:%d%s", e.Host, e.PortName, e.Address, e.Port, found))
+		out = append(out, fmt.Sprintf("%s/%s/%s:%d%s", e.Host, e.PortName, strings.Join(append([]string{e.Address}, e.MoreAddresses...), "+"), e.Port, found))
 	}
 	slices.Sort(out)
 	return strings.Join(out, " ")
@@ -37,7 +37,7 @@ func upsert(table string, rows ...*sdk.Row) plugintest.Rows {
 
 func pod(name, address string, ready bool, labels map[string]string) *sdk.Row {
 	return sdk.WorkloadRow(&pb.Workload{
-		Name: name, Namespace: "default", Addresses: []string{address}, Labels: labels, Ready: ready, Cluster: "east", Ports: map[string]uint32{"http": 8080},
+		Name: name, Namespace: "default", Addresses: strings.Split(address, "+"), Labels: labels, Ready: ready, Cluster: "east", Ports: map[string]uint32{"http": 8080},
 	})
 }
 
@@ -60,6 +60,8 @@ func TestSelection(t *testing.T) {
 	}{
 		{"an entry's pods", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", false, app("web")), pod("r", "10.0.0.3", true, app("other")))),
 			"a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
+		{"one with two addresses", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1+fd00::1", true, app("web")))),
+			"a.x/http/10.0.0.1+fd00::1:8080! a.x/other/10.0.0.1+fd00::1:91!"},
 		{"one that ends", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))), upsert(state.Workloads, pod("p", "10.0.0.1", false, app("web")))), ""},
 		{"one that is gone", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))),
 			plugintest.Rows{Table: state.Workloads, Deletes: []string{"default/p"}}), ""},

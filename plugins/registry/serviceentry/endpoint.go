@@ -83,7 +83,7 @@ func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
 func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {
 	return &pb.Endpoint{
 		Host: host, Namespace: e.namespace, PortName: p.Name, ServicePort: p.Number,
-		Address: w.address(), Port: w.port(p), Labels: w.labels,
+		Address: w.address(), MoreAddresses: w.more, Port: w.port(p), Labels: w.labels,
 		Network: w.network, Locality: w.locality, Weight: w.spec.Weight, ServiceAccount: w.spec.ServiceAccount,
 		TlsMode: w.tlsMode, Cluster: w.cluster, Workload: w.known, Node: w.node, Health: w.health,
 	}

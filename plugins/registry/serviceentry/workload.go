@@ -23,8 +23,9 @@ type workload struct {
 	// selectable are the labels that selectors see: those that its place implies too.
 	selectable                          map[string]string
 	network, locality, tlsMode, cluster string
-	// node is that of a pod.
+	// node is that of a pod, more are its addresses beside the one of its spec.
 	node string
+	more []string
 	// health: that of a WorkloadEntry is not known to be bad, a pod is ready.
 	health pb.EndpointHealth
 }

@@ -29,6 +29,8 @@ func Of(s *config.Service, c Client, endpoints func() []*endpoint.Endpoint) []En
 	var out []Entry
 	addresses := s.AddressesFor(c.Dialing)
 	switch {
+	case s.Registry == Kubernetes && !c.Dialing.Families.Reach(addresses[0]):
+		return nil // none of the client's family; as istiod, to which 0.0.0.0 is one of IPv4, so that who has IPv6 alone knows no headless service
 	case !isUnspecified(addresses):
 		own.IPs = usable(addresses)
 	case (s.Headless || s.Resolution == pb.ServiceResolutionNone) && len(s.Ports) > 0:
@@ -73,7 +75,7 @@ func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips 
 		}
 		if e.Subdomain != "" && ok {
 			short := e.Hostname + "." + e.Subdomain
-			named = append(named, Entry{
+			named = addNamed(named, Entry{
 				Host: short + "." + rest, IPs: addresses, Registry: s.Registry, Short: short, Namespace: s.Namespace,
 				Far: !near(e.Cluster, c.Dialing.Cluster),
 			})
@@ -81,6 +83,16 @@ func headless(s *config.Service, c Client, endpoints []*endpoint.Endpoint) (ips 
 		ips = append(ips, addresses...)
 	}
 	return ips, named
+}
+
+// addNamed adds a name, or addresses to it: those of both families are a pod's, in a slice each.
+func addNamed(named []Entry, e Entry) []Entry {
+	i := slices.IndexFunc(named, func(n Entry) bool { return n.Host == e.Host && n.Far == e.Far })
+	if i < 0 {
+		return append(named, e)
+	}
+	named[i].IPs = slices.Concat(named[i].IPs, e.IPs)
+	return named
 }
 
 // near reports whether a network or cluster is the client's; where either is unknown it counts as such.

@@ -39,7 +39,7 @@ const Kubernetes = "Kubernetes"
 func Encode(entries []Entry) []byte {
 	entries = slices.Clone(entries)
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Host, b.Host) })
-	var out []byte
+	out := []byte{} // a table without names is one, too
 	for len(entries) > 0 {
 		n := 1
 		for n < len(entries) && entries[n].Host == entries[0].Host {

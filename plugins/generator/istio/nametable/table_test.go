@@ -41,12 +41,33 @@ func TestOf(t *testing.T) {
 				{Host: "db-0.db.ns.svc", IPs: []string{"10.1.0.1"}, Registry: Kubernetes, Short: "db-0.db", Namespace: "ns"},
 				{Host: "db.ns.svc", IPs: []string{"10.1.0.1", "10.1.0.2"}, Registry: Kubernetes, Short: "db", Namespace: "ns"},
 			}},
+		{"no address of the client's family", pb.Service{Addresses: []string{"10.0.0.1"}, Registry: Kubernetes}, config.Dialing{Families: config.IPv6}, nil},
+		{"headless, for IPv6 alone", pb.Service{Headless: true, Ports: ports, Registry: Kubernetes}, config.Dialing{Families: config.IPv6}, nil},
 		{"no address, known endpoints", pb.Service{Ports: ports}, chosen, nil},
 	} {
 		c.service.Host, c.service.Name, c.service.Namespace = "db.ns.svc", "db", "ns"
 		got := Of(&config.Service{Service: c.service}, Client{Dialing: c.dialing, Network: "near"}, pods)
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n%+v, want\n%+v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestFamilies: a pod that has an address in a slice of either family has one name with both.
+func TestFamilies(t *testing.T) {
+	at := func(address string, more ...string) *endpoint.Endpoint {
+		return &endpoint.Endpoint{Key: address, Endpoint: pb.Endpoint{Address: address, MoreAddresses: more, ServicePort: 80, Hostname: "db-0", Subdomain: "db"}}
+	}
+	s := &config.Service{Service: pb.Service{Host: "db.ns.svc", Headless: true, Ports: []*pb.Port{{Number: 80}}, Registry: Kubernetes}}
+	for _, endpoints := range [][]*endpoint.Endpoint{{at("10.1.0.1"), at("fd00::1")}, {at("10.1.0.1", "fd00::1")}} {
+		got := Of(s, Client{}, func() []*endpoint.Endpoint { return endpoints })
+		for _, e := range got {
+			if !reflect.DeepEqual(e.IPs, []string{"10.1.0.1", "fd00::1"}) {
+				t.Errorf("%s: %v", e.Host, e.IPs)
+			}
+		}
+		if len(got) != 2 {
+			t.Errorf("%d names", len(got))
 		}
 	}
 }
@@ -77,6 +98,9 @@ func TestEncodeMerges(t *testing.T) {
 	a, more := Entry{Host: "a", IPs: []string{"1"}}, Entry{Host: "a", IPs: []string{"2"}}
 	b := Entry{Host: "b", IPs: []string{"3"}}
 	want := append(Encode([]Entry{{Host: "a", IPs: []string{"1", "2"}}}), Encode([]Entry{b})...)
+	if Encode(nil) == nil {
+		t.Error("no table, where there are no names")
+	}
 	if got := Encode([]Entry{a, b, more}); !bytes.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

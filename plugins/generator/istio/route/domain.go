@@ -6,8 +6,8 @@ import (
 )
 
 // Domains are the names by which clients of a DNS domain (default.svc.cluster.local) may call a host: its full name, with and
-// without the root's dot, what is left of it where the client's domain completes it, and its address.
-func Domains(host, clientDomain, address string) []string {
+// without the root's dot, what is left of it where the client's domain completes it, and its addresses.
+func Domains(host, clientDomain string, addresses ...string) []string {
 	var out []string
 	if a, err := netip.ParseAddr(host); err == nil {
 		out = []string{bracket(a)}
@@ -17,12 +17,14 @@ func Domains(host, clientDomain, address string) []string {
 			out = append(out, host+".")
 		}
 	}
-	if a, err := netip.ParseAddr(address); a.IsUnspecified() {
-		address = ""
-	} else if err == nil {
-		address = bracket(a)
-	}
-	if address != "" {
+	for _, address := range addresses {
+		a, err := netip.ParseAddr(address)
+		switch {
+		case a.IsUnspecified() || address == "":
+			continue
+		case err == nil:
+			address = bracket(a)
+		}
 		out = append(out, address)
 	}
 	return out
