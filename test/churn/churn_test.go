@@ -58,8 +58,8 @@ type figures struct {
 	ReadyRequests, Requests      int     // to the API server until ready, and in the churn
 	ReadyBytes, Bytes, SentBytes float64 // from the API server until ready, and in the churn; to sidecars in the churn
 	Messages                     int64   // to sidecars in the churn
-	// Processes is what each had at the peak.
-	Processes map[string]float64
+	// Processes is what each had at the peak, Resting after a rest.
+	Processes, Resting map[string]float64
 }
 
 // TestChurn: on a cluster whose pods are replaced all the time, each address gets to each sidecar.
@@ -148,7 +148,7 @@ func measure(t *testing.T, c *kube.Cluster, p *population, audit, server string)
 	f.SentBytes, f.Messages = float64(after.Bytes-before.Bytes)/1e6, after.Messages-before.Messages
 	time.Sleep(*quiet)
 	f.After, f.Peak = memory.Read()
-	f.Processes = memory.Processes()
+	f.Processes, f.Resting = memory.Processes(), memory.Latest()
 	if n := connected.Broken() - f.Refused; n > 0 {
 		t.Errorf("%s: %d streams broke", server, n)
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -72,4 +73,31 @@ func Definitions(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// GatewayAPI are the definitions of the Gateway API (its standard channel), of the version that the istiod of test/peer is built with.
+func GatewayAPI(t testing.TB) string {
+	t.Helper()
+	cmd := exec.Command("go", "mod", "download", "-json", "sigs.k8s.io/gateway-api")
+	cmd.Dir = filepath.Join(root(t), "test/peer")
+	out, err := cmd.Output()
+	var module struct{ Dir string }
+	if err != nil || json.Unmarshal(out, &module) != nil {
+		t.Fatalf("sigs.k8s.io/gateway-api: %v %s", err, out)
+	}
+	files, _ := filepath.Glob(filepath.Join(module.Dir, "config/crd/standard/gateway.networking.k8s.io_*s.yaml"))
+	var all []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "kind: CustomResourceDefinition\n") {
+			all = append(all, string(text))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("the Gateway API has no definitions")
+	}
+	return strings.Join(all, "\n---\n")
 }

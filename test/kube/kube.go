@@ -213,11 +213,7 @@ func programs(t testing.TB) string {
 // built is the folder of the user's cache in which `make TARGET` puts the programs of a nested module.
 func built(t testing.TB, module, target string, names ...string) string {
 	t.Helper()
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), module, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(root(t), module, "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +229,16 @@ func built(t testing.TB, module, target string, names ...string) string {
 		}
 	}
 	return dir
+}
+
+// root is the folder of the repository.
+func root(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func write(t testing.TB, path string, text []byte) {

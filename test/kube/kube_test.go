@@ -92,7 +92,7 @@ func documents(all ...string) string { return strings.Join(all, "\n---\n") }
 // serve answers requests in a pod with the address that they came to.
 func serve(t *testing.T, p *netns.Pod, address string) {
 	t.Helper()
-	if address != p.Address {
+	if !strings.Contains(address, ":") && address != p.Address {
 		p.Run(t, "ip", "addr", "add", address+"/32", "dev", "lo")
 	}
 	l := p.Listen(t, net.JoinHostPort(address, "8080"))
@@ -107,6 +107,7 @@ type world struct {
 	cluster *kube.Cluster
 	plane   *mesh.Plane
 	pod     *netns.Pod
+	envoy   *envoy.Envoy
 	client  *http.Client
 }
 
@@ -141,7 +142,8 @@ func newPlane(t *testing.T, c *kube.Cluster, config string, entries ...string) *
 	admin := "unix:" + filepath.Join(dir, "admin")
 	bootstrap := w.plane.Bootstrap(t, "--xds", w.plane.Socket(t, filepath.Join(dir, "xds")), "--admin", admin, "--type", "router", "--name", "edge",
 		"--namespace", "shop", "--ip", w.pod.Address, "--labels", "app=edge")
-	envoy.InPod(t, w.pod, 1337, admin, bootstrap).Ready(t)
+	w.envoy = envoy.InPod(t, w.pod, 1337, admin, bootstrap)
+	w.envoy.Ready(t)
 	w.client = clientOf(w.pod)
 	return w
 }

@@ -57,7 +57,7 @@ func audited(t *testing.T, flags ...string) map[string]int {
 	policy, log := filepath.Join(t.TempDir(), "policy.yaml"), filepath.Join(t.TempDir(), "audit")
 	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
 	c := kube.Start(t, append(flags, "--audit-policy-file", policy, "--audit-log-path", log, "--audit-log-mode", "blocking")...)
-	c.Apply(t, kube.Definitions(t))
+	c.Apply(t, documents(kube.Definitions(t), kube.GatewayAPI(t)))
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, documents(system, namespace, node))
 	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first), secret("east", "east", c.Remote(t, ""))))

@@ -70,6 +70,9 @@ func (c *cluster) each(t *testing.T, visit func(schema.GroupVersionResource, *un
 				}
 				at := group.WithResource(r.Name)
 				found, err := c.objects.Resource(at).List(context.Background(), metav1.ListOptions{})
+				if apierrors.IsNotFound(err) {
+					continue // its definition has just been deleted
+				}
 				if err != nil {
 					t.Fatalf("%s: %v", at, err)
 				}

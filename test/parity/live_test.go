@@ -95,6 +95,13 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	if found, _ := filepath.Glob(filepath.Join(dir, "objects", "*.yaml")); len(found) == 0 {
 		t.Fatalf("%s has no objects/*.yaml", dir)
 	}
+	how := startOf(t, dir)
+	if how.GatewayAPI {
+		for _, p := range places {
+			p.Apply(t, kube.GatewayAPI(t))
+			p.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+		}
+	}
 	names, of := files(places, "objects")
 	for _, name := range names {
 		for _, file := range of[name] {
@@ -104,7 +111,6 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	if more := secrets(t, places); more != "" {
 		c.Apply(t, words.Replace(more))
 	}
-	how := startOf(t, dir)
 	peer := kube.StartIstiod(t, c.Cluster, how.Istiod...)
 	plane := mesh.Start(t, program, "", append([]string{"--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig}, how.Coxswain...)...)
 	ask := func(after string) {
@@ -127,6 +133,8 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 type start struct {
 	// Istiod is added to its environment, Coxswain to our flags: what means the same.
 	Istiod, Coxswain []string
+	// GatewayAPI: the cluster has the definitions of the Gateway API, too.
+	GatewayAPI bool
 }
 
 func startOf(t *testing.T, dir string) (s start) {

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -59,6 +60,10 @@ func newPool(t *testing.T) *pool {
 		p.rows[table] = append(p.rows[table], rows...)
 	}
 	p.rows[state.ClusterServices] = elsewhere(p.rows[state.Services])
+	for i, network := range []string{"net-a", "net-b", "network1", "network2"} {
+		e := &pb.Endpoint{Network: network, Cluster: "Kubernetes", Address: fmt.Sprintf("198.51.100.%d", i), Port: 15443}
+		p.rows[state.NetworkGateways] = append(p.rows[state.NetworkGateways], &pb.Row{Key: network, Payload: e.AppendTo(nil)})
+	}
 	for _, namespace := range []string{"default", "prod", "istio-system"} {
 		for _, team := range []string{"shop", "other"} {
 			p.rows[state.Namespaces] = append(p.rows[state.Namespaces], sdk.NamespaceRow(&pb.Namespace{Name: namespace, Labels: map[string]string{"team": team}}))

@@ -71,3 +71,27 @@ func TestNetworksSplitViews(t *testing.T) {
 		}
 	}
 }
+
+// TestGatewaysThatAreNoServices: a row of networkgateways is a gateway of its network for as long as it is there.
+func TestGatewaysThatAreNoServices(t *testing.T) {
+	w := newWorld(t)
+	w.commit(web("10.1.0.1")...)
+	w.attach(1, proxy(sidecarID, nil, map[string]any{"NETWORK": "a"}))
+	e := &sdk.Endpoint{Host: "web.default.svc.cluster.local", Namespace: "default", PortName: "http", ServicePort: 80, Address: "10.2.0.1", Port: 8080, Network: "b", TlsMode: "istio"}
+	w.commit(rows(state.Endpoints, sdk.EndpointRow(e)))
+	entrance := &pb.Endpoint{Network: "b", Cluster: "east", Address: "9.9.9.9", Port: 15443}
+	for _, step := range []struct {
+		change *pb.TableRows
+		want   []string
+	}{
+		{rows(state.NetworkGateways, &sdk.Row{Key: "x", Payload: entrance.AppendTo(nil)}), []string{"10.1.0.1", "9.9.9.9"}},
+		{&pb.TableRows{Table: state.NetworkGateways, Deletes: []string{"x"}}, []string{"10.1.0.1", "10.2.0.1"}},
+	} {
+		w.commit(step.change)
+		got := addresses(t, w.get(1, encode.EndpointType, webCluster)[webCluster])
+		slices.Sort(got)
+		if !slices.Equal(got, step.want) {
+			t.Errorf("%v, want %v", got, step.want)
+		}
+	}
+}

@@ -91,7 +91,10 @@ func (c *Config) entrances(g *gateway) (out []*pb.Endpoint) {
 
 // passes reports whether a listener passes through what comes from other networks: it says so, or has the port for it.
 func (l *gatewayListener) passes(labels map[string]string) bool {
-	if l.TLS == nil {
+	switch {
+	case l.Protocol == "HBONE":
+		return true // as istiod, for sidecars too
+	case l.TLS == nil:
 		return false
 	}
 	port := networkPort

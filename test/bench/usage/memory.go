@@ -23,6 +23,7 @@ type Memory struct {
 	last float64
 	peak float64
 	at   map[string]float64
+	now  map[string]float64
 }
 
 // Watch follows a process until Close.
@@ -53,7 +54,7 @@ func (m *Memory) sample() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.last = sum; sum > m.peak {
+	if m.last, m.now = sum, at; sum > m.peak {
 		m.peak, m.at = sum, at
 	}
 }
@@ -75,6 +76,13 @@ func (m *Memory) Processes() map[string]float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.at
+}
+
+// Latest returns what each has in the latest sample, in MB, by what they do.
+func (m *Memory) Latest() map[string]float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
 }
 
 // called is which plugin a process runs, or its program.
