@@ -94,7 +94,7 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)))
 
 .PHONY: test-all
-test-all: test peer ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@$(MAKE) parity parity-live
@@ -424,3 +424,19 @@ $(PEER)/.built:
 	@mkdir -p '$(PEER)'
 	@cd $(PEER_SERVERS) && go build -ldflags='-s -w' -o '$(PEER)/' istio.io/istio/istioctl/cmd/istioctl istio.io/istio/pilot/cmd/pilot-agent istio.io/istio/pilot/cmd/pilot-discovery
 	@touch $@
+
+CONSUL_SERVER := test/registries/consul/server
+CONSUL := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/consul-$(shell sha256sum $(CONSUL_SERVER)/go.sum | cut -c1-16)
+
+.PHONY: consul
+consul: $(CONSUL)/consul ## Build Consul for tests (minutes, once)
+
+# Some of what it is made of reaches into Go's runtime.
+$(CONSUL)/consul:
+	@echo "building Consul: minutes, this once"
+	@mkdir -p '$(CONSUL)'
+	@cd $(CONSUL_SERVER) && go build -ldflags='-s -w -checklinkname=0' -o '$@.new' github.com/hashicorp/consul && mv '$@.new' '$@'
+
+.PHONY: consul-module
+consul-module: ## Build registry/consul as a WASM module, bin/registry-consul.wasm
+	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o bin/registry-consul.wasm ./plugins/registry/consul/wasm

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/clusters"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/consul"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
@@ -36,6 +37,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"generator/static":          static.Plugin,
 		"patch/mosn":                mosn.Plugin,
 		"registry/clusters":         clusters.Plugin,
+		"registry/consul":           consul.Plugin,
 		"registry/kubernetes":       kubernetes.Plugin,
 		"registry/memory":           memory.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,

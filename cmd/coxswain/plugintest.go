@@ -26,7 +26,7 @@ import (
 type trial struct {
 	kind, config, source, node, junit, only string
 	object, badObject                       string
-	bad, env, tokens                        []string
+	bad, env, tokens, http                  []string
 	many                                    int
 	tls                                     bool
 	patience                                float64
@@ -69,6 +69,7 @@ and delete them.`,
 	f.StringVar(&o.node, "node", "", "file with the node that a generator is asked about, as JSON; empty: a sidecar")
 	f.StringArrayVar(&o.tokens, "token", nil, "bearer token that an authenticator must know (repeat it for more)")
 	f.StringArrayVar(&o.env, "env", nil, "NAME=VALUE of the plugin's environment, which is empty otherwise; NAME alone: as here")
+	f.StringArrayVar(&o.http, "http", nil, "host or URL that a module may call, as allow.http has it (repeat it for more)")
 	f.BoolVar(&o.tls, "tls", false, "speak go-plugin's mutual TLS, as an entry with tls: auto does")
 	f.IntVar(&o.many, "many", 100_000, "how many endpoints are many")
 	f.Float64Var(&o.patience, "patience", 1, "multiplies the times in which a plugin must answer: more than 1 where the machine is slow or busy")
@@ -86,7 +87,7 @@ func (p *program) testPlugin(o trial, path string, args []string) error {
 	if err != nil {
 		return err
 	}
-	target.Patience = o.patience
+	target.Patience, target.HTTP = o.patience, o.http
 	var all []plugintest.Result
 	suite.Run(target, func(r plugintest.Result) {
 		all = append(all, r)

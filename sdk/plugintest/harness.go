@@ -93,6 +93,14 @@ func StartTarget(t T, target Target, config any) *Harness {
 	return h
 }
 
+// grants are those of a module, as the core hands them to its runner.
+func (target Target) grants(t T) []byte {
+	if len(target.HTTP) == 0 {
+		return nil
+	}
+	return encode(t, map[string][]string{"http": target.HTTP})
+}
+
 // Refusal runs a plugin that is expected to refuse its config, and returns the field and the reason.
 func Refusal(t T, p sdk.Plugin, config any) (field, reason string) {
 	t.Helper()
@@ -117,7 +125,7 @@ func start(t T, target Target, config any) *Harness {
 	go h.reader(ctx)
 	t.Cleanup(h.stop)
 	h.send(&pb.FromCore{Hello: &pb.Hello{
-		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch, Edits: true,
+		Versions: []uint32{session.Version}, Instance: target.name, Config: encode(t, config), Epoch: epoch, Edits: true, Grants: target.grants(t),
 		Limits: &pb.Limits{MessageBytes: session.MaxMessage, CreditBytes: session.InitialCredit, CallMs: 10_000},
 	}})
 	return h

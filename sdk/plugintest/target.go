@@ -14,8 +14,10 @@ type Target struct {
 	Carrier string
 	// Patience multiplies all times in which something must happen, where the machine is slow or busy; 0: 1.
 	Patience float64
-	name     string
-	open     func(stderr io.Writer) (*running, error)
+	// HTTP names what a module may call, as allow.http in plugins.yaml does.
+	HTTP []string
+	name string
+	open func(stderr io.Writer) (*running, error)
 }
 
 // running is a plugin that was started.

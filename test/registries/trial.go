@@ -73,6 +73,8 @@ type Spoiler interface {
 type Trial struct {
 	// Builtin is the plugin, such as registry/etcd.
 	Builtin string
+	// Entry has other lines of the entry in plugins.yaml than `builtin: registry/etcd`, given the address at which the plugin reaches the server: for a program or a module.
+	Entry func(address string) string
 	// Start starts the server. Its TestMain may have built it.
 	Start func(t testing.TB) Server
 	// Config is the plugin's, given the address at which it reaches the server (the line's).

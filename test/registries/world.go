@@ -108,8 +108,11 @@ func (w *world) plugins(t *testing.T, config map[string]any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "plugins.yaml")
-	put(t, file, fmt.Sprintf("%s\n  - name: %s\n    kind: registry\n    builtin: %s\n    limits: {sync: 20s}\n    config: %s\n", set, entry, w.trial.Builtin, text))
+	file, what := filepath.Join(t.TempDir(), "plugins.yaml"), "builtin: "+w.trial.Builtin
+	if w.trial.Entry != nil {
+		what = strings.ReplaceAll(strings.TrimSpace(w.trial.Entry(w.lines[0].Address)), "\n", "\n    ")
+	}
+	put(t, file, fmt.Sprintf("%s\n  - name: %s\n    kind: registry\n    %s\n    limits: {sync: 20s}\n    config: %s\n", set, entry, what, text))
 	return file
 }
 

@@ -1,0 +1,146 @@
+package consul
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// client asks Consul's HTTP API. Its methods may be called by several goroutines at once.
+type client interface {
+	// services asks for the names of a datacenter's services, each with all tags of its instances (/v1/catalog/services).
+	services(ctx context.Context, q question) answer
+	// instances asks for a service's instances with their checks (/v1/health/service/NAME).
+	instances(ctx context.Context, name string, q question) answer
+	close()
+}
+
+// question is how something is asked.
+type question struct {
+	// datacenter is empty for the agent's own.
+	datacenter string
+	// index is that of the answer before: the answer waits until there is a newer one, or for wait. 0: it comes at once.
+	index uint64
+	wait  time.Duration
+	// consistent: what the leader says after it has made sure that it is the leader.
+	consistent bool
+}
+
+// answer is what Consul said, or err.
+type answer struct {
+	names   map[string][]string
+	entries []entry
+	// index is X-Consul-Index. leader: the server knows one, or the agent follows a stream of events of one that does. filtered: there is more, which the token may not see.
+	index            uint64
+	leader, filtered bool
+	err              error
+}
+
+// refusal is an answer that isn't 200.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("status %d: %s%s", r.status, clip(r.text), r.hint())
+}
+
+// hint says what to do.
+func (r *refusal) hint() string {
+	switch r.status {
+	case 401, 403:
+		return rights
+	case 429:
+		return "; it takes no more connections of one client at once: set watches lower, or its limits.http_max_conns_per_client higher"
+	}
+	return ""
+}
+
+// rights are those that a token needs.
+const rights = `; its policy has to say service_prefix "" {policy = "read"} and node_prefix "" {policy = "read"}`
+
+// clip makes one line of at most 300 bytes.
+func clip(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+// entry is one of what /v1/health/service/NAME answers with. Fields that aren't read are left out.
+// Source: Consul, "Health HTTP Endpoint", list service instances for service.
+type entry struct {
+	Node    node
+	Service instance
+	Checks  []check
+}
+
+type node struct {
+	Node, Address, Datacenter, Partition string
+	TaggedAddresses, Meta                map[string]string
+	Locality                             *place
+}
+
+type instance struct {
+	Kind, ID, Service, Address, SocketPath string
+	Namespace, Partition, PeerName         string
+	Port                                   int
+	Ports                                  []port
+	Tags                                   []string
+	Meta                                   map[string]string
+	TaggedAddresses                        map[string]taggedAddress
+	Weights                                *weights
+	Locality                               *place
+}
+
+type port struct {
+	Name    string
+	Port    int
+	Default bool
+}
+
+type taggedAddress struct {
+	Address string
+	Port    int
+}
+
+type weights struct{ Passing, Warning int }
+
+type place struct{ Region, Zone string }
+
+type check struct{ CheckID, Status string }
+
+// Statuses of instances, from the best to the worst.
+const (
+	passing     = "passing"
+	warning     = "warning"
+	critical    = "critical"
+	maintenance = "maintenance"
+)
+
+// status is the worst of an instance's checks; without checks it passes. Maintenance, of a node or an instance, comes before all. A status that Consul doesn't have is critical.
+// Source: Consul, api.HealthChecks.AggregatedStatus.
+func (e *entry) status() string {
+	out := passing
+	for _, c := range e.Checks {
+		switch {
+		case c.CheckID == "_node_maintenance" || strings.HasPrefix(c.CheckID, "_service_maintenance:"):
+			return maintenance
+		case c.Status == passing:
+		case c.Status == warning:
+			if out == passing {
+				out = warning
+			}
+		default:
+			out = critical
+		}
+	}
+	return out
+}
+
+// id is what makes an instance itself, in a datacenter and partition: its node and its own ID.
+func (e *entry) id() string { return e.Node.Node + "/" + e.Service.ID }

@@ -1,0 +1,96 @@
+package consul
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// complaints logs what goes wrong: once when it begins, once a minute while it lasts, and when it is over.
+type complaints struct {
+	out     sdk.Publisher
+	failing map[*watch]bool
+	hidden  map[*watch]bool
+	said    map[string]time.Time
+	totals  map[reason]int
+}
+
+func newComplaints(out sdk.Publisher) *complaints {
+	return &complaints{out: out, failing: map[*watch]bool{}, hidden: map[*watch]bool{}, said: map[string]time.Time{}}
+}
+
+// often reports whether something was said within the last minute.
+func (c *complaints) often(what string, now time.Time) bool {
+	if at, ok := c.said[what]; ok && now.Sub(at) < time.Minute {
+		return true
+	}
+	c.said[what] = now
+	return false
+}
+
+func (c *complaints) fails(w *watch, err error, now time.Time) {
+	c.failing[w] = true
+	if text := clip(err.Error()); !c.often("fails", now) {
+		c.out.Log(sdk.Warn, "Consul can't be asked; what it said last stays", "of", w.String(), "error", text, "unanswered", len(c.failing))
+	}
+}
+
+// away reports whether a datacenter can't be asked even for its list of services.
+func (c *complaints) away(datacenter string) bool {
+	for w := range c.failing {
+		if w.lists() && w.datacenter == datacenter {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *complaints) blind(now time.Time) {
+	if !c.often("blind", now) {
+		c.out.Log(sdk.Error, "the token may see services, but none of their instances"+rights)
+	}
+}
+
+func (c *complaints) hides(w *watch, now time.Time) {
+	c.hidden[w] = true
+	if !c.often("hides", now) {
+		c.out.Log(sdk.Warn, "the token may see less than before; what was read last stays. Give it its rights back, or restart the plugin to take it as it is",
+			"of", w.String(), "hidden", len(c.hidden))
+	}
+}
+
+func (c *complaints) answers(w *watch, now time.Time) {
+	before := len(c.failing)
+	c.forget(w)
+	if before > 0 && len(c.failing) == 0 {
+		delete(c.said, "fails")
+		c.out.Log(sdk.Info, "Consul answers again")
+	}
+}
+
+func (c *complaints) forget(w *watch) {
+	delete(c.failing, w)
+	delete(c.hidden, w)
+}
+
+// lost logs how much could not be mapped, when that changes.
+func (c *complaints) lost(b *book) {
+	now := totals(b.tallies)
+	delete(now, lostAnswer) // these two are told otherwise
+	delete(now, lostHidden)
+	if maps.Equal(now, c.totals) {
+		return
+	}
+	c.totals = now
+	var parts []string
+	for _, r := range slices.Sorted(maps.Keys(now)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", r, now[r]))
+	}
+	if len(parts) > 0 {
+		c.out.Log(sdk.Info, "some of what Consul has is not in the mesh; `coxswain config` shows what and why", "reasons", strings.Join(parts, " "))
+	}
+}

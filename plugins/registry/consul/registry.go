@@ -1,0 +1,242 @@
+package consul
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// Registry publishes what Consul has.
+type Registry struct {
+	config *Config
+	client client
+}
+
+// New returns the registry of a config; an error says that its TLS files can't be read.
+func New(c *Config) (*Registry, error) {
+	made, err := newClient(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{c, made}, nil
+}
+
+// Run asks and publishes until ctx ends. It says Synced when all datacenters have listed their services, and all of these were answered about.
+func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer r.client.close()
+	defer asking.Wait()
+	defer cancel()
+	l := &loop{
+		config: r.config, out: out, plan: newSchedule(r.config), book: newBook(r.config), watches: map[string]*watch{}, missing: map[*watch]bool{},
+		complaints: newComplaints(out),
+	}
+	for _, d := range r.config.Datacenters {
+		l.begin(&watch{datacenter: d}, time.Now())
+	}
+	results := make(chan result)
+	for {
+		now := time.Now()
+		l.plan.yield(now)
+		for w, wait, hot := l.plan.next(now); w != nil; w, wait, hot = l.plan.next(now) {
+			ask, stop := context.WithCancelCause(ctx)
+			l.plan.starts(w, now, wait, hot, stop)
+			q := w.question(wait)
+			asking.Go(func() {
+				defer stop(nil)
+				select {
+				case results <- result{w, q, w.ask(ask, r.client, q)}:
+				case <-ctx.Done():
+				}
+			})
+		}
+		timer := time.NewTimer(l.plan.alarm(now))
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case one := <-results:
+			l.take(one)
+			l.takeMore(results)
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := l.publish(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// result is an answer to a question.
+type result struct {
+	watch    *watch
+	question question
+	answer   answer
+}
+
+// loop is what one goroutine has of a run.
+type loop struct {
+	config  *Config
+	out     sdk.Publisher
+	plan    *schedule
+	book    *book
+	watches map[string]*watch // of services, by DATACENTER/NAME
+	// missing are watches without whose first answers the first list is not in.
+	missing    map[*watch]bool
+	synced     bool
+	said       time.Time
+	complaints *complaints
+}
+
+func (l *loop) begin(w *watch, now time.Time) {
+	l.missing[w] = true
+	l.plan.push(w, now)
+}
+
+// takeMore takes what else is there, up to as much as one revision should bring.
+func (l *loop) takeMore(results <-chan result) {
+	for range 1000 {
+		select {
+		case one := <-results:
+			l.take(one)
+		default:
+			return
+		}
+	}
+}
+
+// take takes an answer, and has its watch asked again.
+func (l *loop) take(r result) {
+	w, now := r.watch, time.Now()
+	l.plan.ends(w)
+	switch {
+	case w.dropped:
+		return
+	case errors.Is(r.answer.err, errYield):
+		l.plan.push(w, now)
+		return
+	}
+	before := w.index
+	judged, err := w.judge(r.question, r.answer)
+	switch judged {
+	case fails:
+		if l.complaints.fails(w, err, now); w.failures >= 5 && !l.complaints.away(w.datacenter) {
+			l.book.hold(w, lostAnswer)
+		}
+		l.plan.push(w, now.Add(w.retry(l.config.MaxRetry)))
+		return
+	case hides:
+		l.book.hold(w, lostHidden)
+		l.complaints.hides(w, now)
+		l.plan.push(w, now.Add(l.config.MaxRetry))
+		return
+	case doubtful:
+		l.plan.push(w, now)
+		return
+	case gone:
+		l.drop(w)
+		return
+	}
+	if before != 0 && before != w.index {
+		w.changed = now
+	}
+	delete(l.missing, w)
+	l.complaints.answers(w, now)
+	if w.lists() {
+		l.list(w, r.answer.names, now)
+	} else {
+		l.book.set(w, r.answer.entries)
+	}
+	l.plan.push(w, later(now, w.asked.Add(l.config.Interval)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// list follows a datacenter's list of services. One that it lacks is asked about once more before it goes; one that it has, and that doesn't count, goes at once.
+func (l *loop) list(list *watch, names map[string][]string, now time.Time) {
+	for name, tags := range names {
+		if key := list.datacenter + "/" + name; l.config.Services.selects(name, tags) && l.watches[key] == nil {
+			l.watches[key] = &watch{datacenter: list.datacenter, name: name}
+			l.begin(l.watches[key], now)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(l.watches)) {
+		w := l.watches[key]
+		if w.datacenter != list.datacenter {
+			continue
+		}
+		tags, listed := names[w.name]
+		switch {
+		case listed && !l.config.Services.selects(w.name, tags):
+			l.drop(w)
+		case listed:
+			w.unlisted = false
+		case !w.unlisted:
+			w.unlisted = true
+			l.plan.hurry(w)
+		}
+	}
+}
+
+// drop ends a watch, and what there was of its service in its datacenter goes.
+func (l *loop) drop(w *watch) {
+	w.dropped = true
+	l.plan.hurry(w)
+	delete(l.missing, w)
+	delete(l.watches, w.datacenter+"/"+w.name)
+	l.complaints.forget(w)
+	l.book.remove(w)
+}
+
+// publish publishes what changed, and Synced once nothing is missing.
+func (l *loop) publish(ctx context.Context) error {
+	out, any := l.book.changes()
+	if any {
+		for _, table := range tables {
+			if len(out.upserts[table])+len(out.deletes[table]) == 0 {
+				continue
+			}
+			if err := l.out.Update(table, out.upserts[table], out.deletes[table]); err != nil {
+				return err
+			}
+		}
+		l.complaints.lost(l.book)
+	}
+	if !l.synced && len(l.missing) == 0 && !l.blind() {
+		l.synced = true
+		l.out.Log(sdk.Info, "the first list is in", "services", len(l.watches))
+		return l.out.Synced()
+	}
+	if now := time.Now(); now.Sub(l.said) > time.Second && !any {
+		l.said = now
+		sdk.Progress(ctx)
+	}
+	return nil
+}
+
+// blind reports whether the token may see services, but instances of none of them: it lacks the right to see nodes. A list like that is no first one.
+func (l *loop) blind() bool {
+	filtered := false
+	for _, w := range l.watches {
+		if w.had > 0 {
+			return false
+		}
+		filtered = filtered || w.filtered
+	}
+	if filtered {
+		l.complaints.blind(time.Now())
+	}
+	return filtered
+}

@@ -1,0 +1,65 @@
+package consul
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestJudge(t *testing.T) {
+	some := func(n int) []entry { return make([]entry, n) }
+	stale, certain := question{index: 10}, question{consistent: true}
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name  string
+		watch watch
+		asked question
+		answer
+		want verdict
+		err  error
+	}{
+		{"first", watch{}, certain, answer{index: 5, leader: true, entries: some(2)}, counts, nil},
+		{"first, nothing", watch{}, certain, answer{index: 5, leader: true}, counts, nil},
+		{"more", watch{index: 10, had: 2}, stale, answer{index: 11, leader: true, entries: some(3)}, counts, nil},
+		{"less", watch{index: 10, had: 2}, stale, answer{index: 11, leader: true, entries: some(1)}, doubtful, nil},
+		{"less, certain", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, entries: some(1)}, counts, nil},
+		{"backwards", watch{index: 10, had: 2}, stale, answer{index: 9, leader: true, entries: some(2)}, doubtful, nil},
+		{"backwards, certain", watch{index: 10, had: 2}, certain, answer{index: 9, leader: true}, counts, nil},
+		{"index 0", watch{index: 10}, stale, answer{leader: true}, fails, errIndex},
+		{"no leader", watch{index: 10}, stale, answer{index: 11}, fails, errLeader},
+		{"broken", watch{index: 10}, stale, answer{err: broken}, fails, broken},
+		{"rights became less", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, filtered: true, entries: some(1)}, hides, nil},
+		{"rights were less before", watch{index: 10, had: 2, filtered: true}, certain, answer{index: 11, leader: true, filtered: true, entries: some(1)}, counts, nil},
+		{"unlisted, hidden", watch{index: 10, had: 2, filtered: true, unlisted: true}, certain, answer{index: 11, leader: true, filtered: true}, hides, nil},
+		{"unlisted, gone", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true}, gone, nil},
+		{"unlisted, there", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true, entries: some(1)}, counts, nil},
+		{"unlisted before it was known", watch{unlisted: true}, certain, answer{index: 11, leader: true, filtered: true}, gone, nil},
+	} {
+		c.watch.name = "web"
+		got, err := c.watch.judge(c.asked, c.answer)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %d, %v; want %d, %v", c.name, got, err, c.want, c.err)
+		}
+		if q := c.watch.question(time.Minute); (got == doubtful) && !q.consistent {
+			t.Errorf("%s: it is asked again as %+v", c.name, q)
+		}
+	}
+	list := watch{}
+	if got, err := list.judge(certain, answer{index: 5, leader: true, filtered: true}); got != fails || !errors.Is(err, errBlind) {
+		t.Errorf("a list of nothing that a token may see: %d, %v", got, err)
+	}
+}
+
+func TestRetry(t *testing.T) {
+	var w watch
+	for i, want := range []time.Duration{250, 500, 1000, 2000, 2000, 2000} {
+		if got := w.retry(2 * time.Second); got > want*time.Millisecond || got < want*time.Millisecond/2 {
+			t.Errorf("%d: %v, not %v or up to a half less", i, got, want*time.Millisecond)
+		}
+	}
+	for range 100 {
+		if got := w.retry(time.Hour); got <= 0 || got > time.Hour {
+			t.Error(got)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package consul
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/registries"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// Tokens: manager may do all, reader what registry/consul needs.
+const (
+	manager = "e95b599e-166e-7d80-08ad-aee76e7ddf19"
+	reader  = "7a1b4c6e-64f4-4f6b-9b8e-0d8d9a3f2b11"
+)
+
+// server is a Consul server with ACLs, a cluster of its own.
+type server struct {
+	dir, address string
+	client       *api.Client
+	cmd          *exec.Cmd
+	exited       chan struct{}
+	log          *tail
+	nodes        sync.Map // that are registered
+}
+
+// start starts one, and makes the reader's token.
+func start(t testing.TB) *server {
+	t.Helper()
+	s := &server{dir: t.TempDir(), address: wait.Address(t)}
+	var err error
+	if s.client, err = api.NewClient(&api.Config{Address: s.address, Token: manager}); err != nil {
+		t.Fatal(err)
+	}
+	_, http, err := net.SplitHostPort(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, _ := strconv.Atoi(http)
+	config := map[string]any{
+		"server": true, "bootstrap_expect": 1, "node_name": "server", "datacenter": "dc1", "data_dir": filepath.Join(s.dir, "data"),
+		"bind_addr": "127.0.0.1", "client_addr": "127.0.0.1", "disable_update_check": true, "log_level": "warn",
+		"ports":       map[string]int{"http": number, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": wait.Port(t), "server": wait.Port(t)},
+		"performance": map[string]int{"raft_multiplier": 1},
+		"acl":         map[string]any{"enabled": true, "default_policy": "deny", "tokens": map[string]string{"initial_management": manager, "agent": manager}},
+		"limits":      map[string]any{"http_max_conns_per_client": 1000},
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "consul.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Start(t)
+	t.Cleanup(s.stop)
+	rules := `service_prefix "" {policy = "read"} node_prefix "" {policy = "read"}`
+	wait.For(t, "there is a policy", func() error {
+		_, _, err := s.client.ACL().PolicyCreate(&api.ACLPolicy{Name: "reader", Rules: rules}, nil)
+		return err
+	})
+	_, _, err = s.client.ACL().TokenCreate(&api.ACLToken{SecretID: reader, Policies: []*api.ACLTokenPolicyLink{{Name: "reader"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// binary is the path of Consul.
+func binary(t testing.TB) string {
+	t.Helper()
+	sum, err := os.ReadFile("server/go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(sum)
+	path := filepath.Join(cache, "coxswain", "consul-"+hex.EncodeToString(hash[:])[:16], "consul")
+	if _, err := os.Stat(path); err != nil {
+		need.Missing(t, "%s is not there; make consul builds it", path)
+	}
+	return path
+}
+
+func (s *server) Address() string { return s.address }
+
+// Start starts it, again after Stop, and waits until it leads.
+func (s *server) Start(t testing.TB) {
+	t.Helper()
+	s.cmd, s.exited, s.log = exec.Command(binary(t), "agent", "-config-file", filepath.Join(s.dir, "consul.json")), make(chan struct{}), &tail{}
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.cmd.Wait(); close(s.exited) }()
+	wait.For(t, "Consul leads", func() error {
+		select {
+		case <-s.exited:
+			t.Fatalf("Consul has ended: %s", s.log)
+		default:
+		}
+		_, _, err := s.client.Catalog().Services(&api.QueryOptions{RequireConsistent: true})
+		return err
+	})
+}
+
+// Stop ends it as a crash does.
+func (s *server) Stop(t testing.TB) { s.stop() }
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+}
+
+// nodes are so many: instances are on one of them by their ID.
+const nodes = 20
+
+// Put registers instances in the catalog, as an outside monitor does: the agent checks none of them, and health is what is written.
+func (s *server) Put(t testing.TB, all ...registries.Instance) {
+	t.Helper()
+	var ops api.TxnOps
+	for _, i := range all {
+		node := s.node(t, i)
+		status := api.HealthPassing
+		if i.Unhealthy {
+			status = api.HealthCritical
+		}
+		ops = append(ops, &api.TxnOp{Service: &api.ServiceTxnOp{Verb: api.ServiceSet, Node: node, Service: api.AgentService{
+			ID: i.ID, Service: i.Service, Address: i.Address, Port: i.Port, Meta: i.Metadata, Weights: api.AgentWeights{Passing: i.Weight, Warning: 1},
+		}}}, &api.TxnOp{Check: &api.CheckTxnOp{Verb: api.CheckSet, Check: api.HealthCheck{
+			Node: node, CheckID: "check-" + i.ID, Name: "check", Status: status, ServiceID: i.ID, ServiceName: i.Service,
+		}}})
+	}
+	s.change(t, ops)
+}
+
+// node returns the node of an instance, and registers it.
+func (s *server) node(t testing.TB, i registries.Instance) string {
+	t.Helper()
+	n := 0
+	for _, c := range []byte(i.ID) {
+		n = (n*31 + int(c)) % nodes
+	}
+	name := fmt.Sprintf("node-%d", n)
+	if _, there := s.nodes.LoadOrStore(name, true); !there {
+		_, err := s.client.Catalog().Register(&api.CatalogRegistration{Node: name, Address: fmt.Sprintf("127.1.0.%d", n+1), NodeMeta: map[string]string{"zone": "z" + strconv.Itoa(n%3)}}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	return name
+}
+
+func (s *server) Remove(t testing.TB, all ...registries.Instance) {
+	t.Helper()
+	var ops api.TxnOps
+	for _, i := range all {
+		ops = append(ops, &api.TxnOp{Service: &api.ServiceTxnOp{Verb: api.ServiceDelete, Node: s.node(t, i), Service: api.AgentService{ID: i.ID, Service: i.Service}}})
+	}
+	s.change(t, ops)
+}
+
+// Spoil gives an instance an address that is none: Consul takes any text.
+func (s *server) Spoil(t testing.TB, i registries.Instance) string {
+	t.Helper()
+	i.Address = "no address!"
+	s.Put(t, i)
+	return "neither an IP address nor a DNS name"
+}
+
+// change does it, as many at once as Consul takes.
+func (s *server) change(t testing.TB, ops api.TxnOps) {
+	t.Helper()
+	const most = 64
+	for len(ops) > 0 {
+		n := min(most, len(ops))
+		ok, answer, _, err := s.client.Txn().Txn(ops[:n], nil)
+		if err != nil {
+			t.Errorf("Consul did not take it: %v", err)
+			return
+		}
+		for _, e := range answer.Errors {
+			t.Errorf("Consul did not take it: %s", e.What)
+		}
+		if !ok {
+			return
+		}
+		ops = ops[n:]
+	}
+}
+
+// tail keeps the last of what a program writes.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (l *tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text = append(l.text, p...); len(l.text) > 16<<10 {
+		l.text = bytes.Clone(l.text[len(l.text)-8<<10:])
+	}
+	return len(p), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
