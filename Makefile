@@ -90,8 +90,8 @@ test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, w
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
 
 
-# Packages with tests that take long (need.All).
-LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)))
+# Packages with tests that take long (need.All), and registries, whose trial has steps that do.
+LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
 test-all: test peer consul ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/consul"
+	registryetcd "github.com/coxswain-mesh/coxswain/plugins/registry/etcd"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
@@ -38,6 +39,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"patch/mosn":                mosn.Plugin,
 		"registry/clusters":         clusters.Plugin,
 		"registry/consul":           consul.Plugin,
+		"registry/etcd":             registryetcd.Plugin,
 		"registry/kubernetes":       kubernetes.Plugin,
 		"registry/memory":           memory.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/page"
+	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -64,22 +65,22 @@ type Envoy struct {
 // Start starts an Envoy with a bootstrap (JSON) whose admin address is admin, HOST:PORT or unix:PATH.
 func Start(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
-	return start(t, name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd) error {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		return cmd.Start()
+	return start(t, name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, ended <-chan struct{}) error {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+		return program.Begin(cmd, ended)
 	})
 }
 
 // Isolated starts it in a network namespace of its own. Its admin address is a Unix socket.
 func Isolated(t testing.TB, name, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
-	return start(t, name, admin, netns.Command(t, Binary(t), arguments(bootstrap)...), (*exec.Cmd).Start)
+	return start(t, name, admin, netns.Command(t, Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, _ <-chan struct{}) error { return cmd.Start() })
 }
 
 // InPod starts it in a pod, as a user. Its admin address is a Unix socket, in a folder that the user may write to.
 func InPod(t testing.TB, pod *netns.Pod, uid uint32, admin string, bootstrap []byte) *Envoy {
 	t.Helper()
-	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd) error { return pod.Start(cmd, uid) })
+	return start(t, pod.Name, admin, exec.Command(Binary(t), arguments(bootstrap)...), func(cmd *exec.Cmd, _ <-chan struct{}) error { return pod.Start(cmd, uid) })
 }
 
 // arguments have the bootstrap itself: users other than the test's may not read its files.
@@ -87,7 +88,7 @@ func arguments(bootstrap []byte) []string {
 	return []string{"--config-yaml", string(bootstrap), "--concurrency", "1", "--disable-hot-restart", "--drain-time-s", "1", "--file-flush-interval-msec", "100"}
 }
 
-func start(t testing.TB, name, admin string, cmd *exec.Cmd, begin func(*exec.Cmd) error) *Envoy {
+func start(t testing.TB, name, admin string, cmd *exec.Cmd, begin func(cmd *exec.Cmd, ended <-chan struct{}) error) *Envoy {
 	t.Helper()
 	e := &Envoy{Name: name, Admin: admin, Log: filepath.Join(t.TempDir(), "log"), cmd: cmd, ended: make(chan struct{})}
 	log, err := os.Create(e.Log)
@@ -97,7 +98,7 @@ func start(t testing.TB, name, admin string, cmd *exec.Cmd, begin func(*exec.Cmd
 	defer func() { _ = log.Close() }()
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.started = time.Now()
-	if err := begin(e.cmd); err != nil {
+	if err := begin(e.cmd, e.ended); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = e.cmd.Wait(); close(e.ended) }()

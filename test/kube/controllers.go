@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -25,7 +26,7 @@ func (c *Cluster) Controllers(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.controllers = start(t, command(programs(t), "kube-controller-manager", "--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
+	c.controllers = program.Start(t, command(programs(t), "kube-controller-manager", "--kubeconfig", c.Kubeconfig, "--leader-elect=false", "--bind-address", "127.0.0.1", "--secure-port", port,
 		"--cert-dir", filepath.Join(c.dir, "controllers"), "--controllers", "deployment-controller,replicaset-controller,endpointslice-controller,garbage-collector-controller,namespace-controller"))
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -21,14 +22,14 @@ type Istiod struct {
 	// HTTP is its port for debugging, and for the webhooks that the API server would ask.
 	HTTP string
 
-	program *program
+	program *program.Process
 }
 
 // StartIstiod starts one and waits until it is ready. The cluster has Istio's definitions and the namespace istio-system. The mesh's settings are those of the
 // ConfigMap istio, if there is one; env is added to its environment. The test's end stops it.
 func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	t.Helper()
-	bin := built(t, "test/peer", "peer", "pilot-discovery")
+	bin := program.Built(t, "test/peer", "peer", "pilot-discovery")
 	i := &Istiod{XDS: wait.Address(t), HTTP: wait.Address(t)}
 	_, port, _ := strings.Cut(wait.Address(t), ":")
 	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", i.HTTP, "--monitoringAddr", wait.Address(t),
@@ -36,11 +37,11 @@ func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
 	cmd.Env = append(cmd.Env, env...)
-	i.program = start(t, cmd)
+	i.program = program.Start(t, cmd)
 	client := http.Client{Timeout: 5 * time.Second}
 	wait.For(t, "istiod is ready", func() error {
-		if !i.program.runs() {
-			t.Fatalf("istiod has ended: %s", i.program.last())
+		if !i.program.Runs() {
+			t.Fatalf("istiod has ended: %s", i.program.Last())
 		}
 		answer, err := client.Get("http://" + i.HTTP + "/ready")
 		if err != nil {
@@ -56,10 +57,10 @@ func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 }
 
 // Stop ends it at once.
-func (i *Istiod) Stop() { i.program.stop() }
+func (i *Istiod) Stop() { i.program.Stop() }
 
 // PID of its process.
-func (i *Istiod) PID() int { return i.program.cmd.Process.Pid }
+func (i *Istiod) PID() int { return i.program.PID() }
 
 // Definitions are Istio's custom resource definitions, those of the module istio.io/api that the product is built with.
 func Definitions(t testing.TB) string {

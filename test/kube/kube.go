@@ -10,11 +10,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -23,13 +21,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/program"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -43,8 +39,8 @@ type Cluster struct {
 
 	bin, dir, address string
 	clients           string // etcd's URL
-	etcd, server      *program
-	controllers       *program // nil: there are none
+	etcd, server      *program.Process
+	controllers       *program.Process // nil: there are none
 	arguments         []string
 }
 
@@ -53,7 +49,7 @@ func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
 	c := &Cluster{bin: programs(t), dir: t.TempDir(), address: wait.Address(t)}
 	clients, peers := "http://"+wait.Address(t), "http://"+wait.Address(t)
-	c.etcd = start(t, command(c.bin, "etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
+	c.etcd = program.Start(t, command(c.bin, "etcd", "--data-dir", filepath.Join(c.dir, "etcd"), "--listen-client-urls", clients, "--advertise-client-urls", clients,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers, "--unsafe-no-fsync", "--log-level", "error"))
 	c.clients = clients
 	_, port, _ := strings.Cut(c.address, ":")
@@ -126,26 +122,26 @@ func (c *Cluster) gateway(t testing.TB, call, body string, into any) {
 func (c *Cluster) Up(t testing.TB) {
 	t.Helper()
 	again := 1
-	c.server = start(t, command(c.bin, "kube-apiserver", c.arguments...))
+	c.server = program.Start(t, command(c.bin, "kube-apiserver", c.arguments...))
 	wait.For(t, "the API server is ready", func() error {
 		switch {
-		case c.server.runs():
+		case c.server.Runs():
 			return c.ready()
 		case again == 0:
-			t.Fatalf("the API server has ended: %s", c.server.last())
+			t.Fatalf("the API server has ended: %s", c.server.Last())
 		}
 		again--
-		c.server = start(t, command(c.bin, "kube-apiserver", c.arguments...))
+		c.server = program.Start(t, command(c.bin, "kube-apiserver", c.arguments...))
 		return errors.New("it is started again")
 	})
 	if c.controllers != nil { // after such a day they wait for minutes before they try again
-		c.controllers.stop()
+		c.controllers.Stop()
 		c.Controllers(t)
 	}
 }
 
 // Down ends the API server as a crash does.
-func (c *Cluster) Down() { c.server.stop() }
+func (c *Cluster) Down() { c.server.Stop() }
 
 func (c *Cluster) ready() error {
 	ca, err := os.ReadFile(filepath.Join(c.dir, "apiserver.crt"))
@@ -207,28 +203,7 @@ func (c *Cluster) command(input string, args ...string) *exec.Cmd {
 // programs is the folder with the programs of a cluster.
 func programs(t testing.TB) string {
 	t.Helper()
-	return built(t, "test/kube/servers", "kube", "etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
-}
-
-// built is the folder of the user's cache in which `make TARGET` puts the programs of a nested module.
-func built(t testing.TB, module, target string, names ...string) string {
-	t.Helper()
-	sums, err := os.ReadFile(filepath.Join(root(t), module, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := sha256.Sum256(sums)
-	dir := filepath.Join(cache, "coxswain", target+"-"+hex.EncodeToString(hash[:])[:16])
-	for _, name := range names {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			need.Missing(t, "the program %s; `make %s` builds it", name, target)
-		}
-	}
-	return dir
+	return program.Built(t, "test/kube/servers", "kube", "etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
 }
 
 // root is the folder of the repository.
@@ -262,58 +237,6 @@ func signingKey(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// program is one that runs.
-type program struct {
-	cmd   *exec.Cmd
-	log   string
-	ended chan struct{}
-}
-
 func command(bin, name string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(bin, name), args...)
-}
-
-func start(t testing.TB, cmd *exec.Cmd) *program {
-	t.Helper()
-	name := filepath.Base(cmd.Path)
-	p := &program{cmd: cmd, log: filepath.Join(t.TempDir(), name), ended: make(chan struct{})}
-	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }()
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = p.cmd.Wait(); close(p.ended) }()
-	t.Cleanup(func() {
-		p.stop()
-		if t.Failed() {
-			t.Logf("%s (%s) said last:\n%s", name, strconv.Itoa(p.cmd.Process.Pid), p.last())
-		}
-	})
-	return p
-}
-
-func (p *program) stop() {
-	_ = p.cmd.Process.Kill()
-	<-p.ended
-}
-
-func (p *program) runs() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-// last are the last lines that it said.
-func (p *program) last() string {
-	text, _ := os.ReadFile(p.log)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-20):], "\n")
 }

@@ -77,7 +77,7 @@ func (w *world) restart(t *testing.T) {
 	w.server.Stop(t)
 	passes(t, 5*time.Second)
 	w.keeps(t, "the server is away", "abc")
-	w.server.Start(t)
+	w.server.Start(w.outer)
 	w.server.Put(t, w.all()...)
 	w.put(t, w.web("d"))
 	w.has(t, "one came after the server was back", "abcd")

@@ -26,6 +26,7 @@ const entry = "tried"
 
 // world is a control plane with the plugin, its registry, an Envoy and a client.
 type world struct {
+	outer   *testing.T // of all steps: what is started outlives them
 	trial   Trial
 	server  Server
 	lines   []*line.Line
@@ -70,7 +71,7 @@ func newWorld(t *testing.T, tr Trial) *world {
 // newPlane starts the server, has register put the first instances there, and starts the control plane.
 func newPlane(t *testing.T, tr Trial, register func(*world)) *world {
 	t.Helper()
-	w := &world{trial: tr, server: tr.Start(t), port: wait.Port(t), gateway: wait.Port(t), dir: t.TempDir(), live: map[string]Instance{}}
+	w := &world{outer: t, trial: tr, server: tr.Start(t), port: wait.Port(t), gateway: wait.Port(t), dir: t.TempDir(), live: map[string]Instance{}}
 	w.connect(t)
 	put(t, filepath.Join(w.dir, "mesh.yaml"), fmt.Sprintf(configuration, w.gateway, w.host("web"), w.servicePort()))
 	w.set = w.plugins(t, tr.Config(w.lines[0].Address))

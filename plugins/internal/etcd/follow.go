@@ -1,0 +1,210 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// Pair is a key with its value.
+type Pair struct {
+	// Key is without the prefix.
+	Key   string
+	Value []byte
+	// Modified is the revision of the last write.
+	Modified int64
+	// Lease is why it may go by itself; 0: it won't.
+	Lease int64
+}
+
+// Batch is what has changed.
+type Batch struct {
+	// Whole: Put is all that there is.
+	Whole bool
+	// Put are pairs in the order of keys, or as they were written, each key once.
+	Put []Pair
+	// Gone are keys that were deleted, or whose lease has ended.
+	Gone []string
+}
+
+// Followed is a prefix that is followed.
+type Followed struct {
+	Session *Session
+	Prefix  string
+	// Most is how many keys there may be: of more, those that come first in order count. Left is told how many are left out, whenever that changes.
+	Most int
+	Left func(keys int)
+	Log  Log
+
+	cluster  uint64
+	revision int64
+	// count is how many keys there are; over: they became more than may be.
+	count int
+	over  bool
+	said  complaints
+}
+
+// page is how many keys are asked for at once.
+const page = 500
+
+// Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an error, which it returns. Whatever is in the way is said once a minute and tried again: nothing is
+// told of meanwhile. After a compaction, and where an etcd was restored or exchanged, all is read anew.
+func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
+	whole := true
+	for {
+		var told error
+		c, err := f.Session.Client(ctx)
+		if err == nil {
+			whole, err = f.follow(ctx, c, whole, func(b Batch) error { told = to(b); return told })
+		}
+		if told != nil {
+			return told
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && f.said.first(err, time.Now()) {
+			f.Log(sdk.Warn, "etcd's keys can't be read; what is known stays, and it is tried again", "prefix", f.Prefix, "error", err.Error())
+		}
+		if err != nil {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(retry):
+			}
+		}
+	}
+}
+
+// follow reads all where that is wanted, and then what changes, until that ends. whole: all has to be read anew.
+func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, to func(Batch) error) (again bool, err error) {
+	if whole {
+		pairs, err := f.list(ctx, c)
+		if err != nil {
+			return true, err
+		}
+		if err := to(Batch{Whole: true, Put: pairs}); err != nil {
+			return true, err
+		}
+		f.said = complaints{}
+	}
+	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer stop()
+	changes := c.Watch(watching, f.Prefix, clientv3.WithPrefix(), clientv3.WithRev(f.revision+1), clientv3.WithFragment())
+	check := time.NewTicker(checking)
+	defer check.Stop()
+	for {
+		select {
+		case r, ok := <-changes:
+			switch err := r.Err(); {
+			case !ok && ctx.Err() != nil:
+				return false, nil
+			case !ok:
+				return false, errors.New("the watch has ended")
+			case errors.Is(err, rpctypes.ErrCompacted):
+				f.Log(sdk.Info, "etcd has forgotten what was missed (compaction); all keys are read anew", "prefix", f.Prefix)
+				return true, nil
+			case err != nil:
+				return false, err
+			}
+			b := f.batch(r.Events)
+			f.revision = max(f.revision, r.Header.Revision)
+			if f.over { // who is among the first now? Not oftener than once a while
+				select {
+				case <-ctx.Done():
+				case <-time.After(retry):
+				}
+				return true, nil
+			}
+			if len(b.Put)+len(b.Gone) == 0 {
+				continue
+			}
+			if err := to(b); err != nil {
+				return false, err
+			}
+		case <-check.C:
+			if f.exchanged(ctx, c) {
+				f.Log(sdk.Warn, "this is another etcd, or it was restored to an earlier state; all keys are read anew", "prefix", f.Prefix)
+				return true, nil
+			}
+		}
+	}
+}
+
+// checking is how often it is asked whether this is still the same etcd.
+const checking = 5 * time.Second
+
+// exchanged reports whether the etcd that answers has another identity, or an earlier revision than was seen.
+func (f *Followed) exchanged(ctx context.Context, c *clientv3.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	r, err := c.Get(ctx, f.Prefix, clientv3.WithCountOnly()) // linearizable: a member that lags doesn't answer for itself
+	return err == nil && (r.Header.ClusterId != f.cluster || r.Header.Revision < f.revision)
+}
+
+// list reads all pairs at one revision, page by page.
+func (f *Followed) list(ctx context.Context, c *clientv3.Client) ([]Pair, error) {
+	var pairs []Pair
+	end := clientv3.GetPrefixRangeEnd(f.Prefix)
+	from, revision, left := f.Prefix, int64(0), 0
+	for {
+		asking, cancel := context.WithTimeout(ctx, patience)
+		r, err := c.Get(asking, from, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithRev(revision))
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		if revision == 0 {
+			revision, f.cluster = r.Header.Revision, r.Header.ClusterId
+		}
+		for i, kv := range r.Kvs {
+			if len(pairs) == f.Most {
+				left = int(r.Count) - i
+				break
+			}
+			pairs = append(pairs, f.pair(kv))
+		}
+		if left > 0 || !r.More || len(r.Kvs) == 0 {
+			break
+		}
+		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+	f.revision, f.count, f.over = revision, len(pairs)+left, false
+	f.Left(left)
+	return pairs, nil
+}
+
+func (f *Followed) pair(kv *mvccpb.KeyValue) Pair {
+	return Pair{Key: string(kv.Key)[len(f.Prefix):], Value: kv.Value, Modified: kv.ModRevision, Lease: kv.Lease}
+}
+
+// batch takes events together: of a key, the last one counts.
+func (f *Followed) batch(events []*clientv3.Event) (b Batch) {
+	last := make(map[string]*clientv3.Event, len(events))
+	for _, e := range events {
+		last[string(e.Kv.Key)] = e
+		switch {
+		case e.Type == clientv3.EventTypeDelete:
+			f.count--
+		case e.IsCreate():
+			f.count++
+		}
+		f.over = f.over || f.count > f.Most
+	}
+	for _, e := range events {
+		switch {
+		case last[string(e.Kv.Key)] != e:
+		case e.Type == clientv3.EventTypeDelete:
+			b.Gone = append(b.Gone, string(e.Kv.Key)[len(f.Prefix):])
+		default:
+			b.Put = append(b.Put, f.pair(e.Kv))
+		}
+	}
+	return b
+}
