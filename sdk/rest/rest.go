@@ -28,7 +28,7 @@ func Watch(ctx context.Context, something func() bool, before func()) {
 		case <-tick.C:
 		}
 		now := allocated()
-		if now-last < nothing && (now-done > worth || something()) {
+		if now-last < nothing && (done == 0 || now-done > worth || something()) { // at the first rest, what the start of the program left
 			before()
 			debug.FreeOSMemory()
 			done = now

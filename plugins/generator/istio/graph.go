@@ -10,7 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
-	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -105,7 +104,7 @@ type tables struct {
 	services        *incr.Input[string, row[*config.Service]]
 	clusterServices *incr.Input[string, row[*config.Service]]
 	endpoints       *incr.Input[string, row[*endpoint.Endpoint]]
-	workloads       *incr.Input[string, row[*pb.Workload]]
+	workloads       *incr.Input[string, row[unread]]
 	// namespaces are their labels.
 	namespaces             *incr.Input[string, row[map[string]string]]
 	virtualServices        *incr.Input[string, row[*config.VirtualService]]
@@ -136,7 +135,7 @@ func (g *graph) addTables() {
 	g.addServices()
 	g.reader = endpoint.NewReader()
 	g.endpoints = table(g, state.Endpoints, g.reader.Parse)
-	g.workloads = table(g, state.Workloads, sdk.WorkloadOf)
+	g.workloads = table(g, state.Workloads, readWorkload)
 	g.namespaces = tableOf(g, state.Namespaces, labelsOfNamespace, func(a, b row[map[string]string]) bool { return maps.Equal(a.value, b.value) })
 	g.virtualServices = table(g, config.VirtualServices, func(r *pb.Row) (*config.VirtualService, error) {
 		return config.ParseVirtualService(r, g.domain)

@@ -6,22 +6,44 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
+// unread is a workload of which the row is known to be right, and nothing else kept: there are many, and few have a proxy that asks.
+type unread struct{}
+
+func readWorkload(r *pb.Row) (unread, error) {
+	_, err := sdk.WorkloadOf(r)
+	return unread{}, err
+}
+
+// workloadAt is the workload with a key; nil without one.
+func (g *graph) workloadAt(c *incr.Ctx, key string) *pb.Workload {
+	r, ok := g.workloads.Get(c, key)
+	if !ok {
+		return nil
+	}
+	out := &pb.Workload{}
+	if err := out.Unmarshal(r.payload); err != nil {
+		return nil // it was right when it came
+	}
+	return out
+}
+
 // podOf is the pod that a proxy runs in, by the name that it has; nil: no registry knows it. Workloads that aren't pods have no node.
 func (g *graph) podOf(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) {
 	key = n.Namespace + "/" + n.Name
-	r, ok := g.workloads.Get(c, key)
-	if id := n.Metadata.ClusterID; id != "" && (!ok || r.value.Cluster != "" && r.value.Cluster != id) { // of a remote cluster
+	w := g.workloadAt(c, key)
+	if id := n.Metadata.ClusterID; id != "" && (w == nil || w.Cluster != "" && w.Cluster != id) { // of a remote cluster
 		key += "@" + id
-		r, ok = g.workloads.Get(c, key)
+		w = g.workloadAt(c, key)
 	}
-	if !ok || r.value.Node == "" || n.Metadata.ClusterID != "" && r.value.Cluster != "" && n.Metadata.ClusterID != r.value.Cluster {
+	if w == nil || w.Node == "" || n.Metadata.ClusterID != "" && w.Cluster != "" && n.Metadata.ClusterID != w.Cluster {
 		return "", nil
 	}
-	return key, r.value
+	return key, w
 }
 
 // targetsOf asks for the ports of a proxy's workload.
@@ -41,11 +63,9 @@ func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
 	var w *pb.Workload
 	switch {
 	case k.Pod != "":
-		r, ok := g.workloads.Get(c, k.Pod)
-		if !ok {
+		if w = g.workloadAt(c, k.Pod); w == nil {
 			return nil
 		}
-		w = r.value
 	case k.Said != "":
 		w = &pb.Workload{}
 		if json.Unmarshal([]byte(k.Said), w) != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -60,6 +61,11 @@ func TestSelection(t *testing.T) {
 	}{
 		{"an entry's pods", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", false, app("web")), pod("r", "10.0.0.3", true, app("other")))),
 			"a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
+		{"those that were there before", "", append([]plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")))}, read(t, se("a", entry))...), "a.x/http/10.0.0.1:8080! a.x/other/10.0.0.1:91!"},
+		{"those that changed while no entry selected them", "", slices.Concat(read(t, se("a", entry)), []plugintest.Rows{upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web")), pod("q", "10.0.0.2", true, app("web"))),
+			{Table: kinds.ServiceEntry, Deletes: []string{"default/a"}}, {Table: state.Workloads, Deletes: []string{"default/q"}}, upsert(state.Workloads, pod("p", "10.0.0.9", true, app("web")))},
+			read(t, se("a", entry))), "a.x/http/10.0.0.9:8080! a.x/other/10.0.0.9:91!"},
+		{"services that were there before", "", append([]plugintest.Rows{upsert(state.Services, service("s", func(*pb.Service) {}))}, read(t, we("default", "vm", "{address: 10.0.0.4, labels: {app: vm}}"))...), "s.x/http/10.0.0.4:81"},
 		{"one with two addresses", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1+fd00::1", true, app("web")))),
 			"a.x/http/10.0.0.1+fd00::1:8080! a.x/other/10.0.0.1+fd00::1:91!"},
 		{"one that ends", "", append(read(t, se("a", entry)), upsert(state.Workloads, pod("p", "10.0.0.1", true, app("web"))), upsert(state.Workloads, pod("p", "10.0.0.1", false, app("web")))), ""},

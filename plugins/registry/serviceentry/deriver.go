@@ -22,12 +22,14 @@ type deriver struct {
 	dirty map[unit]bool
 	// faults by the row, or the unit, that is at fault.
 	faults map[rowName]*sdk.Fault
+	// podsOf and servicesOf are the namespaces whose pods and services are read.
+	podsOf, servicesOf map[string]bool
 }
 
 func newDeriver(c Config) *deriver {
 	return &deriver{
 		config: c, index: newIndex(c.Cluster), published: map[unit]map[rowName]*sdk.Row{},
-		dirty: map[unit]bool{}, faults: map[rowName]*sdk.Fault{},
+		dirty: map[unit]bool{}, faults: map[rowName]*sdk.Fault{}, podsOf: map[string]bool{}, servicesOf: map[string]bool{},
 	}
 }
 
@@ -110,32 +112,81 @@ func (d *deriver) takeWorkload(key string, row *sdk.Row) {
 	d.mark(d.setWorkload(key, w))
 }
 
-// takeOthers takes what other registries have: pods for entries that select them, and services that select WorkloadEntries.
+// takeOthers takes what other registries have: pods for entries that select them, and services that select WorkloadEntries. They are read where there is something to select
+// or to be selected alone: most namespaces have no such thing, and a cluster many pods.
 func (d *deriver) takeOthers(change *state.Change) {
 	if d.config.SelectPods {
-		for _, key := range change.Keys[state.Workloads] {
-			n := rowName{Table: state.Workloads, Key: key}
-			delete(d.faults, n)
-			pod, err := readPod(change.State.Row(state.Workloads, key))
-			if err != nil {
-				d.fault("the workload "+key, err, n)
-				continue
-			}
-			d.mark(d.setPod(key, pod))
-		}
+		d.take(change, state.Workloads, d.podsOf, namespaces(d.selecting), d.takePod, namesIn(d.running))
 	}
 	if d.config.SelectWorkloadEntries {
-		for _, key := range change.Keys[state.Services] {
-			n := rowName{Table: state.Services, Key: key}
-			delete(d.faults, n)
-			s, err := readService(change.State.Row(state.Services, key))
-			if err != nil {
-				d.fault("the service "+key, err, n)
-				continue
+		d.take(change, state.Services, d.servicesOf, namespaces(d.present), d.takeService, namesIn(d.choosing))
+	}
+}
+
+// take has one take the rows of a table that have changed, of namespaces that count. Those of one that counts since then are taken all, those of one that
+// no longer does are forgotten. known are the namespaces that counted so far, and taken what was taken of one.
+func (d *deriver) take(change *state.Change, table string, known map[string]bool, counts map[string]bool, one func(key string, row *sdk.Row), taken func(namespace string) []string) {
+	for namespace := range known {
+		if !counts[namespace] {
+			for _, key := range taken(namespace) {
+				one(key, nil)
 			}
-			d.mark(d.setService(key, s))
+			maps.DeleteFunc(d.faults, func(n rowName, _ *sdk.Fault) bool {
+				in, _ := kinds.SplitKey(n.Key)
+				return n.Table == table && in == namespace
+			})
+			delete(known, namespace)
 		}
 	}
+	rows := change.State.Table(table)
+	for _, key := range change.Keys[table] {
+		if namespace, _ := kinds.SplitKey(key); known[namespace] {
+			one(key, rows.Get(key))
+		}
+	}
+	if len(known) == len(counts) {
+		return
+	}
+	for key, row := range rows.All() {
+		if namespace, _ := kinds.SplitKey(key); counts[namespace] && !known[namespace] {
+			one(key, row)
+		}
+	}
+	maps.Copy(known, counts)
+}
+
+func namespaces[V any](of map[string]map[string]V) map[string]bool {
+	out := make(map[string]bool, len(of))
+	for namespace := range of {
+		out[namespace] = true
+	}
+	return out
+}
+
+func namesIn[V any](of map[string]map[string]V) func(namespace string) []string {
+	return func(namespace string) []string { return slices.Collect(maps.Keys(of[namespace])) }
+}
+
+func (d *deriver) takePod(key string, row *sdk.Row) {
+	n := rowName{Table: state.Workloads, Key: key}
+	delete(d.faults, n)
+	pod, err := readPod(row)
+	if err != nil {
+		d.fault("the workload "+key, err, n)
+		return
+	}
+	d.mark(d.setPod(key, pod))
+}
+
+func (d *deriver) takeService(key string, row *sdk.Row) {
+	n := rowName{Table: state.Services, Key: key}
+	delete(d.faults, n)
+	s, err := readService(row)
+	if err != nil {
+		d.fault("the service "+key, err, n)
+		return
+	}
+	d.mark(d.setService(key, s))
 }
 
 func (d *deriver) fault(what string, err error, at rowName) {
