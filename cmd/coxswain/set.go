@@ -26,12 +26,22 @@ func setText(in settings.Inputs, inPod bool) (name string, text []byte, err erro
 		return in.Plugins, text, nil
 	case in.Registries == "Kubernetes", in.Registries == "auto" && (in.Kubeconfig != "" || inPod && in.ConfigDir == ""):
 		return kubernetesSet, coxswain.KubernetesSet(), nil
+	case in.Registries == "Consul":
+		return "plugins.yaml with Consul (built in)", append(coxswain.DefaultSet(), consulEntry...), nil
 	}
 	return "plugins.yaml (built in)", coxswain.DefaultSet(), nil
 }
 
 // kubernetesSet is the name of the built-in set for a cluster.
 const kubernetesSet = "plugins.yaml for Kubernetes (built in)" // its folder is where plugins start
+
+// consulEntry is what --registries Consul adds to the default set.
+const consulEntry = `
+  # Services from Consul (--consulserverURL).
+  - name: consul
+    kind: registry
+    builtin: registry/consul
+`
 
 // inPod reports whether this process runs in a pod of Kubernetes, with a service account.
 // Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
@@ -77,6 +87,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"meshConfig", in.MeshConfig, []string{"config/mesh"}, "meshConfig", false}, ""},
 		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
 		{shorthand{"dualStack", in.DualStack, []string{"generator/istio", "registry/kubernetes"}, "dualStack", true}, usual.DualStack},
+		{shorthand{"consulserverURL", in.ConsulServerURL, []string{"registry/consul"}, "address", false}, ""},
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},

@@ -41,6 +41,10 @@ func TestSets(t *testing.T) {
 		{"another namespace of files", false, func(in *settings.Inputs) { in.Namespace = "ops" }, "config/file config/mesh", ""},
 		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
 		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}}`, ""},
+		{"Consul", true, func(in *settings.Inputs) { in.Registries = "Consul" }, "config/file config/mesh registry/consul", ""},
+		{"Consul elsewhere", false, func(in *settings.Inputs) { in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d" },
+			`config/file{"dir":"/d"} config/mesh registry/consul{"address":"https://c"}`, ""},
+		{"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "", "--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`"},
 		{"nobody", false, func(in *settings.Inputs) { in.ClusterID = "east" }, "", "--clusterID has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +102,7 @@ func TestSettingsOfClusters(t *testing.T) {
 // readers are the plugins that read files and clusters, and generator/istio if it knows aliases of them.
 func readers(s *host.Set) string {
 	var all []string
-	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh"} {
+	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh", "registry/consul"} {
 		for _, e := range s.Builtins(b) {
 			all = append(all, b+string(e.Config))
 		}

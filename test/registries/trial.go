@@ -102,6 +102,9 @@ func Main(m *testing.M) {
 	mesh.Main(&program, m.Run)
 }
 
+// Program is the path of the binary under test.
+func Program() string { return program }
+
 // step is one of a trial.
 type step struct {
 	name string

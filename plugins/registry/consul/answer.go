@@ -32,9 +32,10 @@ type answer struct {
 	names   map[string][]string
 	entries []entry
 	// index is X-Consul-Index. leader: the server knows one, or the agent follows a stream of events of one that does. filtered: there is more, which the token may not see.
-	index            uint64
-	leader, filtered bool
-	err              error
+	// anonymous: there was no token where it takes one to see anything, unless the anonymous token's policy says otherwise; then Consul doesn't tell whether there is more.
+	index                       uint64
+	leader, filtered, anonymous bool
+	err                         error
 }
 
 // refusal is an answer that isn't 200.

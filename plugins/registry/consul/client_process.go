@@ -113,7 +113,7 @@ func (l *library) ask(ctx context.Context, path string, into any, filter string,
 	case err != nil:
 		return err
 	}
-	a.index, a.filtered = meta.LastIndex, meta.ResultsFilteredByACLs
+	a.index, a.filtered, a.anonymous = meta.LastIndex, meta.ResultsFilteredByACLs, token == "" && meta.DefaultACLPolicy == "deny"
 	a.leader = meta.KnownLeader || meta.QueryBackend == api.QueryBackendStreaming
 	return nil
 }

@@ -63,6 +63,7 @@ func (g granted) ask(ctx context.Context, path string, into any, filter string, 
 	}
 	a.index, _ = strconv.ParseUint(got.Headers["X-Consul-Index"], 10, 64) // 0 is refused
 	a.filtered = got.Headers["X-Consul-Results-Filtered-By-Acls"] == "true"
+	a.anonymous = token == "" && got.Headers["X-Consul-Default-Acl-Policy"] == "deny"
 	a.leader = got.Headers["X-Consul-Knownleader"] == "true" || got.Headers["X-Consul-Query-Backend"] == "streaming"
 	return nil
 }

@@ -85,8 +85,10 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 	case !q.consistent && (a.index < w.index || n < w.had):
 		w.verify = true
 		return doubtful, nil
-	case w.index == 0 && w.lists() && n == 0 && a.filtered:
+	case w.index == 0 && w.lists() && n == 0 && (a.filtered || a.anonymous):
 		return fails, errBlind
+	case a.anonymous && n == 0 && w.had > 0 && !w.unlisted:
+		return hides, nil
 	case w.index != 0 && a.filtered && (!w.filtered && n < w.had || w.unlisted && n == 0):
 		return hides, nil
 	case n == 0 && w.unlisted:

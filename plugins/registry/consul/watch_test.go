@@ -30,6 +30,9 @@ func TestJudge(t *testing.T) {
 		{"broken", watch{index: 10}, stale, answer{err: broken}, fails, broken},
 		{"rights became less", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, filtered: true, entries: some(1)}, hides, nil},
 		{"rights were less before", watch{index: 10, had: 2, filtered: true}, certain, answer{index: 11, leader: true, filtered: true, entries: some(1)}, counts, nil},
+		{"nothing without a token", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, anonymous: true}, hides, nil},
+		{"less without a token", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, anonymous: true, entries: some(1)}, counts, nil},
+		{"gone without a token", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true, anonymous: true}, gone, nil},
 		{"unlisted, hidden", watch{index: 10, had: 2, filtered: true, unlisted: true}, certain, answer{index: 11, leader: true, filtered: true}, hides, nil},
 		{"unlisted, gone", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true}, gone, nil},
 		{"unlisted, there", watch{index: 10, had: 2, unlisted: true}, certain, answer{index: 11, leader: true, entries: some(1)}, counts, nil},
@@ -44,9 +47,10 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: it is asked again as %+v", c.name, q)
 		}
 	}
-	list := watch{}
-	if got, err := list.judge(certain, answer{index: 5, leader: true, filtered: true}); got != fails || !errors.Is(err, errBlind) {
-		t.Errorf("a list of nothing that a token may see: %d, %v", got, err)
+	for _, a := range []answer{{index: 5, leader: true, filtered: true}, {index: 5, leader: true, anonymous: true}} {
+		if got, err := new(watch).judge(certain, a); got != fails || !errors.Is(err, errBlind) {
+			t.Errorf("a list of nothing, %+v: %d, %v", a, got, err)
+		}
 	}
 }
 

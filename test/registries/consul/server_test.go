@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -28,7 +29,7 @@ const (
 	reader  = "7a1b4c6e-64f4-4f6b-9b8e-0d8d9a3f2b11"
 )
 
-// server is a Consul server with ACLs, a cluster of its own.
+// server is a Consul server, a cluster of its own.
 type server struct {
 	dir, address string
 	client       *api.Client
@@ -38,8 +39,28 @@ type server struct {
 	nodes        sync.Map // that are registered
 }
 
-// start starts one, and makes the reader's token.
+// rules are what registry/consul needs.
+const rules = `service_prefix "" {policy = "read"} node_prefix "" {policy = "read"}`
+
+// start starts one with ACLs, and makes the reader's token.
 func start(t testing.TB) *server {
+	t.Helper()
+	s := startWith(t, map[string]any{
+		"acl": map[string]any{"enabled": true, "default_policy": "deny", "tokens": map[string]string{"initial_management": manager, "agent": manager}},
+	})
+	wait.For(t, "there is a policy", func() error {
+		_, _, err := s.client.ACL().PolicyCreate(&api.ACLPolicy{Name: "reader", Rules: rules}, nil)
+		return err
+	})
+	_, _, err := s.client.ACL().TokenCreate(&api.ACLToken{SecretID: reader, Policies: []*api.ACLTokenPolicyLink{{Name: "reader"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// startWith starts one whose configuration has more in it.
+func startWith(t testing.TB, more map[string]any) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir(), address: wait.Address(t)}
 	var err error
@@ -54,11 +75,15 @@ func start(t testing.TB) *server {
 	config := map[string]any{
 		"server": true, "bootstrap_expect": 1, "node_name": "server", "datacenter": "dc1", "data_dir": filepath.Join(s.dir, "data"),
 		"bind_addr": "127.0.0.1", "client_addr": "127.0.0.1", "disable_update_check": true, "log_level": "warn",
-		"ports":       map[string]int{"http": number, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": wait.Port(t), "server": wait.Port(t)},
+		"ports":       map[string]int{"http": number, "https": -1, "dns": -1, "grpc": -1, "grpc_tls": -1, "serf_wan": -1, "serf_lan": wait.Port(t), "server": wait.Port(t)},
 		"performance": map[string]int{"raft_multiplier": 1},
-		"acl":         map[string]any{"enabled": true, "default_policy": "deny", "tokens": map[string]string{"initial_management": manager, "agent": manager}},
 		"limits":      map[string]any{"http_max_conns_per_client": 1000},
 	}
+	if https, ok := more["https"].(int); ok {
+		config["ports"].(map[string]int)["https"] = https
+		delete(more, "https")
+	}
+	maps.Copy(config, more)
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -68,15 +93,6 @@ func start(t testing.TB) *server {
 	}
 	s.Start(t)
 	t.Cleanup(s.stop)
-	rules := `service_prefix "" {policy = "read"} node_prefix "" {policy = "read"}`
-	wait.For(t, "there is a policy", func() error {
-		_, _, err := s.client.ACL().PolicyCreate(&api.ACLPolicy{Name: "reader", Rules: rules}, nil)
-		return err
-	})
-	_, _, err = s.client.ACL().TokenCreate(&api.ACLToken{SecretID: reader, Policies: []*api.ACLTokenPolicyLink{{Name: "reader"}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 
