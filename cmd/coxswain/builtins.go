@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/registry/consul"
 	registryetcd "github.com/coxswain-mesh/coxswain/plugins/registry/etcd"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/mcs"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -41,6 +42,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"registry/consul":           consul.Plugin,
 		"registry/etcd":             registryetcd.Plugin,
 		"registry/kubernetes":       kubernetes.Plugin,
+		"registry/mcs":              mcs.Plugin,
 		"registry/memory":           memory.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,
 	}

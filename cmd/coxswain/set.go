@@ -78,6 +78,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("meshConfig", &in.MeshConfig)
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
+	path("clusterKubeconfigs", &in.ClusterKubeconfigs)
 	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "config/mesh"}
 	for _, s := range []struct {
 		shorthand
@@ -91,10 +92,11 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry"}, "cluster", false}, usual.ClusterID},
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.ClusterRegistriesNamespace, []string{"registry/clusters"}, "namespace", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.ClusterKubeconfigs, []string{"registry/clusters", "registry/kubernetes"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision", false}, ""},

@@ -45,7 +45,7 @@ func TestSets(t *testing.T) {
 		{"Consul elsewhere", false, func(in *settings.Inputs) { in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d" },
 			`config/file{"dir":"/d"} config/mesh registry/consul{"address":"https://c"}`, ""},
 		{"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "", "--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`"},
-		{"nobody", false, func(in *settings.Inputs) { in.ClusterID = "east" }, "", "--clusterID has no one to go to: no plugin is `builtin: registry/kubernetes`"},
+		{"nobody", false, func(in *settings.Inputs) { in.Domain = "east" }, "", "--domain has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := settings.Defaults().Inputs

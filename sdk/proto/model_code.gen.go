@@ -85,6 +85,9 @@ func (m *Service) Size() int {
 	for _, v := range m.ServiceAccounts {
 		n += 2 + protowire.SizeBytes(len(v))
 	}
+	if len(m.Cluster) > 0 {
+		n += 2 + protowire.SizeBytes(len(m.Cluster))
+	}
 	return n
 }
 
@@ -186,6 +189,9 @@ func (m *Service) AppendTo(b []byte) []byte {
 	}
 	for _, v := range m.ServiceAccounts {
 		b = addString(b, 0xc2, v)
+	}
+	if len(m.Cluster) > 0 {
+		b = addString(b, 0xca, m.Cluster)
 	}
 	return b
 }
@@ -330,6 +336,8 @@ func (m *Service) Unmarshal(b []byte) error {
 			m.ExternalPorts[key] = val
 		case 0xc2:
 			m.ServiceAccounts = append(m.ServiceAccounts, c.string())
+		case 0xca:
+			m.Cluster = c.string()
 		default:
 			c.unknown()
 		}
@@ -466,6 +474,9 @@ func (m *Endpoint) Size() int {
 	if len(m.WorkloadNamespace) > 0 {
 		n += 2 + protowire.SizeBytes(len(m.WorkloadNamespace))
 	}
+	if m.SameCluster {
+		n += 2 + 1
+	}
 	return n
 }
 
@@ -539,6 +550,9 @@ func (m *Endpoint) AppendTo(b []byte) []byte {
 	if len(m.WorkloadNamespace) > 0 {
 		b = addString(b, 0xaa, m.WorkloadNamespace)
 	}
+	if m.SameCluster {
+		b = addVarint(b, 0xb0, protowire.EncodeBool(m.SameCluster))
+	}
 	return b
 }
 
@@ -606,6 +620,8 @@ func (m *Endpoint) Unmarshal(b []byte) error {
 			m.MoreAddresses = append(m.MoreAddresses, c.string())
 		case 0xaa:
 			m.WorkloadNamespace = c.string()
+		case 0xb0:
+			m.SameCluster = c.bool()
 		default:
 			c.unknown()
 		}

@@ -37,8 +37,9 @@ func (x ServiceResolution) String() string {
 }
 
 // Service is a row of table `services`; its key is NAMESPACE/HOST. Of several clusters the first plugin's row counts. What is different in another
-// cluster is a row of table `clusterservices`, whose key is NAMESPACE/HOST/CLUSTER, with nothing in it but host, namespace, cluster_addresses,
-// subject_alt_names, and where it is reached from outside external_addresses, external_ports, ports and labels.
+// cluster is a row of table `clusterservices`, whose key is NAMESPACE/HOST/CLUSTER, with nothing in it but host, namespace, name, registry, cluster,
+// selector, labels, ports, cluster_addresses, subject_alt_names, service_accounts, aliases, external_addresses and external_ports; one with nothing but
+// host, namespace and aliases is none of a service that the cluster has.
 type Service struct {
 	Host      string `json:"host,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
@@ -80,6 +81,8 @@ type Service struct {
 	ExternalPorts map[string]uint32 `json:"external_ports,omitempty"`
 	// Accounts of its namespace that its workloads may have, beside those that its endpoints say.
 	ServiceAccounts []string `json:"service_accounts,omitempty"`
+	// The cluster that the row is of, where it is of one.
+	Cluster string `json:"cluster,omitempty"`
 }
 
 type Port struct {
@@ -155,6 +158,8 @@ type Endpoint struct {
 	MoreAddresses []string `json:"more_addresses,omitempty"`
 	// The namespace of the workload where it is not the service's.
 	WorkloadNamespace string `json:"workload_namespace,omitempty"`
+	// Clients of other clusters don't reach it.
+	SameCluster bool `json:"same_cluster,omitempty"`
 }
 
 // Workload is a row of table `workloads`: something that runs at an address; its key is NAMESPACE/NAME, in other clusters than the first

@@ -44,6 +44,7 @@ var layoutService = layout{
 		{number: 22, offset: uint16(unsafe.Offsetof(Service{}.ExternalAddresses)), kind: kindStrings},
 		{number: 23, offset: uint16(unsafe.Offsetof(Service{}.ExternalPorts)), kind: kindNumbers},
 		{number: 24, offset: uint16(unsafe.Offsetof(Service{}.ServiceAccounts)), kind: kindString, repeated: true},
+		{number: 25, offset: uint16(unsafe.Offsetof(Service{}.Cluster)), kind: kindString},
 	},
 }
 
@@ -100,6 +101,7 @@ var layoutEndpoint = layout{
 		{number: 19, offset: uint16(unsafe.Offsetof(Endpoint{}.Index)), kind: kindUint32},
 		{number: 20, offset: uint16(unsafe.Offsetof(Endpoint{}.MoreAddresses)), kind: kindString, repeated: true},
 		{number: 21, offset: uint16(unsafe.Offsetof(Endpoint{}.WorkloadNamespace)), kind: kindString},
+		{number: 22, offset: uint16(unsafe.Offsetof(Endpoint{}.SameCluster)), kind: kindBool},
 	},
 }
 

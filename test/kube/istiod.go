@@ -1,6 +1,7 @@
 package kube
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -29,11 +30,18 @@ type Istiod struct {
 // ConfigMap istio, if there is one; env is added to its environment. The test's end stops it.
 func StartIstiod(t testing.TB, c *Cluster, env ...string) *Istiod {
 	t.Helper()
+	return StartIstiodWith(t, c, nil, env...)
+}
+
+// StartIstiodWith is StartIstiod with flags in addition.
+func StartIstiodWith(t testing.TB, c *Cluster, flags []string, env ...string) *Istiod {
+	t.Helper()
 	bin := program.Built(t, "test/peer", "peer", "pilot-discovery")
 	i := &Istiod{XDS: wait.Address(t), HTTP: wait.Address(t)}
 	_, port, _ := strings.Cut(wait.Address(t), ":")
 	cmd := command(bin, "pilot-discovery", "discovery", "--kubeconfig", c.Kubeconfig, "--grpcAddr", i.XDS, "--httpAddr", i.HTTP, "--monitoringAddr", wait.Address(t),
 		"--secureGRPCAddr=", "--httpsAddr=", "--ctrlz_port", port)
+	cmd.Args = append(cmd.Args, flags...)
 	cmd.Dir = t.TempDir() // there is no file of the mesh's settings
 	cmd.Env = append(os.Environ(), "POD_NAMESPACE=istio-system", "POD_NAME=istiod-0", "CLUSTER_ID=Kubernetes", "PILOT_CERT_PROVIDER=none", "ENABLE_CA_SERVER=false")
 	cmd.Env = append(cmd.Env, env...)
@@ -61,6 +69,11 @@ func (i *Istiod) Stop() { i.program.Stop() }
 
 // PID of its process.
 func (i *Istiod) PID() int { return i.program.PID() }
+
+// MultiCluster are the definitions of ServiceExport and ServiceImport.
+//
+//go:embed mcs.yaml
+var MultiCluster string
 
 // Definitions are Istio's custom resource definitions, those of the module istio.io/api that the product is built with.
 func Definitions(t testing.TB) string {

@@ -26,14 +26,17 @@ type cluster struct {
 	own map[types.UID]bool
 	// others are the clusters beside it that states have had so far.
 	others []*cluster
+	// of is the test at whose end it stops.
+	of *testing.T
 }
 
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{Cluster: kube.Start(t, "--service-cluster-ip-range", "10.96.0.0/16,fd00:96::/112"), own: map[types.UID]bool{}}
+	c := &cluster{Cluster: kube.Start(t, "--service-cluster-ip-range", "10.96.0.0/16,fd00:96::/112"), own: map[types.UID]bool{}, of: t}
 	c.Apply(t, kube.Definitions(t))
+	c.Apply(t, kube.MultiCluster)
 	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
 	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: istio-system}\n")
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)

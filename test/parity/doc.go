@@ -5,7 +5,8 @@
 //
 //	objects/    manifests, applied in order of their names by server-side apply, their status too
 //	edits/      optional: more manifests, one after the other; NAME.delete.yaml names objects to delete. After each both are asked again
-//	start.yaml  optional: what is added to istiod's environment (istiod: [NAME=VALUE]), and the flags that mean the same here (coxswain: [--flag=value]);
+//	start.yaml  optional: what is added to istiod's environment (istiod: [NAME=VALUE]), the flags that mean the same
+//	            here (coxswain: [--flag=value]), flags of both (flags), and entries for the set of plugins (plugins): one of a known name adds to its config;
 //	            gatewayAPI: true, for the definitions of the Gateway API
 //	case.yaml   a title, and the proxies that ask, with their xDS nodes
 //	clusters/   optional: other clusters of the mesh, a folder of each, by its id, with objects/ and edits/ of its own

@@ -3,17 +3,14 @@ package parity
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/test/kube"
@@ -88,6 +85,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// patience is how often both are asked in a state of several clusters until they say the same, each time until their answers stay as they are.
+const patience = 4
+
 // compare asks both control planes in a state, and after each of its edits.
 func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	places := c.places(t, dir)
@@ -111,10 +111,16 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	if more := secrets(t, places); more != "" {
 		c.Apply(t, words.Replace(more))
 	}
-	peer := kube.StartIstiod(t, c.Cluster, how.Istiod...)
-	plane := mesh.Start(t, program, "", append([]string{"--plugins", unguarded(t), "--kubeconfig", c.Kubeconfig}, how.Coxswain...)...)
+	peer := kube.StartIstiodWith(t, c.Cluster, how.Flags, how.Istiod...)
+	plane := mesh.Start(t, program, "", slices.Concat([]string{"--plugins", how.set(t), "--kubeconfig", c.Kubeconfig}, how.Flags, how.Coxswain)...)
 	ask := func(after string) {
-		got := score(t, dir, plane.XDS, peer.XDS)
+		got, differences := score(t, dir, plane.XDS, peer.XDS)
+		for tries := 1; len(places) > 1 && got.Equal < got.Expected+got.Extra && tries < patience; tries++ { // other clusters may be read later
+			got, differences = score(t, dir, plane.XDS, peer.XDS)
+		}
+		for _, difference := range differences {
+			fmt.Println("  " + difference)
+		}
 		fmt.Printf("%-44s %v\n", strings.TrimSuffix(filepath.Base(dir)+" "+after, " "), got)
 		sum.add(got)
 	}
@@ -129,29 +135,6 @@ func (c *cluster) compare(t *testing.T, dir string) (sum tally) {
 	return sum
 }
 
-// start is how the two are started in a state, where it is not as always: its start.yaml.
-type start struct {
-	// Istiod is added to its environment, Coxswain to our flags: what means the same.
-	Istiod, Coxswain []string
-	// GatewayAPI: the cluster has the definitions of the Gateway API, too.
-	GatewayAPI bool
-}
-
-func startOf(t *testing.T, dir string) (s start) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "start.yaml"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return s
-	}
-	if err == nil {
-		err = yaml.UnmarshalStrict(text, &s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // unguarded is the set for a cluster, whose plugins may take away as much at once as they like: istiod asks nobody.
 func unguarded(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "plugins.yaml")
@@ -162,8 +145,8 @@ func unguarded(t *testing.T) string {
 	return file
 }
 
-// score has the tool ask ours, and the peer, whose answers are right.
-func score(t *testing.T, dir, ours, peer string) tally {
+// score has the tool ask ours, and the peer, whose answers are right. It returns the lines that say what differs, too.
+func score(t *testing.T, dir, ours, peer string) (tally, []string) {
 	cmd := exec.Command(*tool, "score", "--json", "--diff", fmt.Sprint(*differing), "--addr", ours, "--want", peer, dir)
 	var out, failed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failed
@@ -174,10 +157,7 @@ func score(t *testing.T, dir, ours, peer string) tally {
 	if json.Unmarshal([]byte(lines[last]), &result) != nil || failed.Len() > 0 {
 		t.Fatalf("%v: %s", err, failed.String())
 	}
-	for _, difference := range lines[:last] {
-		fmt.Println("  " + difference)
-	}
-	return result.Total
+	return result.Total, lines[:last]
 }
 
 // edit applies a file, with words in it replaced, or deletes what it names.

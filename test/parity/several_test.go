@@ -23,7 +23,7 @@ func (c *cluster) places(t *testing.T, dir string) []place {
 	found, _ := filepath.Glob(filepath.Join(dir, "clusters", "*"))
 	for i, at := range found {
 		if i == len(c.others) {
-			c.others = append(c.others, newCluster(t))
+			c.others = append(c.others, newCluster(c.of))
 		}
 		all = append(all, place{c.others[i], at})
 	}

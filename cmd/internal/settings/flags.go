@@ -30,6 +30,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
 	fs.StringP("namespace", "n", d.Namespace, "the control plane's namespace: of the set's ConfigMaps and of Secrets of other clusters, and of callers who may see all debug pages")
 	fs.String("clusterRegistriesNamespace", d.ClusterRegistriesNamespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
+	fs.String("clusterKubeconfigs", d.ClusterKubeconfigs, "directory with kubeconfigs of other clusters (*.yaml, *.yml), in place of Secrets, for the set's registry/clusters and registry/kubernetes")
 	fs.String("sharedMeshConfig", d.SharedMeshConfig, "ConfigMap with MeshConfig that counts where that of the control plane's own says nothing, for the set's config/mesh")
 	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
 	fs.String("clusterAliases", d.ClusterAliases, "other ids by which proxies may call their cluster, for the set's generator/istio: ALIAS=CLUSTER, joined by commas")

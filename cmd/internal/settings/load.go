@@ -121,7 +121,7 @@ func loadFile(k *koanf.Koanf, path string, at places) error {
 }
 
 // paths are the settings that name files and folders.
-var paths = []string{"plugins", "configDir", "meshConfig", "networksConfig", "kubeconfig", "caCertFile", "tlsCertFile", "tlsKeyFile"}
+var paths = []string{"plugins", "configDir", "meshConfig", "networksConfig", "kubeconfig", "clusterKubeconfigs", "caCertFile", "tlsCertFile", "tlsKeyFile"}
 
 // checkFile refuses keys that are no setting and values that can't be, with their place, and notes where the others stand.
 func checkFile(path string, at places) error {

@@ -52,6 +52,8 @@ type Cluster struct {
 	SharedMeshConfig string `koanf:"sharedMeshConfig"`
 	// ClusterRegistriesNamespace has the Secrets of other clusters; empty: Namespace.
 	ClusterRegistriesNamespace string `koanf:"clusterRegistriesNamespace"`
+	// ClusterKubeconfigs is a directory with the kubeconfigs of other clusters, in place of Secrets; empty: Secrets.
+	ClusterKubeconfigs string `koanf:"clusterKubeconfigs"`
 	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
 	ClusterID string `koanf:"clusterID"`
 	Domain    string `koanf:"domain"`

@@ -308,7 +308,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	var in cluster.Inbound
 	var number uint32
 	for _, t := range decodeTargets(k.Targets) {
-		s, ok := g.services.Get(c, t.Service)
+		s, ok := g.targeted(c, t.Service)
 		if !ok || s.value.Port(t.Number) == nil {
 			continue
 		}
@@ -346,7 +346,7 @@ func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey
 // inboundStat names the cluster behind a workload's port in statistics; empty: Istio's name.
 func (g *graph) inboundStat(c *incr.Ctx, t target) string {
 	pattern := g.clusterSettings.Of(c, only).InboundStat
-	s, ok := g.services.Get(c, t.Service)
+	s, ok := g.targeted(c, t.Service)
 	if pattern == "" || !ok {
 		return ""
 	}

@@ -115,7 +115,7 @@ func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) por
 		p := gatewayPort{Number: n, Target: n}
 		found := false
 		for _, t := range targets {
-			s, ok := g.services.Get(c, t.Service)
+			s, ok := g.targeted(c, t.Service)
 			if !ok || t.Number != n {
 				continue
 			}

@@ -46,6 +46,8 @@ type graph struct {
 	targets    *incr.Func[targetsKey, []target]
 	// servicesByLabel are a cluster's services that select workloads, by one of the labels that they ask for.
 	servicesByLabel *incr.Index[string, string, row[*config.Service]]
+	// servicesThere are the same as other clusters have them.
+	servicesThere *incr.Index[string, string, row[*config.Service]]
 	clusters
 	specs    *incr.Func[specKey, endpoint.Spec]
 	outbound outboundListeners

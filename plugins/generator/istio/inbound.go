@@ -31,7 +31,7 @@ func (g *graph) addInbound() {
 		}
 		for _, group := range byPort(decodeTargets(k.Targets)) {
 			t := group[0]
-			s, ok := g.services.Get(c, t.Service)
+			s, ok := g.targeted(c, t.Service)
 			families := k.Proxy.Dialing.Families
 			if !ok || s.value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
 				continue

@@ -174,7 +174,7 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 // servicesBehind are the services that name a port of the workload; the first alone counts.
 func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []cluster.Service {
 	for _, t := range decodeTargets(targets) {
-		if s, ok := g.services.Get(c, t.Service); ok && t.Target == port {
+		if s, ok := g.targeted(c, t.Service); ok && t.Target == port {
 			return []cluster.Service{{Host: s.value.Host, Name: s.value.Name, Namespace: s.value.Namespace}}
 		}
 	}
@@ -185,7 +185,7 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 // services that name it (targets), so that a server takes what its clients may send. A rule counts for who imports its host.
 func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []target) {
 	if len(targets) > 0 {
-		if s, ok := g.services.Get(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.value.Host) {
+		if s, ok := g.targeted(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.value.Host) {
 			if rule := g.ruleFor(c, Scope{Namespace: s.value.Namespace}, s.value); rule != nil && rule.Spec.TrafficPolicy != nil {
 				in.RulePath = rule.Path("destination-rule")
 				policy := cluster.PolicyFor(rule.Spec, "", targets[0].Number)

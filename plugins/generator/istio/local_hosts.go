@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -9,23 +10,35 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// localHosts are the hosts of which clients reach endpoints of their own cluster alone: those that the mesh's settings say
-// (serviceSettings), and Kubernetes' own, unless they say otherwise.
-func localHosts(m *meshConfig, domain string) []string {
+// localHost says of a host, or of those that a wildcard covers, whether clients reach endpoints of their own cluster alone.
+type localHost struct {
+	Host  string
+	Local bool
+}
+
+// localHosts are what the mesh's settings say of hosts (serviceSettings), and Kubernetes' own, which are local unless they say otherwise.
+func localHosts(m *meshConfig, domain string) []localHost {
+	local := map[string]bool{}
 	defaults := []string{"*.kube-system.svc." + domain, "kubernetes.default.svc." + domain, controlPlane(m, domain)}
-	var out []string
 	for _, s := range m.ServiceSettings {
-		if s.GetSettings().GetClusterLocal() {
-			out = append(out, s.Hosts...)
-			continue
+		is := s.GetSettings().GetClusterLocal()
+		for _, h := range s.Hosts {
+			local[h] = is
 		}
-		defaults = slices.DeleteFunc(defaults, func(d string) bool {
-			return slices.ContainsFunc(s.Hosts, func(h string) bool { return h == d || config.IsWildcard(d) && strings.HasSuffix(h, d[1:]) })
-		})
+		if !is {
+			defaults = slices.DeleteFunc(defaults, func(d string) bool {
+				return slices.ContainsFunc(s.Hosts, func(h string) bool { return h == d || config.IsWildcard(d) && strings.HasSuffix(h, d[1:]) })
+			})
+		}
 	}
-	out = append(out, defaults...)
-	slices.Sort(out)
-	return slices.Compact(out)
+	for _, d := range defaults {
+		local[d] = true
+	}
+	var out []localHost
+	for _, h := range slices.Sorted(maps.Keys(local)) {
+		out = append(out, localHost{h, local[h]})
+	}
+	return out
 }
 
 // controlPlane is the host at which proxies find their control plane.
@@ -40,7 +53,16 @@ func controlPlane(m *meshConfig, domain string) string {
 	return host
 }
 
-// isLocal reports whether clients of a host reach endpoints of their own cluster alone.
+// isLocal reports whether clients of a host reach endpoints of their own cluster alone. What is said of the host itself counts, otherwise the longest wildcard.
 func (g *graph) isLocal(c *incr.Ctx, host string) bool {
-	return slices.ContainsFunc(g.localHosts.Of(c, only), func(h string) bool { return config.Covers(h, host) })
+	var best localHost
+	for _, l := range g.localHosts.Of(c, only) {
+		if l.Host == host {
+			return l.Local
+		}
+		if len(l.Host) > len(best.Host) && config.Covers(l.Host, host) {
+			best = l
+		}
+	}
+	return best.Local
 }

@@ -63,8 +63,8 @@ type mesh struct {
 	exports          *incr.Func[string, exports]
 	root             *incr.Func[string, string]
 	entryVisibility  *incr.Func[string, visibility]
-	// localHosts are hosts of which clients reach endpoints of their own cluster alone.
-	localHosts *incr.Func[string, []string]
+	// localHosts are hosts of which clients reach endpoints of their own cluster alone, or not.
+	localHosts *incr.Func[string, []localHost]
 	// localInbound: workloads listen on loopback, where their proxies dial them.
 	localInbound *incr.Func[string, bool]
 	tlsDefaults  *incr.Func[string, listener.TLSDefaults]
@@ -126,7 +126,7 @@ func (g *graph) addMesh() {
 			slices.Equal(a.destinationRules, b.destinationRules)
 	})
 	g.addVisibility()
-	g.localHosts = project(g, "hosts of one cluster", func(m *meshConfig) []string { return localHosts(m, g.domain) }, slices.Equal)
+	g.localHosts = project(g, "hosts of one cluster", func(m *meshConfig) []localHost { return localHosts(m, g.domain) }, slices.Equal)
 	g.addTLSDefaults()
 	g.localInbound = project(g, "mesh for inbound clusters", func(m *meshConfig) bool {
 		return m.GetInboundTrafficPolicy().GetMode() == meshv1.MeshConfig_InboundTrafficPolicy_LOCALHOST

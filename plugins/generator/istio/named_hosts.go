@@ -165,7 +165,7 @@ func domainsOf(s *config.Service, client string, d config.Dialing) []string {
 	}
 	out := route.Domains(s.Host, client, addresses...)
 	if eachNamed(s) {
-		for _, name := range out {
+		for _, name := range route.Domains(s.Host, client, "") {
 			out = append(out, "*."+name)
 		}
 	}

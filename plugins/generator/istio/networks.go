@@ -157,10 +157,7 @@ func (g *graph) networkOf(c *incr.Ctx, n *node.Node) clientNetwork {
 
 // horizon is how far clients see towards a service.
 func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service) endpoint.Horizon {
-	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, only)}
-	if g.isLocal(c, s.Host) {
-		out.Local, out.Cluster = true, n.Cluster
-	}
+	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, only), Cluster: n.Cluster, Local: g.isLocal(c, s.Host)}
 	if s.NodeLocal {
 		out.OnNode, out.Node = true, n.Node
 	}

@@ -46,7 +46,7 @@ func sideOf(router bool, name string) envoyfilter.Context {
 func (g *graph) hostsBehind(c *incr.Ctx, k inboundClusterKey, name string) []string {
 	var out []string
 	for _, t := range decodeTargets(k.Targets) {
-		if s, ok := g.services.Get(c, t.Service); ok && inboundName(t) == name {
+		if s, ok := g.targeted(c, t.Service); ok && inboundName(t) == name {
 			out = append(out, s.value.Host)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -50,7 +51,7 @@ func (g *graph) podOf(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) 
 func (g *graph) targetsOf(c *incr.Ctx, n *node.Node) []target {
 	k := targetsKey{Addresses: strings.Join(n.Addresses, ","), Namespace: n.Namespace}
 	if k.Pod, _ = g.podOf(c, n); k.Pod == "" && len(n.Labels) > 0 {
-		said, err := json.Marshal(pb.Workload{Labels: n.Labels, Ports: n.Metadata.PodPorts})
+		said, err := json.Marshal(pb.Workload{Labels: n.Labels, Ports: n.Metadata.PodPorts, Cluster: n.Metadata.ClusterID})
 		if err == nil {
 			k.Said = string(said)
 		}
@@ -75,8 +76,7 @@ func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
 		return nil
 	}
 	for label, value := range w.Labels {
-		for _, m := range g.servicesByLabel.Of(c, labelOf(k.Namespace, label, value)) {
-			s := m.Value.value
+		for _, s := range g.servicesWith(c, labelOf(k.Namespace, label, value), w.Cluster) {
 			if !hosts.Selects(s.Selector, w.Labels) {
 				continue
 			}
@@ -88,6 +88,42 @@ func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
 		}
 	}
 	return out
+}
+
+// servicesWith are the services that select by a label, as a cluster has them; "": as the first one has them.
+func (g *graph) servicesWith(c *incr.Ctx, label, cluster string) (out []*config.Service) {
+	for _, m := range g.servicesByLabel.Of(c, label) {
+		if s := m.Value.value; cluster == "" || s.Cluster == "" || s.Cluster == cluster {
+			out = append(out, s)
+		}
+	}
+	for _, m := range g.servicesThere.Of(c, label) {
+		if s := m.Value.value; cluster != "" && s.Cluster == cluster {
+			if first, ok := g.services.Get(c, sdk.ServiceKey(s.Namespace, s.Host)); ok && first.value.Cluster != cluster {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// serviceIn is a service as a cluster has it, if it is known to be otherwise there.
+func (g *graph) serviceIn(c *incr.Ctx, key, cluster string) (row[*config.Service], bool) {
+	s, ok := g.services.Get(c, key)
+	if ok && cluster != "" && s.value.Cluster != cluster {
+		if there, ok := g.clusterServices.Get(c, key+"/"+cluster); ok && there.value.Cluster == cluster {
+			return there, true
+		}
+	}
+	return s, ok
+}
+
+// targeted is the service of a target, by its key: that of a cluster, or of all.
+func (g *graph) targeted(c *incr.Ctx, key string) (row[*config.Service], bool) {
+	if s, ok := g.services.Get(c, key); ok {
+		return s, true
+	}
+	return g.clusterServices.Get(c, key)
 }
 
 // portAt is where a workload serves a service's port; 0: it has none of the name that the service says.

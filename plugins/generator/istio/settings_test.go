@@ -504,7 +504,7 @@ func TestHostsOfOneClusterByDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 		proto.Merge(m, given)
-		return slices.Contains(localHosts(m, "cluster.local"), host)
+		return slices.Contains(localHosts(m, "cluster.local"), localHost{host, true})
 	}
 	for _, h := range []string{"*.kube-system.svc.cluster.local", "kubernetes.default.svc.cluster.local", "istiod.istio-system.svc.cluster.local"} {
 		if !has(`{}`, h) {

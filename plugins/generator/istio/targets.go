@@ -23,6 +23,7 @@ type targetsKey struct {
 
 // target is a port of a workload that a service names.
 type target struct {
+	// Service is its key, NAMESPACE/HOST, followed by /CLUSTER where it is what another cluster has of it.
 	Service string
 	// Number is the service's port, Target the workload's.
 	Number, Target uint32
@@ -92,13 +93,15 @@ func (g *graph) addTargets() {
 	g.atAddress = incr.NewIndex(g.endpoints, "endpoints by address", func(_ string, r row[*endpoint.Endpoint]) []string {
 		return append([]string{r.value.Address}, r.value.MoreAddresses...)
 	})
-	g.servicesByLabel = incr.NewIndex(g.services, "services by a label that they select", func(_ string, r row[*config.Service]) []string {
+	byLabel := func(_ string, r row[*config.Service]) []string {
 		if s := r.value; s.Registry == config.Kubernetes && len(s.Selector) > 0 {
 			k := slices.Min(slices.Collect(maps.Keys(s.Selector)))
 			return []string{labelOf(s.Namespace, k, s.Selector[k])}
 		}
 		return nil
-	})
+	}
+	g.servicesByLabel = incr.NewIndex(g.services, "services by a label that they select", byLabel)
+	g.servicesThere = incr.NewIndex(g.clusterServices, "services of other clusters by a label that they select", byLabel)
 	g.targets = incr.NewFunc(g.Graph, "targets of workload", slices.Equal, g.findTargets)
 }
 
@@ -115,7 +118,7 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 	for _, address := range strings.Split(k.Addresses, ",") {
 		for _, e := range g.atAddress.Of(c, address) {
 			ep := e.Value.value
-			s, ok := g.services.Get(c, ep.ServiceKey())
+			s, ok := g.serviceIn(c, ep.ServiceKey(), ep.Cluster)
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}

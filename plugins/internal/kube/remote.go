@@ -24,6 +24,22 @@ func ParseSecretKey(text string) (SecretKey, error) {
 
 func (k SecretKey) String() string { return k.Namespace + "/" + k.Name + "/" + k.Key }
 
+// FileMark begins the name of a file that has a cluster's kubeconfig, where NAMESPACE/NAME/KEY of a Secret could stand.
+const FileMark = "file:"
+
+// ClusterOf returns the name that a kubeconfig's current context has for its cluster. An error never has what is secret in it.
+func ClusterOf(kubeconfig []byte) (string, error) {
+	loaded, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("it is no kubeconfig") // the reason may quote it
+	}
+	context := loaded.Contexts[loaded.CurrentContext]
+	if context == nil || context.Cluster == "" {
+		return "", fmt.Errorf("it has no context %q (current-context) with a cluster", loaded.CurrentContext)
+	}
+	return context.Cluster, nil
+}
+
 // Remote returns the settings of a client of another cluster, from a kubeconfig that came over the network. It asks nothing of the API server. What would
 // run a program, read a file or trust anybody is an error, which never has what is secret in it: whoever may write the kubeconfig is not to have the
 // rights of this process.

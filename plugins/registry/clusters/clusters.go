@@ -31,7 +31,7 @@ const label = "istio/multiCluster=true"
 
 // Cluster is the payload of a row. Whoever may see rows may see it, so that it has nothing of what the Secret holds.
 type Cluster struct {
-	// ID is the cluster's, From where its kubeconfig stands: NAMESPACE/SECRET/KEY.
+	// ID is the cluster's, From where its kubeconfig stands: NAMESPACE/SECRET/KEY, or file:NAME in the directory.
 	ID   string `json:"id"`
 	From string `json:"from"`
 	// Hash of the kubeconfig: another one means other credentials.
@@ -43,8 +43,11 @@ type registry struct {
 	client rest.Interface
 }
 
-// Run publishes the clusters, and follows the Secrets until ctx ends. An API server that is away changes nothing.
+// Run publishes the clusters, and follows the Secrets, or the directory, until ctx ends. An API server that is away changes nothing.
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
+	if r.config.Directory != "" {
+		return r.files(ctx, out)
+	}
 	r.config.Report(out)
 	changes := kube.NewChanges[struct{}]()
 	list := cache.NewFilteredListWatchFromClient(r.client, "secrets", r.config.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = label })
@@ -75,7 +78,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if !cache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
 		return nil
 	}
-	p := &publication{config: &r.config, out: out, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}
+	p := r.publication(out)
 	for synced := false; ; {
 		changes.Take()
 		var secrets []*secret
@@ -84,7 +87,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 				secrets = append(secrets, s)
 			}
 		}
-		if err := p.publish(secrets); err != nil {
+		if err := p.publish(inSecrets(secrets)); err != nil {
 			return err
 		}
 		if !synced {
@@ -131,6 +134,36 @@ func (c *Config) lean(object any) any {
 	return kept
 }
 
+// found is a kubeconfig: the id of its cluster, a hash, or why it is none; where it is, and what is said of its faults.
+type found struct {
+	id, hash, from, source string
+	fault                  error
+	at                     kinds.Fault
+}
+
+// inSecrets are the kubeconfigs of Secrets: those of older ones first.
+func inSecrets(secrets []*secret) (all []found) {
+	slices.SortFunc(secrets, func(a, b *secret) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, s := range secrets {
+		if s.DeletionTimestamp != nil {
+			continue
+		}
+		for _, k := range s.keys {
+			from := kube.SecretKey{Namespace: s.Namespace, Name: s.Name, Key: k.id}.String()
+			all = append(all, found{id: k.id, hash: k.hash, fault: k.fault, from: from, source: "secret " + from, at: kinds.Fault{
+				File: "k8s://Secret/" + s.Namespace + "/" + s.Name, Kind: "Secret", Namespace: s.Namespace, Name: s.Name, Field: "data." + k.id,
+			}})
+		}
+	}
+	return all
+}
+
+func (r *registry) publication(out sdk.Publisher) *publication {
+	return &publication{config: &r.config, out: out, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}
+}
+
 // publication is what was published.
 type publication struct {
 	config *Config
@@ -140,8 +173,12 @@ type publication struct {
 }
 
 // publish publishes what differs from what was published before.
-func (p *publication) publish(secrets []*secret) error {
-	now, faults := p.read(secrets)
+func (p *publication) publish(all []found) error {
+	now, faults := p.read(all)
+	sources := map[string]string{}
+	for _, f := range all {
+		sources[f.from] = f.source
+	}
 	var upserts []*sdk.Row
 	var deletes []string
 	for _, id := range slices.Sorted(maps.Keys(now)) {
@@ -150,7 +187,7 @@ func (p *publication) publish(secrets []*secret) error {
 			if err != nil {
 				return err
 			}
-			upserts = append(upserts, &sdk.Row{Key: id, Payload: payload, Source: "secret " + now[id].From})
+			upserts = append(upserts, &sdk.Row{Key: id, Payload: payload, Source: sources[now[id].From]})
 		}
 	}
 	for id := range p.served {
@@ -174,46 +211,37 @@ func (p *publication) publish(secrets []*secret) error {
 	return p.out.Update(kinds.FaultTable, shown.Upserts, shown.Deletes)
 }
 
-// read returns the clusters that Secrets name, and what is wrong with those that are passed over. One whose kubeconfig is faulty stays as it was. Of two
-// with one id the older Secret's counts.
-func (p *publication) read(secrets []*secret) (map[string]Cluster, []kinds.Fault) {
-	slices.SortFunc(secrets, func(a, b *secret) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-	})
-	all, faults := map[string]Cluster{}, []kinds.Fault(nil)
-	for _, s := range secrets {
-		if s.DeletionTimestamp != nil {
-			continue
+// read returns the clusters that there are, and what is wrong with kubeconfigs that are passed over. One that is faulty stays as it was. Of two with one id the first counts.
+func (p *publication) read(all []found) (map[string]Cluster, []kinds.Fault) {
+	now, faults := map[string]Cluster{}, []kinds.Fault(nil)
+	for _, f := range all {
+		is, err := p.cluster(f, now)
+		if err != nil {
+			f.at.Message = err.Error()
+			faults = append(faults, f.at)
 		}
-		for _, k := range s.keys {
-			is, err := p.cluster(s, k, all)
-			if err != nil {
-				faults = append(faults, kinds.Fault{
-					File: "k8s://Secret/" + s.Namespace + "/" + s.Name, Kind: "Secret", Namespace: s.Namespace, Name: s.Name, Field: "data." + k.id, Message: err.Error(),
-				})
-			}
-			if is.ID != "" {
-				all[k.id] = is
-			}
+		if is.ID != "" {
+			now[is.ID] = is
 		}
 	}
-	return all, faults
+	return now, faults
 }
 
-// cluster is that of a Secret's key. With an error it is the one that is served, if the error is one of its kubeconfig.
-func (p *publication) cluster(s *secret, k key, others map[string]Cluster) (Cluster, error) {
-	from := kube.SecretKey{Namespace: s.Namespace, Name: s.Name, Key: k.id}.String()
-	if k.id == p.config.Cluster {
-		return Cluster{}, fmt.Errorf("it is the id of this cluster, which is not read by a Secret; the key is left out")
-	}
-	if other, twice := others[k.id]; twice {
-		return Cluster{}, fmt.Errorf("the cluster stands in %s, too, which is older; the key is left out", other.From)
-	}
-	if k.fault != nil {
-		if was := p.served[k.id]; was.From == from {
-			return was, fmt.Errorf("%w; what stood there before is kept", k.fault)
+// cluster is that of a kubeconfig. With an error it is the one that is served, if the error is one of its kubeconfig.
+func (p *publication) cluster(f found, others map[string]Cluster) (Cluster, error) {
+	if f.fault != nil {
+		for _, was := range p.served { // one that can't be read has no id
+			if was.From == f.from && others[was.ID].ID == "" {
+				return was, fmt.Errorf("%w; what stood there before is kept", f.fault)
+			}
 		}
-		return Cluster{}, fmt.Errorf("%w; the key is left out", k.fault)
+		return Cluster{}, fmt.Errorf("%w; it is left out", f.fault)
 	}
-	return Cluster{ID: k.id, From: from, Hash: k.hash}, nil
+	if f.id == p.config.Cluster {
+		return Cluster{}, fmt.Errorf("%s is the id of this cluster, which is not read by a kubeconfig of others; it is left out", f.id)
+	}
+	if other, twice := others[f.id]; twice {
+		return Cluster{}, fmt.Errorf("the cluster %s stands in %s, too, which counts; this one is left out", f.id, other.From)
+	}
+	return Cluster{ID: f.id, From: f.from, Hash: f.hash}, nil
 }

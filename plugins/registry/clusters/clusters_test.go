@@ -110,7 +110,7 @@ func TestPublish(t *testing.T) {
 			}
 			secrets = append(secrets, kept)
 		}
-		if err := p.publish(secrets); err != nil {
+		if err := p.publish(inSecrets(secrets)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestPublish(t *testing.T) {
 	r.is(t, "nothing", []string{})
 	publish(object("b", 1, "east", kubeconfig("hush"), "north", kubeconfig("hush2")), object("a", 1, "west", kubeconfig("hush")))
 	all := []string{"east istio-system/b/east", "north istio-system/b/north"}
-	r.is(t, "two, and its own", all, "it is the id of this cluster")
+	r.is(t, "two, and its own", all, "west is the id of this cluster")
 	hash := r.rows[Table]["east"]
 
 	publish(object("b", 1, "east", "hush: [", "north", kubeconfig("hush2")))
@@ -132,7 +132,7 @@ func TestPublish(t *testing.T) {
 		t.Error("another token has the same hash")
 	}
 	publish(object("b", 1, "east", kubeconfig("hush3")), object("c", 0, "east", kubeconfig("other"), "broken", "x"))
-	r.is(t, "twice", []string{"east istio-system/b/east"}, "stands in istio-system/b/east, too", "the key is left out")
+	r.is(t, "twice", []string{"east istio-system/b/east"}, "stands in istio-system/b/east, too", "left out")
 	going := object("b", 1, "east", kubeconfig("hush3"))
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	publish(going, object("c", 0, "east", kubeconfig("other")))

@@ -1,4 +1,4 @@
-// Package clusters is the built-in plugin registry/clusters: which other clusters there are, by Secrets that hold their kubeconfigs.
+// Package clusters is the built-in plugin registry/clusters: which other clusters there are, by Secrets that hold their kubeconfigs, or by files.
 package clusters
 
 import (
@@ -14,6 +14,8 @@ type Config struct {
 	// Namespace is where the Secrets are, Cluster the id of the cluster that they are in.
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`
+	// Directory has the kubeconfigs of other clusters, a file each, in place of Secrets.
+	Directory string `json:"directory"`
 }
 
 const configSchema = `{
@@ -25,6 +27,7 @@ const configSchema = `{
     "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
     "namespace": {"type": "string", "default": "istio-system", "description": "The namespace that the Secrets are in."},
     "cluster": {"type": "string", "default": "Kubernetes", "description": "The id of the cluster that they are in, which has an entry of its own."},
+    "directory": {"type": "string", "description": "Directory with the kubeconfigs of other clusters, files *.yaml and *.yml, in place of Secrets."},
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
@@ -55,6 +58,9 @@ func Plugin() sdk.Plugin {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err
+			}
+			if c.Directory != "" { // there is nothing to ask an API server
+				return &registry{config: c}, c.directory()
 			}
 			client, err := c.Client("coxswain/registry-clusters")
 			if err != nil {

@@ -81,7 +81,9 @@ func (c *Config) endpoint(m *members, e *discoveryv1.Endpoint, of *pod, address 
 	if of == nil {
 		return out // whatever a slice says of where it runs
 	}
-	out.Hostname, out.Subdomain = of.hostname, of.subdomain // whatever the slice says, as istiod
+	if out.Hostname, out.Subdomain = of.hostname, of.subdomain; out.Subdomain != "" { // whatever the slice says, as istiod
+		out.Hostname = cmp.Or(out.Hostname, of.Name)
+	}
 	out.Node = of.node
 	out.Labels, out.ServiceAccount, out.Workload = of.Labels, of.account, of.workload
 	out.Network, out.Locality = hosts.Network("", of.Labels), locality(of, m.node(out.Node))

@@ -71,7 +71,7 @@ spec:
   ports: [{name: http, port: 80, targetPort: 8080}, {name: named, port: 81, targetPort: name}, {name: same, port: 82, targetPort: 82}]
 status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}`)
 	want := &pb.Service{
-		Host: "web.shop.svc.example.org", Namespace: "shop", Name: "web", Registry: "Kubernetes", Addresses: []string{"10.96.0.1", "fd00::1"},
+		Host: "web.shop.svc.example.org", Namespace: "shop", Name: "web", Registry: "Kubernetes", Cluster: "east", Addresses: []string{"10.96.0.1", "fd00::1"},
 		Ports:    []*pb.Port{{Number: 80, Name: "http", Protocol: "HTTP", Target: 8080}, {Number: 81, Name: "named", TargetName: "name"}, {Number: 82, Name: "same"}},
 		ExportTo: []string{".", "infra"}, Labels: map[string]string{"app": "web"}, Selector: map[string]string{"app": "web"}, SubjectAltNames: []string{"a"},
 		NodeLocal: true, TrafficDistribution: "PreferClose", Aliases: []string{"old.shop.svc.example.org"},
@@ -82,7 +82,7 @@ status: {loadBalancer: {ingress: [{ip: 192.0.2.2}, {hostname: lb.example.org}]}}
 	}
 	none := object[corev1.Service](t, `{metadata: {name: db, namespace: shop}, spec: {clusterIP: None, clusterIPs: [None], publishNotReadyAddresses: true}}`)
 	want = &pb.Service{
-		Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Headless: true, PublishNotReady: true,
+		Host: "db.shop.svc.example.org", Namespace: "shop", Name: "db", Registry: "Kubernetes", Cluster: "east", Headless: true, PublishNotReady: true,
 		Resolution: pb.ServiceResolutionNone,
 	}
 	if diff := cmp.Diff(want, c.service(none, nil, nil)); diff != "" {
@@ -320,22 +320,32 @@ func TestRemote(t *testing.T) {
 	}
 	s := &pb.Service{
 		Host: "web", Namespace: "shop", Addresses: []string{"10.0.0.1", "fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"}, SubjectAltNames: []string{"a"},
-		Labels: map[string]string{"app": "web"}, Ports: []*pb.Port{{Number: 80}},
+		Labels: map[string]string{"app": "web"}, Ports: []*pb.Port{{Number: 80}}, Cluster: "east", Registry: "Kubernetes", Name: "web", Selector: map[string]string{"app": "web"},
+		Aliases: []string{"other"},
 	}
-	if row := here.here(s); row != nil {
+	if row := here.here(s, 0); row != nil {
 		t.Errorf("the first cluster has a row beside its own: %v", row)
 	}
-	if row := there.here(&pb.Service{Host: "web", Namespace: "shop", Headless: true}); row != nil {
-		t.Errorf("a service without addresses has a row: %v", row)
+	headless, err := sdk.ServiceOf(there.here(&pb.Service{Host: "web", Namespace: "shop", Headless: true}, 0))
+	if err != nil || headless.ClusterAddresses["east"] != "0.0.0.0" {
+		t.Errorf("a service without addresses: %v, %v", headless, err)
 	}
-	row := there.here(s)
+	if row := here.named("shop", "web", nil); row != nil {
+		t.Errorf("nothing has a row: %v", row)
+	}
+	for key, row := range here.named("shop", "web", []string{"other"})[state.ClusterServices] {
+		if is, err := sdk.ServiceOf(row); err != nil || key != "shop/web/west" || len(is.Aliases) != 1 || is.Cluster != "" {
+			t.Errorf("names alone: %s %v, %v", key, is, err)
+		}
+	}
+	row := there.here(s, 7)
 	got, err := sdk.ServiceOf(row)
-	if err != nil || row.Key != "shop/web/east" {
+	if err != nil || row.Key != "shop/web/east" || row.Created != 7 {
 		t.Fatal(row, err)
 	}
 	want := &pb.Service{
 		Host: "web", Namespace: "shop", ClusterAddresses: map[string]string{"east": "10.0.0.1,fd00::1"}, ExternalAddresses: map[string]string{"east": "1.2.3.4"},
-		SubjectAltNames: []string{"a"}, Labels: s.Labels, Ports: s.Ports,
+		SubjectAltNames: []string{"a"}, Labels: s.Labels, Ports: s.Ports, Cluster: "east", Registry: "Kubernetes", Name: "web", Selector: s.Selector, Aliases: s.Aliases,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,11 +1,12 @@
 // Package kubernetes is the built-in plugin registry/kubernetes: Services, EndpointSlices, Pods, Nodes and Namespaces of a cluster.
 //
-// watch.go keeps what the API server has, service.go, endpoint.go, pod.go and protocol.go make rows of it, registry.go publishes
+// watch.go and exports.go keep what the API server has, service.go, endpoint.go, pod.go and protocol.go make rows of it, registry.go publishes
 // those of what has changed.
 package kubernetes
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/mcs"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -23,10 +24,13 @@ type Config struct {
 	DiscoverySelectors bool `json:"discoverySelectors"`
 	// DualStack: an endpoint that stands for a pod has all addresses of the pod, and is one endpoint whatever slices say of them.
 	DualStack bool `json:"dualStack"`
-	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the
-	// configs of two instances whose kubeconfigs do.
-	Remote string `json:"remote"`
-	Hash   string `json:"hash"`
+	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches, or file:NAME of a file in Directory.
+	// Hash is what may differ in the configs of two instances whose kubeconfigs do.
+	Remote    string `json:"remote"`
+	Directory string `json:"directory"`
+	Hash      string `json:"hash"`
+	// MultiCluster says what ServiceExports and ServiceImports count for.
+	MultiCluster MultiCluster `json:"multiCluster"`
 }
 
 const configSchema = `{
@@ -41,8 +45,21 @@ const configSchema = `{
     "systemNamespace": {"type": "string", "default": "istio-system", "description": "The namespace whose label topology.istio.io/network says which network the cluster is in."},
     "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
     "dualStack": {"type": "boolean", "default": false, "description": "Whether a pod with addresses of both families is one endpoint with all of them (istiod: ISTIO_DUAL_STACK)."},
-    "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret."},
+    "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret; or file:NAME of a file in directory."},
+    "directory": {"type": "string", "description": "Where kubeconfigs are that remote names as files."},
     "hash": {"type": "string", "description": "Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."},
+    "multiCluster": {
+      "type": "object",
+      "additionalProperties": false,
+      "description": "What ServiceExports and ServiceImports (Multi-Cluster Services) count for: nothing, if absent.",
+      "properties": {
+        "discovery": {"type": "boolean", "default": false, "description": "Whether endpoints of services that aren't exported are for clients of their own cluster alone."},
+        "hosts": {"type": "boolean", "default": false, "description": "Whether exports and imports are told, for registry/mcs."},
+        "clusterLocal": {"type": "boolean", "default": false, "description": "Whether all endpoints behind a service's own name are for clients of their own cluster alone."},
+        "group": {"type": "string", "default": "multicluster.x-k8s.io", "description": "The API group of both kinds."},
+        "version": {"type": "string", "default": "v1alpha1", "description": "Its version."}
+      }
+    },
     "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
     "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
   }
@@ -52,7 +69,7 @@ const configSchema = `{
 const agent = "coxswain/registry-kubernetes"
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true}
+	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true, MultiCluster: MultiCluster{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -63,9 +80,12 @@ func parse(config []byte) (Config, error) {
 		return c, strict.Errorf("domain", "is empty")
 	}
 	if c.Remote != "" {
-		if _, err := kube.ParseSecretKey(c.Remote); err != nil {
-			return c, strict.Errorf("remote", "%v", err)
+		if err := c.checkRemote(); err != nil {
+			return c, err
 		}
+	}
+	if err := c.MultiCluster.check(); err != nil {
+		return c, err
 	}
 	return c, c.Check()
 }
@@ -76,7 +96,7 @@ func Plugin() sdk.Plugin {
 		Name:         "registry/kubernetes",
 		Version:      "1",
 		Reads:        []string{state.Mesh},
-		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways},
+		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways, mcs.Exports, mcs.Imports},
 		ConfigSchema: []byte(configSchema),
 		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)

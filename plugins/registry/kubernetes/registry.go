@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/mcs"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -40,19 +41,23 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if err != nil || client == nil {
 		return err
 	}
-	p.watched, err = watch(client, p.changed, func(kind string, err error) {
+	failed := func(kind string, err error) {
 		if said.First(kind, err, time.Now()) {
 			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
 		}
-	})
-	if err != nil {
+	}
+	if p.watched, err = watch(client, p.changed, failed); err != nil {
 		return err
 	}
+	p.exports = newExports(&r.config.MultiCluster)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { p.watched.run(ctx) })
+	if p.exports != nil {
+		running.Go(func() { p.exports.run(ctx, client, p.dirt.Add, failed) })
+	}
 	var newer <-chan struct{}
 	if r.config.DiscoverySelectors {
 		first, next, err := kube.FirstState(ctx, out)
@@ -65,6 +70,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if !p.wait(ctx) {
 		return nil
 	}
+	p.dirt.Add(p.exports.units()...)
 	for synced := false; ; {
 		if err := p.publish(p.dirt.Take()); err != nil {
 			return err
@@ -92,6 +98,8 @@ type publication struct {
 	config  *Config
 	out     sdk.Publisher
 	watched *watched
+	// exports are those of Multi-Cluster Services; nil: they don't count.
+	exports *exports
 	dirt    *kube.Changes[unit]
 	// published are the rows of each unit.
 	published map[unit][]published
@@ -195,7 +203,7 @@ func (p *publication) wait(ctx context.Context) bool {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	for told := time.Now(); ; {
-		late := p.watched.late()
+		late := append(p.watched.late(), p.exports.late()...)
 		if len(late) == 0 {
 			return true
 		}
@@ -292,6 +300,13 @@ func (p *publication) aliases(host string, hops int) (out []string) {
 	return out
 }
 
+// aliasesOf are all aliases of a host, sorted.
+func (p *publication) aliasesOf(host string) []string {
+	out := p.aliases(host, maxHops)
+	slices.Sort(out)
+	return out
+}
+
 // serviceAt is NAMESPACE/NAME of the service whose full name a host is.
 func (c *Config) serviceAt(host string) (key string, ok bool) {
 	short, ok := strings.CutSuffix(strings.TrimSuffix(host, "."), ".svc."+c.Domain)
@@ -350,7 +365,7 @@ func (p *publication) publish(units map[unit]bool) error {
 }
 
 // tables in the order in which they are published.
-var tables = []string{state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
+var tables = []string{mcs.Exports, mcs.Imports, state.Namespaces, state.Services, state.ClusterServices, state.Endpoints, state.Workloads, state.NetworkGateways}
 
 // rows makes the rows of a unit; none: there is no such thing, or its namespace doesn't count.
 func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
@@ -359,6 +374,8 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 		if n := get[corev1.Namespace](p.watched.namespaces, u.key); n != nil {
 			return one(u.table, sdk.NamespaceRow(&pb.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}))
 		}
+	case mcs.Exports, mcs.Imports:
+		return p.exports.row(p.config, u)
 	case state.Workloads:
 		if of := get[pod](p.watched.pods, u.key); of != nil && p.counts(of.Namespace) {
 			if w := p.config.workload(of, p.node(of.node)); w != nil {
@@ -372,6 +389,9 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 		if s := get[corev1.Service](p.watched.services, u.key); s != nil && s.Spec.Type != corev1.ServiceTypeExternalName && p.counts(s.Namespace) {
 			return p.service(u.key, s)
 		}
+		namespace, name, _ := strings.Cut(u.key, "/")
+		host := p.config.hostOf(namespace, name)
+		return p.config.named(namespace, host, p.aliasesOf(host))
 	case state.NetworkGateways:
 		if i := p.watched.gateways.informer(); i != nil {
 			if g := get[gateway](i, u.key); g != nil && p.counts(g.Namespace) {
@@ -394,8 +414,7 @@ func (p *publication) node(name string) *corev1.Node {
 }
 
 func (p *publication) service(key string, s *corev1.Service) map[string]map[string]*sdk.Row {
-	aliases := p.aliases(p.config.hostOf(s.Namespace, s.Name), maxHops)
-	slices.Sort(aliases)
+	aliases := p.aliasesOf(p.config.hostOf(s.Namespace, s.Name))
 	is := p.config.service(s, get[corev1.Namespace](p.watched.namespaces, s.Namespace), aliases)
 	if selector, ok := nodeSelector(s); ok {
 		p.config.onNodes(is, s, all[corev1.Node](p.watched.nodes), selector)
@@ -405,7 +424,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 		row.Created = s.CreationTimestamp.UnixNano()
 	}
 	out := one(state.Services, row)
-	if here := p.config.here(is); here != nil {
+	if here := p.config.here(is, row.Created); here != nil {
 		out[state.ClusterServices] = map[string]*sdk.Row{here.Key: here}
 	}
 	made := p.config.endpoints(&members{
@@ -414,7 +433,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 		node: p.node,
 	})
 	for _, e := range made {
-		e.Network = cmp.Or(e.Network, p.network)
+		e.Network, e.SameCluster = cmp.Or(e.Network, p.network), p.exports.confined(key)
 	}
 	endpoints := map[string]*sdk.Row{}
 	for _, row := range sdk.EndpointRows(made...) {

@@ -3,14 +3,18 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // askAgain is when a Secret is read again that could not be read, and asking how long that may take.
@@ -21,13 +25,9 @@ func (r *registry) reach(ctx context.Context, out sdk.Publisher) (*kube.Client, 
 	if r.config.Remote == "" {
 		return r.client, nil
 	}
-	from, err := kube.ParseSecretKey(r.config.Remote)
-	if err != nil {
-		return nil, err
-	}
 	var said kube.Complaints
 	for {
-		client, err := r.remote(ctx, from)
+		client, err := r.remote(ctx)
 		if err == nil {
 			return client, nil
 		}
@@ -42,8 +42,27 @@ func (r *registry) reach(ctx context.Context, out sdk.Publisher) (*kube.Client, 
 	}
 }
 
-// remote makes the client of the cluster whose kubeconfig a Secret has.
-func (r *registry) remote(ctx context.Context, from kube.SecretKey) (*kube.Client, error) {
+// remote makes the client of the cluster whose kubeconfig a Secret or a file has.
+func (r *registry) remote(ctx context.Context) (*kube.Client, error) {
+	kubeconfig, err := r.kubeconfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.config.Access.Remote(kubeconfig, agent)
+	if err != nil {
+		return nil, err
+	}
+	return kube.NewClient(config)
+}
+
+func (r *registry) kubeconfig(ctx context.Context) ([]byte, error) {
+	if name, ok := strings.CutPrefix(r.config.Remote, kube.FileMark); ok {
+		return os.ReadFile(filepath.Join(r.config.Directory, name))
+	}
+	from, err := kube.ParseSecretKey(r.config.Remote)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	secret := &corev1.Secret{}
@@ -54,11 +73,24 @@ func (r *registry) remote(ctx context.Context, from kube.SecretKey) (*kube.Clien
 	if !ok {
 		return nil, fmt.Errorf("the Secret has no %s", from.Key)
 	}
-	config, err := r.config.Access.Remote(kubeconfig, agent)
-	if err != nil {
-		return nil, err
+	return kubeconfig, nil
+}
+
+// checkRemote returns what is wrong with where the kubeconfig is said to stand: whoever says it is not to choose files from elsewhere.
+func (c *Config) checkRemote() error {
+	name, file := strings.CutPrefix(c.Remote, kube.FileMark)
+	switch {
+	case file && c.Directory == "":
+		return strict.Errorf("directory", "is needed where remote names a file")
+	case file && (name == "" || name != filepath.Base(name) || name == "." || name == ".."):
+		return strict.Errorf("remote", "%q is not the name of a file in the directory", name)
+	case file:
+		return nil
 	}
-	return kube.NewClient(config)
+	if _, err := kube.ParseSecretKey(c.Remote); err != nil {
+		return strict.Errorf("remote", "%v", err)
+	}
+	return nil
 }
 
 // suffix is what rows of a remote cluster have behind their keys, so that those of the same name in another one don't hide them.
@@ -69,17 +101,30 @@ func (c *Config) suffix(mark string) string {
 	return mark + c.Cluster
 }
 
-// here is the row of what a service is in a remote cluster; nil where there is nothing that another cluster's row has not.
-func (c *Config) here(s *pb.Service) *sdk.Row {
-	if c.Remote == "" || len(s.Addresses)+len(s.ExternalAddresses)+len(s.SubjectAltNames) == 0 {
+// here is the row of what a service is in a remote cluster; nil in the local one, whose row counts.
+func (c *Config) here(s *pb.Service, created int64) *sdk.Row {
+	if c.Remote == "" {
 		return nil
 	}
-	is := &pb.Service{Host: s.Host, Namespace: s.Namespace, SubjectAltNames: s.SubjectAltNames}
-	if len(s.ExternalAddresses) > 0 { // it may be the gateway of a network, by its labels
-		is.ExternalAddresses, is.ExternalPorts, is.Labels, is.Ports = s.ExternalAddresses, s.ExternalPorts, s.Labels, s.Ports
+	is := &pb.Service{
+		Host: s.Host, Namespace: s.Namespace, Name: s.Name, Registry: s.Registry, Cluster: s.Cluster, Selector: s.Selector, Ports: s.Ports,
+		SubjectAltNames: s.SubjectAltNames, ServiceAccounts: s.ServiceAccounts, Aliases: s.Aliases, Labels: s.Labels,
+		ExternalAddresses: s.ExternalAddresses, ExternalPorts: s.ExternalPorts, ClusterAddresses: map[string]string{c.Cluster: nobodys},
 	}
 	if len(s.Addresses) > 0 {
-		is.ClusterAddresses = map[string]string{c.Cluster: strings.Join(s.Addresses, ",")}
+		is.ClusterAddresses[c.Cluster] = strings.Join(s.Addresses, ",")
 	}
-	return &sdk.Row{Key: sdk.ServiceKey(s.Namespace, s.Host) + "/" + c.Cluster, Payload: is.AppendTo(nil)}
+	return &sdk.Row{Key: sdk.ServiceKey(s.Namespace, s.Host) + "/" + c.Cluster, Created: created, Payload: is.AppendTo(nil)}
+}
+
+// nobodys stands for the address of a headless service.
+const nobodys = "0.0.0.0"
+
+// named is the row of a service that the cluster has only other names for; nil without any.
+func (c *Config) named(namespace, host string, aliases []string) map[string]map[string]*sdk.Row {
+	if len(aliases) == 0 {
+		return nil
+	}
+	is := &pb.Service{Host: host, Namespace: namespace, Aliases: aliases}
+	return one(state.ClusterServices, &sdk.Row{Key: sdk.ServiceKey(namespace, host) + "/" + c.Cluster, Payload: is.AppendTo(nil)})
 }

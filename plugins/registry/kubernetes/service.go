@@ -31,7 +31,7 @@ func (c *Config) hostOf(namespace, name string) string {
 // for it.
 func (c *Config) service(s *corev1.Service, in *corev1.Namespace, aliases []string) *pb.Service {
 	out := &pb.Service{
-		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes",
+		Host: c.hostOf(s.Namespace, s.Name), Namespace: s.Namespace, Name: s.Name, Registry: "Kubernetes", Cluster: c.Cluster,
 		ExportTo: list(s.Annotations[exportTo]), Labels: s.Labels, Selector: s.Spec.Selector, Aliases: aliases,
 		SubjectAltNames: list(s.Annotations[canonicalAccounts]), ServiceAccounts: list(s.Annotations[moreAccounts]),
 		NodeLocal:       s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,

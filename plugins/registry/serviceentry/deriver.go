@@ -186,6 +186,9 @@ func (d *deriver) takeService(key string, row *sdk.Row) {
 		d.fault("the service "+key, err, n)
 		return
 	}
+	if s != nil && s.Cluster != "" && s.Cluster != d.cluster {
+		s = nil // WorkloadEntries are for services of their own cluster
+	}
 	d.mark(d.setService(key, s))
 }
 

@@ -27,13 +27,23 @@ func Merged(row *pb.Row, others []*pb.Row) (*pb.Row, error) {
 			all.ClusterAddresses = map[string]string{}
 		}
 		maps.Copy(all.ClusterAddresses, there.ClusterAddresses)
-		for _, name := range there.SubjectAltNames {
-			if !slices.Contains(all.SubjectAltNames, name) {
-				all.SubjectAltNames = append(all.SubjectAltNames, name)
-			}
-		}
+		all.Aliases = append(all.Aliases, there.Aliases...)
+		all.SubjectAltNames = with(all.SubjectAltNames, there.SubjectAltNames)
+		all.ServiceAccounts = with(all.ServiceAccounts, there.ServiceAccounts)
 	}
+	slices.Sort(all.Aliases)
+	all.Aliases = slices.Compact(all.Aliases)
 	merged := *row
 	merged.Payload = all.AppendTo(nil)
 	return &merged, nil
+}
+
+// with returns a list with what it lacks of another.
+func with(list, more []string) []string {
+	for _, m := range more {
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	return list
 }

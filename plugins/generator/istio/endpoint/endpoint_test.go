@@ -57,7 +57,7 @@ func TestBuildChooses(t *testing.T) {
 		at("10.0.0.1"),
 		at("10.0.0.2", func(e *Endpoint) { e.Index, e.Labels = 1, map[string]string{"version": "v2"} }),
 		at("10.0.0.4", func(e *Endpoint) { e.PortName = "grpc" }),
-		at("10.0.0.5", func(e *Endpoint) { e.ServicePort = 81 }),
+		at("10.0.0.5", func(e *Endpoint) { e.PortName = "admin" }),
 		at("10.0.0.6", func(e *Endpoint) { e.Health = pb.EndpointHealthUnhealthy }),
 		at("10.0.0.7", func(e *Endpoint) { e.Health, e.Index = pb.EndpointHealthDraining, 9 }),
 		at("host.example"),
@@ -74,7 +74,8 @@ func TestBuildChooses(t *testing.T) {
 		{"subset", func(s *Spec) { s.Subset = Selector(map[string]string{"version": "v2"}) }, []string{"10.0.0.2"}},
 		{"not ready", func(s *Spec) { s.Unready = true }, []string{"10.0.0.1", "10.0.0.6", "10.0.0.2", "10.0.0.3", "/run/a.sock"}},
 		{"not healthy", func(s *Spec) { s.Unhealthy = true }, []string{"10.0.0.1", "10.0.0.6", "10.0.0.2", "10.0.0.3", "/run/a.sock"}},
-		{"other port", func(s *Spec) { s.Port = 82 }, nil},
+		{"other port", func(s *Spec) { s.PortName = "other" }, nil},
+		{"another number, as in another cluster", func(s *Spec) { s.Port = 82 }, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "/run/a.sock"}},
 	} {
 		s := spec()
 		c.change(&s)

@@ -28,10 +28,11 @@ type Horizon struct {
 	Networks *Networks
 	// Found: endpoints that don't say which network they are in are looked for in those of the mesh.
 	Found bool
-	// Local: the client reaches endpoints of its own Cluster alone, and those of which nobody knows the cluster.
+	// Local: the client reaches endpoints of its own Cluster alone, and those of which nobody knows the cluster. Otherwise that is so of endpoints that say so, for
+	// clients that say where they are.
 	Local   bool
 	Cluster string
-	// OnNode: the client reaches endpoints on its own Node alone.
+	// OnNode: the client reaches endpoints on its own Node alone, whose name other clusters may have, too.
 	OnNode bool
 	Node   string
 }
@@ -55,7 +56,7 @@ func (h *Horizon) sees(e *Endpoint) bool {
 	if h.OnNode && e.Node != h.Node {
 		return false
 	}
-	if h.Local && e.Cluster != "" && h.Cluster != "" && e.Cluster != h.Cluster {
+	if e.Cluster != "" && e.Cluster != h.Cluster && (h.Local || h.OnNode || e.SameCluster && h.Cluster != "") {
 		return false
 	}
 	if h.View == "" && e.Address != "" {

@@ -74,7 +74,7 @@ func unquote(s string) (value, rest string, ok bool) {
 
 // selects reports whether an endpoint belongs to the port and the subset.
 func (s *Spec) selects(e *Endpoint, subset map[string]string) bool {
-	if e.PortName != s.PortName || e.ServicePort != s.Port {
+	if e.PortName != s.PortName { // its number may be another one in another cluster
 		return false
 	}
 	for label, value := range subset {

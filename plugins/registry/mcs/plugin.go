@@ -1,0 +1,30 @@
+// Package mcs is the built-in plugin registry/mcs: the names that Kubernetes' Multi-Cluster Services have in all clusters together.
+//
+// It derives: what it publishes is a function of the exports, imports, services and endpoints that other registries have.
+package mcs
+
+import (
+	"github.com/coxswain-mesh/coxswain/plugins/internal/mcs"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+const schema = `{"type": "object", "additionalProperties": false}`
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.Plugin {
+	return sdk.Plugin{
+		Name:         "registry/mcs",
+		Version:      "1",
+		Reads:        []string{mcs.Exports, mcs.Imports, state.Services + "@sources", state.Endpoints + "@sources"},
+		Publishes:    []string{state.Services, state.Endpoints},
+		ConfigSchema: []byte(schema),
+		Kind: sdk.DeriverKind(func(config []byte) (sdk.Deriver, error) {
+			if err := strict.Decode(config, &struct{}{}); err != nil {
+				return nil, err
+			}
+			return newDeriver(), nil
+		}),
+	}
+}
