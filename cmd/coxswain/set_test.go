@@ -42,7 +42,9 @@ func TestSets(t *testing.T) {
 		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
 		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}}`, ""},
 		{"Consul", true, func(in *settings.Inputs) { in.Registries = "Consul" }, "config/file config/mesh registry/consul", ""},
-		{"Consul elsewhere", false, func(in *settings.Inputs) { in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d" },
+		{"Consul elsewhere", false, func(in *settings.Inputs) {
+			in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d"
+		},
 			`config/file{"dir":"/d"} config/mesh registry/consul{"address":"https://c"}`, ""},
 		{"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "", "--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`"},
 		{"nobody", false, func(in *settings.Inputs) { in.Domain = "east" }, "", "--domain has no one to go to: no plugin is `builtin: registry/kubernetes`"},
