@@ -236,7 +236,7 @@ mutants: build envoy ## Change the product in one place, 300 times over, and lis
 
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
-FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources)
+FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping)
 FUZZTIME ?= 60s
 FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
 

@@ -52,7 +52,7 @@ func newClient(c *Config) (client, error) {
 
 func newTransport(c *Config) (*http.Transport, error) {
 	t := &http.Transport{
-		MaxIdleConns: c.Watches + 8, MaxIdleConnsPerHost: c.Watches + 8, IdleConnTimeout: 90 * time.Second,
+		MaxConnsPerHost: c.Watches, MaxIdleConns: c.Watches, MaxIdleConnsPerHost: c.Watches, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}

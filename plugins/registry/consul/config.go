@@ -95,7 +95,7 @@ func defaults() written {
 		Address: "http://127.0.0.1:8500", Stale: true, Services: selection{Exclude: []string{"consul"}}, Healthy: []string{passing, warning},
 		Host: "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
-		Watches: min(most, 128), MaxBytes: 64 << 20, WrittenWait: "1m", WrittenRefresh: "15s", WrittenInterval: "250ms", WrittenMaxRetry: "15s",
+		Watches: min(most, 90), MaxBytes: 64 << 20, WrittenWait: "1m", WrittenRefresh: "15s", WrittenInterval: "250ms", WrittenMaxRetry: "15s",
 	}
 }
 

