@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,10 @@ import (
 // is allocated lives long.
 const garbage, garbageOfPlugins = 40, 25
 
+// collectorVariable says it to the built-in plugins, whose GOGC is garbageAtStart until main has read it: what Go packages make when the program starts stays, so that to collect
+// garbage meanwhile is half of what a start costs.
+const collectorVariable, garbageAtStart = "COXSWAIN_GOGC", 1000
+
 // tune sets Go's runtime and returns the environment that the built-in plugins get.
 func tune(environ []string) []string {
 	for _, e := range environ {
@@ -36,7 +41,18 @@ func tune(environ []string) []string {
 		}
 	}
 	debug.SetGCPercent(garbage)
-	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageOfPlugins))
+	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageAtStart), fmt.Sprintf("%s=%d", collectorVariable, garbageOfPlugins))
+}
+
+// tuned does as tune said, in what was started with that.
+func tuned(environ []string) {
+	for _, e := range environ {
+		if text, ok := strings.CutPrefix(e, collectorVariable+"="); ok {
+			if percent, err := strconv.Atoi(text); err == nil {
+				debug.SetGCPercent(percent)
+			}
+		}
+	}
 }
 
 // memoryLimit returns how much memory the core may use, and tells Go's runtime, unless the environment has told it already.

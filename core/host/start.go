@@ -115,7 +115,7 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 // tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime, and for those that are built in the way to a
 // Kubernetes API server. The entry's limit of memory takes the place of the core's.
 func (h *Host) tuned(e *Entry) []string {
-	names := []string{"GOMAXPROCS", "GOGC", "GORACE"}
+	names := []string{"GOMAXPROCS", "GOGC", "COXSWAIN_GOGC", "GORACE"}
 	if e.Builtin != "" {
 		names = append(names, clusterVariables...)
 	}

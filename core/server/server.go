@@ -194,7 +194,7 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
 	parts.Go(func() error {
-		rest.Watch(inner, func() bool { return false }, func() {})
+		rest.Watch(inner, idle, func() bool { return false }, func() {})
 		return nil
 	})
 	if s.cfg.Develop {

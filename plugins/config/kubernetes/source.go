@@ -39,6 +39,8 @@ const (
 	unreached = time.Second
 	// patience is how long first lists may take until it is said which are missing, and how long an answer about kinds may take.
 	patience = 10 * time.Second
+	// waiting is how often it is looked whether first lists are in.
+	waiting = 10 * time.Millisecond
 )
 
 // Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
@@ -87,6 +89,7 @@ type publication struct {
 }
 
 func (p *publication) run(ctx context.Context, selects bool) error {
+	looked := p.look(ctx) // before the mesh's settings are there: both are waited for at once
 	var newer <-chan struct{}
 	if selects {
 		first, next, err := kube.FirstState(ctx, p.out)
@@ -98,24 +101,18 @@ func (p *publication) run(ctx context.Context, selects bool) error {
 			return err
 		}
 	}
-	began, look := time.Now(), time.NewTimer(0)
+	began, look := time.Now(), time.NewTimer(again(looked))
 	defer look.Stop()
-	wait := time.NewTicker(100 * time.Millisecond)
+	wait := time.NewTicker(waiting)
 	defer wait.Stop()
-	for looked := false; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
-			next := lookAgain
-			if err := p.discover(ctx); err != nil {
-				next = unreached
-				p.complain("definitions", err)
-			} else {
-				looked = true
-			}
-			if len(p.missing) > 0 {
-				look.Reset(next)
+			now := len(p.missing) > 0 && p.look(ctx)
+			if looked = looked || now; len(p.missing) > 0 {
+				look.Reset(again(now))
 			}
 		case <-newer:
 			var next *state.State
@@ -194,6 +191,23 @@ func (p *publication) counts(namespace string) bool {
 	}
 	o := p.watched.get(key{state.Namespaces, namespace})
 	return o != nil && p.selection.Has(o.Labels)
+}
+
+// look discovers, and says if it can't.
+func (p *publication) look(ctx context.Context) (looked bool) {
+	err := p.discover(ctx)
+	if err != nil {
+		p.complain("definitions", err)
+	}
+	return err == nil
+}
+
+// again is when it is looked again, after the API server could be asked or not.
+func again(asked bool) time.Duration {
+	if asked {
+		return lookAgain
+	}
+	return unreached
 }
 
 // discover starts to watch those of the missing kinds that the API server serves now.

@@ -200,7 +200,7 @@ func (p *publication) networkNow() string {
 
 // wait waits for the first lists, and says now and then which are missing.
 func (p *publication) wait(ctx context.Context) bool {
-	look := time.NewTicker(100 * time.Millisecond)
+	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	for told := time.Now(); ; {
 		late := append(p.watched.late(), p.exports.late()...)
