@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/certificate"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
+	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
@@ -28,6 +29,7 @@ func builtins() map[string]func() sdk.Plugin {
 	return map[string]func() sdk.Plugin{
 		"authenticator/certificate": certificate.Plugin,
 		"authenticator/token":       token.Plugin,
+		"config/etcd":               configetcd.Plugin,
 		"config/file":               configfile.Plugin,
 		"config/jwks":               configjwks.Plugin,
 		"config/kubernetes":         configkubernetes.Plugin,
