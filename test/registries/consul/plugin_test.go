@@ -212,6 +212,97 @@ func TestAnotherHistory(t *testing.T) {
 	has(t, h, "web", "10.0.0.2:80 dc1/z2 10", "10.0.0.3:80 dc1/z3 10")
 }
 
+// TestCluster: three servers, of which the plugin asks one. It is started anew, and answers before it knows anything; the leader dies, and there is none for a while; then the
+// others die, too. Whatever it says meanwhile, nothing goes; what changes afterwards is followed.
+func TestCluster(t *testing.T) {
+	need.All(t)
+	all := cluster(t)
+	leader, err := all[0].client.Operator().RaftGetConfiguration(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(all[:], func(a, b *server) int { // the leader comes last
+		leads := func(s *server) int {
+			self, err := s.client.Agent().Self()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range leader.Servers {
+				if r.Leader && r.Node == self["Config"]["NodeName"] {
+					return 1
+				}
+			}
+			return 0
+		}
+		return leads(a) - leads(b)
+	})
+	var want []string
+	for i := range 5 {
+		register(t, all[0], registration(fmt.Sprintf("n%d", i+1), "web", "web", 80, "passing"))
+		want = append(want, fmt.Sprintf("10.0.0.%d:80 dc1/z%d 10", i+1, i+1))
+	}
+	h := begin(t, map[string]any{"address": "http://" + all[0].Address(), "wait": "1s"})
+	h.WaitSynced()
+	has(t, h, "web", want...)
+	stays := watch(t, h, want)
+	marks := 0
+	followed := func() { // all[0] knows a leader, and the plugin follows all[0]
+		t.Helper()
+		all[0].leads(t)
+		marks++
+		register(t, all[0], registration("n1", "mark", "mark", marks, "passing"))
+		has(t, h, "mark", fmt.Sprintf("10.0.0.1:%d dc1/z1 10", marks))
+	}
+	for range 3 {
+		all[0].Stop(t)
+		all[0].Start(t)
+		followed()
+	}
+	all[2].Stop(t) // the leader
+	followed()
+	all[1].Stop(t) // now there can be none
+	all[0].Stop(t)
+	all[0].launch(t)
+	select {
+	case <-time.After(3 * time.Second): // in which it is asked, and knows nothing for certain
+	case <-t.Context().Done():
+	}
+	all[2].launch(t)
+	followed()
+	all[1].Start(t)
+	followed()
+	stays()
+	register(t, all[1], registration("n9", "web", "web", 80, "passing"))
+	has(t, h, "web", append(want, "10.0.0.9:80 dc1/z9 10")...)
+}
+
+// watch fails, once its result is called, if service web had other endpoints than these at any time.
+func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
+	t.Helper()
+	done, lost := make(chan struct{}), make(chan []string, 1)
+	go func() {
+		defer close(lost)
+		for {
+			if got := endpoints(h.Rows(state.Endpoints), "web"); !slices.Equal(got, want) {
+				lost <- got
+				return
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		close(done)
+		if got, ok := <-lost; ok {
+			t.Errorf("meanwhile web had %v", got)
+		}
+	}
+}
+
 // TestTLS: roots, the client's certificate, and the name of the server's.
 func TestTLS(t *testing.T) {
 	need.All(t)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -62,6 +63,30 @@ func start(t testing.TB) *server {
 // startWith starts one whose configuration has more in it.
 func startWith(t testing.TB, more map[string]any) *server {
 	t.Helper()
+	s := configure(t, more)
+	s.Start(t)
+	return s
+}
+
+// cluster starts three that are one cluster.
+func cluster(t testing.TB) (all [3]*server) {
+	t.Helper()
+	var join []string
+	for i := range all {
+		serf := wait.Port(t)
+		all[i] = configure(t, map[string]any{"bootstrap_expect": 3, "node_name": fmt.Sprintf("server-%d", i), "serf": serf, "retry_join": slices.Clone(join)})
+		join = append(join, fmt.Sprintf("127.0.0.1:%d", serf))
+		all[i].launch(t)
+	}
+	for _, s := range all {
+		s.leads(t)
+	}
+	return all
+}
+
+// configure makes one that isn't started yet; the test's end stops it.
+func configure(t testing.TB, more map[string]any) *server {
+	t.Helper()
 	s := &server{dir: t.TempDir(), address: wait.Address(t)}
 	var err error
 	if s.client, err = api.NewClient(&api.Config{Address: s.address, Token: manager}); err != nil {
@@ -79,11 +104,14 @@ func startWith(t testing.TB, more map[string]any) *server {
 		"performance": map[string]int{"raft_multiplier": 1},
 		"limits":      map[string]any{"http_max_conns_per_client": 1000},
 	}
-	if https, ok := more["https"].(int); ok {
-		config["ports"].(map[string]int)["https"] = https
-		delete(more, "https")
-	}
+	ports := config["ports"].(map[string]int)
 	maps.Copy(config, more)
+	for name, key := range map[string]string{"https": "https", "serf": "serf_lan"} { // these stand for ports
+		if number, ok := more[name].(int); ok {
+			ports[key] = number
+			delete(config, name)
+		}
+	}
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +119,6 @@ func startWith(t testing.TB, more map[string]any) *server {
 	if err := os.WriteFile(filepath.Join(s.dir, "consul.json"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Start(t)
 	t.Cleanup(s.stop)
 	return s
 }
@@ -117,8 +144,14 @@ func binary(t testing.TB) string {
 
 func (s *server) Address() string { return s.address }
 
-// Start starts it, again after Stop, and waits until it leads.
+// Start starts it, again after Stop, and waits until there is a leader.
 func (s *server) Start(t testing.TB) {
+	t.Helper()
+	s.launch(t)
+	s.leads(t)
+}
+
+func (s *server) launch(t testing.TB) {
 	t.Helper()
 	s.cmd, s.exited, s.log = exec.Command(binary(t), "agent", "-config-file", filepath.Join(s.dir, "consul.json")), make(chan struct{}), &tail{}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
@@ -127,7 +160,11 @@ func (s *server) Start(t testing.TB) {
 		t.Fatal(err)
 	}
 	go func() { _ = s.cmd.Wait(); close(s.exited) }()
-	wait.For(t, "Consul leads", func() error {
+}
+
+func (s *server) leads(t testing.TB) {
+	t.Helper()
+	wait.For(t, "Consul has a leader", func() error {
 		select {
 		case <-s.exited:
 			t.Fatalf("Consul has ended: %s", s.log)
@@ -142,6 +179,9 @@ func (s *server) Start(t testing.TB) {
 func (s *server) Stop(t testing.TB) { s.stop() }
 
 func (s *server) stop() {
+	if s.cmd == nil {
+		return
+	}
 	_ = s.cmd.Process.Kill()
 	<-s.exited
 }
