@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 	mesh "istio.io/api/mesh/v1alpha1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
 // Codes about the mesh's settings.
@@ -113,13 +115,22 @@ func (c *checker) meshTLS(m *mesh.MeshConfig) {
 }
 
 func (c *checker) meshVisibility(m *mesh.MeshConfig) {
-	c.exportTo("defaultServiceExportTo", m.DefaultServiceExportTo, true)
-	c.exportTo("defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo, false)
-	c.exportTo("defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo, false)
+	c.defaultExportTo("defaultServiceExportTo", m.DefaultServiceExportTo)
+	c.defaultExportTo("defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo)
+	c.defaultExportTo("defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo)
 	for i, s := range m.ServiceSettings {
 		for j, host := range s.Hosts {
 			c.host(path("serviceSettings").index(i).field("hosts").index(j), host)
 		}
+	}
+}
+
+// defaultExportTo warns of what a resource would be refused for: as istiod takes it from the mesh's settings, so must who takes istiod's place.
+func (c *checker) defaultExportTo(at path, list []string) {
+	from := len(c.found)
+	c.exportTo(at, list, true)
+	for i := range c.found[from:] {
+		c.found[from+i].Severity = finding.Warning
 	}
 }
 
