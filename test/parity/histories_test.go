@@ -260,7 +260,7 @@ func TestHistories(t *testing.T) {
 			from := len(h.edits)
 			h.step()
 			j.take(base, h)
-			r := j.ask(h.askers())
+			r := j.ask(h.askers(), still)
 			if r.Error != "" {
 				t.Fatalf("history %d of seed %d: %s", n, *seed, r.Error)
 			}
@@ -327,7 +327,7 @@ func (j *judge) afresh(t *testing.T, h *history) (again tally, anew compared) {
 		ask := func(a, b string) compared {
 			other := *j
 			other.in, other.out = startTool(t, a, b)
-			r := other.ask(h.askers())
+			r := other.ask(h.askers(), still)
 			j.marked = other.marked
 			if r.Error != "" {
 				t.Fatal(r.Error)

@@ -232,8 +232,8 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 // markerProxy sees nothing but the marker.
 var markerProxy = newProxy("sidecar", "marker", "marker", markerNamespace, "10.99.0.1", map[string]any{})
 
-// ask has the tool compare what both say to the proxies, once both have seen the objects.
-func (j *judge) ask(proxies []proxy) reply {
+// ask has the tool compare what both say to the proxies, once both have seen the objects. Answers that differ must have been the same for the duration still.
+func (j *judge) ask(proxies []proxy, still time.Duration) reply {
 	j.marked++
 	host := fmt.Sprintf("m%d.marker", j.marked)
 	marker := map[string]any{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": map[string]any{"name": "marker", "namespace": markerNamespace},
@@ -243,7 +243,7 @@ func (j *judge) ask(proxies []proxy) reply {
 		j.t.Fatal("the API server takes no marker")
 	}
 	j.there = there
-	q := map[string]any{"await": "outbound|80||" + host, "marker": markerProxy.Node, "patience": 3000, "still": 700, "diff": *differing, "proxies": proxies}
+	q := map[string]any{"await": "outbound|80||" + host, "marker": markerProxy.Node, "patience": 3000, "still": still.Milliseconds(), "diff": *differing, "proxies": proxies}
 	b, err := json.Marshal(q)
 	if err != nil {
 		panic(err)

@@ -30,7 +30,7 @@ func (j *judge) shrink(m randomMesh, p proxy, sort string) (randomMesh, string) 
 		if len(j.move(j.there, try.objects)) != len(try.objects) {
 			return false
 		}
-		r := j.ask(try.proxies)
+		r := j.ask(try.proxies, still/3)
 		if r.Error != "" || !slices.Contains(sortsOf(r.Proxies[p.Name].Report), sort) {
 			return false
 		}

@@ -26,9 +26,13 @@ var (
 	first      = flag.Uint64("first", 0, "number of the first mesh of the seed")
 	shrinks    = flag.Int("shrinks", 20, "shrink up to this many differences, one of each sort")
 	found      = flag.String("found", "", "folder for the states that shrunk meshes become")
+	keep       = flag.Bool("keep", false, "write every mesh as a state, too")
 	verbose    = flag.Bool("refused", false, "say why objects are refused")
 	leastOfAll = flag.Float64("min-meshes", 99.5, "percentage of resources of random meshes that are to be equal, or to differ as docs/differences.md says")
 )
+
+// still is how long answers that differ must stay the same to count.
+const still = 700 * time.Millisecond
 
 // startPair starts istiod and the control plane on a cluster.
 func startPair(t *testing.T, c *cluster) (peer *kube.Istiod, ours string) {
@@ -71,7 +75,12 @@ func TestMeshes(t *testing.T) {
 		made := len(m.objects)
 		m.objects = j.move(j.there, m.objects)
 		rejected += made - len(m.objects)
-		r := j.ask(m.proxies)
+		if *keep {
+			if err := m.write(filepath.Join(*found, fmt.Sprintf("all-%d-%d", *seed, n)), "random"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := j.ask(m.proxies, still)
 		if r.Error != "" {
 			t.Errorf("mesh %d of seed %d: %s", n, *seed, r.Error)
 			_ = m.write(filepath.Join(*found, fmt.Sprintf("%d-%d-error", *seed, n)), r.Error)
@@ -88,6 +97,9 @@ func TestMeshes(t *testing.T) {
 				continue
 			}
 			clean = false
+			if *verbose {
+				fmt.Printf("DIFFERS mesh %d, %s: %d of %d resources: %q\n", n, p.Name, f.Tally.Expected+f.Tally.Extra-f.Tally.Equal, f.Tally.Expected, sortsOf(f.Report))
+			}
 			for _, sort := range sortsOf(f.Report) {
 				sorts[sort]++
 				if sorts[sort] > 1 || shrunk >= *shrinks {
