@@ -304,6 +304,11 @@ type inboundClusterKey struct {
 
 func inboundName(t target) string { return cluster.InboundName(t.Target) }
 
+// serviceNamed is a service as the metadata of clusters name it.
+func serviceNamed(s *config.Service) cluster.Service {
+	return cluster.Service{Host: s.Host, Name: s.Name, Namespace: s.Namespace, External: s.External}
+}
+
 func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, error) {
 	var in cluster.Inbound
 	var number uint32
@@ -316,7 +321,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 			in.Protocol, number = config.ParseProtocol(s.value.Port(t.Number).Protocol), t.Number
 		}
 		in.Port = t.Target
-		named := cluster.Service{Host: s.value.Host, Name: s.value.Name, Namespace: s.value.Namespace}
+		named := serviceNamed(s.value)
 		if t.Number == number && !slices.Contains(in.Services, named) { // others are at a port of another number
 			in.Services = append(in.Services, named)
 		}

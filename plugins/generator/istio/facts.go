@@ -178,7 +178,7 @@ func (k nameView) describe() (string, map[string]string) {
 	facts := map[string]string{"network": k.Client.Network}
 	dialingFacts(k.Client.Dialing, facts)
 	k.Scope.facts(facts)
-	return label(false, k.Scope, k.Client.Network), facts
+	return label(k.Router, k.Scope, k.Client.Network), facts
 }
 
 func dialingFacts(d config.Dialing, out map[string]string) {

@@ -24,8 +24,8 @@ import (
 // ingressKey names what a Sidecar says of the workload's own ports; the zero value where it says nothing.
 type ingressKey struct {
 	Sidecar string
-	// Address is the proxy's own, where ports are named: listeners and clusters hold it.
-	Address string
+	// Address is the proxy's own, where ports are named: listeners and clusters hold it. So they do its namespace.
+	Address, Namespace string
 }
 
 // ingressOf is what the scope's Sidecar says of a proxy's ports.
@@ -33,7 +33,7 @@ func (g *graph) ingressOf(c *incr.Ctx, s Scope, n *node.Node) ingressKey {
 	spec := g.sidecarSpec(c, s.Sidecar)
 	switch {
 	case len(spec.GetIngress()) > 0:
-		return ingressKey{s.Sidecar, unicast(n.Addresses)}
+		return ingressKey{s.Sidecar, unicast(n.Addresses), n.Namespace}
 	case spec.GetInboundConnectionPool() != nil:
 		return ingressKey{Sidecar: s.Sidecar}
 	}
@@ -80,7 +80,7 @@ func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, p *listener.Proxy, own b
 		name := r.value.Name + "." + r.value.Namespace
 		port := listener.Port{
 			Target: number, Number: number, Host: name, Short: name, Service: r.value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
-			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: r.value.Path("sidecar"),
+			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: r.value.Name}.Path("sidecar"),
 		}
 		if g.ingressTLS && l.Tls != nil {
 			port.TLS, port.Protocol = l.Tls, port.Protocol.Opened()
@@ -175,7 +175,7 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []cluster.Service {
 	for _, t := range decodeTargets(targets) {
 		if s, ok := g.targeted(c, t.Service); ok && t.Target == port {
-			return []cluster.Service{{Host: s.value.Host, Name: s.value.Name, Namespace: s.value.Namespace}}
+			return []cluster.Service{serviceNamed(s.value)}
 		}
 	}
 	return nil

@@ -22,6 +22,8 @@ type nameTables struct {
 type nameView struct {
 	Scope  Scope
 	Client nametable.Client
+	// Router: nobody asks a gateway for names, so that its table is empty.
+	Router bool
 }
 
 // nameTableName is what the table is called where resources need a name; in responses it has none.
@@ -30,7 +32,12 @@ const nameTableName = "names"
 func (g *graph) addNames() {
 	g.nameTables.views = incr.NewInput[nameView](g.Graph, "name tables", incr.Same[struct{}])
 	entries := incr.Join(g.nameTables.views, g.visible, "names of hosts",
-		func(v nameView, _ struct{}) []Scope { return []Scope{v.Scope} },
+		func(v nameView, _ struct{}) []Scope {
+			if v.Router {
+				return nil
+			}
+			return []Scope{v.Scope}
+		},
 		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
 		func(a, b []nametable.Entry) bool { return reflect.DeepEqual(a, b) },
 		func(c *incr.Ctx, k incr.Pair[nameView, host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {

@@ -37,6 +37,11 @@ type arrival struct {
 	Port  uint32
 }
 
+// everywhere reports whether the place takes connections to every address, as the proxy dials them: the other family's "any" is an address like others.
+func (a arrival) everywhere() bool {
+	return a.Place.Bind.Address == a.Place.Dialer.How.Families.Any()[0]
+}
+
 // listenerSet is the outbound listeners of a scope, as proxies that are equal for listeners get them.
 type listenerSet struct {
 	Scope Scope

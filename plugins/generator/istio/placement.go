@@ -86,7 +86,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
 			Headers: g.headersOf(c, n),
 		},
-		Names: nameView{scope, g.nameClient(n)},
+		Names: nameView{Scope: scope, Client: g.nameClient(n)},
 
 		Extensions: g.extensionView(c, n, labels, patches.Extensions),
 	}
@@ -115,7 +115,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
 		},
 		Routes: view,
-		Names:  nameView{scope, g.nameClient(n)},
+		Names:  nameView{Scope: scope, Router: true},
 
 		Extensions: g.extensionView(c, n, labels, patches.Extensions),
 	}

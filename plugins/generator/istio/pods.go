@@ -33,8 +33,11 @@ func (g *graph) workloadAt(c *incr.Ctx, key string) *pb.Workload {
 	return out
 }
 
-// podOf is the pod that a proxy runs in, by the name that it has; nil: no registry knows it. Workloads that aren't pods have no node.
+// podOf is the pod that a proxy runs in, by the name and the namespace that it says; nil: no registry knows it. Workloads that aren't pods have no node.
 func (g *graph) podOf(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) {
+	if n.Metadata.Namespace == "" {
+		return "", nil
+	}
 	key = n.Namespace + "/" + n.Name
 	w := g.workloadAt(c, key)
 	if id := n.Metadata.ClusterID; id != "" && (w == nil || w.Cluster != "" && w.Cluster != id) { // of a remote cluster

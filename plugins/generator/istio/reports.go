@@ -110,7 +110,7 @@ func (g *graph) tracingOf(c *incr.Ctx, n *node.Node, scope Scope, labels map[str
 			continue
 		}
 		out.Enabled = true
-		out.Cluster, out.Mesh, out.Namespace = n.Metadata.ClusterID, n.Metadata.MeshID, n.Namespace
+		out.Cluster, out.Mesh, out.Namespace = n.Metadata.ClusterID, n.Metadata.MeshID, n.Metadata.Namespace
 		out.Service, out.Revision = labels["service.istio.io/canonical-name"], labels["service.istio.io/canonical-revision"]
 		switch {
 		case t.ByConvention():

@@ -87,7 +87,7 @@ func (s *shape) add(b listener.Bind, a arrival, c caller) {
 		*s = shape{More: c.more, Dialed: c.dialed}
 		s.begin(b, a, c)
 	case http:
-		s.take(b, a, c, b.Any())
+		s.take(b, a, c, a.everywhere())
 		s.kept = mixed
 	case !tcp:
 		s.take(b, a, c, true)
@@ -106,10 +106,10 @@ func (s *shape) begin(b listener.Bind, a arrival, c caller) {
 	switch {
 	case c.protocol.IsHTTP():
 		s.kept = requests
-		if b.Any() {
+		if a.everywhere() {
 			s.kept = mixed
 		}
-		s.take(b, a, c, b.Any())
+		s.take(b, a, c, a.everywhere())
 	case c.protocol.IsTCP():
 		s.kept = connections
 		s.joinAll(c)
@@ -159,7 +159,7 @@ func routeName(b listener.Bind, a arrival, protocol config.Protocol) string {
 	switch {
 	case b.Port == 0:
 		return b.Address
-	case protocol == config.Sniffed && !b.Any():
+	case protocol == config.Sniffed && !a.everywhere():
 		return route.HostName(a.Host, a.Port)
 	}
 	return portName(b.Port)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -50,7 +51,7 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 		ConnectTimeout:     in.Mesh.ConnectTimeout,
 		CircuitBreakers:    unlimited(),
 		UpstreamBindConfig: bindTo(in.Source),
-		Metadata:           metadata(in.RulePath, "", in.Services...),
+		Metadata:           metadata(in.RulePath, "", in.inMesh()...),
 	}
 	in.discover(c)
 	limited := Outbound{
@@ -61,6 +62,11 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 	options.upgrade = false // the workload speaks what its port says
 	setHTTP(c, options.finish(in.Protocol))
 	return c
+}
+
+// inMesh are the services that telemetry is told of.
+func (in *Inbound) inMesh() []Service {
+	return slices.DeleteFunc(slices.Clone(in.Services), func(s Service) bool { return s.External })
 }
 
 func (in *Inbound) discover(c *clusterv3.Cluster) {

@@ -10,6 +10,8 @@ import (
 // Service names a service in a cluster's metadata, where istioctl and telemetry read it.
 type Service struct {
 	Host, Name, Namespace string
+	// External: it is no part of the mesh, whatever workload serves it.
+	External bool
 }
 
 // metadata says which services and which rule (by path) a cluster was made from.

@@ -36,7 +36,7 @@ func (s *Set) Listener(c Context, body []byte) (out []byte, kept bool) {
 func (s *Set) Listeners(c Context) []*listener.Listener {
 	var out []*listener.Listener
 	for _, p := range s.by[networking.EnvoyFilter_LISTENER] {
-		if p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) {
+		if p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) && !p.empty() {
 			out = append(out, p.value.(*listener.Listener))
 		}
 	}

@@ -36,6 +36,8 @@ func TestArrivals(t *testing.T) {
 		{"IPv6 without an address", pb.Service{}, config.TCP, six(config.IPv6), []Arrival{{Bind{"::", 80}, "", to(config.TCP)}}},
 		{"both families", pb.Service{}, config.HTTP, six(config.Both), []Arrival{{Bind{"0.0.0.0", 80}, "::", to(config.HTTP)}}},
 		{"both families without an address", pb.Service{}, config.TCP, six(config.Both),
+			[]Arrival{{Bind{"0.0.0.0", 80}, "::", to(config.TCP)}}},
+		{"both families without an address, in a cluster", pb.Service{Registry: "Kubernetes"}, config.TCP, six(config.Both),
 			[]Arrival{{Bind{"0.0.0.0", 80}, "", to(config.TCP)}}},
 		{"dual stack", pb.Service{Registry: "Kubernetes", Addresses: []string{"10.0.0.1", "2001:db8::1"}}, config.TCP, six(config.Dual),
 			[]Arrival{{Bind{"10.0.0.1", 80}, "2001:db8::1", to(config.TCP)}}},

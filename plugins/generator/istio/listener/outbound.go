@@ -72,8 +72,8 @@ func Arrivals(s *config.Service, port uint32, protocol config.Protocol, d Dialer
 func destinations(s *config.Service, d config.Dialing) [][]string {
 	addresses := s.AddressesFor(d)
 	switch {
-	case (Bind{Address: addresses[0]}).Any() && d.Families == config.Both:
-		return [][]string{d.Families.Any()[:1]} // without dual stack, connections to anywhere are taken in one family
+	case (Bind{Address: addresses[0]}).Any() && d.Families == config.Both && s.Registry == config.Kubernetes:
+		return [][]string{d.Families.Any()[:1]} // without dual stack, connections to a cluster's services are taken in one family
 	case (Bind{Address: addresses[0]}).Any():
 		return [][]string{d.Families.Any()}
 	case d.Families == config.Dual && s.OneListener():

@@ -19,7 +19,7 @@ func certificates(f map[string]*structpb.Value, side string) encode.Certificates
 	} else if f["file-credential"].GetStringValue() == "true" {
 		from = encode.Reader
 	}
-	return encode.Certificates{
+	out := encode.Certificates{
 		From:  from,
 		Chain: f["TLS_"+side+"_CERT_CHAIN"].GetStringValue(),
 		Key:   f["TLS_"+side+"_KEY"].GetStringValue(),
@@ -27,6 +27,10 @@ func certificates(f map[string]*structpb.Value, side string) encode.Certificates
 
 		Socket: f["credential"].GetStringValue() == "true",
 	}
+	if side == "CLIENT" && out.Chain == "" {
+		out.Root = "" // a client's roots count with its own certificate alone
+	}
+	return out
 }
 
 // proxyConfig reads a ProxyConfig; nil where there is none, or where it can't be read.
