@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
 )
 
 // randomMesh is objects that come into the world, and the proxies that ask.
@@ -74,9 +76,10 @@ func settingsOf(text string) map[string]any {
 type judge struct {
 	t       *testing.T
 	cluster *cluster
+	peer    *kube.Istiod
 	webhook string
 	ours    string // where the control plane answers
-	in      io.Writer
+	in      io.WriteCloser
 	out     *json.Decoder
 	known   map[string]schema.GroupVersionResource
 	// there are the objects of the mesh that is in the cluster, by what names them.
@@ -85,6 +88,24 @@ type judge struct {
 }
 
 const markerNamespace = "marker"
+
+// differs reports whether the two say different things to some proxy.
+func (r reply) differs() bool {
+	for _, f := range r.Proxies {
+		if f.Report != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// equal counts the resources that are equal.
+func (r reply) equal() (n int) {
+	for _, f := range r.Proxies {
+		n += f.Tally.Equal
+	}
+	return n
+}
 
 // reply is what the tool answers.
 type reply struct {
@@ -119,10 +140,22 @@ func newJudge(t *testing.T) *judge {
 	}
 	j.move(nil, []map[string]any{settingsOf("")})
 	peer, plane := startPair(t, c)
-	j.webhook = "http://" + peer.HTTP + "/validate"
 	j.ours = plane
-	j.in, j.out = startTool(t, plane, peer.XDS)
+	j.meet(peer)
 	return j
+}
+
+// meet has the judge ask an istiod.
+func (j *judge) meet(peer *kube.Istiod) {
+	j.peer, j.webhook = peer, "http://"+peer.HTTP+"/validate"
+	j.in, j.out = startTool(j.t, j.ours, peer.XDS)
+}
+
+// renew starts istiod anew: it remembers things that are gone (docs/differences.md), and what it says then must not depend on them.
+func (j *judge) renew() {
+	_ = j.in.Close()
+	j.peer.Stop()
+	j.meet(kube.StartIstiod(j.t, j.cluster.Cluster))
 }
 
 func name(o map[string]any) string {
@@ -183,7 +216,7 @@ func (j *judge) move(old map[string]map[string]any, objects []map[string]any) (t
 		return j.cluster.objects.Resource(at).Namespace(o["metadata"].(map[string]any)["namespace"].(string))
 	}
 	for key, o := range old {
-		if next[key] == nil {
+		if next[key] == nil || o["kind"] == "WorkloadEntry" && !reflect.DeepEqual(next[key], o) { // an istiod keeps what one was before it was changed
 			run(func() {
 				if err := client(o).Delete(ctx, o["metadata"].(map[string]any)["name"].(string), v1.DeleteOptions{GracePeriodSeconds: &now}); err != nil && !apierrors.IsNotFound(err) {
 					j.t.Error(err)

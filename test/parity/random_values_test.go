@@ -50,7 +50,7 @@ var likely = map[string]float64{
 	"DestinationRule.host": 1, "DestinationRule.traffic_policy": 0.8, "DestinationRule.subsets": 0.5, "DestinationRule.export_to": 0.1, "DestinationRule.workload_selector": 0.12,
 	"Subset.name": 1, "Subset.labels": 0.9, "PortTrafficPolicy.port": 1, "TrafficPolicy.tls": 0.4, "ClientTLSSettings.mode": 1, "TunnelSettings.target_host": 1, "TunnelSettings.target_port": 1,
 	"HTTPCookie.name": 1, "Attribute.name": 1, "Distribute.from": 1, "Distribute.to": 1, "Failover.from": 1, "Failover.to": 1,
-	"ZoneAwareLoadBalancerSetting.enabled": 0, "LoadBalancerSettings.zone_aware_lb_setting": 0, "MeshConfig.zone_aware_lb_setting": 0,
+	"OutlierDetection.outlier_detection_http_error_codes": 0, "ZoneAwareLoadBalancerSetting.enabled": 0, "LoadBalancerSettings.zone_aware_lb_setting": 0, "MeshConfig.zone_aware_lb_setting": 0,
 	"Gateway.servers": 1, "Gateway.selector": 0.95, "Server.port": 1, "Server.hosts": 1, "Server.tls": 0.4, "Server.bind": 0.1, "Port.number": 1, "Port.protocol": 1, "Port.name": 1, "Port.target_port": 0,
 	"TLSCertificate.server_certificate": 1, "TLSCertificate.private_key": 1, "ServerTLSSettings.mode": 1,
 	"ServiceEntry.hosts": 1, "ServiceEntry.ports": 1, "ServiceEntry.resolution": 0.9, "ServiceEntry.endpoints": 0.6, "ServiceEntry.workload_selector": 0.25, "ServiceEntry.export_to": 0.1,
@@ -71,7 +71,7 @@ var likely = map[string]float64{
 	"MeshConfig.extension_providers": 0, "MeshConfig.service_scope_configs": 0, "MeshConfig.proxy_listen_port": 0.03, "MeshConfig.proxy_inbound_listen_port": 0.03,
 	"MeshConfig.default_providers": 0.3, "MeshConfig.default_traffic_policy": 0.3, "MeshConfig.dns_refresh_rate": 0.1, "MeshConfig.service_entry_visibility": 0,
 	"ProxyConfig.binary_path": 0, "ProxyConfig.custom_config_file": 0, "ProxyConfig.proxy_bootstrap_template_path": 0, "ProxyConfig.readiness_probe": 0, "ProxyConfig.image": 0,
-	"ProxyConfig.private_key_provider": 0.05, "HttpHeader.value": 1, "HttpHeader.env_name": 0, "ServiceSettings.hosts": 1, "ServiceSettings.settings": 1,
+	"ProxyConfig.private_key_provider": 0.05, "HttpHeader.value": 1, "HttpService.path": 1, "HttpHeader.env_name": 0, "ServiceSettings.hosts": 1, "ServiceSettings.settings": 1,
 	".service": 1,
 }
 
@@ -132,7 +132,7 @@ var texts = map[string][]string{
 	".allow_headers": words("x-a x-b"), ".expose_headers": words("x-c"),
 	"HeaderOperations.set.key": words("x-a x-b Host :authority"), "HeaderOperations.set": words("v %REQ(X)% a%b"), "HeaderOperations.add": words("v w"), "HeaderOperations.remove": words("x-a x-c"),
 	".sni_hosts": words("a.example.com *.example.com web.alpha.svc.cluster.local *.alpha.svc.cluster.local"), ".destination_subnets": words(addresses + ranges), ".source_subnet": words("10.0.0.0/8 10.42.0.1"),
-	".addresses": words(addresses + ranges + " 240.240.0.7"), "WorkloadEntry.address": words(addresses + " e.example.com f.example.com unix:///tmp/s"), ".ports.key": words("http tcp http-a"),
+	".addresses": words(addresses + ranges + " 240.240.0.7"), "WorkloadEntry.address": words(strings.ReplaceAll(addresses, "10.40.1.1 ", "") + " e.example.com f.example.com unix:///tmp/s"), ".ports.key": words("http tcp http-a"),
 	"ServicePort.name": words("http tcp https grpc http-a tls x"), "ServicePort.protocol": words("HTTP TCP HTTPS TLS GRPC HTTP2 MONGO UDP HTTP TCP"),
 	"Port.name": words("http tcp https grpc http-a tls x"), "Port.protocol": words("HTTP HTTP HTTPS HTTPS TLS TCP GRPC HTTP2 MONGO HTTP_PROXY"),
 	"SidecarPort.name": words("http tcp https grpc http-a x"), "SidecarPort.protocol": words("HTTP HTTP TCP GRPC HTTPS TLS HTTP2 HTTP_PROXY MONGO"),
@@ -180,7 +180,7 @@ var numbers = map[string][]int{
 	".target_port": {8080, 9000, 81}, "TunnelSettings.target_port": {443}, ".weight": {0, 10, 50, 100, 1}, ".to": {100, 50, 30, 20}, ".ports": {80, 8081, 9000}, "WorkloadEntry.weight": {0, 1, 5, 20},
 	".status": {200, 404, 503}, ".redirect_code": {301, 302, 307, 308, 0}, ".http_status": {400, 503, 418}, ".percent": {0, 10, 100}, ".attempts": {0, 1, 3, -1}, ".port_level_mtls": {8080, 9000, 80, 8443},
 	".max_requests_per_connection": {0, 1, 100}, ".proxy_listen_port": {15001, 16001}, ".proxy_inbound_listen_port": {15006, 16006}, ".proxy_http_port": {0, 15002}, ".outlier_detection_http_error_codes": {500, 503, 429},
-	".table_size": {65537, 1031, 5}, ".max_ejection_percent": {0, 10, 100}, ".min_health_percent": {0, 50}, ".sampling": {1}, ".concurrency": {0, 2}, ".status_port": {15020, 15021}, ".priority": {-5, 0, 1, 10},
+	".http2_initial_stream_window_size": {65535, 1 << 20}, ".http2_initial_connection_window_size": {65535, 1 << 20}, ".http_max_concurrent_streams": {1, 100}, ".table_size": {65537, 1031, 5}, ".max_ejection_percent": {0, 10, 100}, ".min_health_percent": {0, 50}, ".sampling": {1}, ".concurrency": {0, 2}, ".status_port": {15020, 15021}, ".priority": {-5, 0, 1, 10},
 }
 
 // mends make what filled fields of a message say fit together.

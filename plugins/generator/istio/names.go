@@ -41,6 +41,9 @@ func (g *graph) addNames() {
 		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
 		func(a, b []nametable.Entry) bool { return reflect.DeepEqual(a, b) },
 		func(c *incr.Ctx, k incr.Pair[nameView, host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {
+			if len(g.importsOf(c, k.Right, s)) == 0 {
+				return nil, incr.Absent // only routes lead there
+			}
 			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return g.endpointsOf.Of(c, s.Key) })
 			if len(out) == 0 {
 				return nil, incr.Absent

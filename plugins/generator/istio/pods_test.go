@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -32,10 +33,15 @@ func TestPods(t *testing.T) {
 			&pb.Port{Number: 82, Name: "none", Protocol: "HTTP", TargetName: "unknown"}),
 		of("b", app("b"), &pb.Port{Number: 90, Name: "http", Protocol: "HTTP"}),
 		of("both", map[string]string{"app": "a", "tier": "x"}, &pb.Port{Number: 91, Name: "http", Protocol: "HTTP"})))
-	w.attach(1, proxy(sidecarID, nil, map[string]any{"LABELS": map[string]any{"app": "b"}}))
-	inbound := func() (out []string) {
+	says := func(more map[string]any) map[string]any {
+		all := map[string]any{"LABELS": map[string]any{"app": "b"}, "NAMESPACE": "default"}
+		maps.Copy(all, more)
+		return all
+	}
+	w.attach(1, proxy(sidecarID, nil, says(nil)))
+	inbound := func(connection uint64) (out []string) {
 		for _, name := range []string{"inbound|7000||", "inbound|8080||", "inbound|90||", "inbound|91||"} {
-			if w.get(1, encode.ClusterType)[name] != nil {
+			if w.get(connection, encode.ClusterType)[name] != nil {
 				out = append(out, name)
 			}
 		}
@@ -58,10 +64,29 @@ func TestPods(t *testing.T) {
 		if step.rows != nil {
 			w.commit(step.rows)
 		}
-		if got := inbound(); !slices.Equal(got, step.want) {
+		if got := inbound(1); !slices.Equal(got, step.want) {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
 	}
+	// A proxy that doesn't say its namespace is not the pod of its name; one of a cluster that nobody serves from has no ports there.
+	w.commit(pod(app("a")), rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{
+		Host: "b.default.svc.cluster.local", Namespace: "default", ServicePort: 90, PortName: "http", Address: "10.9.9.8", Port: 90, Cluster: "Kubernetes",
+	})))
+	for i, c := range []struct {
+		says map[string]any
+		want []string
+	}{
+		{says(map[string]any{"CLUSTER_ID": "Kubernetes"}), []string{"inbound|7000||", "inbound|8080||"}},
+		{says(map[string]any{"NAMESPACE": ""}), []string{"inbound|90||"}},
+		{says(map[string]any{"NAMESPACE": "", "LABELS": map[string]any{}}), nil},
+		{says(map[string]any{"CLUSTER_ID": "other"}), nil},
+	} {
+		w.attach(uint64(10+i), proxy(sidecarID, nil, c.says))
+		if got := inbound(uint64(10 + i)); !slices.Equal(got, c.want) {
+			t.Errorf("a proxy that says %v: %v, want %v", c.says, got, c.want)
+		}
+	}
+	w.commit(&pb.TableRows{Table: state.Workloads, Deletes: []string{"default/client"}})
 	w.commit(rows(state.Services, of("c", app("b"), &pb.Port{Number: 53, Name: "dns", Protocol: "UDP"}, &pb.Port{Number: 54, Name: "tcp", Protocol: "TCP"})))
 	chains := map[uint32]int{}
 	for _, f := range w.listener(1, "virtualInbound").FilterChains {

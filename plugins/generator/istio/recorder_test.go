@@ -176,7 +176,7 @@ func (w *world) overtake(upserts []*pb.Row, deletes ...string) {
 func (w *world) attach(connection uint64, p *sdk.Proxy) {
 	w.t.Helper()
 	p.Connection = connection
-	p.Types = []string{encode.ClusterType, encode.EndpointType, encode.ListenerType, encode.RouteType, encode.ExtensionType}
+	p.Types = []string{encode.ClusterType, encode.EndpointType, encode.ListenerType, encode.RouteType, encode.ExtensionType, encode.NameTableType}
 	if err := w.e.Attach(context.Background(), p, w.out); err != nil {
 		w.t.Fatal(err)
 	}

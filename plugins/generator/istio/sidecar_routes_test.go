@@ -133,6 +133,27 @@ func TestRoutesOfEgressListeners(t *testing.T) {
 	}
 }
 
+// TestNamesOfRoutes: who may ask for a name is who imports it, not who has a route that leads there. A gateway has no names.
+func TestNamesOfRoutes(t *testing.T) {
+	w := newWorld(t)
+	at := func(host, address string) *pb.TableRows {
+		s := service(host, &sdk.Port{Number: 80, Name: "http", Protocol: "HTTP"})
+		s.Namespace, s.Addresses = "other", []string{address}
+		return rows(state.Services, sdk.ServiceRow(s))
+	}
+	w.commit(append(web("10.1.0.1"), at("far.example", "10.96.0.8"), at("near.example", "10.96.0.9"),
+		routeRow(t, "default/v", `{"hosts": ["web"], "http": [{"route": [{"destination": {"host": "far.example"}}]}]}`),
+		sidecarRow(t, `{"egress": [{"hosts": ["./*", "other/near.example"]}]}`))...)
+	w.attach(1, proxy(sidecarID, nil, nil))
+	w.attach(2, proxy("router~10.9.9.8~gateway.default~default.svc.cluster.local", nil, nil))
+	if names := string(w.get(1, encode.NameTableType)[nameTableName]); !strings.Contains(names, "near.example") || strings.Contains(names, "far.example") {
+		t.Errorf("names of a sidecar: %q", names)
+	}
+	if names, ok := w.get(2, encode.NameTableType)[nameTableName]; !ok || len(names) > 0 {
+		t.Errorf("names of a gateway: %q", names)
+	}
+}
+
 // chainsOf are the destinations of a listener's chains: server names, ranges and cluster of each. What takes the rest stands last, after `*`.
 func chainsOf(t *testing.T, l *listenerv3.Listener) []string {
 	t.Helper()

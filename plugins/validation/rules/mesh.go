@@ -115,9 +115,9 @@ func (c *checker) meshTLS(m *mesh.MeshConfig) {
 }
 
 func (c *checker) meshVisibility(m *mesh.MeshConfig) {
-	c.defaultExportTo("defaultServiceExportTo", m.DefaultServiceExportTo)
-	c.defaultExportTo("defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo)
-	c.defaultExportTo("defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo)
+	c.defaultExportTo("defaultServiceExportTo", m.DefaultServiceExportTo, true)
+	c.defaultExportTo("defaultVirtualServiceExportTo", m.DefaultVirtualServiceExportTo, false)
+	c.defaultExportTo("defaultDestinationRuleExportTo", m.DefaultDestinationRuleExportTo, false)
 	for i, s := range m.ServiceSettings {
 		for j, host := range s.Hosts {
 			c.host(path("serviceSettings").index(i).field("hosts").index(j), host)
@@ -126,9 +126,9 @@ func (c *checker) meshVisibility(m *mesh.MeshConfig) {
 }
 
 // defaultExportTo warns of what a resource would be refused for: as istiod takes it from the mesh's settings, so must who takes istiod's place.
-func (c *checker) defaultExportTo(at path, list []string) {
+func (c *checker) defaultExportTo(at path, list []string, none bool) {
 	from := len(c.found)
-	c.exportTo(at, list, true)
+	c.exportTo(at, list, none)
 	for i := range c.found[from:] {
 		c.found[from+i].Severity = finding.Warning
 	}

@@ -28,6 +28,9 @@ func redirect(in *networking.HTTPRedirect, listener uint32, tls bool) *routev3.R
 		PathRewriteSpecifier: &routev3.RedirectAction_PathRedirect{PathRedirect: in.Uri},
 		ResponseCode:         redirectCode(in.RedirectCode),
 	}
+	if in.PrefixRewrite != "" {
+		out.PathRewriteSpecifier = &routev3.RedirectAction_PrefixRewrite{PrefixRewrite: in.PrefixRewrite}
+	}
 	if in.Scheme != "" {
 		out.SchemeRewriteSpecifier = &routev3.RedirectAction_SchemeRedirect{SchemeRedirect: in.Scheme}
 	}
