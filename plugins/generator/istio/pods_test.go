@@ -16,7 +16,7 @@ import (
 func TestPods(t *testing.T) {
 	of := func(name string, selector map[string]string, ports ...*pb.Port) *sdk.Row {
 		return sdk.ServiceRow(&pb.Service{
-			Host: name + ".default.svc.cluster.local", Namespace: "default", Name: name, Registry: "Kubernetes", Selector: selector,
+			Host: name + ".default.svc.cluster.local", Namespace: "default", Name: name, Registry: "Kubernetes", Cluster: "Kubernetes", Selector: selector,
 			Addresses: []string{"10.96.0.1"}, Ports: ports,
 		})
 	}
