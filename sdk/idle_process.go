@@ -18,7 +18,7 @@ func giveBack(ctx context.Context) {
 
 // lenient is how much garbage may gather, in percent of what is in use, while all that there is is read for the first time: nearly all of it is kept, so
 // that the more often it is collected, the more is looked through for nothing.
-const lenient = 100
+const lenient = 200
 
 // beLenient goes for a process until settle.
 func beLenient() {

@@ -33,15 +33,19 @@ const garbage, garbageOfPlugins = 40, 25
 // garbage meanwhile is half of what a start costs.
 const collectorVariable, garbageAtStart = "COXSWAIN_GOGC", 1000
 
-// tune sets Go's runtime and returns the environment that the built-in plugins get.
-func tune(environ []string) []string {
+// garbageOfFirst is how much may gather in the core until the first revision is complete: nearly all that comes stays, and much of a start was to look through it.
+const garbageOfFirst = 200
+
+// tune sets Go's runtime and returns the environment that the built-in plugins get, and what is to be called when the first revision is complete.
+func tune(environ []string) (env []string, started func()) {
 	for _, e := range environ {
 		if strings.HasPrefix(e, "GOGC=") {
-			return environ
+			return environ, func() {}
 		}
 	}
-	debug.SetGCPercent(garbage)
-	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageAtStart), fmt.Sprintf("%s=%d", collectorVariable, garbageOfPlugins))
+	debug.SetGCPercent(garbageOfFirst)
+	return append(slices.Clip(environ), fmt.Sprintf("GOGC=%d", garbageAtStart), fmt.Sprintf("%s=%d", collectorVariable, garbageOfPlugins)),
+		func() { debug.SetGCPercent(garbage) }
 }
 
 // tuned does as tune said, in what was started with that.
@@ -101,8 +105,9 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
-		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: tune(p.environ), Version: build(),
+		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
 		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureGRPCAddr,

@@ -10,10 +10,14 @@ import (
 func TestTune(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
-	if got := tune([]string{"GOGC=70"}); !slices.Equal(got, []string{"GOGC=70"}) {
+	if got, _ := tune([]string{"GOGC=70"}); !slices.Equal(got, []string{"GOGC=70"}) {
 		t.Errorf("with GOGC: %q", got)
 	}
-	child := tune([]string{"HOME=/"})
+	child, started := tune([]string{"HOME=/"})
+	started()
+	if now := debug.SetGCPercent(1); now != garbage {
+		t.Errorf("the core's is %d after its start", now)
+	}
 	if !slices.Contains(child, "GOGC=1000") || !slices.Contains(child, "HOME=/") {
 		t.Errorf("without: %q", child)
 	}

@@ -59,6 +59,8 @@ type Config struct {
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.
 	Memory uint64
+	// Started is called once, when the first revision is complete; nil: nobody wants to know.
+	Started func()
 	// AuditLog is the file that keeps who changed what of the plugins; empty: none.
 	AuditLog string
 	// Shutdown is how long streams may take to end.
@@ -256,6 +258,9 @@ func (s *Server) serveXDS(ctx context.Context) error {
 		ports.Go(func() error { return s.listenSecurely(ctx) })
 	}
 	ports.Go(func() error {
+		if s.cfg.Started != nil {
+			s.cfg.Started()
+		}
 		s.warnOfMemory()
 		<-ctx.Done()
 		return nil
