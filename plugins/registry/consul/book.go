@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// book has what there is of each service, and the rows that were published of it. Names that differ in case alone are one service, as in Consul's DNS.
+// book has what there is of each service, and the rows that were published of it. Names that differ in case alone are
+// one service, as in Consul's DNS.
 type book struct {
 	config   *Config
 	services map[string]*page
@@ -24,7 +25,8 @@ type book struct {
 type page struct {
 	// found are its members by where they were found: DATACENTER/NAME.
 	found map[string][]member
-	// lost is what could not be mapped: by datacenter, of the service as a whole, and held what stays although it was said otherwise.
+	// lost is what could not be mapped: by datacenter, of the service as a whole, and held what stays although it was
+	// said otherwise.
 	lost      map[string]tally
 	whole     tally
 	held      map[string]reason
@@ -48,7 +50,8 @@ func (b *book) page(name string) *page {
 	return p
 }
 
-// set makes entries all that there are of a service in a datacenter. Of an instance whose address or port can't be used any more, what it was before stays.
+// set makes entries all that there are of a service in a datacenter. Of an instance whose address or port can't be used
+// any more, what it was before stays.
 func (b *book) set(w *watch, entries []entry) {
 	p, place, lost := b.page(w.name), w.datacenter+"/"+w.name, tally{}
 	var all []member

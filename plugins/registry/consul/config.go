@@ -65,7 +65,8 @@ type tlsFiles struct {
 
 // selection says which services and instances count.
 type selection struct {
-	// Include and Exclude are globs of names; all of Tags must be there, on the service for it to be listed and on the instance.
+	// Include and Exclude are globs of names; all of Tags must be there, on the service for it to be listed and on the
+	// instance.
 	Include []string `json:"include"`
 	Exclude []string `json:"exclude"`
 	Tags    []string `json:"tags"`

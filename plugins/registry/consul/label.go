@@ -9,8 +9,9 @@ import (
 // tagLabel begins the label of a tag that is no KEY|VALUE.
 const tagLabel = "tag/"
 
-// labels are an instance's metadata; its tags of the form KEY|VALUE, as Istio's registry had them, or KEY=VALUE; and each other tag as tag/TAG: "true". Metadata goes before tags, and the
-// first tag before the next. lost is called for each tag that is not among them.
+// labels are an instance's metadata; its tags of the form KEY|VALUE, as Istio's registry had them, or KEY=VALUE; and
+// each other tag as tag/TAG: "true". Metadata goes before tags, and the first tag before the next. lost is called for
+// each tag that is not among them.
 func labels(e *entry, lost func(reason, string)) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for k, v := range e.Service.Meta {
@@ -64,7 +65,8 @@ func isLabel(key string) bool {
 	return true
 }
 
-// locality is region/zone/subzone: what a label says, or the instance's or its node's locality (Consul 1.17), or the node's metadata. The region is the datacenter where nothing else says it.
+// locality is region/zone/subzone: what a label says, or the instance's or its node's locality (Consul 1.17), or the
+// node's metadata. The region is the datacenter where nothing else says it.
 func (c *Config) locality(e *entry, labels map[string]string) string {
 	if said := hosts.Locality("", labels); said != "" {
 		return said

@@ -10,7 +10,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// member is an instance at one of its ports, as the mesh knows it: all but the service's port, which depends on the others.
+// member is an instance at one of its ports, as the mesh knows it: all but the service's port, which depends on the
+// others.
 type member struct {
 	// of is the instance's id.
 	of       string
@@ -44,7 +45,8 @@ func (c *Config) members(e *entry, lost func(reason, string)) (all []member) {
 	return all
 }
 
-// address is where an instance is: its tagged address, its own, or its node's. override is the tagged address's port, if it has one.
+// address is where an instance is: its tagged address, its own, or its node's. override is the tagged address's port,
+// if it has one.
 // Source: Consul, "Health HTTP Endpoint": an empty Service.Address means the node's.
 func (c *Config) address(e *entry) (address string, override int) {
 	if t, ok := e.Service.TaggedAddresses[c.TaggedAddress]; ok && t.Address != "" {
@@ -111,7 +113,8 @@ func (c *Config) assemble(name string, all []member, lost func(reason, string)) 
 	return s, endpoints
 }
 
-// distinct sorts members, and leaves out those that serve the same port at the same address as another one: the healthiest stays.
+// distinct sorts members, and leaves out those that serve the same port at the same address as another one: the
+// healthiest stays.
 func distinct(all []member, lost func(reason, string)) []member {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b member) int {

@@ -173,7 +173,8 @@ lost twice 1: a=2
 	}
 }
 
-// TestPortsOfTheirOwn: a scheduler's dynamic ports are one service port where the config says so, and at most 64 otherwise.
+// TestPortsOfTheirOwn: a scheduler's dynamic ports are one service port where the config says so, and at most 64
+// otherwise.
 func TestPortsOfTheirOwn(t *testing.T) {
 	var all []entry
 	for i := range 100 {

@@ -58,8 +58,9 @@ func (c *Config) servicePort(e *entry, at uint32, lost func(reason, string)) uin
 	return cmp.Or(c.ServicePort, at)
 }
 
-// protocol is what an instance speaks at a port: what its metadata says (protocol-NAME for a named port, then protocol), a tag protocol|NAME or protocol=NAME, a tag that is a
-// protocol's name, the beginning of the port's name, or the config.
+// protocol is what an instance speaks at a port: what its metadata says (protocol-NAME for a named port, then
+// protocol), a tag protocol|NAME or protocol=NAME, a tag that is a protocol's name, the beginning of the port's name,
+// or the config.
 func (c *Config) protocol(e *entry, portName string) string {
 	key := c.Meta.Protocol
 	said := []string{e.Service.Meta[key+"-"+portName], e.Service.Meta[key]}
@@ -85,14 +86,16 @@ func (c *Config) protocol(e *entry, portName string) string {
 	return c.Protocol
 }
 
-// protocolTags are tags that by themselves say a protocol. Names of programs, such as redis, are not among them: who tags an instance so may mean the program alone.
+// protocolTags are tags that by themselves say a protocol. Names of programs, such as redis, are not among them: who
+// tags an instance so may mean the program alone.
 var protocolTags = []string{"http", "http2", "https", "grpc", "grpc-web", "tcp", "tls", "udp"}
 
 // servicePortsMost is how many ports a service may have.
 const servicePortsMost = 64
 
-// servicePorts are the ports of a service: all that its instances have, by number, at most servicePortsMost. Where instances differ in what they speak at a port, most of them are right;
-// lost is called for each of the others, and for each that has a port which is one too many.
+// servicePorts are the ports of a service: all that its instances have, by number, at most servicePortsMost. Where
+// instances differ in what they speak at a port, most of them are right; lost is called for each of the others, and for
+// each that has a port which is one too many.
 func servicePorts(all []member, lost func(reason, string)) []*sdk.Port {
 	votes := map[uint32]map[served]int{}
 	for _, m := range all {

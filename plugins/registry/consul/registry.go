@@ -26,7 +26,8 @@ func New(c *Config) (*Registry, error) {
 	return &Registry{c, made}, nil
 }
 
-// Run asks and publishes until ctx ends. It says Synced when all datacenters have listed their services, and all of these were answered about.
+// Run asks and publishes until ctx ends. It says Synced when all datacenters have listed their services, and all of
+// these were answered about.
 func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -164,7 +165,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// list follows a datacenter's list of services. One that it lacks is asked about once more before it goes; one that it has, and that doesn't count, goes at once.
+// list follows a datacenter's list of services. One that it lacks is asked about once more before it goes; one that it
+// has, and that doesn't count, goes at once.
 func (l *loop) list(list *watch, names map[string][]string, now time.Time) {
 	for name, tags := range names {
 		if key := list.datacenter + "/" + name; l.config.Services.selects(name, tags) && l.watches[key] == nil {
@@ -226,7 +228,8 @@ func (l *loop) publish(ctx context.Context) error {
 	return nil
 }
 
-// blind reports whether the token may see services, but instances of none of them: it lacks the right to see nodes. A list like that is no first one.
+// blind reports whether the token may see services, but instances of none of them: it lacks the right to see nodes. A
+// list like that is no first one.
 func (l *loop) blind() bool {
 	filtered := false
 	for _, w := range l.watches {

@@ -159,7 +159,8 @@ func TestNothingIsEmptied(t *testing.T) {
 	}
 }
 
-// TestServerIsBehind: one that was just started, and answers stale questions with the nothing that it knows, empties nothing; the first list waits for a leader.
+// TestServerIsBehind: one that was just started, and answers stale questions with the nothing that it knows, empties
+// nothing; the first list waits for a leader.
 func TestServerIsBehind(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))
@@ -177,7 +178,8 @@ func TestServerIsBehind(t *testing.T) {
 	has(t, late, "web", "10.0.0.1")
 }
 
-// TestAnotherHistory: a server that begins anew has smaller indexes. What it has counts once it has said so for certain.
+// TestAnotherHistory: a server that begins anew has smaller indexes. What it has counts once it has said so for
+// certain.
 func TestAnotherHistory(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))
@@ -194,7 +196,8 @@ func TestAnotherHistory(t *testing.T) {
 	has(t, h, "web", "10.0.0.2", "10.0.0.3")
 }
 
-// TestRights: what a token may not see any more stays, and what is gone goes; a token that may see nothing has no first list.
+// TestRights: what a token may not see any more stays, and what is gone goes; a token that may see nothing has no first
+// list.
 func TestRights(t *testing.T) {
 	w := newTwin(t)
 	w.put("web", at("web", 1))

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// twin answers as Consul 1.15 does to what the plugin asks, as far as recorded answers in testdata show: indexes, blocking, filtered results.
+// twin answers as Consul 1.15 does to what the plugin asks, as far as recorded answers in testdata show: indexes,
+// blocking, filtered results.
 type twin struct {
 	*httptest.Server
 

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// watch is one thing that is asked about again and again: the list of a datacenter's services, or, with a name, the instances of one.
+// watch is one thing that is asked about again and again: the list of a datacenter's services, or, with a name, the
+// instances of one.
 type watch struct {
 	datacenter, name string
 	// index is that of the last answer that counted; 0: there was none. had is how much it had: names or instances.
@@ -39,7 +40,8 @@ func (w *watch) String() string {
 	return what
 }
 
-// question is what is asked next. What is asked for the first time, and what is made sure of, is asked of the leader, and answered at once.
+// question is what is asked next. What is asked for the first time, and what is made sure of, is asked of the leader,
+// and answered at once.
 func (w *watch) question(wait time.Duration) question {
 	if w.index == 0 || w.verify || w.unlisted {
 		return question{datacenter: w.datacenter, consistent: true}
@@ -53,7 +55,8 @@ type verdict int
 const (
 	// counts: it is what there is.
 	counts verdict = iota
-	// doubtful: it would take things away, and comes from a server that may not know all yet: one that was just started, or is behind. It is asked for again, consistently.
+	// doubtful: it would take things away, and comes from a server that may not know all yet: one that was just
+	// started, or is behind. It is asked for again, consistently.
 	doubtful
 	// hides: the token may see less than before. What there was stays.
 	hides
@@ -72,7 +75,8 @@ var (
 )
 
 // judge says what an answer is good for, and notes it. The error is why it fails.
-// Source: Consul, "Blocking Queries", implementation details: an index of 0 is none, and one that goes backwards is one of another history.
+// Source: Consul, "Blocking Queries", implementation details: an index of 0 is none, and one that goes backwards is one
+// of another history.
 func (w *watch) judge(q question, a answer) (verdict, error) {
 	n := len(a.names) + len(a.entries)
 	switch {
@@ -101,7 +105,8 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 // firstRetry is how long it takes until something is asked again that failed once.
 const firstRetry = 250 * time.Millisecond
 
-// retry returns how long to wait after a failure: twice as long each time, up to most, and up to a half less, so that not all ask at once.
+// retry returns how long to wait after a failure: twice as long each time, up to most, and up to a half less, so that
+// not all ask at once.
 func (w *watch) retry(most time.Duration) time.Duration {
 	d := firstRetry << min(w.failures, 20)
 	if w.failures++; d > most || d <= 0 {

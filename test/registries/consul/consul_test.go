@@ -1,6 +1,7 @@
 // Package consul has the trial of registry/consul, as a process and as a module, against Consul itself.
 //
-// Consul is that of the module in server, the last one under the Mozilla Public License, which `make consul` builds into the user's cache folder, once for each go.sum.
+// Consul is that of the module in server, the last one under the Mozilla Public License, which `make consul` builds
+// into the user's cache folder, once for each go.sum.
 package consul
 
 import (
@@ -19,7 +20,8 @@ func TestMain(m *testing.M) { registries.Main(m) }
 
 func host(service string) string { return service + ".service.consul" }
 
-// config is the plugin's. It waits for so short a time that a connection by which nothing passes is given up within a trial's patience.
+// config is the plugin's. It waits for so short a time that a connection by which nothing passes is given up within a
+// trial's patience.
 func config(address string) map[string]any {
 	return map[string]any{"address": "http://" + address, "token": reader, "wait": "5s"}
 }
