@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -57,12 +58,22 @@ func (a *Authority) Issue(t testing.TB, dir, identity string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.issue(t, dir, &x509.Certificate{URIs: []*url.URL{id}})
+}
+
+// IssueLocal does so for a server, or its client, at 127.0.0.1.
+func (a *Authority) IssueLocal(t testing.TB, dir string) {
+	t.Helper()
+	a.issue(t, dir, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+}
+
+// issue issues a certificate with the names of another.
+func (a *Authority) issue(t testing.TB, dir string, of *x509.Certificate) {
+	t.Helper()
 	key := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		URIs: []*url.URL{id},
-	}, a.certificate, key.Public(), a.key)
+	of.SerialNumber, of.NotBefore, of.NotAfter = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	of.KeyUsage, of.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	der, err := x509.CreateCertificate(rand.Reader, of, a.certificate, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
 	}

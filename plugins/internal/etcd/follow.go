@@ -44,10 +44,9 @@ type Followed struct {
 
 	cluster  uint64
 	revision int64
-	// count is how many keys there are; over: they became more than may be.
-	count int
-	over  bool
-	said  complaints
+	// count is how many keys there are, left how many of them are left out.
+	count, left int
+	said        complaints
 }
 
 // page is how many keys are asked for at once.
@@ -115,7 +114,7 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			}
 			b := f.batch(r.Events)
 			f.revision = max(f.revision, r.Header.Revision)
-			if f.over { // who is among the first now? Not oftener than once a while
+			if len(b.Put)+len(b.Gone) > 0 && (f.left > 0 || f.count > f.Most) { // who is among the first now? Not oftener than once a while
 				select {
 				case <-ctx.Done():
 				case <-time.After(retry):
@@ -175,7 +174,7 @@ func (f *Followed) list(ctx context.Context, c *clientv3.Client) ([]Pair, error)
 		}
 		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
 	}
-	f.revision, f.count, f.over = revision, len(pairs)+left, false
+	f.revision, f.count, f.left = revision, len(pairs)+left, left
 	f.Left(left)
 	return pairs, nil
 }
@@ -195,7 +194,6 @@ func (f *Followed) batch(events []*clientv3.Event) (b Batch) {
 		case e.IsCreate():
 			f.count++
 		}
-		f.over = f.over || f.count > f.Most
 	}
 	for _, e := range events {
 		switch {

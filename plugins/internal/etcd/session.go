@@ -5,8 +5,11 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -68,7 +71,7 @@ func (s *Session) watch(ctx context.Context, c *clientv3.Client, log Log, said *
 		switch {
 		case state == connectivity.TransientFailure && !lost:
 			if lost = true; said.first(errAway, time.Now()) {
-				log(sdk.Warn, "etcd can't be reached; what is known stays, and it is tried again", "endpoints", s.access.Endpoints)
+				log(sdk.Warn, "etcd can't be reached; what is known stays, and it is tried again", "endpoints", s.access.Endpoints, "error", reason(ctx, c))
 			}
 		case state == connectivity.Ready && lost:
 			lost = false
@@ -80,6 +83,17 @@ func (s *Session) watch(ctx context.Context, c *clientv3.Client, log Log, said *
 			return
 		}
 	}
+}
+
+// reason is why the connection is lost: what a request that doesn't wait is told.
+func reason(ctx context.Context, c *clientv3.Client) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := etcdserverpb.NewKVClient(c.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte("none")}, grpc.WaitForReady(false))
+	if err == nil {
+		return "it is there again"
+	}
+	return status.Convert(err).Message()
 }
 
 func (s *Session) set(c *clientv3.Client, err error) {
