@@ -38,7 +38,9 @@ type answer struct {
 	// anything, unless the anonymous token's policy says otherwise; then Consul doesn't tell whether there is more.
 	index                       uint64
 	leader, filtered, anonymous bool
-	err                         error
+	// same: the index is that of the answer before, so that there is nothing new, and the answer was not read.
+	same bool
+	err  error
 }
 
 // refusal is an answer that isn't 200.

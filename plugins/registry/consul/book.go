@@ -82,8 +82,16 @@ func membersOf(all []member, id string) (of []member) {
 
 // hold notes that what there is of a service stays although an answer says otherwise, and why.
 func (b *book) hold(w *watch, why reason) {
-	if place := w.datacenter + "/" + w.name; !w.lists() && b.page(w.name).held[place] != why {
-		b.page(w.name).held[place] = why
+	if !w.lists() {
+		b.page(w.name).held[w.datacenter+"/"+w.name] = why
+	}
+}
+
+// release notes that an answer says again what there is.
+func (b *book) release(w *watch) {
+	place := w.datacenter + "/" + w.name
+	if p := b.services[strings.ToLower(w.name)]; p != nil && p.held[place] != "" {
+		delete(b.page(w.name).held, place)
 	}
 }
 

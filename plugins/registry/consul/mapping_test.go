@@ -208,6 +208,14 @@ func TestBroken(t *testing.T) {
 	if rows, _ = b.changes(); len(rows.deletes[state.Endpoints]) != 2 || len(rows.deletes[faults]) != 2 {
 		t.Errorf("%v", rows)
 	}
+	b.hold(w, lostAnswer)
+	if rows, _ = b.changes(); len(rows.upserts[faults]) != 1 || len(rows.deletes[state.Endpoints]) != 0 {
+		t.Errorf("%v", rows)
+	}
+	b.release(w)
+	if rows, _ = b.changes(); len(rows.deletes[faults]) != 1 || len(rows.upserts[state.Endpoints]) != 0 {
+		t.Errorf("%v", rows)
+	}
 	b.remove(w)
 	if rows, _ = b.changes(); len(rows.deletes[state.Endpoints]) != 1 || len(rows.deletes[state.Services]) != 1 || len(b.services) != 0 {
 		t.Errorf("%v", rows)

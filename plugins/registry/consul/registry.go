@@ -150,9 +150,12 @@ func (l *loop) take(r result) {
 	}
 	delete(l.missing, w)
 	l.complaints.answers(w, now)
-	if w.lists() {
+	switch {
+	case judged == nothingNew:
+		l.book.release(w)
+	case w.lists():
 		l.list(w, r.answer.names, now)
-	} else {
+	default:
 		l.book.set(w, r.answer.entries)
 	}
 	l.plan.push(w, later(now, w.asked.Add(l.config.Interval)))

@@ -64,6 +64,8 @@ const (
 	fails
 	// gone: the service is no more.
 	gone
+	// nothingNew: what there is stays, for there is nothing else.
+	nothingNew
 )
 
 // Reasons why an answer is none.
@@ -86,6 +88,9 @@ func (w *watch) judge(q question, a answer) (verdict, error) {
 		return fails, errIndex
 	case !a.leader:
 		return fails, errLeader
+	case a.same:
+		w.failures = 0
+		return nothingNew, nil
 	case !q.consistent && (a.index < w.index || n < w.had):
 		w.verify = true
 		return doubtful, nil

@@ -26,6 +26,7 @@ func TestJudge(t *testing.T) {
 		{"backwards", watch{index: 10, had: 2}, stale, answer{index: 9, leader: true, entries: some(2)}, doubtful, nil},
 		{"backwards, certain", watch{index: 10, had: 2}, certain, answer{index: 9, leader: true}, counts, nil},
 		{"index 0", watch{index: 10}, stale, answer{leader: true}, fails, errIndex},
+		{"nothing new", watch{index: 10, had: 2}, stale, answer{index: 10, leader: true, same: true}, nothingNew, nil},
 		{"no leader", watch{index: 10}, stale, answer{index: 11}, fails, errLeader},
 		{"broken", watch{index: 10}, stale, answer{err: broken}, fails, broken},
 		{"rights became less", watch{index: 10, had: 2}, certain, answer{index: 11, leader: true, filtered: true, entries: some(1)}, hides, nil},
