@@ -9,6 +9,7 @@ import (
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
@@ -35,6 +36,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"config/kubernetes":         configkubernetes.Plugin,
 		"config/mesh":               configmesh.Plugin,
 		"controller/addresses":      addresses.Plugin,
+		"controller/exports":        exports.Plugin,
 		"generator/api":             api.Plugin,
 		"generator/grpc":            grpc.Plugin,
 		"generator/istio":           istio.Plugin,

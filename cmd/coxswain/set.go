@@ -79,7 +79,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.ClusterKubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "config/mesh"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -96,9 +96,9 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.ClusterRegistriesNamespace, []string{"registry/clusters"}, "namespace", false}, ""},
-		{shorthand{"clusterKubeconfigs", in.ClusterKubeconfigs, []string{"registry/clusters", "registry/kubernetes"}, "directory", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.ClusterKubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
-		{shorthand{"domain", in.Domain, []string{"registry/kubernetes"}, "domain", false}, usual.Domain},
+		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {

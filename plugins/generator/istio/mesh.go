@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -64,7 +65,7 @@ type mesh struct {
 	root             *incr.Func[string, string]
 	entryVisibility  *incr.Func[string, visibility]
 	// localHosts are hosts of which clients reach endpoints of their own cluster alone, or not.
-	localHosts *incr.Func[string, []localHost]
+	localHosts *incr.Func[string, []clusterlocal.Host]
 	// localInbound: workloads listen on loopback, where their proxies dial them.
 	localInbound *incr.Func[string, bool]
 	tlsDefaults  *incr.Func[string, listener.TLSDefaults]
@@ -126,7 +127,7 @@ func (g *graph) addMesh() {
 			slices.Equal(a.destinationRules, b.destinationRules)
 	})
 	g.addVisibility()
-	g.localHosts = project(g, "hosts of one cluster", func(m *meshConfig) []localHost { return localHosts(m, g.domain) }, slices.Equal)
+	g.localHosts = project(g, "hosts of one cluster", func(m *meshConfig) []clusterlocal.Host { return clusterlocal.Hosts(m, g.domain) }, slices.Equal)
 	g.addTLSDefaults()
 	g.localInbound = project(g, "mesh for inbound clusters", func(m *meshConfig) bool {
 		return m.GetInboundTrafficPolicy().GetMode() == meshv1.MeshConfig_InboundTrafficPolicy_LOCALHOST

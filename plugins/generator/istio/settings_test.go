@@ -20,6 +20,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -504,7 +505,7 @@ func TestHostsOfOneClusterByDefault(t *testing.T) {
 			t.Fatal(err)
 		}
 		proto.Merge(m, given)
-		return slices.Contains(localHosts(m, "cluster.local"), localHost{host, true})
+		return slices.Contains(clusterlocal.Hosts(m, "cluster.local"), clusterlocal.Host{Host: host, Local: true})
 	}
 	for _, h := range []string{"*.kube-system.svc.cluster.local", "kubernetes.default.svc.cluster.local", "istiod.istio-system.svc.cluster.local"} {
 		if !has(`{}`, h) {

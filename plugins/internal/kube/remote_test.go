@@ -23,7 +23,7 @@ func TestRemote(t *testing.T) {
 			"}}], contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluster: other, user: none}}]}"
 	}
 	a := DefaultAccess()
-	config, err := a.Remote([]byte(text("server: 'https://127.0.0.1:6443', tls-server-name: east", "token: secret")), "agent")
+	config, err := a.Other([]byte(text("server: 'https://127.0.0.1:6443', tls-server-name: east", "token: secret")), "agent")
 	if err != nil || config.Host != "https://127.0.0.1:6443" || config.BearerToken != "secret" || config.UserAgent != "agent" || config.ServerName != "east" || config.RateLimiter == nil {
 		t.Fatalf("%+v, %v", config, err)
 	}
@@ -48,7 +48,7 @@ func TestRemote(t *testing.T) {
 		"no certificates": {text(server, "client-certificate-data: c2VjcmV0, client-key-data: '!secret'"), "kubeconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := a.Remote([]byte(c.text), "")
+			got, err := a.Other([]byte(c.text), "")
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%+v, %v", got, err)
 			}

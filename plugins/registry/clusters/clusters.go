@@ -128,7 +128,7 @@ func (c *Config) lean(object any) any {
 	}}
 	for _, id := range slices.Sorted(maps.Keys(s.Data)) {
 		hash := sha256.Sum256(s.Data[id])
-		_, err := c.Remote(s.Data[id], "")
+		_, err := c.Other(s.Data[id], "")
 		kept.keys = append(kept.keys, key{id: id, hash: hex.EncodeToString(hash[:]), fault: err})
 	}
 	return kept

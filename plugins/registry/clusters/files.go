@@ -100,7 +100,7 @@ func (c *Config) inDirectory() ([]found, error) {
 			f.id, err = kube.ClusterOf(text)
 		}
 		if err == nil {
-			_, err = c.Remote(text, "")
+			_, err = c.Other(text, "")
 		}
 		hash := sha256.Sum256(text)
 		f.hash, f.fault = hex.EncodeToString(hash[:]), err

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -49,7 +50,7 @@ func TestEntrances(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: %q, not %q", c.name, got, c.want)
 		}
-		if there := (&Config{Cluster: "west", Remote: "a/b/c"}).entrances(g); c.class == remoteClass && len(there) > 0 {
+		if there := (&Config{Cluster: "west", Place: kube.Place{Remote: "a/b/c"}}).entrances(g); c.class == remoteClass && len(there) > 0 {
 			t.Errorf("%s: in another cluster it counts, too", c.name)
 		}
 		g.Labels = nil

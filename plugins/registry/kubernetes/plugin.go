@@ -24,11 +24,9 @@ type Config struct {
 	DiscoverySelectors bool `json:"discoverySelectors"`
 	// DualStack: an endpoint that stands for a pod has all addresses of the pod, and is one endpoint whatever slices say of them.
 	DualStack bool `json:"dualStack"`
-	// Remote is the NAMESPACE/SECRET/KEY that has the kubeconfig of the cluster, if it isn't the one that Access reaches, or file:NAME of a file in Directory.
-	// Hash is what may differ in the configs of two instances whose kubeconfigs do.
-	Remote    string `json:"remote"`
-	Directory string `json:"directory"`
-	Hash      string `json:"hash"`
+	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the configs of two instances whose kubeconfigs do.
+	kube.Place
+	Hash string `json:"hash"`
 	// MultiCluster says what ServiceExports and ServiceImports count for.
 	MultiCluster MultiCluster `json:"multiCluster"`
 }
@@ -79,15 +77,13 @@ func parse(config []byte) (Config, error) {
 	case c.Domain == "":
 		return c, strict.Errorf("domain", "is empty")
 	}
-	if c.Remote != "" {
-		if err := c.checkRemote(); err != nil {
-			return c, err
-		}
+	if err := c.Place.Check(); err != nil {
+		return c, err
 	}
 	if err := c.MultiCluster.check(); err != nil {
 		return c, err
 	}
-	return c, c.Check()
+	return c, c.Access.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.

@@ -37,15 +37,16 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 	r.config.Access.Report(out)
 	var said kube.Complaints
-	client, err := r.reach(ctx, out)
-	if err != nil || client == nil {
-		return err
+	client := r.reach(ctx, out)
+	if client == nil {
+		return nil
 	}
 	failed := func(kind string, err error) {
 		if said.First(kind, err, time.Now()) {
 			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
 		}
 	}
+	var err error
 	if p.watched, err = watch(client, p.changed, failed); err != nil {
 		return err
 	}

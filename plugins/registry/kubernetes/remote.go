@@ -2,95 +2,26 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// askAgain is when a Secret is read again that could not be read, and asking how long that may take.
-const askAgain, asking = 2 * time.Second, 10 * time.Second
+// asking is how long a question may take.
+const asking = 10 * time.Second
 
 // reach returns the client of the cluster; nil: ctx ended. A kubeconfig that can't be had is waited for.
-func (r *registry) reach(ctx context.Context, out sdk.Publisher) (*kube.Client, error) {
-	if r.config.Remote == "" {
-		return r.client, nil
-	}
+func (r *registry) reach(ctx context.Context, out sdk.Publisher) *kube.Client {
 	var said kube.Complaints
-	for {
-		client, err := r.remote(ctx)
-		if err == nil {
-			return client, nil
-		}
+	return r.config.Reach(ctx, &r.config.Access, r.client, agent, func(err error) {
 		if said.First("remote", err, time.Now()) {
 			out.Log(sdk.Warn, "the cluster's kubeconfig can't be had; it is tried again", "remote", r.config.Remote, "error", err.Error())
 		}
-		select {
-		case <-ctx.Done():
-			return nil, nil
-		case <-time.After(askAgain):
-		}
-	}
-}
-
-// remote makes the client of the cluster whose kubeconfig a Secret or a file has.
-func (r *registry) remote(ctx context.Context) (*kube.Client, error) {
-	kubeconfig, err := r.kubeconfig(ctx)
-	if err != nil {
-		return nil, err
-	}
-	config, err := r.config.Access.Remote(kubeconfig, agent)
-	if err != nil {
-		return nil, err
-	}
-	return kube.NewClient(config)
-}
-
-func (r *registry) kubeconfig(ctx context.Context) ([]byte, error) {
-	if name, ok := strings.CutPrefix(r.config.Remote, kube.FileMark); ok {
-		return os.ReadFile(filepath.Join(r.config.Directory, name))
-	}
-	from, err := kube.ParseSecretKey(r.config.Remote)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	secret := &corev1.Secret{}
-	if err := r.client.Core.Get().Namespace(from.Namespace).Resource("secrets").Name(from.Name).Do(ctx).Into(secret); err != nil {
-		return nil, err
-	}
-	kubeconfig, ok := secret.Data[from.Key]
-	if !ok {
-		return nil, fmt.Errorf("the Secret has no %s", from.Key)
-	}
-	return kubeconfig, nil
-}
-
-// checkRemote returns what is wrong with where the kubeconfig is said to stand: whoever says it is not to choose files from elsewhere.
-func (c *Config) checkRemote() error {
-	name, file := strings.CutPrefix(c.Remote, kube.FileMark)
-	switch {
-	case file && c.Directory == "":
-		return strict.Errorf("directory", "is needed where remote names a file")
-	case file && (name == "" || name != filepath.Base(name) || name == "." || name == ".."):
-		return strict.Errorf("remote", "%q is not the name of a file in the directory", name)
-	case file:
-		return nil
-	}
-	if _, err := kube.ParseSecretKey(c.Remote); err != nil {
-		return strict.Errorf("remote", "%v", err)
-	}
-	return nil
+	})
 }
 
 // suffix is what rows of a remote cluster have behind their keys, so that those of the same name in another one don't hide them.
