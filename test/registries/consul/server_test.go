@@ -74,7 +74,11 @@ func cluster(t testing.TB) (all [3]*server) {
 	var join []string
 	for i := range all {
 		serf := wait.Port(t)
-		all[i] = configure(t, map[string]any{"bootstrap_expect": 3, "node_name": fmt.Sprintf("server-%d", i), "serf": serf, "retry_join": slices.Clone(join)})
+		all[i] = configure(t, map[string]any{
+			"bootstrap_expect": 3, "node_name": fmt.Sprintf("server-%d", i), "serf": serf, "retry_join": slices.Clone(join),
+			"autopilot":   map[string]any{"cleanup_dead_servers": false}, // those that are dead come back
+			"performance": map[string]int{"raft_multiplier": 2},          // machines may be busy
+		})
 		join = append(join, fmt.Sprintf("127.0.0.1:%d", serf))
 		all[i].launch(t)
 	}
