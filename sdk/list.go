@@ -6,8 +6,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// List publishes whole lists, for registries that read all of their source each time: it finds out what was added, changed and removed since the list
-// before. It keeps what it published last. Its methods are called by one goroutine at a time.
+// List publishes whole lists, for registries that read all of their source each time: it finds out what was added,
+// changed and removed since the list before. Those that are told what has changed use Parts. It keeps what it published
+// last. Its methods are called by one goroutine at a time.
 type List struct {
 	out    Publisher
 	tables map[string]map[string]*Row

@@ -17,7 +17,8 @@ func dns(host string) string {
 	return fmt.Sprintf("{hosts: [%s.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}", host)
 }
 
-// TestConfig: proxies follow Istio's resources of an etcd: made, changed, mistaken, mended, deleted; while it is away, after a compaction, and when it comes back with nothing.
+// TestConfig: proxies follow Istio's resources of an etcd: made, changed, mistaken, mended, deleted; while it is away,
+// after a compaction, and when it comes back with nothing.
 func TestConfig(t *testing.T) {
 	s := etcd.Start(t)
 	object(t, s, "ServiceEntry", "a", dns("a"))
@@ -85,8 +86,9 @@ func logged(t *testing.T, p *mesh.Plane, what string) {
 	})
 }
 
-// TestSourcesBesideEachOther: of two sources with the same object the first in plugins.yaml counts, whatever comes when, and the other one once that has it no more. Of two that take writes none is
-// asked, until one says that it doesn't.
+// TestSourcesBesideEachOther: of two sources with the same object the first in plugins.yaml counts, whatever comes
+// when, and the other one once that has it no more. Of two that take writes none is asked, until one says that it
+// doesn't.
 func TestSourcesBesideEachOther(t *testing.T) {
 	s := etcd.Start(t)
 	object(t, s, "ServiceEntry", "same", dns("of-etcd"))

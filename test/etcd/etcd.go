@@ -91,7 +91,8 @@ func (s *Server) Empty(t testing.TB) {
 	s.Up(t)
 }
 
-// Users makes users necessary: root, whom Client is then, and one with a password who may read and write keys that begin with a prefix.
+// Users makes users necessary: root, whom Client is then, and one with a password who may read and write keys that
+// begin with a prefix.
 func (s *Server) Users(t testing.TB, name, password, prefix string) {
 	t.Helper()
 	ctx := t.Context()

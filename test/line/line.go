@@ -1,4 +1,5 @@
-// Package line carries connections of tests between two programs on loopback, over lines that can be cut, stall, and lose or spoil what is said.
+// Package line carries connections of tests between two programs on loopback, over lines that can be cut, stall, and
+// lose or spoil what is said.
 package line
 
 import (
@@ -71,7 +72,8 @@ func (l *Line) Stall() {
 	}
 }
 
-// Truncate ends all connections, and has of each new one so many bytes pass of what comes back before it ends, too: answers that are cut in the middle.
+// Truncate ends all connections, and has of each new one so many bytes pass of what comes back before it ends, too:
+// answers that are cut in the middle.
 func (l *Line) Truncate(most int) { l.limit(most, false) }
 
 // Spoil does so, with bytes that nobody said before the end.

@@ -1,4 +1,5 @@
-// Package program finds and runs the servers that tests need: programs of nested modules, which `make TARGET` builds into the user's cache folder, once for each go.sum.
+// Package program finds and runs the servers that tests need: programs of nested modules, which `make TARGET` builds
+// into the user's cache folder, once for each go.sum.
 package program
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// Built is the folder in which `make TARGET` puts the programs of a nested module (a path in the repository). Without one of those that are named the test is skipped.
+// Built is the folder in which `make TARGET` puts the programs of a nested module (a path in the repository). Without
+// one of those that are named the test is skipped.
 func Built(t testing.TB, module, target string, names ...string) string {
 	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()

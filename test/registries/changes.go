@@ -28,15 +28,18 @@ type Figures struct {
 	Instances int
 	// FirstList is from the control plane's start to ready, with all instances registered.
 	FirstList float64
-	// Rate is how many changes a second were written; P50, P99 and Most are from before a write began to the endpoint at the client.
+	// Rate is how many changes a second were written; P50, P99 and Most are from before a write began to the endpoint
+	// at the client.
 	Rate, P50, P99, Most float64
 	// CPU of the control plane with its plugins, and of this plugin alone, over the changes.
 	CPU, PluginCPU, Seconds float64
-	// Memory (proportional set size) of the control plane with its plugins, at its most and after a rest; Plugin is this one's at the most.
+	// Memory (proportional set size) of the control plane with its plugins, at its most and after a rest; Plugin is
+	// this one's at the most.
 	Peak, After, Plugin float64
 }
 
-// Changes registers instances, changes the addresses of some all the time, and measures how long each takes to an xDS client and what it costs. Every change has to arrive.
+// Changes registers instances, changes the addresses of some all the time, and measures how long each takes to an xDS
+// client and what it costs. Every change has to arrive.
 func (tr Trial) Changes(t *testing.T) {
 	each := max(*instances/100, 10)
 	services := *instances / each
@@ -86,7 +89,8 @@ func (tr Trial) Changes(t *testing.T) {
 	f.tell(t)
 }
 
-// change gives instances new addresses, at the rate that is wanted, and returns what was written and when each write began.
+// change gives instances new addresses, at the rate that is wanted, and returns what was written and when each write
+// began.
 func (w *world) change(t *testing.T, services, each int) (changes []Instance, wrote []time.Time) {
 	t.Helper()
 	n := max(int(float64(*rate)*changing.Seconds()), 1)

@@ -32,7 +32,8 @@ type endpoint struct {
 	healthy bool
 }
 
-// client is an xDS client (state of the world) that wants all clusters and some of their endpoints, and notes what it gets.
+// client is an xDS client (state of the world) that wants all clusters and some of their endpoints, and notes what it
+// gets.
 type client struct {
 	stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 
@@ -50,7 +51,8 @@ type client struct {
 	losses  []string
 }
 
-// connect connects one. Sets of guarded clusters must never be empty once they aren't; those of other clusters that it wants may.
+// connect connects one. Sets of guarded clusters must never be empty once they aren't; those of other clusters that it
+// wants may.
 func connect(t testing.TB, address string, guarded, others []string) *client {
 	t.Helper()
 	c := &client{

@@ -1,7 +1,7 @@
 // Package etcd is the built-in plugin config/etcd: Istio's resources in an etcd, one key each.
 //
-// keys.go says which key an object has, source.go makes rows of the values and publishes those that have changed. store.go reads and writes objects for other plugins; object.go is what it
-// changes in them.
+// keys.go says which key an object has, source.go makes rows of the values and publishes those that have changed.
+// store.go reads and writes objects for other plugins; object.go is what it changes in them.
 package etcd
 
 import (

@@ -49,7 +49,8 @@ type publication struct {
 	checker *validation.Checker
 	board   kinds.Board
 	synced  bool
-	// rows are the last good ones, by key; faults are what is wrong with a key's present value. left is how many keys are beyond the limit.
+	// rows are the last good ones, by key; faults are what is wrong with a key's present value. left is how many keys
+	// are beyond the limit.
 	rows   map[string]*sdk.Row
 	faults map[string][]kinds.Fault
 	left   int

@@ -26,7 +26,8 @@ type Access struct {
 	TLS *TLS `json:"tls"`
 }
 
-// TLS is how connections are secured. The files are in PEM; a client's certificate is read at each connection, so that it may be renewed.
+// TLS is how connections are secured. The files are in PEM; a client's certificate is read at each connection, so that
+// it may be renewed.
 type TLS struct {
 	CA         string `json:"ca"`
 	Cert       string `json:"cert"`
@@ -80,7 +81,8 @@ func (a Access) Check() error {
 	return nil
 }
 
-// dial connects. With a user's name it asks for a token at once, so a server that is away, and wrong credentials, are errors.
+// dial connects. With a user's name it asks for a token at once, so a server that is away, and wrong credentials, are
+// errors.
 func (a Access) dial(ctx context.Context) (*clientv3.Client, error) {
 	secure, err := a.secure()
 	if err != nil {

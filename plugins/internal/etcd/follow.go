@@ -37,7 +37,8 @@ type Batch struct {
 type Followed struct {
 	Session *Session
 	Prefix  string
-	// Most is how many keys there may be: of more, those that come first in order count. Left is told how many are left out, whenever that changes.
+	// Most is how many keys there may be: of more, those that come first in order count. Left is told how many are left
+	// out, whenever that changes.
 	Most int
 	Left func(keys int)
 	Log  Log
@@ -52,8 +53,9 @@ type Followed struct {
 // page is how many keys are asked for at once.
 const page = 500
 
-// Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an error, which it returns. Whatever is in the way is said once a minute and tried again: nothing is
-// told of meanwhile. After a compaction, and where an etcd was restored or exchanged, all is read anew.
+// Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an error, which it
+// returns. Whatever is in the way is said once a minute and tried again: nothing is told of meanwhile. After a
+// compaction, and where an etcd was restored or exchanged, all is read anew.
 func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 	whole := true
 	for {

@@ -218,7 +218,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestLastGood: a record that becomes unreadable or too large keeps what it was, a new one is left out, and a list that is read anew changes nothing of that.
+// TestLastGood: a record that becomes unreadable or too large keeps what it was, a new one is left out, and a list that
+// is read anew changes nothing of that.
 func TestLastGood(t *testing.T) {
 	p, out := newTest(t, `, "limits": {"recordBytes": 200}`)
 	const good = `{"host": "%s.x", "address": "10.0.0.%d", "port": 80}`

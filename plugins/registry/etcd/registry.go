@@ -41,7 +41,8 @@ type publication struct {
 	// records are the last good ones, and services the keys of those of each service.
 	records  map[string]*record
 	services map[string]map[string]*record
-	// faults are what is wrong with a key's present value, disputes those of services. left is how many keys are beyond the limit.
+	// faults are what is wrong with a key's present value, disputes those of services. left is how many keys are beyond
+	// the limit.
 	faults   map[string]kinds.Fault
 	disputes map[string][]kinds.Fault
 	left     int
