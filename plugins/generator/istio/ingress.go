@@ -77,7 +77,7 @@ func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, p *listener.Proxy, own b
 		if standsAlone(l.CaptureMode, p.Dialed) != own || !freeFor(l, p, own) {
 			continue
 		}
-		name := r.value.Name + "." + r.value.Namespace
+		name := r.value.Name + "." + k.Namespace
 		port := listener.Port{
 			Target: number, Number: number, Host: name, Short: name, Service: r.value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
 			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: r.value.Name}.Path("sidecar"),
@@ -162,7 +162,7 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 	}
 	r, _ := g.sidecars.Get(c, k.Ingress.Sidecar)
 	number := l.GetPort().GetNumber()
-	of := cluster.StatOf{Host: r.value.Name + "." + r.value.Namespace, Name: r.value.Name}
+	of := cluster.StatOf{Host: r.value.Name + "." + k.Ingress.Namespace, Name: r.value.Name}
 	of.Short = of.Host
 	for _, s := range g.servicesBehind(c, k.Targets, number) {
 		of.Host, of.Short, of.Name = s.Host, s.Host, s.Name

@@ -67,7 +67,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	place, named := g.placeOf(c, n, labels)
 	patches := g.patchesOf(c, n, labels)
 	targets := ""
-	if n.Metadata.Interception != node.None {
+	if n.Metadata.Interception != node.None || ingress.named() {
 		targets = encodeTargets(g.targetsOf(c, n))
 	}
 	return placed{

@@ -37,7 +37,8 @@ func (g *graph) addSpecs() {
 		}
 		rule := policyOf(g.ruleFor(c, k.View.Scope, s))
 		subset := cluster.FindSubset(rule, name.Subset)
-		policy := g.clusterSettings.Of(c, only).Underlay(cluster.PolicyFor(rule, name.Subset, name.Port))
+		own := cluster.PolicyFor(rule, name.Subset, name.Port)
+		policy := g.clusterSettings.Of(c, only).Underlay(own)
 		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {
 			return out, nil
 		}
@@ -45,7 +46,8 @@ func (g *graph) addSpecs() {
 		out.Subset = endpoint.Selector(subset.GetLabels())
 		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 		out.Mutual = name.ByName
-		out.Balance = cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
+		// What the mesh says of outliers lets nobody fail over.
+		out.Balance = cluster.NearnessOf(own, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
 		_, out.Sessions = s.Session()
 		out.Dual = g.dualStack
 		out.Horizon = g.horizon(c, k.View.Network, s)

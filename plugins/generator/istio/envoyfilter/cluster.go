@@ -46,7 +46,7 @@ func (s *Set) Clusters(c Context) []*cluster.Cluster {
 	var out []*cluster.Cluster
 	for _, p := range s.by[networking.EnvoyFilter_CLUSTER] {
 		inbound := c == networking.EnvoyFilter_SIDECAR_INBOUND && p.match.GetContext() == networking.EnvoyFilter_ANY
-		if p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) && !inbound && !p.empty() {
+		if p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) && !inbound {
 			out = append(out, p.value.(*cluster.Cluster))
 		}
 	}

@@ -32,12 +32,12 @@ func (s *Set) Listener(c Context, body []byte) (out []byte, kept bool) {
 	return encode.Patched(m), true
 }
 
-// Listeners are those that patches add on a side.
+// Listeners are those that patches add on a side. One without a name is none.
 func (s *Set) Listeners(c Context) []*listener.Listener {
 	var out []*listener.Listener
 	for _, p := range s.by[networking.EnvoyFilter_LISTENER] {
-		if p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) && !p.empty() {
-			out = append(out, p.value.(*listener.Listener))
+		if l, ok := p.value.(*listener.Listener); ok && p.op == networking.EnvoyFilter_Patch_ADD && p.in(c) && l.Name != "" {
+			out = append(out, l)
 		}
 	}
 	return out

@@ -67,9 +67,6 @@ func (p *Patch) in(c Context) bool {
 	return own == networking.EnvoyFilter_ANY || own == c
 }
 
-// empty reports whether there is nothing in the value: nothing is added then.
-func (p *Patch) empty() bool { return proto.Size(p.value) == 0 }
-
 // merges reports whether the patch changes what it matches, rather than which elements a list has.
 func (p *Patch) merges() bool {
 	return p.op == networking.EnvoyFilter_Patch_MERGE || p.op == networking.EnvoyFilter_Patch_MERGE_AND_REPLACE_LIST

@@ -32,8 +32,6 @@ type Port struct {
 	Bind string
 	// Config is the path of the Sidecar in Istio's API.
 	Config string
-	// own: clients dial the port's own listener.
-	own bool
 }
 
 func (p Port) name(pr Proxy) string {
@@ -92,17 +90,8 @@ func (in *Inbound) inspectors(chains []*listenerv3.FilterChain) []*listenerv3.Li
 	return append(out, inspect(chains)...)
 }
 
-// match is the port by which chains of virtualInbound are told apart; 0 in a listener of the port's own.
-func (p Port) match() uint32 {
-	if p.own {
-		return 0
-	}
-	return p.Target
-}
-
 // BuildInboundPort makes the listener of a port that clients dial themselves, because nothing intercepts their connections.
 func BuildInboundPort(in Inbound, p Port) *listenerv3.Listener {
-	p.own = true
 	in.Ports = []Port{p}
 	at := InboundPortBind(in.Proxy.Proxy, p)
 	chains := in.port(p)
@@ -211,7 +200,7 @@ func (c *chains) open(protocol config.Protocol, tls bool) []*listenerv3.FilterCh
 	var out []*listenerv3.FilterChain
 	if !protocol.IsTCP() {
 		sniffed := c.plain(true, rawBuffer)
-		sniffed.FilterChainMatch = plainHTTP(c.port.match())
+		sniffed.FilterChainMatch = plainHTTP(c.port.Target)
 		out = append(out, sniffed)
 	}
 	out = append(out, c.plain(false, rawBuffer))
@@ -228,7 +217,7 @@ func (c *chains) secure(http bool, alpn []string) *listenerv3.FilterChain {
 	}
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes, ApplicationProtocols: alpn}
-	atPort(out.FilterChainMatch, c.port.match())
+	atPort(out.FilterChainMatch, c.port.Target)
 	out.TransportSocket = mutualTLS(http, c.TLS, c.Proxy.Certificates)
 	return out
 }
@@ -238,7 +227,7 @@ func (c *chains) own(protocol config.Protocol) *listenerv3.FilterChain {
 	http := protocol.IsHTTP()
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: tlsBytes}
-	atPort(out.FilterChainMatch, c.port.match())
+	atPort(out.FilterChainMatch, c.port.Target)
 	out.TransportSocket = serverSocket(c.port.TLS, c.Defaults, c.Proxy.Certificates, false)
 	return out
 }
@@ -246,7 +235,7 @@ func (c *chains) own(protocol config.Protocol) *listenerv3.FilterChain {
 func (c *chains) plain(http bool, transport string) *listenerv3.FilterChain {
 	out := c.chain(http)
 	out.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: transport}
-	atPort(out.FilterChainMatch, c.port.match())
+	atPort(out.FilterChainMatch, c.port.Target)
 	return out
 }
 
