@@ -20,6 +20,7 @@ func dns(host string) string {
 // TestConfig: proxies follow Istio's resources of an etcd: made, changed, mistaken, mended, deleted; while it is away,
 // after a compaction, and when it comes back with nothing.
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	object(t, s, "ServiceEntry", "a", dns("a"))
 	object(t, s, "ServiceEntry", "b", dns("b"))
@@ -90,6 +91,7 @@ func logged(t *testing.T, p *mesh.Plane, what string) {
 // when, and the other one once that has it no more. Of two that take writes none is asked, until one says that it
 // doesn't.
 func TestSourcesBesideEachOther(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	object(t, s, "ServiceEntry", "same", dns("of-etcd"))
 	dir := t.TempDir()

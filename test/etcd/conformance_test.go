@@ -52,6 +52,7 @@ func source(s *etcd.Server, prefix string, of func(i int) (key, value string)) f
 
 // TestStoreConformance: config/etcd is a config source and a store as any other.
 func TestStoreConformance(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	plugintest.Conform(t, plugintest.Suite{
 		Kind: "config", Config: fmt.Sprintf(`{"endpoints": ["http://%s"]}`, s.Address), BadConfigs: []any{`{}`, `{"endpoints": ["x"]}`}, Object: taken, BadObject: refused, Many: 3000,
@@ -65,6 +66,7 @@ func TestStoreConformance(t *testing.T) {
 
 // TestRegistryConformance: registry/etcd is a registry as any other.
 func TestRegistryConformance(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	plugintest.Conform(t, plugintest.Suite{
 		Kind: "registry", Config: fmt.Sprintf(`{"endpoints": ["http://%s"]}`, s.Address), BadConfigs: []any{`{}`, `{"endpoints": ["x"]}`}, Many: 20_000,

@@ -20,6 +20,7 @@ import (
 
 // TestLeases: an instance goes when its lease ends, and not before.
 func TestLeases(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	instance(t, s, "stays", "0", "10.0.0.1", 80)
 	instance(t, s, "stays-too", "0", "10.0.0.2", 80)
@@ -54,6 +55,7 @@ func registryOf(config string) string {
 // TestTLS: an etcd that takes clients with certificates alone; who has none, and who trusts another authority, is told
 // why nothing comes.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	a, other := authority.New(t), authority.New(t)
 	mine, strange := t.TempDir(), t.TempDir()
 	a.IssueLocal(t, mine)
@@ -95,6 +97,7 @@ func TestTLS(t *testing.T) {
 // TestRights: a user who may not read the prefix gets nothing, and the log says why; once it may, all comes. One who
 // may not any more loses nothing.
 func TestRights(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	s.Users(t, "mesh", "secret", "/elsewhere/")
 	instance(t, s, "web", "0", "10.0.0.1", 80)
@@ -127,6 +130,7 @@ func TestRights(t *testing.T) {
 // TestLimits: of more keys than may be the first count, how many are left out is shown, and they come when there is
 // room.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s := etcd.Start(t)
 	for i, name := range []string{"a", "b", "c"} {
 		instance(t, s, name, "0", fmt.Sprintf("10.0.0.%d", i+1), 80)

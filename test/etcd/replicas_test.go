@@ -35,6 +35,7 @@ func shop(t *testing.T, s *etcd.Server) {
 // its control plane and connects to another one on the same etcd is sent nothing that it has. One with
 // state-of-the-world xDS, which has no way to say what it has, makes nothing anew of what it is sent.
 func TestReplicas(t *testing.T) {
+	t.Parallel()
 	envoy.Binary(t) // or skip
 	s := etcd.Start(t)
 	shop(t, s)
