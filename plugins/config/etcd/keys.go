@@ -26,9 +26,6 @@ func (i id) kind() string { _, kind, _ := strings.Cut(i.table, "/"); return kind
 
 func (i id) group() string { group, _, _ := strings.Cut(i.table, "/"); return group }
 
-// row is the key of the object's row.
-func (i id) row() string { return kinds.Key(i.namespace, i.name) }
-
 // served reports whether objects of a table are rows: Leases are written only.
 func served(table string) bool { _, ok := kinds.Lookup(table); return ok }
 
