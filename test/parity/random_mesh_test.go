@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func (g *gen) newMesh(valid func(map[string]any) bool, refused *int) randomMesh 
 			g.density = was
 			name := fmt.Sprintf("%s%d", k.short, counts[k.name+namespace])
 			o := map[string]any{"apiVersion": k.apiVersion, "kind": k.name, "metadata": map[string]any{"name": name, "namespace": namespace}, "spec": spec(message)}
-			if valid(o) {
+			if valid(o) && !m.declares(o) {
 				counts[k.name+namespace]++
 				m.objects = append(m.objects, o)
 				break
@@ -55,6 +56,18 @@ func (g *gen) newMesh(valid func(map[string]any) bool, refused *int) randomMesh 
 	}
 	m.proxies = g.proxies()
 	return m
+}
+
+// declares reports whether a ServiceEntry has a host that another one of its namespace has already: docs/differences.md says what then differs.
+func (m randomMesh) declares(o map[string]any) bool {
+	hostsOf := func(o map[string]any) []any {
+		list, _ := o["spec"].(map[string]any)["hosts"].([]any)
+		return list
+	}
+	return o["kind"] == "ServiceEntry" && slices.ContainsFunc(m.objects, func(other map[string]any) bool {
+		return other["kind"] == "ServiceEntry" && other["metadata"].(map[string]any)["namespace"] == o["metadata"].(map[string]any)["namespace"] &&
+			slices.ContainsFunc(hostsOf(other), func(h any) bool { return slices.Contains(hostsOf(o), h) })
+	})
 }
 
 // settings is the ConfigMap of the mesh.

@@ -20,7 +20,7 @@ import (
 // Build makes the assignment of the spec's cluster from all endpoints of its service. It is a pure function, so that endpoints
 // alone can change without a wave of the graph.
 func Build(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignment {
-	return build(spec, endpoints, isAddress)
+	return build(spec, endpoints, func(a string) bool { return isAddress(a) && !(spec.Remote && isSocket(a)) })
 }
 
 // BuildNames is Build for clusters whose proxies look endpoints up in DNS.
@@ -61,11 +61,8 @@ func build(spec Spec, endpoints []*Endpoint, usable func(address string) bool) *
 }
 
 func isAddress(a string) bool {
-	if strings.HasPrefix(a, hosts.Unix) || strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@") {
-		return true
-	}
 	_, err := netip.ParseAddr(a)
-	return err == nil
+	return err == nil || isSocket(a)
 }
 
 // serves reports whether an endpoint is to be sent to. One that drains gets no new work; it is needed only where sessions stay with it.
@@ -128,13 +125,20 @@ func (s *Spec) more(e *Endpoint) []*endpointv3.Endpoint_AdditionalAddress {
 }
 
 func address(e *Endpoint) *core.Address {
-	if path, ok := hosts.Path(e.Address); ok || strings.HasPrefix(e.Address, "/") || strings.HasPrefix(e.Address, "@") {
+	if isSocket(e.Address) {
+		path, _ := hosts.Path(e.Address)
 		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: path}}}
 	}
 	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
 		Address:       e.Address,
 		PortSpecifier: &core.SocketAddress_PortValue{PortValue: e.Port},
 	}}}
+}
+
+// isSocket reports whether an address is that of a Unix socket.
+func isSocket(address string) bool {
+	_, ok := hosts.Path(address)
+	return ok || strings.HasPrefix(address, "/") || strings.HasPrefix(address, "@")
 }
 
 // metadata says how to speak to an endpoint (it selects the cluster's transport socket), and who it is.
