@@ -87,6 +87,14 @@ func TestPods(t *testing.T) {
 		}
 	}
 	w.commit(&pb.TableRows{Table: state.Workloads, Deletes: []string{"default/client"}})
+	// A WorkloadEntry behind a service says its ports itself.
+	w.commit(rows(state.Endpoints, sdk.EndpointRow(&sdk.Endpoint{
+		Host: "a.default.svc.cluster.local", Namespace: "default", ServicePort: 80, PortName: "http", Address: "10.9.9.7", Port: 7000, Workload: "vm", Cluster: "Kubernetes",
+	})))
+	w.attach(20, proxy("sidecar~10.9.9.7~vm.default~default.svc.cluster.local", nil, map[string]any{"NAMESPACE": "default", "LABELS": map[string]any{"app": "a"}}))
+	if got, want := inbound(20), []string{"inbound|7000||"}; !slices.Equal(got, want) {
+		t.Errorf("a WorkloadEntry: %v, want %v", got, want)
+	}
 	w.commit(rows(state.Services, of("c", app("b"), &pb.Port{Number: 53, Name: "dns", Protocol: "UDP"}, &pb.Port{Number: 54, Name: "tcp", Protocol: "TCP"})))
 	chains := map[uint32]int{}
 	for _, f := range w.listener(1, "virtualInbound").FilterChains {

@@ -111,6 +111,9 @@ type foundTarget struct {
 	place   int
 }
 
+// isEntry reports whether an endpoint of a cluster's service is a WorkloadEntry: it has a name and runs on no node.
+func isEntry(e *endpoint.Endpoint) bool { return e.Workload != "" && e.Node == "" }
+
 // findTargets lists what services of the workload's own namespace say of its addresses, the oldest service first.
 func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 	var all []foundTarget
@@ -122,7 +125,11 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}
-			if s.value.Registry == config.Kubernetes && (k.Pod == "" || len(selected) > 0) {
+			switch {
+			case s.value.Registry != config.Kubernetes:
+			case k.Pod == "" && isEntry(ep):
+				selected = nil // it says its ports itself
+			case k.Pod == "" || len(selected) > 0:
 				continue // selectors say more than who is ready, and an address may be that of another pod by now
 			}
 			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
