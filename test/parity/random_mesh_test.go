@@ -187,6 +187,10 @@ func (j *judge) valid(o map[string]any) bool {
 	}
 	client := http.Client{Timeout: 10 * time.Second}
 	resp, err := client.Post(j.webhook, "application/json", bytes.NewReader(review))
+	if err != nil { // some meshes end it
+		j.renew()
+		resp, err = client.Post(j.webhook, "application/json", bytes.NewReader(review))
+	}
 	if err != nil {
 		j.t.Fatal(err)
 	}
