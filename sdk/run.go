@@ -41,6 +41,7 @@ type talk struct {
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions
+	source reach
 	// stores bounds what is asked of stores at once; half of what may be, since an answer is here before the core has noted that it was sent.
 	stores chan struct{}
 }

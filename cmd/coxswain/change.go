@@ -298,6 +298,7 @@ func printDetail(w io.Writer, d *api.Detail) {
 			fmt.Fprintf(w, "  %s: %s\n", v.title, strings.ReplaceAll(strings.TrimSpace(v.text), "\n", "\n    "))
 		}
 	}
+	printRows(w, d)
 	for i := len(d.Changes) - 1; i >= 0; i-- {
 		fmt.Fprintf(w, "\n%s ", d.Changes[i].At.Format("2006-01-02 15:04:05"))
 		printChange(w, d.Changes[i])

@@ -106,6 +106,9 @@ func pluginTable(w io.Writer, list []admin.Plugin) {
 		if p.LastChange != "" {
 			fmt.Fprintf(w, "\n%s changed last: %s; coxswain plugins show %s\n", p.Name, strings.ReplaceAll(p.LastChange, "\t", " "), p.Name)
 		}
+		if p.Away != nil {
+			fmt.Fprintf(w, "\n%s: %s\n", p.Name, strings.ReplaceAll(awayOf(p.Away), "\t", " "))
+		}
 		for _, row := range p.Withheld {
 			fmt.Fprintf(w, "\n%s died over this row and gets it as it was before: %s\n", p.Name, row)
 		}
@@ -128,6 +131,19 @@ func stateOf(p admin.Plugin) string {
 		return p.State
 	}
 	return fmt.Sprintf("%s (stale for %s: %s)", p.State, age(p.StaleSince), cmp.Or(p.StaleWhy, "away"))
+}
+
+// awayOf says since when a source is away, and what becomes of its rows.
+func awayOf(a *admin.Away) string {
+	const layout = "2006-01-02 15:04:05"
+	rows := "its rows stay served"
+	switch {
+	case a.Dropped:
+		rows = "its rows went at " + a.Drops.Format(layout) + ", and come back with it"
+	case !a.Drops.IsZero():
+		rows = "its rows go at " + a.Drops.Format(layout)
+	}
+	return fmt.Sprintf("its source is away since %s: %s; %s (onLoss)", a.Since.Format(layout), a.Why, rows)
 }
 
 // age is how long ago something was, as people say it.

@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -23,6 +26,11 @@ type Fault struct {
 	Message   string    `json:"message"`
 	Hint      string    `json:"hint,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
+	// Reason is a word that faults of one sort share; empty: the code. Left is how many records there are no rows of because of it, Kept how many keep
+	// those that they had.
+	Reason string `json:"reason,omitempty"`
+	Left   int    `json:"left,omitempty"`
+	Kept   int    `json:"kept,omitempty"`
 	// Plugin is the entry that found it.
 	Plugin string `json:"plugin,omitempty"`
 }
@@ -52,6 +60,90 @@ func faults(s Source) []Fault {
 		list = append(list, f)
 	}
 	return list
+}
+
+// What became of what a fault is about.
+const (
+	effectDropped = "dropped" // there are no rows of it
+	effectKept    = "kept"    // its last good rows are served
+	effectNoted   = "noted"   // its rows are served; something about it does not count
+)
+
+// Dropped sums up what a plugin says is wrong with what it reads, by what became of it and why.
+func Dropped(s Source, plugin string) []DroppedRows {
+	type sort struct{ effect, reason string }
+	found := map[sort]*DroppedRows{}
+	has := rowsByKind(s)
+	for _, f := range faults(s) {
+		if f.Plugin != plugin {
+			continue
+		}
+		add := func(effect string, n int) {
+			k := sort{effect, cmp.Or(f.Reason, f.Code, "invalid")}
+			if found[k] == nil {
+				found[k] = &DroppedRows{Effect: effect, Reason: k.reason, Severity: f.Severity, Example: f.text()}
+			}
+			found[k].Count += n
+		}
+		switch {
+		case f.Left > 0 || f.Kept > 0:
+			for effect, n := range map[string]int{effectDropped: f.Left, effectKept: f.Kept} {
+				if n > 0 {
+					add(effect, n)
+				}
+			}
+		case !f.refuses():
+			add(effectNoted, 1)
+		case has(f.Kind, f.key()):
+			add(effectKept, 1)
+		default:
+			add(effectDropped, 1)
+		}
+	}
+	all := make([]DroppedRows, 0, len(found))
+	for _, d := range found {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b DroppedRows) int {
+		return cmp.Or(cmp.Compare(a.Effect, b.Effect), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all
+}
+
+// text says where it is and what, in a line.
+func (f Fault) text() string {
+	text := f.File
+	if f.Line > 0 {
+		text = f.place()
+	}
+	for _, more := range []string{f.key(), f.Field, f.Message} {
+		if more != "" {
+			text += ": " + more
+		}
+	}
+	return text
+}
+
+// rowsByKind returns what reports whether a config table, named GROUP/KIND, has a row. Tables are read as they are asked about.
+func rowsByKind(s Source) func(kind, key string) bool {
+	tables := map[string]map[string]bool{}
+	return func(kind, key string) bool {
+		if kind == "" || key == "" {
+			return false
+		}
+		if tables[kind] == nil {
+			tables[kind] = map[string]bool{}
+			for _, t := range s.Tables() {
+				if _, of, config := strings.Cut(t.Name, "/"); !config || of != kind {
+					continue
+				}
+				for _, r := range s.Rows(t.Name) {
+					tables[kind][r.Key] = true
+				}
+			}
+		}
+		return tables[kind][key]
+	}
 }
 
 // kept are what stays as it was, by the rows that it is made from: what plugins could not do, and what a plugin says otherwise of rows and is held.

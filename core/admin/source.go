@@ -75,6 +75,8 @@ type Plugin struct {
 	Faults []WorkFault `json:"faults,omitempty"`
 	// Held is what would take too much away and is kept back.
 	Held *Hold `json:"held,omitempty"`
+	// Away is since when its source is; nil: it is there.
+	Away *Away `json:"away,omitempty"`
 	// Load is what it was asked and how it answered.
 	Load load.Load `json:"load,omitzero"`
 	// LastChange says what became of its last swap, restart, and the like.
@@ -89,6 +91,48 @@ type Hold struct {
 	Reasons []string  `json:"reasons"`
 	// Names of the rows.
 	Names []RowName `json:"-"`
+}
+
+// Away is the source of a plugin's rows that is not there.
+type Away struct {
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+	// Drops is when the rows go, or went if they are Dropped; the zero time: they stay.
+	Drops   time.Time `json:"drops,omitzero"`
+	Dropped bool      `json:"dropped,omitempty"`
+}
+
+// TableRows is what became of a plugin's rows of a table.
+type TableRows struct {
+	Table  string `json:"table"`
+	Served int    `json:"served"`
+	// Hidden are not served, because of others or because the source is away; Held are changes that are kept back.
+	Hidden []HiddenRows `json:"hidden,omitempty"`
+	Held   int          `json:"held,omitempty"`
+}
+
+// HiddenRows are rows that are not served for one reason.
+type HiddenRows struct {
+	// By is the plugin whose rows are served instead; empty: none.
+	By string `json:"by,omitempty"`
+	// Reason is priority, order or onLoss, Text what that means.
+	Reason string `json:"reason"`
+	Text   string `json:"text"`
+	Rows   int    `json:"rows"`
+	// Example is the key of one.
+	Example string `json:"example"`
+}
+
+// DroppedRows are what a plugin read and made no rows of, or not those that it says, for one reason.
+type DroppedRows struct {
+	// Effect is dropped: there are no rows of it; kept: those of its last good version are served; noted: its rows are served, and something about it
+	// does not count.
+	Effect   string `json:"effect"`
+	Reason   string `json:"reason"`
+	Severity string `json:"severity"`
+	Count    int    `json:"count"`
+	// Example says where one is, and what is wrong with it.
+	Example string `json:"example"`
 }
 
 // WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows that it was made from.

@@ -33,6 +33,9 @@ type Expected struct {
 	// Guard is how much it may take away at once, LossApplies that it may take away anything (onLoss: apply).
 	Guard       Guard
 	LossApplies bool
+	// Priority is that of its rows among those of others (merge); DropAfter how long they are served while their source is away, 0: for ever (onLoss).
+	Priority  int
+	DropAfter time.Duration
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
 	Skips bool
 	// Headers that an authenticator wants of callers, besides those that each gets.
@@ -159,6 +162,8 @@ type Control struct {
 	rounds              int
 	soon                bool
 	approved, approving bool
+	// moved are rows that are served or hidden otherwise without a commit: they belong to the revision that begins next.
+	moved environment.Changes
 }
 
 // known is what outlives a plugin's sessions.
@@ -172,6 +177,8 @@ type known struct {
 	faults []fault
 	// asleep: it starts on demand, and has no session because it needs none; roused: it is being started.
 	asleep, roused bool
+	// absence of what it publishes.
+	absence absence
 	// level among the derivers, as last computed.
 	level int
 	// suspects are the rows that changed since its last Done, deaths how often in a row it died while it owed one, and withheld the rows that it is
@@ -219,20 +226,24 @@ func New(cfg Config) (*Control, error) {
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		rules:     cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
+		moved:     environment.Changes{}, rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}
 	c.clients.inner = &c.mu
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.declare(newKnown(e, &environment.Shard{Name: e.Name, Order: e.Order}, now))
+		c.declare(newKnown(e, newShard(e), now))
 	}
 	return c, nil
+}
+
+func newShard(e Expected) *environment.Shard {
+	return &environment.Shard{Name: e.Name, Order: e.Order, Priority: e.Priority}
 }
 
 func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	return &known{
 		Expected: e, away: now, shard: shard, suspects: environment.Changes{}, withheld: withheld{},
-		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second},
+		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second}, absence: absence{after: e.DropAfter},
 	}
 }
 

@@ -15,7 +15,7 @@ func (c *Control) Declare(e Expected, rules Rules) error {
 	if c.known[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
-	c.declare(newKnown(e, &environment.Shard{Name: e.Name, Order: e.Order}, time.Now()))
+	c.declare(newKnown(e, newShard(e), time.Now()))
 	c.rules = rules
 	return nil
 }
@@ -133,5 +133,11 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
 	k.Expected, c.rules = e, rules
+	k.absence.after = e.DropAfter
+	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
+		c.moved.Merge(changes)
+		c.soon = true
+	}
+	c.schedule(time.Now())
 	return nil
 }

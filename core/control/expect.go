@@ -15,7 +15,8 @@ func Expect(e *host.Entry, order int) Expected {
 	return Expected{
 		Headers: headers,
 		Name:    e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
-		OnDemand: e.Start == host.OnDemand, Guard: guardOf(e), LossApplies: e.OnLoss == "apply",
+		OnDemand: e.Start == host.OnDemand, Guard: guardOf(e), LossApplies: e.LossApplies(),
+		Priority: e.Priority(), DropAfter: e.DropAfter(),
 		Limits: Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
 	}
 }

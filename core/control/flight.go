@@ -42,7 +42,9 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 	}
 	force = force || len(c.forced) > 0 || !c.started
 	before := c.env.Number()
-	changes := c.env.Commit(force, accept)
+	changes := c.moved
+	c.moved = environment.Changes{}
+	changes.Merge(c.env.Commit(force || len(changes) > 0, accept))
 	if c.env.Number() == before {
 		c.rest()
 		return

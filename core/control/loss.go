@@ -226,6 +226,7 @@ func (c *Control) causes() *causes {
 		}
 		w.note(u, had, has)
 	}
+	w.net[environment.Endpoints] -= c.env.Revealed()
 	return w
 }
 

@@ -19,6 +19,11 @@ func (c *Control) overtake() {
 		return
 	}
 	number := c.env.Number()
+	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
+		delete(changes, environment.ClusterServices)
+		c.moved.Merge(environment.Changes{environment.ClusterServices: others})
+		c.soon = true
+	}
 	c.cfg.Metrics.Committed("overtaking")
 	for s := range c.shadows() {
 		s.mark(changes)

@@ -68,6 +68,7 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 	}
 	c.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
+	c.there(s, now)
 	c.serving(s.Name)
 	c.touched(s.Name, now)
 	return nil
@@ -95,6 +96,7 @@ func (c *Control) derived(s *session, now time.Time) {
 		s.staged = nil
 		c.env.Replace(s.shard, s.candidate)
 		s.candidate = nil
+		c.there(s, now)
 		c.serving(s.Name)
 	}
 	staged := s.staged

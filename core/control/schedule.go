@@ -71,6 +71,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	}
 	c.feedShadows()
 	c.part(now, at)
+	c.drop(now, at)
 	if c.meet(now, at) {
 		return next
 	}

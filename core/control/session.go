@@ -57,6 +57,10 @@ type session struct {
 	staged    []*pb.TableRows               // derivers: rows before Done
 	live      sizes
 
+	// sourceLost is why its source is away, as it says, since when; empty: it isn't.
+	sourceLost   string
+	sourceLostAt time.Time
+
 	// Stores of config tables, that it asks or is.
 	stored stored
 
@@ -277,8 +281,11 @@ func (c *Control) leave(s *session) {
 	for _, conn := range c.conns {
 		conn.forgetNext(s)
 	}
-	if s.asleep {
+	switch {
+	case s.asleep:
 		c.fallAsleep(s, s.away)
+	case s.synced && publishesRows(s.ready) && !c.closed:
+		c.goesAway(s.known, noSession, s.away)
 	}
 	c.schedule(time.Now())
 }
@@ -298,6 +305,10 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 		return c.takeDone(s, m.Done, now)
 	case m.Log != nil:
 		c.takeLog(s, m.Log)
+	case m.Lost != nil:
+		c.sourceLost(s, m.Lost.Reason, now)
+	case m.Found != nil:
+		c.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
 		return c.takeStore(s, m.Store, now)

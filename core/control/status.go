@@ -47,6 +47,8 @@ type PluginRows struct {
 	Faults []admin.WorkFault
 	// Held is what is kept back; nil: nothing.
 	Held *admin.Hold
+	// Away is since when its source is; nil: it is there.
+	Away *admin.Away
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -56,7 +58,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	counts, now := c.env.Counts(), time.Now()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
-		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names()}
+		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names(), Away: k.seen()}
 		for _, f := range k.faults {
 			w := admin.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
 			for _, row := range f.Rows {

@@ -32,6 +32,10 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 			c.known[n].level = level
 		}
 	}
+	c.moved.Merge(c.env.Prioritize(k.shard, k.Priority))
+	if k.succeeds(next); !k.absence.over(now) {
+		c.moved.Merge(c.env.SetAside(k.shard, false))
+	}
 	c.env.Drop(k.shard)
 	delete(c.holds, name)
 	c.approving = true // it was judged before

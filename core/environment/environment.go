@@ -20,10 +20,16 @@ const (
 // Shard is the part of the tables that one plugin owns.
 type Shard struct {
 	Name string
-	// Order is the owner's place in plugins.yaml: of equal keys in several shards the row of the first shard is served.
+	// Order is the owner's place in plugins.yaml: of equal keys in several shards of one priority the row of the first shard is served.
 	Order int
+	// Priority goes before Order: of equal keys the row of the highest is served, and of a service's endpoints those of the highest that has any.
+	// Once the shard has rows, Prioritize changes it.
+	Priority int
 	// Derived rows are a function of other rows.
 	Derived bool
+
+	// aside: none of its rows is served.
+	aside bool
 }
 
 // Name names a row.
@@ -34,15 +40,15 @@ type Environment struct {
 	number  uint64
 	tables  map[string]*table
 	pending map[Name]map[*Shard]*pb.Row // nil row: deleted
-	// Hidden counts rows that another shard's row of the same key hides.
-	hidden int
+	merging merging
 	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks. held is what shards said that is kept aside.
 	before map[Name]map[*Shard]*pb.Row
 	held   map[*Shard]map[Name]*pb.Row
-	// counts are of shards' rows by table, backed of shards' endpoints by service, endpoints of all shards' by service.
+	// counts are of shards' rows by table, backed of shards' endpoints by service, endpoints of those that are served by service, and served their sum.
 	counts    map[*Shard]map[string]int
 	backed    map[*Shard]map[string]int
 	endpoints map[string]int
+	served    int
 }
 
 // table holds, for each key, the rows of all shards in order; the first one is served.
@@ -59,15 +65,12 @@ type owned struct {
 func New() *Environment {
 	return &Environment{
 		tables: map[string]*table{}, pending: map[Name]map[*Shard]*pb.Row{}, counts: map[*Shard]map[string]int{}, backed: map[*Shard]map[string]int{},
-		endpoints: map[string]int{},
+		endpoints: map[string]int{}, merging: newMerging(),
 	}
 }
 
 // Number is the number of the newest commit.
 func (e *Environment) Number() uint64 { return e.number }
-
-// Hidden is the number of rows that aren't served because an earlier shard has the same key.
-func (e *Environment) Hidden() int { return e.hidden }
 
 // Equal says whether two rows mean the same: where they came from doesn't count.
 func Equal(a, b *pb.Row) bool {
@@ -180,29 +183,42 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 	return changes
 }
 
-// settle writes the shards' rows of a key, and notes if the served row changed.
+// settle writes the shards' rows of a key, and notes which served rows changed by that: the key's, and others of its service, if it is served by other
+// shards now.
 func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
-	before := e.Row(n, false)
 	source := false
+	for s := range rows {
+		source = source || !s.Derived
+		e.heed(s)
+	}
+	before, service, rank := e.Row(n, false), "", noRank
+	if e.merging.ranked && (n.Table == Services || ofService(n.Table)) {
+		service = ServiceOf(n.Key)
+		rank = e.rank(service, false)
+	}
 	for s, r := range rows {
 		e.remember(s, n, r)
-		e.put(s, n, r)
-		source = source || !s.Derived
+		e.put(s, n, r, rank)
 	}
 	if !Equal(before, e.Row(n, false)) {
 		changes.add(n, Change{Source: source, Before: before})
 	}
+	if service != "" {
+		e.shift(service, n, rank, source, changes)
+	}
 }
 
-// put writes a row of a shard.
-func (e *Environment) put(s *Shard, n Name, r *pb.Row) {
+// put writes a row of a shard. rank is that of the key's service before.
+func (e *Environment) put(s *Shard, n Name, r *pb.Row, rank int) {
 	t := e.tables[n.Table]
 	if t == nil {
 		t = &table{rows: map[string][]owned{}}
 		e.tables[n.Table] = t
 	}
+	if !ofService(n.Table) {
+		rank = noRank
+	}
 	rows := t.rows[n.Key]
-	e.hidden -= max(0, len(rows)-1)
 	out := make([]owned, 0, len(rows)+1)
 	for _, o := range rows {
 		if o.shard != s {
@@ -210,16 +226,20 @@ func (e *Environment) put(s *Shard, n Name, r *pb.Row) {
 		}
 	}
 	e.count(s, n, len(out) < len(rows), r != nil)
-	e.countEndpoints(n, len(rows) > 0, r != nil || len(out) > 0)
+	had := pick(rows, rank, false)
 	if r != nil {
-		i, _ := slices.BinarySearchFunc(out, s.Order, func(o owned, order int) int { return o.shard.Order - order })
+		i, _ := slices.BinarySearchFunc(out, s, func(o owned, s *Shard) int { return o.shard.compare(s) })
 		out = slices.Insert(out, i, owned{s, r})
+	} else {
+		e.merging.show(s, n)
 	}
-	e.hidden += max(0, len(out)-1)
+	e.account(n, out, had >= 0, pick(out, rank, false))
 	if len(out) == 0 {
 		delete(t.rows, n.Key)
+		e.merging.leave(n)
 	} else {
 		t.rows[n.Key] = out
+		e.merging.join(n)
 	}
 }
 
@@ -229,10 +249,9 @@ func (e *Environment) Row(n Name, sources bool) *pb.Row {
 	if t == nil {
 		return nil
 	}
-	for _, o := range t.rows[n.Key] {
-		if !sources || !o.shard.Derived {
-			return o.row
-		}
+	rows := t.rows[n.Key]
+	if i := pick(rows, e.rankOf(n, sources), sources); i >= 0 {
+		return rows[i].row
 	}
 	return nil
 }
@@ -253,14 +272,9 @@ func (e *Environment) Rows(tableName string, sources bool) iter.Seq2[string, *pb
 			return
 		}
 		for key, rows := range t.rows {
-			for _, o := range rows {
-				if sources && o.shard.Derived {
-					continue
-				}
-				if !yield(key, o.row) {
-					return
-				}
-				break
+			i := pick(rows, e.rankOf(Name{tableName, key}, sources), sources)
+			if i >= 0 && !yield(key, rows[i].row) {
+				return
 			}
 		}
 	}
@@ -287,7 +301,7 @@ func (e *Environment) Coming(tableName string) map[string]*pb.Row {
 		delete(out, n.Key)
 		var first *Shard
 		for s, row := range rows {
-			if row != nil && (first == nil || s.Order < first.Order) {
+			if row != nil && !s.aside && (first == nil || s.compare(first) < 0) {
 				first, out[n.Key] = s, row
 			}
 		}

@@ -20,6 +20,7 @@ func (e *Environment) Settle() {
 	if e.before == nil || len(e.before) > 0 {
 		e.before = map[Name]map[*Shard]*pb.Row{}
 	}
+	clear(e.merging.before)
 }
 
 // remember keeps what a shard has, before it is given another row.
@@ -59,15 +60,19 @@ func (e *Environment) Unsettled() iter.Seq[Unsettled] {
 
 // Had reports whether a row of this name was served when all was settled last.
 func (e *Environment) Had(n Name) bool {
+	rank := noRank
+	if e.merging.ranked && ofService(n.Table) {
+		rank = e.rankHad(ServiceOf(n.Key))
+	}
 	shards := e.before[n]
-	for _, r := range shards {
-		if r != nil {
+	for s, r := range shards {
+		if r != nil && !s.aside && s.Priority >= rank {
 			return true
 		}
 	}
 	if t := e.tables[n.Table]; t != nil {
 		for _, o := range t.rows[n.Key] {
-			if _, changed := shards[o.shard]; !changed {
+			if _, changed := shards[o.shard]; !changed && !o.shard.aside && o.shard.Priority >= rank {
 				return true
 			}
 		}
@@ -169,12 +174,13 @@ func (e *Environment) count(s *Shard, n Name, had, has bool) {
 // WithEndpointsOf is how many services a shard has endpoints of.
 func (e *Environment) WithEndpointsOf(s *Shard) int { return len(e.backed[s]) }
 
-// countEndpoints keeps how many endpoints each service has.
+// countEndpoints keeps how many endpoints of each service are served.
 func (e *Environment) countEndpoints(n Name, had, has bool) {
 	if n.Table != Endpoints || had == has {
 		return
 	}
 	service := ServiceOf(n.Key)
+	e.served += byBool(has) - byBool(had)
 	if has {
 		e.endpoints[service]++
 	} else if e.endpoints[service]--; e.endpoints[service] == 0 {
@@ -182,8 +188,18 @@ func (e *Environment) countEndpoints(n Name, had, has bool) {
 	}
 }
 
+func byBool(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // Len is how many rows of a table are served.
 func (e *Environment) Len(tableName string) int {
+	if tableName == Endpoints {
+		return e.served
+	}
 	if t := e.tables[tableName]; t != nil {
 		return len(t.rows)
 	}

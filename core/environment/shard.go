@@ -76,23 +76,10 @@ func (e *Environment) Beside(s *Shard, table string) iter.Seq[string] {
 
 // Reorder gives shards their places, and returns the keys whose served row changed by that. It counts at once.
 func (e *Environment) Reorder(order map[*Shard]int) Changes {
-	changes := Changes{}
-	for s, at := range order {
-		s.Order = at
-	}
-	for name, t := range e.tables {
-		for key, rows := range t.rows {
-			if len(rows) < 2 {
-				continue
-			}
-			n := Name{name, key}
-			before := e.Row(n, false)
-			t.rows[key] = slices.Clone(rows)
-			slices.SortStableFunc(t.rows[key], func(a, b owned) int { return a.shard.Order - b.shard.Order })
-			if !Equal(before, e.Row(n, false)) {
-				changes.add(n, Change{Source: true, Before: before})
-			}
+	several := func(_ Name, rows []owned) bool { return len(rows) > 1 }
+	return e.around(several, func() {
+		for s, at := range order {
+			s.Order = at
 		}
-	}
-	return changes
+	})
 }

@@ -74,8 +74,10 @@ type Entry struct {
 	Sandbox *Sandbox `yaml:"sandbox"`
 	// Guard refuses revisions that look like an accident.
 	Guard *Guard `yaml:"guard"`
-	// OnLoss says what becomes of rows by which more would go than the guard allows: hold (the default) keeps what was there until somebody decides, apply lets them through.
-	OnLoss string `yaml:"onLoss" enum:"hold,apply"`
+	// Merge says what becomes of a service that other plugins have, too: union (the default) serves the endpoints of all, a mapping with priority those of the highest.
+	Merge *Merge `yaml:"merge"`
+	// OnLoss says what becomes of rows that are lost: hold (the default) keeps what more would go of than the guard allows until somebody decides, apply lets it through, and a mapping with drop-after says how long rows are served whose source is away.
+	OnLoss *OnLoss `yaml:"onLoss"`
 	// Rollback says when a swap of this plugin is taken back.
 	Rollback *Rollback `yaml:"rollback"`
 }
@@ -218,6 +220,55 @@ type Limits struct {
 type Guard struct {
 	// MaxRemoved is how much of its rows a plugin may remove at once, as a number or a percentage such as 30%.
 	MaxRemoved Share `yaml:"maxRemoved"`
+}
+
+// Merge is the place of a plugin among those that have the same rows.
+type Merge struct {
+	Keys strict.Keys
+
+	// Priority of the plugin, 0 if it has none: of a service's endpoints those of the highest are served that has the service and any of them, together if several plugins have it; of rows with one key that of the highest.
+	Priority int32 `yaml:"priority" need:"true"`
+}
+
+// Words implements strict.Words: union is what holds without priorities.
+func (m *Merge) Words() []string { return []string{"union"} }
+
+// SetWord implements strict.Words.
+func (m *Merge) SetWord(string) { *m = Merge{} }
+
+// OnLoss says what becomes of rows that are lost.
+type OnLoss struct {
+	Keys strict.Keys
+
+	// DropAfter is how long the rows are served while the plugin's source is away, or the plugin itself. When it is back, so are they. For ever, if left out.
+	DropAfter time.Duration `yaml:"drop-after" need:"true"`
+
+	apply bool
+}
+
+// Words implements strict.Words.
+func (l *OnLoss) Words() []string { return []string{"hold", "apply"} }
+
+// SetWord implements strict.Words.
+func (l *OnLoss) SetWord(word string) { *l = OnLoss{apply: word == "apply"} }
+
+// Priority is that of the entry among those that have the same rows.
+func (e *Entry) Priority() int {
+	if e.Merge == nil {
+		return 0
+	}
+	return int(e.Merge.Priority)
+}
+
+// LossApplies reports whether the plugin may take away anything.
+func (e *Entry) LossApplies() bool { return e.OnLoss != nil && e.OnLoss.apply }
+
+// DropAfter is how long rows are served whose source is away; 0: for ever.
+func (e *Entry) DropAfter() time.Duration {
+	if e.OnLoss == nil {
+		return 0
+	}
+	return e.OnLoss.DropAfter
 }
 
 // Rollback takes a swapped plugin back if proxies refuse what it makes.

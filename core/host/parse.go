@@ -60,6 +60,7 @@ func (c *checker) entry(e *Entry) {
 	c.name(e)
 	c.carrier(e)
 	c.serving(e)
+	c.rows(e)
 	c.trust(e)
 	c.forEach(e)
 	if e.OnFailure == "skip" && e.Kind != "patch" {
@@ -142,6 +143,19 @@ func (c *checker) serving(e *Entry) {
 	}
 	if e.Select != nil {
 		c.fail(e.Keys["select"], "`select` is for generators and patches; a %s plugin serves no proxies", e.Kind)
+	}
+}
+
+// rows checks what only those have that publish rows.
+func (c *checker) rows(e *Entry) {
+	if slices.Contains([]Kind{"registry", "config", "controller", ""}, e.Kind) {
+		return
+	}
+	if e.Merge != nil {
+		c.fail(e.Keys["merge"], "`merge` is for registries, config sources and controllers; a %s plugin has no rows to merge", e.Kind)
+	}
+	if e.DropAfter() > 0 {
+		c.fail(e.Keys["onLoss"], "`drop-after` is for registries, config sources and controllers; a %s plugin has no rows whose source could be away", e.Kind)
 	}
 }
 

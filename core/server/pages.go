@@ -51,7 +51,7 @@ func (p *pages) Plugins() []admin.Plugin {
 			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
 			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
 			Exposed: slices.Concat(exposed, s.Exposed), User: s.User, Sandbox: s.Sandbox.InForce, Lacking: s.Sandbox.Lacking,
-			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Load: loads[s.Name],
+			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Away: r.Away, Load: loads[s.Name],
 		}
 	}
 	var all []admin.Plugin
@@ -69,6 +69,15 @@ func (p *pages) Plugins() []admin.Plugin {
 		all = append(all, p.masked(v))
 	}
 	return all
+}
+
+// rows says what became of a plugin's rows, and of what it made none.
+func (p *pages) rows(plugin string) ([]admin.TableRows, []admin.DroppedRows) {
+	dropped := admin.Dropped(p, plugin)
+	for i := range dropped {
+		dropped[i].Example = p.secrets.Text(dropped[i].Example)
+	}
+	return p.TableRows(plugin), dropped
 }
 
 // misfits are the rows that an entry has no instance for.
@@ -94,6 +103,9 @@ func (p *pages) masked(v admin.Plugin) admin.Plugin {
 	v.StaleWhy = p.secrets.Text(v.StaleWhy)
 	v.LastError, v.LastChange = p.secrets.Text(v.LastError), p.secrets.Text(v.LastChange)
 	v.Plugin, v.Version = p.secrets.Text(v.Plugin), p.secrets.Text(v.Version)
+	if v.Away != nil {
+		v.Away.Why = p.secrets.Text(v.Away.Why)
+	}
 	v.Faults = slices.Clone(v.Faults)
 	for i, f := range v.Faults {
 		v.Faults[i].What, v.Faults[i].Reason = p.secrets.Text(f.What), p.secrets.Text(f.Reason)

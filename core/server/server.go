@@ -208,7 +208,7 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil // it stops already, or could not start and says why itself
 		}
 		a := &api.Server{
-			Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log,
+			Swapper: s.swap, Holds: s.control, Plugins: s.pages.Plugins, Rows: s.pages.rows, Core: s.which, Outdated: s.host.Outdated, Secrets: s.secrets, Audit: s.audit, Log: s.cfg.Log,
 		}
 		err = a.Serve(inner, filepath.Join(dir, api.Socket))
 		if _, over := s.host.Dir(inner); over != nil {

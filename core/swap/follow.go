@@ -289,7 +289,7 @@ func (s *Swapper) remove(ctx context.Context, e *host.Entry, c *Change, o Option
 	off := *e
 	off.Disabled = true
 	set := s.current().With(&off)
-	applies := e.OnLoss == "apply"
+	applies := e.LossApplies()
 	err := s.cfg.Control.Removal(ctx, e.Name, control.RulesOf(set), func(d *control.Difference, why []string) error {
 		c.found(s, d)
 		if slices.Contains(o.lost, e.Name) {

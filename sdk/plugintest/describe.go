@@ -99,6 +99,10 @@ func describeFromPlugin(m *pb.FromPlugin) string {
 		return fmt.Sprintf("Rows{revision %s%s}", number(m.Rows.Revision), tables(m.Rows.Tables))
 	case m.Synced != nil:
 		return "Synced"
+	case m.Lost != nil:
+		return fmt.Sprintf("Lost{%s}", m.Lost.Reason)
+	case m.Found != nil:
+		return "Found"
 	case m.Done != nil:
 		return fmt.Sprintf("Done{revision %s, %d faults}", number(m.Done.Revision), len(m.Done.Faults))
 	case m.Log != nil:

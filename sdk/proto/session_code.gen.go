@@ -332,6 +332,12 @@ func (m *FromPlugin) Size() int {
 	if m.Stored != nil {
 		n += 2 + protowire.SizeBytes(m.Stored.Size())
 	}
+	if m.Lost != nil {
+		n += 2 + protowire.SizeBytes(m.Lost.Size())
+	}
+	if m.Found != nil {
+		n += 2 + protowire.SizeBytes(m.Found.Size())
+	}
 	return n
 }
 
@@ -411,6 +417,12 @@ func (m *FromPlugin) AppendTo(b []byte) []byte {
 	}
 	if m.Stored != nil {
 		b = m.Stored.AppendTo(addVarint(b, 0xca, uint64(m.Stored.Size())))
+	}
+	if m.Lost != nil {
+		b = m.Lost.AppendTo(addVarint(b, 0xd2, uint64(m.Lost.Size())))
+	}
+	if m.Found != nil {
+		b = m.Found.AppendTo(addVarint(b, 0xda, uint64(m.Found.Size())))
 	}
 	return b
 }
@@ -520,6 +532,14 @@ func (m *FromPlugin) Unmarshal(b []byte) error {
 			x := new(Stored)
 			c.message(x)
 			m.Stored = x
+		case 0xd2:
+			x := new(Lost)
+			c.message(x)
+			m.Lost = x
+		case 0xda:
+			x := new(Found)
+			c.message(x)
+			m.Found = x
 		default:
 			c.unknown()
 		}
@@ -1179,6 +1199,60 @@ func (m *Progress) AppendTo(b []byte) []byte {
 
 // Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
 func (m *Progress) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Lost) Size() int {
+	n := 0
+	if len(m.Reason) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Reason))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Lost) AppendTo(b []byte) []byte {
+	if len(m.Reason) > 0 {
+		b = addString(b, 0xa, m.Reason)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Lost) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0xa:
+			m.Reason = c.string()
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Found) Size() int {
+	n := 0
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Found) AppendTo(b []byte) []byte {
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Found) Unmarshal(b []byte) error {
 	c := cursor{b: b}
 	for c.next() {
 		switch c.tag {

@@ -176,6 +176,8 @@ type FromPlugin struct {
 	Measure  *Measure  `json:"measure,omitempty"`
 	Store    *Store    `json:"store,omitempty"`
 	Stored   *Stored   `json:"stored,omitempty"`
+	Lost     *Lost     `json:"lost,omitempty"`
+	Found    *Found    `json:"found,omitempty"`
 }
 
 // Hello opens the session. The plugin answers Ready or Refused within the start deadline.
@@ -301,6 +303,17 @@ type Pong struct {
 // Progress is a sign of life from work that takes long: without Done, Bodies, Rows or Progress for progress_ms a plugin
 // that owes an answer counts as hung.
 type Progress struct {
+}
+
+// Lost says that the source of the plugin's rows is away, as a registry's server is that doesn't answer. What was published stays
+// served for as long as the entry's onLoss says, and rows may be published all the same.
+type Lost struct {
+	// Why, in a line, without a secret in it.
+	Reason string `json:"reason,omitempty"`
+}
+
+// Found says that a source that was Lost is back. What was published is what it has.
+type Found struct {
 }
 
 // Drain asks the plugin to finish what it has begun and to end. It is killed after the stop deadline.

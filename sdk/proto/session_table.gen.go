@@ -86,6 +86,8 @@ var layoutFromPlugin = layout{
 		{number: 23, offset: uint16(unsafe.Offsetof(FromPlugin{}.Measure)), kind: kindMessage, of: &layoutMeasure},
 		{number: 24, offset: uint16(unsafe.Offsetof(FromPlugin{}.Store)), kind: kindMessage, of: &layoutStore},
 		{number: 25, offset: uint16(unsafe.Offsetof(FromPlugin{}.Stored)), kind: kindMessage, of: &layoutStored},
+		{number: 26, offset: uint16(unsafe.Offsetof(FromPlugin{}.Lost)), kind: kindMessage, of: &layoutLost},
+		{number: 27, offset: uint16(unsafe.Offsetof(FromPlugin{}.Found)), kind: kindMessage, of: &layoutFound},
 	},
 }
 
@@ -298,6 +300,36 @@ func (m *Progress) Unmarshal(b []byte) error { return layoutProgress.unmarshal(u
 
 var layoutProgress = layout{
 	fresh:  func() unsafe.Pointer { return unsafe.Pointer(new(Progress)) },
+	fields: []field{},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Lost) Size() int { return layoutLost.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Lost) AppendTo(b []byte) []byte { return layoutLost.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Lost) Unmarshal(b []byte) error { return layoutLost.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutLost = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Lost)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Lost{}.Reason)), kind: kindString},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Found) Size() int { return layoutFound.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Found) AppendTo(b []byte) []byte { return layoutFound.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Found) Unmarshal(b []byte) error { return layoutFound.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutFound = layout{
+	fresh:  func() unsafe.Pointer { return unsafe.Pointer(new(Found)) },
 	fields: []field{},
 }
 

@@ -95,6 +95,8 @@ func (k *mask) said(m *pb.FromPlugin) {
 	switch {
 	case m.Refused != nil:
 		m.Refused.Reason = k.texts.out(m.Refused.Reason)
+	case m.Lost != nil:
+		m.Lost.Reason = k.texts.out(m.Lost.Reason)
 	case m.Log != nil:
 		m.Log.Text = k.texts.out(m.Log.Text)
 		for name, value := range m.Log.Fields {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -92,6 +93,9 @@ func (g *generator) value(t reflect.Type, enum string) object {
 		if g.definitions[t.Name()] == nil {
 			g.definitions[t.Name()] = object{}
 			g.definitions[t.Name()] = g.structure(t)
+			if w, ok := reflect.New(t).Interface().(interface{ Words() []string }); ok {
+				g.definitions[t.Name()] = object{"anyOf": []any{object{"enum": w.Words()}, g.definitions[t.Name()]}}
+			}
 		}
 		return object{"$ref": "#/$defs/" + t.Name()}
 	case reflect.Slice:
@@ -105,6 +109,9 @@ func (g *generator) value(t reflect.Type, enum string) object {
 			return object{"enum": strings.Split(enum, ",")}
 		}
 		return object{"type": "string"}
+	}
+	if t.Kind() == reflect.Int32 {
+		return object{"type": "integer", "minimum": math.MinInt32, "maximum": math.MaxInt32}
 	}
 	return object{"type": "integer", "minimum": 0}
 }

@@ -32,6 +32,8 @@ type Server struct {
 	Holds   Holds
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
+	// Rows returns what became of a plugin's rows by table, and of what it made no rows.
+	Rows func(plugin string) ([]admin.TableRows, []admin.DroppedRows)
 	// Core says which core it is.
 	Core func() Core
 	// Outdated says whether the program's file is what runs still; optional.
@@ -63,6 +65,9 @@ type Outcome struct {
 type Detail struct {
 	admin.Plugin
 	Changes []*swap.Change `json:"changes,omitempty"`
+	// Tables say what became of its rows, Dropped of what it made none.
+	Tables  []admin.TableRows   `json:"tables,omitempty"`
+	Dropped []admin.DroppedRows `json:"dropped,omitempty"`
 	// FileFault is what is wrong with plugins.yaml, which is not followed because of that.
 	FileFault string `json:"fileFault,omitempty"`
 	// Outdated says that the program's file is not what runs any more.
@@ -216,7 +221,8 @@ func (s *Server) outdated() string {
 func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
 	for _, p := range s.Plugins() {
 		if p.Name == r.PathValue("name") {
-			s.answer(w, http.StatusOK, Detail{Plugin: p, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault(), Outdated: s.outdated()})
+			tables, dropped := s.Rows(p.Name)
+			s.answer(w, http.StatusOK, Detail{Plugin: p, Tables: tables, Dropped: dropped, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault(), Outdated: s.outdated()})
 			return
 		}
 	}

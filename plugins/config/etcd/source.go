@@ -203,7 +203,7 @@ func (p *publication) tell() error {
 		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d more faults", more)})
 	}
 	if p.left > 0 {
-		all = append(all, kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.objects, %d", p.left, p.config.Limits.Objects)})
+		all = append(all, kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.objects, %d", p.left, p.config.Limits.Objects), Reason: "limits.objects", Left: p.left})
 	}
 	c := p.board.Show(all)
 	for _, f := range c.New {

@@ -45,7 +45,7 @@ const (
 
 // Run publishes what the API server has, and follows it until ctx ends. A server that is away changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
-	s.config.Report(out)
+	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
 		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), board: kinds.NewBoard(time.Now),

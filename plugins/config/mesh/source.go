@@ -40,7 +40,7 @@ func New(c Config) (*Source, error) {
 
 // Run publishes the settings and then what changes, until ctx ends. While the API server can't be asked at first, nothing is published.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
-	s.config.Report(out)
+	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()

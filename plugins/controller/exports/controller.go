@@ -35,7 +35,7 @@ type controller struct {
 
 // Run makes exports until ctx ends.
 func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
-	c.config.Report(out)
+	c.config.Report(ctx, out)
 	var said kube.Complaints
 	client := c.config.Reach(ctx, &c.config.Access, c.client, agent, func(err error) {
 		if said.First("remote", err, time.Now()) {

@@ -54,8 +54,8 @@ type Followed struct {
 const page = 500
 
 // Run tells to of all pairs, and then of each change, in order, until ctx ends or to returns an error, which it
-// returns. Whatever is in the way is said once a minute and tried again: nothing is told of meanwhile. After a
-// compaction, and where an etcd was restored or exchanged, all is read anew.
+// returns. Whatever is in the way is said once a minute, and to the core (sdk.Lost, sdk.Found), and tried again: nothing
+// is told of meanwhile. After a compaction, and where an etcd was restored or exchanged, all is read anew.
 func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 	whole := true
 	for {
@@ -69,6 +69,9 @@ func (f *Followed) Run(ctx context.Context, to func(Batch) error) error {
 		}
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err != nil {
+			sdk.Lost(ctx, err)
 		}
 		if err != nil && f.said.first(err, time.Now()) {
 			f.Log(sdk.Warn, "etcd's keys can't be read; what is known stays, and it is tried again", "prefix", f.Prefix, "error", err.Error())
@@ -94,6 +97,7 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			return true, err
 		}
 		f.said = complaints{}
+		sdk.Found(ctx)
 	}
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
@@ -129,24 +133,35 @@ func (f *Followed) follow(ctx context.Context, c *clientv3.Client, whole bool, t
 			if err := to(b); err != nil {
 				return false, err
 			}
+			sdk.Found(ctx)
+		case <-f.Session.again:
+			check.Reset(settling)
 		case <-check.C:
-			if f.exchanged(ctx, c) {
+			check.Reset(checking)
+			exchanged, err := f.exchanged(ctx, c)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				sdk.Lost(ctx, err)
+			case exchanged:
 				f.Log(sdk.Warn, "this is another etcd, or it was restored to an earlier state; all keys are read anew", "prefix", f.Prefix)
 				return true, nil
+			case err == nil:
+				sdk.Found(ctx)
 			}
 		}
 	}
 }
 
-// checking is how often it is asked whether this is still the same etcd.
-const checking = 5 * time.Second
+// checking is how often it is asked whether this is still the same etcd; settling how long after it was lost and is there
+// again, so that what was missed has come by then.
+const checking, settling = 5 * time.Second, 300 * time.Millisecond
 
 // exchanged reports whether the etcd that answers has another identity, or an earlier revision than was seen.
-func (f *Followed) exchanged(ctx context.Context, c *clientv3.Client) bool {
+func (f *Followed) exchanged(ctx context.Context, c *clientv3.Client) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	r, err := c.Get(ctx, f.Prefix, clientv3.WithCountOnly()) // linearizable: a member that lags doesn't answer for itself
-	return err == nil && (r.Header.ClusterId != f.cluster || r.Header.Revision < f.revision)
+	return err == nil && (r.Header.ClusterId != f.cluster || r.Header.Revision < f.revision), err
 }
 
 // list reads all pairs at one revision, page by page.

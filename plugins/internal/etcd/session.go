@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -26,15 +27,20 @@ type Session struct {
 	// dialling: somebody does, and closes ready when it is done.
 	ready chan struct{}
 	last  error
+	// again is told when the connection was lost and is there again.
+	again chan struct{}
 }
 
 // NewSession returns one that isn't connected. Run connects it.
-func NewSession(a Access) *Session { return &Session{access: a, ready: make(chan struct{})} }
+func NewSession(a Access) *Session {
+	return &Session{access: a, ready: make(chan struct{}), again: make(chan struct{}, 1)}
+}
 
 // retry is the pause between two tries.
 const retry = time.Second
 
-// Run connects, says what is in the way, once a minute, and holds the connection until ctx ends.
+// Run connects, says what is in the way, once a minute and to the core (sdk.Lost), and holds the connection until ctx ends. That etcd is there again
+// is for those to say (sdk.Found) who know what has changed meanwhile.
 func (s *Session) Run(ctx context.Context, log Log) {
 	said := complaints{}
 	for {
@@ -53,6 +59,7 @@ func (s *Session) Run(ctx context.Context, log Log) {
 			return
 		}
 		s.set(nil, err)
+		sdk.Lost(ctx, err)
 		if said.first(err, time.Now()) {
 			log(sdk.Warn, "etcd can't be reached or refuses this client; what is known stays, and it is tried again", "endpoints", s.access.Endpoints, "error", err.Error())
 		}
@@ -70,12 +77,18 @@ func (s *Session) watch(ctx context.Context, c *clientv3.Client, log Log, said *
 	for state := conn.GetState(); ; state = conn.GetState() {
 		switch {
 		case state == connectivity.TransientFailure && !lost:
-			if lost = true; said.first(errAway, time.Now()) {
-				log(sdk.Warn, "etcd can't be reached; what is known stays, and it is tried again", "endpoints", s.access.Endpoints, "error", reason(ctx, c))
+			lost = true
+			why := reason(ctx, c)
+			if sdk.Lost(ctx, errors.New(why)); said.first(errAway, time.Now()) {
+				log(sdk.Warn, "etcd can't be reached; what is known stays, and it is tried again", "endpoints", s.access.Endpoints, "error", why)
 			}
 		case state == connectivity.Ready && lost:
 			lost = false
 			log(sdk.Info, "etcd is reached again", "endpoints", s.access.Endpoints)
+			select {
+			case s.again <- struct{}{}:
+			default:
+			}
 		case state == connectivity.Idle:
 			conn.Connect()
 		}

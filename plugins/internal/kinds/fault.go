@@ -31,6 +31,11 @@ type Fault struct {
 	Message string `json:"message"`
 	// Hint says what to do, where the message doesn't.
 	Hint string `json:"hint,omitempty"`
+	// Reason is a word that faults of one sort share; empty: the code. Left is how many records there are no rows of because
+	// of it, Kept how many keep those that they had; both 0: one, as the severity says.
+	Reason string `json:"reason,omitempty"`
+	Left   int    `json:"left,omitempty"`
+	Kept   int    `json:"kept,omitempty"`
 	// Since is when it was shown first.
 	Since time.Time `json:"since,omitzero"`
 }

@@ -43,7 +43,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}], current-context: a}`, add
 		t.Fatal(err)
 	}
 	out := &logged{}
-	a.Report(out)
+	a.Report(t.Context(), out)
 	for range 3 {
 		if err := client.Core.Get().Resource("pods").Do(t.Context()).Into(&corev1.PodList{}); err == nil {
 			t.Fatal("it answers")

@@ -48,7 +48,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if r.config.Directory != "" {
 		return r.files(ctx, out)
 	}
-	r.config.Report(out)
+	r.config.Report(ctx, out)
 	changes := kube.NewChanges[struct{}]()
 	list := cache.NewFilteredListWatchFromClient(r.client, "secrets", r.config.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = label })
 	informer := cache.NewSharedIndexInformer(list, &corev1.Secret{}, 0, cache.Indexers{})

@@ -96,6 +96,14 @@ func (s shown) update(name string, t tally) (upserts []*sdk.Row, deletes []strin
 
 // fault is a row of the table.
 func fault(name string, r reason, e example) string {
+	left, kept := 0, 0
+	switch r {
+	case lostTag, lostTwice, lostPortMeta, lostProtocol: // the rest of it counts
+	case lostAnswer, lostHidden:
+		kept = e.count
+	default:
+		left = e.count
+	}
 	row, _ := json.Marshal(struct { // strings and numbers always have a JSON form
 		File     string `json:"file"`
 		Line     int    `json:"line"`
@@ -105,7 +113,10 @@ func fault(name string, r reason, e example) string {
 		Severity string `json:"severity"`
 		Field    string `json:"field"`
 		Message  string `json:"message"`
-	}{"consul", 0, 0, "Service", name, "warning", string(r), strconv.Itoa(e.count) + " (" + clip(e.of) + ") " + explanations[r]})
+		Reason   string `json:"reason"`
+		Left     int    `json:"left,omitempty"`
+		Kept     int    `json:"kept,omitempty"`
+	}{"consul", 0, 0, "Service", name, "warning", string(r), strconv.Itoa(e.count) + " (" + clip(e.of) + ") " + explanations[r], string(r), left, kept})
 	return string(row)
 }
 

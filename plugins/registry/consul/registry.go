@@ -35,11 +35,12 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 	defer asking.Wait()
 	defer cancel()
 	l := &loop{
-		config: r.config, out: out, plan: newSchedule(r.config), book: newBook(r.config), watches: map[string]*watch{}, missing: map[*watch]bool{},
+		config: r.config, out: out, plan: newSchedule(r.config), book: newBook(r.config), watches: map[string]*watch{}, lists: map[string]*watch{}, missing: map[*watch]bool{},
 		complaints: newComplaints(out),
 	}
 	for _, d := range r.config.Datacenters {
-		l.begin(&watch{datacenter: d}, time.Now())
+		l.lists[d] = &watch{datacenter: d}
+		l.begin(l.lists[d], time.Now())
 	}
 	results := make(chan result)
 	for {
@@ -64,6 +65,7 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 		case one := <-results:
 			l.take(one)
 			l.takeMore(results)
+			l.reach(ctx)
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
@@ -89,6 +91,9 @@ type loop struct {
 	plan    *schedule
 	book    *book
 	watches map[string]*watch // of services, by DATACENTER/NAME
+	// lists are the watches of lists, by datacenter; failed is why one can't be had, away that none can, as the core was told.
+	lists        map[string]*watch
+	failed, away error
 	// missing are watches without whose first answers the first list is not in.
 	missing    map[*watch]bool
 	synced     bool
@@ -132,6 +137,7 @@ func (l *loop) take(r result) {
 			l.book.hold(w, lostAnswer)
 		}
 		l.plan.push(w, now.Add(w.retry(l.config.MaxRetry)))
+		l.failed = err
 		return
 	case hides:
 		l.book.hold(w, lostHidden)
@@ -167,6 +173,26 @@ func later(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// reach tells the core whether Consul is away: no datacenter's list of services can be had, and that not by chance once.
+func (l *loop) reach(ctx context.Context) {
+	for _, d := range l.config.Datacenters {
+		if l.lists[d].failures < lostAfter {
+			if l.away != nil && l.lists[d].failures == 0 {
+				l.away = nil
+				sdk.Found(ctx)
+			}
+			return
+		}
+	}
+	if l.away == nil {
+		l.away = errors.New(clip(l.failed.Error()))
+		sdk.Lost(ctx, l.away)
+	}
+}
+
+// lostAfter is how often in a row a list can't be had where Consul is away.
+const lostAfter = 2
 
 // list follows a datacenter's list of services. One that it lacks is asked about once more before it goes; one that it
 // has, and that doesn't count, goes at once.

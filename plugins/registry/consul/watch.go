@@ -43,7 +43,7 @@ func (w *watch) String() string {
 // question is what is asked next. What is asked for the first time, and what is made sure of, is asked of the leader,
 // and answered at once.
 func (w *watch) question(wait time.Duration) question {
-	if w.index == 0 || w.verify || w.unlisted {
+	if w.index == 0 || w.verify || w.unlisted || w.lists() && w.failures > 0 { // of a list it is known soon that Consul is back
 		return question{datacenter: w.datacenter, consistent: true}
 	}
 	return question{datacenter: w.datacenter, index: w.index, wait: wait}

@@ -97,16 +97,16 @@ func (p *publication) take(b etcd.Batch) error {
 func (p *publication) put(pair etcd.Pair, touched map[string]bool) {
 	p.fine(pair.Key)
 	if n := len(pair.Value); n > int(p.config.Limits.RecordBytes) {
-		p.fault(pair.Key, "", fmt.Sprintf("has %d bytes, which is more than limits.recordBytes, %d", n, p.config.Limits.RecordBytes))
+		p.fault(pair.Key, "limits.recordBytes", "", fmt.Sprintf("has %d bytes, which is more than limits.recordBytes, %d", n, p.config.Limits.RecordBytes))
 		return
 	}
 	r, err := read(pair.Key, pair.Value)
 	if err != nil {
 		var at *sdk.FieldError
 		if errors.As(err, &at) {
-			p.fault(pair.Key, at.Field, at.Err.Error())
+			p.fault(pair.Key, "invalid", at.Field, at.Err.Error())
 		} else {
-			p.fault(pair.Key, "", err.Error())
+			p.fault(pair.Key, "invalid", "", err.Error())
 		}
 		return
 	}
@@ -151,15 +151,15 @@ func (p *publication) make(service string) {
 	p.parts.Set(service, []*sdk.Service{s}, endpoints)
 	for _, d := range disputes {
 		p.news = true
-		p.disputes[service] = append(p.disputes[service], kinds.Fault{File: p.place(d.key), Field: d.field, Message: d.reason, Severity: finding.Warning})
+		p.disputes[service] = append(p.disputes[service], kinds.Fault{File: p.place(d.key), Reason: "disputed", Field: d.field, Message: d.reason, Severity: finding.Warning})
 	}
 }
 
-// fault notes what is wrong with a key's value.
-func (p *publication) fault(key, field, reason string) {
-	f := kinds.Fault{File: p.place(key), Field: field, Message: reason, Hint: "it is not served"}
+// fault notes what is wrong with a key's value; reason is a word for it.
+func (p *publication) fault(key, reason, field, message string) {
+	f := kinds.Fault{File: p.place(key), Reason: reason, Field: field, Message: message, Hint: "it is not served", Left: 1}
 	if p.records[key] != nil {
-		f.Hint = "its last good version stays"
+		f.Hint, f.Left, f.Kept = "its last good version stays", 0, 1
 	}
 	p.faults[key], p.news = f, true
 }
@@ -190,10 +190,10 @@ func (p *publication) tell() error {
 	}
 	kinds.SortFaults(all)
 	if more := len(all) - mostFaults; more > 0 {
-		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d more records have something wrong", more)})
+		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d more records have something wrong", more), Reason: "more", Left: more})
 	}
 	if p.left > 0 {
-		all = append(all, kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.records, %d", p.left, p.config.Limits.Records)})
+		all = append(all, kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.records, %d", p.left, p.config.Limits.Records), Reason: "limits.records", Left: p.left})
 	}
 	c := p.board.Show(all)
 	for _, f := range c.New[:min(len(c.New), mostLogged)] {

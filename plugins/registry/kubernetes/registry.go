@@ -35,7 +35,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
 		published: map[unit][]published{}, outside: map[string]bool{},
 	}
-	r.config.Access.Report(out)
+	r.config.Access.Report(ctx, out)
 	var said kube.Complaints
 	client := r.reach(ctx, out)
 	if client == nil {

@@ -11,7 +11,7 @@
 //		Raw   strict.JSON   `yaml:"raw"`               // anything
 //	}
 //
-// Types that implement encoding.TextUnmarshaler are scalars that check themselves.
+// Types that implement encoding.TextUnmarshaler are scalars that check themselves; structs that implement Words may be given as a word.
 package strict
 
 import (

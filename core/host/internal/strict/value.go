@@ -16,7 +16,26 @@ var (
 	jsonType     = reflect.TypeFor[JSON]()
 	durationType = reflect.TypeFor[time.Duration]()
 	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
+	wordsType    = reflect.TypeFor[Words]()
 )
+
+// Words is a pointer to a struct that may also be given as one of some words.
+type Words interface {
+	// Words are those that there are, SetWord takes one of them.
+	Words() []string
+	SetWord(word string)
+}
+
+func (d *decoder) word(at, n *yaml.Node, v reflect.Value) {
+	w := v.Addr().Interface().(Words)
+	words := w.Words()
+	if n.Tag != "!!str" || !slices.Contains(words, n.Value) {
+		all := append(slices.Clone(words), "a mapping with `"+strings.Join(keys(Fields(v.Type())), "`, `")+"`")
+		d.fail(at, "want %s, not %s%s", orList(all), describe(n), near(n.Value, words))
+		return
+	}
+	w.SetWord(n.Value)
+}
 
 // value reads a node into v. enum is the field's list of legal words; it holds for the elements of a list too.
 func (d *decoder) value(at *yaml.Node, v reflect.Value, enum string) {
@@ -36,6 +55,8 @@ func (d *decoder) value(at *yaml.Node, v reflect.Value, enum string) {
 	switch {
 	case v.Addr().Type().Implements(textType):
 		d.scalar(at, n, v, enum)
+	case n.Kind != yaml.MappingNode && v.Addr().Type().Implements(wordsType):
+		d.word(at, n, v)
 	case v.Kind() == reflect.Struct:
 		d.structure(at, n, v)
 	case v.Kind() == reflect.Slice:

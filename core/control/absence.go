@@ -1,0 +1,160 @@
+package control
+
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/environment"
+)
+
+// absence is since when a plugin has not had what it publishes: its source is lost, or its session has ended. It is a state machine: what happens and
+// the time go in, and whether its rows are to be served comes out.
+type absence struct {
+	// after is how long its rows are served all the same; 0: for ever.
+	after time.Duration
+	// since is the zero time while it is there.
+	since time.Time
+	why   string
+}
+
+// begins notes that it is away. What is away already is so since before.
+func (a *absence) begins(why string, now time.Time) {
+	if a.since.IsZero() {
+		a.since = now
+	}
+	a.why = why
+}
+
+// ends notes that it is back.
+func (a *absence) ends() { a.since, a.why = time.Time{}, "" }
+
+// due is when its rows go; the zero time: they don't.
+func (a *absence) due() time.Time {
+	if a.since.IsZero() || a.after == 0 {
+		return time.Time{}
+	}
+	return a.since.Add(a.after)
+}
+
+// over reports whether it is away for longer than its rows are served.
+func (a *absence) over(now time.Time) bool {
+	due := a.due()
+	return !due.IsZero() && !now.Before(due)
+}
+
+// Why a plugin is away of which nobody says why.
+const noSession = "the plugin is away"
+
+// sourceLost notes that a session says that its source is away.
+func (c *Control) sourceLost(s *session, reason string, now time.Time) {
+	if s.sourceLost = oneLine(reason, 300); s.sourceLost == "" {
+		s.sourceLost = "it does not say why"
+	}
+	s.sourceLostAt = now
+	if s.shadow == nil {
+		c.goesAway(s.known, s.sourceLost, now)
+	}
+}
+
+// sourceFound notes that a session says that its source is back.
+func (c *Control) sourceFound(s *session, now time.Time) {
+	s.sourceLost = ""
+	if s.shadow == nil && s.synced {
+		c.comesBack(s.known, now)
+	}
+}
+
+func (c *Control) goesAway(k *known, why string, now time.Time) {
+	news := k.absence.since.IsZero()
+	if k.absence.begins(why, now); !news {
+		return
+	}
+	args := []any{"plugin", k.Name, "reason", why}
+	if k.absence.after == 0 && why == noSession {
+		return // that it ended is said elsewhere
+	}
+	if due := k.absence.due(); !due.IsZero() {
+		c.cfg.Log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
+		return
+	}
+	c.cfg.Log.Warn("a plugin's source is away: its rows stay served", args...)
+}
+
+func (c *Control) comesBack(k *known, now time.Time) {
+	if k.absence.since.IsZero() {
+		return
+	}
+	if k.absence.after > 0 || k.absence.why != noSession {
+		c.cfg.Log.Info("a plugin's source is back", "plugin", k.Name, "away", now.Sub(k.absence.since).Round(time.Millisecond))
+	}
+	k.absence.ends()
+}
+
+// there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
+func (c *Control) there(s *session, now time.Time) {
+	if s.sourceLost == "" {
+		c.comesBack(s.known, now)
+	}
+}
+
+// succeeds takes over from the plugin that was served under a name: whether the source is away is for the new session to say.
+func (k *known) succeeds(s *session) {
+	k.absence = absence{after: k.DropAfter}
+	if s.sourceLost != "" {
+		k.absence.begins(s.sourceLost, s.sourceLostAt)
+	}
+}
+
+// seen is the absence as people see it; nil: there is none.
+func (k *known) seen() *admin.Away {
+	if k.absence.since.IsZero() {
+		return nil
+	}
+	a := &admin.Away{Since: k.absence.since.UTC(), Why: k.absence.why, Dropped: k.shard.Aside()}
+	if due := k.absence.due(); !due.IsZero() {
+		a.Drops = due.UTC()
+	}
+	return a
+}
+
+// drop takes rows away whose source is away for too long, and serves them again when it is back, each in a revision of its own. It waits for a moment
+// at which proxies see all that was committed, so that nothing else is let through with it.
+func (c *Control) drop(now time.Time, at func(time.Time)) {
+	if !c.started || c.parting != nil {
+		return
+	}
+	for _, k := range c.sortedKnown() {
+		over := k.absence.over(now)
+		if due := k.absence.due(); !due.IsZero() && !over {
+			at(due)
+		}
+		if over == k.shard.Aside() || over && rowsOf(c.env, k.shard) == 0 || c.flight != nil || !c.atRest(k) {
+			continue
+		}
+		c.setAside(k, over, now)
+	}
+}
+
+func (c *Control) setAside(k *known, aside bool, now time.Time) {
+	changes := c.env.SetAside(k.shard, aside)
+	rows, accept := rowsOf(c.env, k.shard), func(environment.Name) bool { return false }
+	kind := "dropped"
+	if aside {
+		c.cfg.Log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name, "rows", rows,
+			"since", k.absence.since.UTC().Format(time.RFC3339), "after", k.absence.after, "reason", k.absence.why)
+		c.approving = true // that is what was asked for
+	} else {
+		c.cfg.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
+		kind, accept = "returned", c.env.Of(k.shard)
+	}
+	c.moved.Merge(changes)
+	c.begin(kind, accept, true, now)
+}
+
+// rowsOf is how many rows a shard has.
+func rowsOf(env *environment.Environment, s *environment.Shard) (n int) {
+	for _, of := range env.LenOf(s) {
+		n += of
+	}
+	return n
+}

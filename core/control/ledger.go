@@ -1,0 +1,80 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/environment"
+)
+
+// TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or held.
+func (c *Control) TableRows(plugin string) []admin.TableRows {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.known[plugin]
+	if k == nil {
+		return nil
+	}
+	tables := map[string]*admin.TableRows{}
+	of := func(name string) *admin.TableRows {
+		if tables[name] == nil {
+			tables[name] = &admin.TableRows{Table: name}
+		}
+		return tables[name]
+	}
+	for name, n := range c.env.LenOf(k.shard) {
+		if n > 0 {
+			of(name).Served = n
+		}
+	}
+	for u := range c.env.Held(k.shard) {
+		of(u.Table).Held++
+	}
+	type why struct {
+		table string
+		why   environment.Why
+		by    *environment.Shard
+	}
+	hidden := map[why]*admin.HiddenRows{}
+	for h := range c.env.HiddenOf(k.shard) {
+		of(h.Table).Served--
+		w := why{h.Table, h.Why, h.By}
+		if hidden[w] == nil {
+			hidden[w] = k.hidden(h)
+		}
+		if hidden[w].Rows++; h.Key < hidden[w].Example {
+			hidden[w].Example = h.Key
+		}
+	}
+	for w, rows := range hidden {
+		of(w.table).Hidden = append(of(w.table).Hidden, *rows)
+	}
+	all := make([]admin.TableRows, 0, len(tables))
+	for _, t := range tables {
+		slices.SortFunc(t.Hidden, func(a, b admin.HiddenRows) int {
+			return cmp.Or(cmp.Compare(a.By, b.By), cmp.Compare(a.Reason, b.Reason))
+		})
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, func(a, b admin.TableRows) int { return cmp.Compare(a.Table, b.Table) })
+	return all
+}
+
+// hidden says why a row of a plugin is hidden.
+func (k *known) hidden(h environment.Hidden) *admin.HiddenRows {
+	rows := &admin.HiddenRows{Reason: string(h.Why), Example: h.Key}
+	if h.By != nil {
+		rows.By = h.By.Name
+	}
+	switch h.Why {
+	case environment.Lower:
+		rows.Text = fmt.Sprintf("plugin %s has priority %d (merge), this one %d", rows.By, h.By.Priority, k.shard.Priority)
+	case environment.Later:
+		rows.Text = fmt.Sprintf("plugin %s has the same key, and stands earlier in plugins.yaml", rows.By)
+	case environment.Away:
+		rows.Text = fmt.Sprintf("the source is away for longer than onLoss allows (drop-after: %s)", k.absence.after)
+	}
+	return rows
+}
