@@ -49,7 +49,7 @@ func start(t testing.TB, scheme string, more []string, client *tls.Config) *Serv
 		"--listen-client-urls", clients, "--advertise-client-urls", clients, "--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers,
 		"--initial-cluster", "default=" + peers, "--unsafe-no-fsync", "--log-level", "error",
 	}, more...)
-	s.Up(t)
+	s.run(t)
 	s.Client = s.connect(t, clientv3.Config{Endpoints: []string{clients}, TLS: client})
 	return s
 }
@@ -62,13 +62,19 @@ func (s *Server) connect(t testing.TB, c clientv3.Config) *clientv3.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	answers(t, client)
+	return client
+}
+
+// answers waits until etcd answers a client.
+func answers(t testing.TB, client *clientv3.Client) {
+	t.Helper()
 	wait.For(t, "etcd answers", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		_, err := client.Get(ctx, "none")
 		return err
 	})
-	return client
 }
 
 // PID of its process.
@@ -77,8 +83,15 @@ func (s *Server) PID() int { return s.process.PID() }
 // Down ends it as a crash does.
 func (s *Server) Down() { s.process.Stop() }
 
-// Up starts it, again after Down, with what it has on disk.
+// Up starts it again after Down, with what it has on disk, and waits until it answers Client: a write is not tried
+// again by the client whose connection ends with it.
 func (s *Server) Up(t testing.TB) {
+	t.Helper()
+	s.run(t)
+	answers(t, s.Client)
+}
+
+func (s *Server) run(t testing.TB) {
 	t.Helper()
 	s.process = program.Start(t, exec.Command(s.path, append([]string{"--data-dir", filepath.Join(s.dir, "data")}, s.args...)...))
 }

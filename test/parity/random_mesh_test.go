@@ -55,6 +55,9 @@ func (g *gen) newMesh(valid func(map[string]any) bool, refused *int) randomMesh 
 		}
 	}
 	m.proxies = g.proxies()
+	if m.asksForNamespaces() { // a proxy that says no namespace: docs/differences.md
+		m.proxies = slices.DeleteFunc(m.proxies, func(p proxy) bool { return p.Name == "bare" })
+	}
 	return m
 }
 
@@ -68,6 +71,15 @@ func (m randomMesh) declares(o map[string]any) bool {
 		return other["kind"] == "ServiceEntry" && other["metadata"].(map[string]any)["namespace"] == o["metadata"].(map[string]any)["namespace"] &&
 			slices.ContainsFunc(hostsOf(other), func(h any) bool { return slices.Contains(hostsOf(o), h) })
 	})
+}
+
+// asksForNamespaces reports whether matches ask for namespaces of clients.
+func (m randomMesh) asksForNamespaces() bool {
+	text, err := json.Marshal(m.objects)
+	if err != nil {
+		panic(err)
+	}
+	return bytes.Contains(text, []byte(`"sourceNamespace":`))
 }
 
 // settings is the ConfigMap of the mesh.

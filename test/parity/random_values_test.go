@@ -95,7 +95,8 @@ var durations = []string{"1s", "2500ms", "10s", "1h", "5ms", "90s", "0s"}
 var times = map[string][]string{
 	"TCPSettings.connect_timeout": {"1s", "5s", "1500ms", "5ms"}, "MeshConfig.connect_timeout": {"1s", "5s", "1500ms"}, "ClientTLSSettings.x": nil,
 	"MeshConfig.protocol_detection_timeout": {"0s", "1s", "100ms"}, "HTTPCookie.ttl": {"0s", "10s"}, "TcpKeepalive.time": {"1s", "60s"}, "TcpKeepalive.interval": {"1s", "75s"},
-	"ProxyConfig.drain_duration": {"5s", "45s"}, "ProxyConfig.termination_drain_duration": {"5s"},
+	"MeshConfig.dns_refresh_rate": {"1s", "90s"}, // 0s: docs/differences.md
+	"ProxyConfig.drain_duration":  {"5s", "45s"}, "ProxyConfig.termination_drain_duration": {"5s"},
 }
 
 var structs = []map[string]any{{}, {"a": "b"}, {"a": map[string]any{"b": []any{1.0, true, nil, "x"}}, "n": 3.5}}
@@ -317,7 +318,10 @@ var mends = map[string]func(*gen, protoreflect.Message){
 				e.Resolution = networking.ServiceEntry_STATIC
 			}
 		}
-		if e.Resolution == networking.ServiceEntry_NONE || e.Resolution == networking.ServiceEntry_DYNAMIC_DNS {
+		if e.Resolution == networking.ServiceEntry_DYNAMIC_DNS { // docs/differences.md; state 085 has them
+			e.Resolution = networking.ServiceEntry_NONE
+		}
+		if e.Resolution == networking.ServiceEntry_NONE {
 			e.Endpoints = nil
 		}
 		seen, names := map[uint32]bool{}, map[string]bool{}
@@ -347,7 +351,7 @@ var mends = map[string]func(*gen, protoreflect.Message){
 			e.Addresses = nil
 		}
 		for _, h := range e.Hosts {
-			if strings.HasPrefix(h, "*") && e.Resolution != networking.ServiceEntry_DYNAMIC_DNS && e.Resolution != networking.ServiceEntry_STATIC {
+			if strings.HasPrefix(h, "*") && e.Resolution != networking.ServiceEntry_STATIC {
 				e.Resolution, e.Endpoints = networking.ServiceEntry_NONE, nil
 			}
 		}

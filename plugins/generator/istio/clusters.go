@@ -131,14 +131,16 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	}
 	if rule != nil {
 		k.Rule = rule.Key
-		for _, sub := range rule.Spec.Subsets {
-			subsets = append(subsets, sub.Name)
+		if !cluster.IsDynamic(s) { // whose hosts have no labels
+			for _, sub := range rule.Spec.Subsets {
+				subsets = append(subsets, sub.Name)
+			}
 		}
 	}
 	var out []incr.Item[setCluster, []byte]
 	for _, p := range s.Ports {
 		protocol := config.ParseProtocol(p.Protocol)
-		if protocol == config.UDP || cluster.IsDynamic(s) && (k.Client.Router || !cluster.CanBeDynamic(protocol)) {
+		if protocol == config.UDP || cluster.IsDynamic(s) && !cluster.CanBeDynamic(protocol) {
 			continue
 		}
 		for _, k.Subset = range subsets {

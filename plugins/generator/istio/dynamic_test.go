@@ -78,8 +78,8 @@ func TestHostsThatAreLookedUp(t *testing.T) {
 	if d, o := dynamicOf(t, w.cluster(1, "outbound|9090||"+wild)); d.AllowInsecureClusterOptions || !o.GetUpstreamHttpProtocolOptions().GetAutoSanValidation() {
 		t.Error("Envoy refuses a cluster with options for HTTP that doesn't check names: ", o)
 	}
-	if body := w.get(2, encode.ClusterType)["outbound|80||"+wild]; body != nil {
-		t.Error("gateways look nothing up")
+	if body := w.get(2, encode.ClusterType)["outbound|80||"+wild]; body == nil {
+		t.Error("virtual services lead there from gateways, too")
 	}
 	if names := filterNames(w.listener(1, "0.0.0.0_80").FilterChains[0], t); !strings.HasSuffix(names, "envoy.filters.http.dynamic_forward_proxy envoy.filters.http.router") {
 		t.Error(names)
@@ -111,9 +111,9 @@ func TestTLSTowardsHostsThatAreLookedUp(t *testing.T) {
 		`{"mode": "SIMPLE"}`:                                          {socket: true, sni: true, san: true},
 		`{"mode": "ISTIO_MUTUAL"}`:                                    {socket: true, sni: true, san: true},
 		`{"mode": "SIMPLE", "insecureSkipVerify": true}`:              {socket: true, sni: true, insecure: true},
-		`{"mode": "SIMPLE", "subjectAltNames": ["a"]}`:                {socket: true, sni: true, insecure: true},
-		`{"mode": "SIMPLE", "sni": "a", "subjectAltNames": ["a"]}`:    {socket: true},
-		`{"mode": "ISTIO_MUTUAL", "subjectAltNames": ["spiffe://a"]}`: {socket: true, sni: true, insecure: true},
+		`{"mode": "SIMPLE", "subjectAltNames": ["a"]}`:                {socket: true, sni: true, san: true},
+		`{"mode": "SIMPLE", "sni": "a", "subjectAltNames": ["a"]}`:    {socket: true, san: true, insecure: true},
+		`{"mode": "ISTIO_MUTUAL", "subjectAltNames": ["spiffe://a"]}`: {socket: true, sni: true, san: true},
 	} {
 		spec := &networking.DestinationRule{}
 		if err := protojson.Unmarshal([]byte(`{"host": "`+wild+`", "trafficPolicy": {"tls": `+tls+`}}`), spec); err != nil {
@@ -133,7 +133,7 @@ func TestTLSTowardsHostsThatAreLookedUp(t *testing.T) {
 func TestUnknownHostsAreLookedUp(t *testing.T) {
 	const name = "AllowAnyDynamicDNSCluster"
 	plain := cluster.BuildAllowAnyDynamic(cluster.Mesh{}, cluster.Client{})
-	if d, o := dynamicOf(t, plain); d.AllowInsecureClusterOptions || !o.GetUpstreamHttpProtocolOptions().GetAutoSni() || plain.TransportSocket != nil {
+	if d, o := dynamicOf(t, plain); !d.AllowInsecureClusterOptions || o.GetUpstreamHttpProtocolOptions() != nil || plain.TransportSocket != nil {
 		t.Error(plain)
 	}
 	w := newWorld(t)
@@ -164,9 +164,15 @@ func TestUnknownHostsAreLookedUp(t *testing.T) {
 	if h := last[len(last)-1]; h.Name != "allow_any_dynamic_dns" || h.Routes[0].GetRoute().GetCluster() != name {
 		t.Error(h)
 	}
+	if w.get(1, encode.ClusterType)[name] == nil {
+		t.Error("no cluster")
+	}
 	any := &networking.Sidecar{OutboundTrafficPolicy: &networking.OutboundTrafficPolicy{Mode: networking.OutboundTrafficPolicy_ALLOW_ANY}}
 	w.commit(rows(config.Sidecars, resource("default/s", any)))
 	if got := len(w.listener(1, "virtualOutbound").FilterChains); got != 2 {
 		t.Errorf("a Sidecar says otherwise: %d chains", got)
+	}
+	if w.get(1, encode.ClusterType)[name] != nil {
+		t.Error("a Sidecar says otherwise, and the cluster is there")
 	}
 }

@@ -24,6 +24,11 @@ func (g *graph) outside(c *incr.Ctx, s Scope) string {
 	return cluster.BlackHole
 }
 
+// looksUp reports whether hosts that nobody knows are looked up, in the scope of a Sidecar (its key, empty for none).
+func (g *graph) looksUp(c *incr.Ctx, sidecar string) bool {
+	return g.listenerSettings.Of(c, only).dynamic && g.outside(c, Scope{Sidecar: sidecar}) == cluster.AllowAnyDynamic
+}
+
 func (g *graph) sidecarOutside(c *incr.Ctx, s Scope, from *config.Sidecar, p *networking.OutboundTrafficPolicy) string {
 	switch {
 	case p.Mode == networking.OutboundTrafficPolicy_REGISTRY_ONLY:

@@ -33,7 +33,9 @@ type fixedKey struct {
 
 // staticSet is the clusters that every proxy has, and the patches that change them.
 type staticSet struct {
-	Client  clientKey
+	Client clientKey
+	// Sidecar is the key of the resource whose scope counts, empty for none.
+	Sidecar string
 	Patches string
 }
 
@@ -57,7 +59,7 @@ func (g *graph) addLists() {
 	g.staticClusters = listing[staticSet]{
 		name: "static clusters",
 		plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
-			for _, name := range staticNames(k.Client, g.listenerSettings.Of(c, only).dynamic) {
+			for _, name := range staticNames(k.Client, g.looksUp(c, k.Sidecar)) {
 				out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k.Client})})
 			}
 			return out

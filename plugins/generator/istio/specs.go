@@ -45,7 +45,7 @@ func (g *graph) addSpecs() {
 		out.Service, out.Port, out.PortName = s.Key, name.Port, s.Port(name.Port).Name
 		out.Subset = endpoint.Selector(subset.GetLabels())
 		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
-		out.Mutual, out.Remote = name.ByName, k.View.Router
+		out.Mutual = name.ByName
 		// What the mesh says of outliers lets nobody fail over.
 		out.Balance = cluster.NearnessOf(own, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
 		_, out.Sessions = s.Session()

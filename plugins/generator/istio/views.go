@@ -97,7 +97,7 @@ type viewKey interface {
 
 func (k clusterView) content(e *engine, v *view) content {
 	patches := k.Set.Patches
-	list := []partKey{staticPart{k.Set.Client.anywhere(), patches}, outboundPart(k.Set)}
+	list := []partKey{staticPart{k.Set.Client.anywhere(), k.Set.Scope.Sidecar, patches}, outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.named() {
 		list = append(list, inboundPart{
 			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.narrowed(), Families: k.Set.Client.Families,

@@ -190,7 +190,7 @@ func TestPanicThreshold(t *testing.T) {
 		"hosts that are looked up, share": {outliers("30"), dynamic, 30},
 	} {
 		got := float64(unsaid)
-		if p := outbound(t, c.policy, c.change).CommonLbConfig.HealthyPanicThreshold; p != nil {
+		if p := outbound(t, c.policy, c.change).GetCommonLbConfig().GetHealthyPanicThreshold(); p != nil {
 			got = p.Value
 		}
 		if got != c.want {

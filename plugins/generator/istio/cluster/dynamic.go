@@ -6,6 +6,7 @@ import (
 	dynamicv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -16,12 +17,15 @@ import (
 // AllowAnyDynamic dials whatever host a request names, for hosts that nobody knows.
 const AllowAnyDynamic = "AllowAnyDynamicDNSCluster"
 
-// allowAnyCache is the name of its cache.
-const allowAnyCache = "allow_any_dynamic_dns"
+// Its cache has a name of its own, and a bound: clients say which hosts it holds.
+const (
+	allowAnyCache = "allow_any_dfp_dns_cache"
+	allowAnyHosts = 1024
+)
 
 // IsDynamic reports whether proxies look up the host of each request, or the name in each TLS hello, under a wildcard.
 func IsDynamic(s *config.Service) bool {
-	return s.Resolution == pb.ServiceResolutionDynamicDns && config.IsWildcard(s.Host)
+	return s.Resolution == pb.ServiceResolutionDynamicDns && (config.IsWildcard(s.Host) || s.Host == AllowAnyDynamic)
 }
 
 // CanBeDynamic reports whether connections of a protocol say what host they are for.
@@ -29,11 +33,11 @@ func CanBeDynamic(p config.Protocol) bool { return p.IsHTTP() || p == config.TLS
 
 // DNSCache is what filters and the cluster of a host share. Envoy wants it to be the same wherever its name is.
 func DNSCache(host string, f config.Families) *cachev3.DnsCacheConfig {
-	name := host + "_dfp_dns_cache"
+	out := &cachev3.DnsCacheConfig{Name: host + "_dfp_dns_cache", DnsLookupFamily: lookupOf(f)}
 	if host == AllowAnyDynamic {
-		name = allowAnyCache
+		out.Name, out.MaxHosts = allowAnyCache, wrapperspb.UInt32(allowAnyHosts)
 	}
-	return &cachev3.DnsCacheConfig{Name: name, DnsLookupFamily: lookupOf(f)}
+	return out
 }
 
 // dynamic makes the cluster one of hosts that are looked up when they are asked for.
@@ -53,21 +57,31 @@ func setDynamic(c *clusterv3.Cluster, d *dynamicv3.ClusterConfig) {
 	}}
 }
 
-// nameHosts says to each host that is looked up which one is meant, and checks that it is. Envoy refuses clusters of options that don't, unless
-// they say that it is on purpose.
+// checkHosts says by TLS to each host that is looked up which one is meant, and checks that it is, as far as asked.
+func checkHosts(name, check bool) *core.UpstreamHttpProtocolOptions {
+	if !name && !check {
+		return nil
+	}
+	return &core.UpstreamHttpProtocolOptions{AutoSni: name, AutoSanValidation: check}
+}
+
+// nameHosts has Envoy take the options for HTTP of a cluster that looks up hosts. It refuses those that don't name and check each host, unless the
+// cluster says that it is on purpose: as it does where TLS does without. Where there is none, they may be asked for: they mean nothing.
 func (in *Outbound) nameHosts(c *clusterv3.Cluster, options *http.HttpProtocolOptions) {
-	if options == nil {
-		return
+	if options != nil && c.TransportSocket == nil && options.UpstreamHttpProtocolOptions == nil {
+		options.UpstreamHttpProtocolOptions = checkHosts(true, true)
 	}
-	if options.UpstreamHttpProtocolOptions == nil && in.Policy.GetTls().GetSni() == "" {
-		options.UpstreamHttpProtocolOptions = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true}
+	if u := options.GetUpstreamHttpProtocolOptions(); c.TransportSocket != nil && (!u.GetAutoSni() || !u.GetAutoSanValidation()) {
+		in.insecure(c)
 	}
-	if u := options.UpstreamHttpProtocolOptions; !u.GetAutoSni() || !u.GetAutoSanValidation() {
-		setDynamic(c, &dynamicv3.ClusterConfig{
-			ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families)},
-			AllowInsecureClusterOptions:    true,
-		})
-	}
+}
+
+// insecure says that hosts that are looked up are not named, or not checked, on purpose.
+func (in *Outbound) insecure(c *clusterv3.Cluster) {
+	setDynamic(c, &dynamicv3.ClusterConfig{
+		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families)},
+		AllowInsecureClusterOptions:    true,
+	})
 }
 
 // BuildAllowAnyDynamic makes the cluster for hosts that nobody knows; the mesh says which TLS is spoken there.
@@ -77,15 +91,20 @@ func BuildAllowAnyDynamic(m Mesh, client Client) *clusterv3.Cluster {
 	c.Filters = client.Filters.upstream()
 	dynamic(c, AllowAnyDynamic, client.Families)
 	in := Outbound{
-		Service: &config.Service{Service: pb.Service{Host: AllowAnyDynamic}}, Policy: &networking.TrafficPolicy{Tls: m.DynamicTLS}, Mesh: m, Client: client,
+		Service: &config.Service{Service: pb.Service{Host: AllowAnyDynamic, Resolution: pb.ServiceResolutionDynamicDns, External: true}}, Policy: &networking.TrafficPolicy{Tls: m.DynamicTLS}, Mesh: m, Client: client,
 		Protocol: config.HTTP,
 	}
-	var own httpOptions
-	if in.originates() {
-		in.originate(c, m.DynamicTLS, &own)
+	if m.DynamicTLS == nil {
+		in.insecure(c)
+		setHTTP(c, passthroughOptions())
+		return c
 	}
-	options := passthroughOptions()
-	options.UpstreamHttpProtocolOptions = own.upstream
+	var own httpOptions
+	in.transport(c, &own)
+	options := own.finish(in.Protocol)
+	if c.TransportSocket == nil {
+		in.insecure(c)
+	}
 	in.nameHosts(c, options)
 	setHTTP(c, options)
 	return c

@@ -51,7 +51,7 @@ func BuildInbound(in Inbound) *clusterv3.Cluster {
 		ConnectTimeout:     in.Mesh.ConnectTimeout,
 		CircuitBreakers:    unlimited(),
 		UpstreamBindConfig: bindTo(in.Source),
-		Metadata:           metadata(in.RulePath, "", in.inMesh()...),
+		Metadata:           metadata(map[string]any{}, in.RulePath, "", in.inMesh()...),
 	}
 	in.discover(c)
 	limited := Outbound{

@@ -14,13 +14,12 @@ type Service struct {
 	External bool
 }
 
-// metadata says which services and which rule (by path) a cluster was made from.
-func metadata(rule, subset string, services ...Service) *core.Metadata {
+// metadata says which services and which rule (by path) a cluster was made from, with what else there is to say of it.
+func metadata(istio map[string]any, rule, subset string, services ...Service) *core.Metadata {
 	var list []any
 	for _, s := range services {
 		list = append(list, map[string]any{"host": s.Host, "name": s.Name, "namespace": s.Namespace})
 	}
-	istio := map[string]any{}
 	if len(list) > 0 {
 		istio["services"] = list
 	}

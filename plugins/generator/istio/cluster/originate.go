@@ -21,7 +21,10 @@ func (in *Outbound) originate(c *clusterv3.Cluster, s *networking.ClientTLSSetti
 		return
 	}
 	skip := s.GetInsecureSkipVerify().GetValue()
-	if s.Sni == "" {
+	switch {
+	case IsDynamic(in.Service):
+		http.upstream = checkHosts(s.Sni == "", !skip)
+	case s.Sni == "":
 		http.upstream = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: !skip && len(s.SubjectAltNames) == 0}
 	}
 	common := &tls.CommonTlsContext{TlsParams: in.originParameters()}

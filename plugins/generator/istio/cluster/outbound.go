@@ -106,6 +106,9 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 	options := http.finish(in.Protocol)
 	if IsDynamic(in.Service) {
 		in.nameHosts(c, options)
+		if proto.Size(c.CommonLbConfig) == 0 {
+			c.CommonLbConfig = nil
+		}
 	}
 	setHTTP(c, options)
 	return c
@@ -139,15 +142,17 @@ func TowardsService(s *config.Service, port uint32, subset string) StatOf {
 
 func (in *Outbound) metadata() *core.Metadata {
 	s := in.Service
-	m := metadata(in.RulePath, in.Name.Subset, Service{Host: s.Host, Name: s.Name, Namespace: s.Namespace})
-	istio := m.FilterMetadata["istio"].Fields
+	istio := map[string]any{}
 	if s.External && in.Name.Subset == "" {
-		istio["external"] = boolValue(true)
+		istio["external"] = true
 	}
 	if in.originates() {
-		istio["alpn_override"] = stringValue("false")
+		istio["alpn_override"] = "false"
 	}
-	return m
+	if IsDynamic(s) {
+		return metadata(istio, in.RulePath, in.Name.Subset)
+	}
+	return metadata(istio, in.RulePath, in.Name.Subset, Service{Host: s.Host, Name: s.Name, Namespace: s.Namespace})
 }
 
 // Resolves reports whether proxies look up the service's endpoints in DNS, so that they stand in the cluster itself.

@@ -39,11 +39,15 @@ func (in *Outbound) transport(c *clusterv3.Cluster, http *httpOptions) {
 // automatic speaks mutual TLS to the endpoints that do, where nobody says what to speak: each says so itself, and where
 // only the client knows which it is, all of them do.
 func (in *Outbound) automatic(c *clusterv3.Cluster, http *httpOptions) {
-	if !in.Mesh.AutoMTLS || !in.Client.Certificates.Any() || in.Service.External || in.Refuses || IsDynamic(in.Service) {
+	if !in.Mesh.AutoMTLS || !in.Client.Certificates.Any() || in.Service.External || in.Refuses {
 		return
 	}
 	if in.Client.Certificates.Chain != "" {
-		in.originate(c, in.withFiles(in.Identities, in.Name.SNI()), http)
+		sni := in.Name.SNI()
+		if IsDynamic(in.Service) {
+			sni = ""
+		}
+		in.originate(c, in.withFiles(in.Identities, sni), http)
 		return
 	}
 	mutual := socket(in.mutual(&networking.ClientTLSSettings{}, http))
@@ -79,10 +83,9 @@ func (in *Outbound) mutual(s *networking.ClientTLSSettings, http *httpOptions) *
 	}
 	sni := s.Sni
 	switch {
-	case sni != "":
 	case IsDynamic(in.Service): // each host has a name of its own
-		http.upstream = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: len(s.SubjectAltNames) == 0}
-	default:
+		http.upstream = checkHosts(sni == "", true)
+	case sni == "":
 		sni = in.Name.SNI()
 	}
 	alpn := []string{"istio-peer-exchange", "istio"}

@@ -22,7 +22,7 @@ const (
 )
 
 // Export is what exportTo means for a resource of the namespace own: names of namespaces, `*` alone, or nothing. Where it says nothing the
-// mesh's defaults count; of those only the own namespace, or else everybody.
+// mesh's defaults count; of those only everybody, or else the own namespace.
 func Export(exportTo, defaults []string, own string) []string {
 	if len(exportTo) == 0 {
 		exportTo = defaultExport(defaults)
@@ -46,10 +46,10 @@ func Export(exportTo, defaults []string, own string) []string {
 
 func defaultExport(defaults []string) []string {
 	switch {
-	case slices.Contains(defaults, toOwn):
-		return []string{toOwn}
 	case len(defaults) == 0 || slices.Contains(defaults, toEverybody):
 		return []string{toEverybody}
+	case slices.Contains(defaults, toOwn):
+		return []string{toOwn}
 	}
 	return []string{toNobody}
 }

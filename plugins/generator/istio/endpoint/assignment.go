@@ -20,7 +20,7 @@ import (
 // Build makes the assignment of the spec's cluster from all endpoints of its service. It is a pure function, so that endpoints
 // alone can change without a wave of the graph.
 func Build(spec Spec, endpoints []*Endpoint) *endpointv3.ClusterLoadAssignment {
-	return build(spec, endpoints, func(a string) bool { return isAddress(a) && !(spec.Remote && isSocket(a)) })
+	return build(spec, endpoints, isAddress)
 }
 
 // BuildNames is Build for clusters whose proxies look endpoints up in DNS.

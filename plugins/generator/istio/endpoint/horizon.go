@@ -75,7 +75,7 @@ func (h *Horizon) near(network string) bool { return network == "" || network ==
 func (h *Horizon) splits() bool { return h.Networks.Several() }
 
 // split puts gateways in the place of endpoints that only they reach. Those that don't speak the mesh's mutual TLS can't be reached at
-// all: gateways don't know whom to pass plain text to. What each address of the locality is goes into of.
+// all: gateways don't know whom to pass plain text to. Nor can Unix sockets: of what they are in, none knows the network, as istiod has it. What each address of the locality is goes into of.
 func (h *Horizon) split(spec *Spec, l *endpointv3.LocalityLbEndpoints, of map[*endpointv3.LbEndpoint]*Endpoint) {
 	weights := map[Gateway]uint32{}
 	var out []*endpointv3.LbEndpoint
@@ -84,6 +84,7 @@ func (h *Horizon) split(spec *Spec, l *endpointv3.LocalityLbEndpoints, of map[*e
 		weight := scaled(lb.GetLoadBalancingWeight().GetValue(), h.Networks.scale)
 		gateways := h.Networks.towards(e.Network, e.Cluster)
 		switch {
+		case isSocket(e.Address):
 		case h.near(e.Network) || len(gateways) == 0:
 			if e.Address != "" {
 				lb.LoadBalancingWeight = wrapperspb.UInt32(weight)

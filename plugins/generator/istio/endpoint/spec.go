@@ -23,8 +23,6 @@ type Spec struct {
 	Plaintext bool
 	// Unready: endpoints that are not ready count as if they were. Unhealthy: clients know of them, and send there only as a last resort.
 	Unready, Unhealthy bool
-	// Remote: sockets of a machine's own are not reached: a gateway runs elsewhere than they are.
-	Remote bool
 	// Mutual: only endpoints that speak the mesh's mutual TLS count.
 	Mutual bool
 	// Refusals say which workloads refuse the mesh's mutual TLS, as authn writes them.

@@ -2,11 +2,9 @@ package listener
 
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	dynamicv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/dynamic_forward_proxy/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	sniv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_dynamic_forward_proxy/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -40,7 +38,7 @@ func (l Lookup) byName(f config.Families) []*listenerv3.Filter {
 	if l.Host == "" {
 		return nil
 	}
-	return []*listenerv3.Filter{networkFilter("envoy.filters.network.sni_dynamic_forward_proxy", &sniv3.FilterConfig{
+	return []*listenerv3.Filter{networkFilter("envoy.extensions.filters.network.sni_dynamic_forward_proxy", &sniv3.FilterConfig{
 		DnsCacheConfig: cluster.DNSCache(l.Host, f), PortSpecifier: &sniv3.FilterConfig_PortValue{PortValue: l.Port},
 	})}
 }
@@ -49,14 +47,12 @@ func (l Lookup) byName(f config.Families) []*listenerv3.Filter {
 func unknownHosts(p Reporting) *listenerv3.FilterChain {
 	var none *Guards
 	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing.Families)
-	m := connectionManager(p, "outbound_"+VirtualOutbound, filters)
-	m.RouteSpecifier = inline(&routev3.RouteConfiguration{
-		Name: cluster.AllowAnyDynamic, VirtualHosts: []*routev3.VirtualHost{route.AllowAny(cluster.AllowAnyDynamic)},
-	})
+	host := route.AllowAny(cluster.AllowAnyDynamic)
+	m := connectionManager(p, "outbound_"+VirtualOutbound+"_"+host.Name, filters)
+	m.RouteSpecifier = inline(route.Inline(host.Name, host))
 	return &listenerv3.FilterChain{
-		Name:                          "virtualOutbound-catchall-http",
-		FilterChainMatch:              plainHTTP(0),
-		Filters:                       append(p.before(0), p.Settings.finished(m)),
-		TransportSocketConnectTimeout: durationpb.New(handshake),
+		Name:             "virtualOutbound-catchall-tcp-http",
+		FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plainHTTP(0).ApplicationProtocols},
+		Filters:          []*listenerv3.Filter{p.Settings.finished(m)},
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
@@ -41,7 +40,6 @@ func BuildVirtualOutbound(outside string, p Reporting) *listenerv3.Listener {
 	}
 	if outside == cluster.AllowAnyDynamic {
 		out.ListenerFilters = []*listenerv3.ListenerFilter{httpInspector()}
-		out.ListenerFiltersTimeout, out.ContinueOnListenerFiltersTimeout = durationpb.New(p.Settings.Detection), true
 		out.FilterChains = slices.Insert(out.FilterChains, 1, unknownHosts(p))
 	}
 	return out

@@ -82,12 +82,18 @@ func EncodedHost(h *routev3.VirtualHost) []byte {
 // Configuration is a route configuration in fields, of encoded virtual hosts: these are as they were given, not copied. One that could never be made
 // is empty, and left out.
 func Configuration(name string, hosts [][]byte) [][]byte {
-	return append([][]byte{encode.Bytes(&routev3.RouteConfiguration{
+	return append([][]byte{encode.Bytes(Inline(name))}, slices.DeleteFunc(hosts, func(h []byte) bool { return len(h) == 0 })...)
+}
+
+// Inline is a route configuration whose virtual hosts stand in it.
+func Inline(name string, hosts ...*routev3.VirtualHost) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
 		Name:                           name,
+		VirtualHosts:                   hosts,
 		ValidateClusters:               wrapperspb.Bool(false),
 		IgnorePortInHostMatching:       true,
 		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponse),
-	})}, slices.DeleteFunc(hosts, func(h []byte) bool { return len(h) == 0 })...)
+	}
 }
 
 // virtualHostsField is the number of RouteConfiguration.virtual_hosts.
