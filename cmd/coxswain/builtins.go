@@ -8,6 +8,7 @@ import (
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
@@ -35,6 +36,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"config/jwks":               configjwks.Plugin,
 		"config/kubernetes":         configkubernetes.Plugin,
 		"config/mesh":               configmesh.Plugin,
+		"config/xds":                configxds.Plugin,
 		"controller/addresses":      addresses.Plugin,
 		"controller/exports":        exports.Plugin,
 		"generator/api":             api.Plugin,
