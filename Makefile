@@ -78,10 +78,10 @@ TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 # The package that takes longest comes first: otherwise it is the last to end, with a processor idle beside it. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
 .PHONY: test
-test: build envoy iptables grpc-js grpc-java languages kube ## Pass all tests, with the race detector and real Envoys
+test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
 	@command -v node >/dev/null || echo "Node.js is absent: tests of grpc-js are skipped; install it"
-	@command -v java >/dev/null && command -v mvn >/dev/null || echo "Java or Maven is absent: tests of grpc-java are skipped; install a JDK (17 or newer) and maven"
+	@command -v java >/dev/null && command -v mvn >/dev/null || echo "Java or Maven is absent: tests of grpc-java and ZooKeeper are skipped; install a JDK (17 or newer) and maven"
 	@command -v ip >/dev/null || echo "ip is absent: tests with pods are skipped; install iproute2"
 	@[ "$$(id -u)" = 0 ] || unshare -Ur --map-auto true 2>/dev/null || echo "no network namespaces here: tests with pods are skipped; run as root, or allow users namespaces"
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
@@ -162,7 +162,7 @@ REGISTRIES ?= $(notdir $(patsubst %/,%,$(wildcard test/registries/*/)))
 
 # Figures are in .cache/bench-registry-NAME.json. Later flags win.
 .PHONY: bench-registries
-bench-registries: build kube consul ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
+bench-registries: build kube consul zookeeper ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
 	@for r in $(REGISTRIES); do \
 		go test -c -o "$(CACHE)/bin/registry-$$r" ./test/registries/$$r && (cd test/registries/$$r && COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 			"$(CURDIR)/$(CACHE)/bin/registry-$$r" -test.v -test.run '^TestChanges$$' -test.timeout 20m -instances 10000 -rate 100 -changing 1m -quiet 15s \
@@ -236,7 +236,7 @@ mutants: build envoy ## Change the product in one place, 300 times over, and lis
 
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
-FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping)
+FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
 FUZZTIME ?= 60s
 FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
 
@@ -436,6 +436,20 @@ $(CONSUL)/consul:
 	@echo "building Consul: minutes, this once"
 	@mkdir -p '$(CONSUL)'
 	@cd $(CONSUL_SERVER) && go build -ldflags='-s -w -checklinkname=0' -o '$@.new' github.com/hashicorp/consul && mv '$@.new' '$@'
+
+ZOOKEEPER_POM := test/zookeeper/pom.xml
+ZOOKEEPER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/zookeeper-$(shell sha256sum $(ZOOKEEPER_POM) | cut -c1-16)
+
+# Without Java or Maven the tests that need it are skipped.
+.PHONY: zookeeper
+zookeeper: ## Get ZooKeeper and Dubbo for tests from Maven Central (once)
+	@command -v java >/dev/null && command -v mvn >/dev/null && $(MAKE) '$(ZOOKEEPER)/.installed' || echo "no ZooKeeper: its tests are skipped"
+
+$(ZOOKEEPER)/.installed: $(ZOOKEEPER_POM)
+	@echo "getting ZooKeeper and Dubbo from Maven Central, this once"
+	@mkdir -p '$(@D)' && cp $< '$(@D)/pom.xml'
+	@mvn --quiet --batch-mode --file '$(@D)/pom.xml' -Dmaven.repo.local='$(@D)/repository' dependency:copy-dependencies -DoutputDirectory='$(@D)/lib'
+	@rm -rf '$(@D)/repository' && touch $@
 
 .PHONY: consul-module
 consul-module: ## Build registry/consul as a WASM module, bin/registry-consul.wasm

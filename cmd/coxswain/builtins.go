@@ -23,6 +23,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/registry/mcs"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/zookeeper"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -51,5 +52,6 @@ func builtins() map[string]func() sdk.Plugin {
 		"registry/mcs":              mcs.Plugin,
 		"registry/memory":           memory.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,
+		"registry/zookeeper":        zookeeper.Plugin,
 	}
 }

@@ -20,11 +20,18 @@ import (
 // one of those that are named the test is skipped.
 func Built(t testing.TB, module, target string, names ...string) string {
 	t.Helper()
+	return Cached(t, module+"/go.sum", target, names...)
+}
+
+// Cached is the folder in the user's cache where `make TARGET` puts what a file, by its path from the repository's root,
+// says. Without one of what is named the test is skipped.
+func Cached(t testing.TB, file, target string, names ...string) string {
+	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), module, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +43,7 @@ func Built(t testing.TB, module, target string, names ...string) string {
 	dir := filepath.Join(cache, "coxswain", target+"-"+hex.EncodeToString(hash[:])[:16])
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			need.Missing(t, "the program %s; `make %s` builds it", name, target)
+			need.Missing(t, "%s; `make %s` gets it", name, target)
 		}
 	}
 	return dir

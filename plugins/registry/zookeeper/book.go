@@ -1,0 +1,346 @@
+package zookeeper
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// book has what ZooKeeper has, and the services that are made of it. It has no clock and starts nothing.
+type book struct {
+	config *Config
+	parts  *sdk.Parts
+	// sources are the nodes of providers and instances, by path, and hosts the offers of each host by source.
+	sources map[string]*source
+	hosts   map[string]map[string][]*offer
+	// rules are overrides, by interface and node; served is what instances of a revision serve, by its node's path, and
+	// waiting who needs that.
+	rules   map[string]map[string]*override
+	served  map[string]*served
+	waiting map[string]map[string]bool
+	// touched are hosts whose service is to be made anew.
+	touched map[string]bool
+	// tallies are what is lost of hosts, notes of other places, and wrong are nodes that can't be read.
+	tallies, notes map[string]tally
+	wrong          map[string]kinds.Fault
+	news           bool
+}
+
+// source is a node of a provider or an instance.
+type source struct {
+	instance    *instance
+	application string
+	offers      map[string][]*offer // by host
+}
+
+func newBook(c *Config, out sdk.Publisher) *book {
+	return &book{
+		config: c, parts: sdk.NewParts(out), sources: map[string]*source{}, hosts: map[string]map[string][]*offer{}, rules: map[string]map[string]*override{},
+		served: map[string]*served{}, waiting: map[string]map[string]bool{}, touched: map[string]bool{}, tallies: map[string]tally{}, notes: map[string]tally{},
+		wrong: map[string]kinds.Fault{},
+	}
+}
+
+// provider takes a node below an interface's providers; its name says it all.
+func (b *book) provider(at string) {
+	if b.sources[at] != nil {
+		return
+	}
+	name := path.Base(at)
+	o, err := (*offer)(nil), b.tooLarge(len(name))
+	if err == nil {
+		o, err = readProvider(name)
+	}
+	if err != nil {
+		b.broken(at, err)
+		return
+	}
+	o.of = fmt.Sprintf("%s://%s:%d of %s", o.protocol, o.address, o.port, o.service)
+	b.put(at, &source{offers: map[string][]*offer{b.config.host(o.service): {o}}})
+}
+
+// value takes the value of an instance's node. One that can't be read leaves what there was.
+func (b *book) value(at, application string, value []byte) {
+	i, err := (*instance)(nil), b.tooLarge(len(value))
+	if err == nil {
+		i, err = readInstance(value)
+	}
+	if err != nil {
+		b.broken(at, err)
+		return
+	}
+	b.fine(at)
+	s, was := &source{instance: i, application: application}, b.sources[at]
+	need := b.need(s)
+	if was != nil && b.need(was) != need {
+		b.forget(at)
+	}
+	if need == "" {
+		b.offer(at, s)
+		return
+	}
+	if b.waiting[need] == nil {
+		b.waiting[need] = map[string]bool{}
+	}
+	b.waiting[need][at] = true
+	if _, known := b.served[need]; known {
+		b.offer(at, s)
+		return
+	}
+	if b.sources[at] = s; was != nil { // until it is known what it serves now
+		s.offers = was.offers
+	}
+}
+
+// need is the path of what says what an instance serves; empty: nothing does.
+func (b *book) need(s *source) string {
+	if s.instance == nil || s.instance.revision() == "" || b.config.Roots.Metadata == "" {
+		return ""
+	}
+	return path.Join(b.config.Roots.Metadata, escapePath(s.application), escapePath(s.instance.revision()))
+}
+
+// offer makes an instance's offers by what is known of its revision.
+func (b *book) offer(at string, s *source) {
+	s = &source{instance: s.instance, application: s.application, offers: map[string][]*offer{}}
+	for _, o := range s.instance.offers(s.application, b.served[b.need(s)]) {
+		switch {
+		case !o.application && b.config.Interfaces.selects(o.service.name):
+			host := b.config.host(o.service)
+			s.offers[host] = append(s.offers[host], o)
+		case o.application && b.config.ApplicationHost != "":
+			host := b.config.applicationHost(s.application)
+			s.offers[host] = append(s.offers[host], o)
+		}
+	}
+	b.put(at, s)
+}
+
+// put makes a source's offers those of its hosts.
+func (b *book) put(at string, s *source) {
+	b.fine(at)
+	b.withdraw(at)
+	b.sources[at] = s
+	for host, offers := range s.offers {
+		if b.hosts[host] == nil {
+			b.hosts[host] = map[string][]*offer{}
+		}
+		b.hosts[host][at] = offers
+		b.touched[host] = true
+	}
+}
+
+// withdraw takes a source's offers from all hosts.
+func (b *book) withdraw(at string) {
+	s := b.sources[at]
+	if s == nil {
+		return
+	}
+	for host := range s.offers {
+		if delete(b.hosts[host], at); len(b.hosts[host]) == 0 {
+			delete(b.hosts, host)
+		}
+		b.touched[host] = true
+	}
+	delete(b.sources, at)
+}
+
+// forget has nobody wait for an instance's revision any more that only it needs.
+func (b *book) forget(at string) {
+	s := b.sources[at]
+	if s == nil {
+		return
+	}
+	if need := b.need(s); need != "" {
+		if delete(b.waiting[need], at); len(b.waiting[need]) == 0 {
+			delete(b.waiting, need)
+			delete(b.served, need)
+			b.fine(need)
+		}
+	}
+}
+
+// drop takes a node away.
+func (b *book) drop(at string) {
+	b.fine(at)
+	b.forget(at)
+	b.withdraw(at)
+}
+
+// serves takes the value of a revision's node; nil: there is none. One that can't be read leaves what there was, and so
+// does one that is gone, for what a revision serves never changes.
+func (b *book) serves(at string, value []byte) {
+	var s *served
+	var err error
+	if value != nil {
+		s, err = readServed(value)
+	}
+	if err != nil {
+		b.broken(at, err)
+	} else {
+		b.fine(at)
+	}
+	if _, known := b.served[at]; known && s == nil {
+		return
+	}
+	b.served[at] = s
+	for _, one := range sortedKeys(b.waiting[at]) {
+		b.offer(one, b.sources[one])
+	}
+}
+
+// override takes a node below an interface's configurators, or that it is gone.
+func (b *book) override(at, name string, there bool) {
+	b.fine(at)
+	if b.rules[name] == nil {
+		b.rules[name] = map[string]*override{}
+	}
+	_, had := b.rules[name][at]
+	switch {
+	case there && had:
+		return
+	case there:
+		r, err := readOverride(path.Base(at))
+		if err != nil {
+			b.broken(at, err)
+			return
+		}
+		b.rules[name][at] = r
+	default:
+		delete(b.rules[name], at)
+	}
+	for host, by := range b.hosts {
+		for _, offers := range by {
+			if slices.ContainsFunc(offers, func(o *offer) bool { return !o.application && o.service.name == name }) {
+				b.touched[host] = true
+				break
+			}
+		}
+	}
+}
+
+// note counts something of a place that is no host's; 0: there is none of it.
+func (b *book) note(place string, r reason, count int, of string) {
+	if b.notes[place][r] == (example{count, of}) || count == 0 && b.notes[place][r].count == 0 {
+		return
+	}
+	if b.news = true; b.notes[place] == nil {
+		b.notes[place] = tally{}
+	}
+	if b.notes[place][r] = (example{count, of}); count == 0 {
+		delete(b.notes[place], r)
+	}
+	if len(b.notes[place]) == 0 {
+		delete(b.notes, place)
+	}
+}
+
+// full reports whether there are as many providers and instances as may be.
+func (b *book) full() bool { return len(b.sources) >= b.config.Limits.Instances }
+
+func (b *book) tooLarge(n int) error {
+	if n > b.config.Limits.NodeBytes {
+		return fmt.Errorf("has %d bytes, which is more than limits.nodeBytes, %d", n, b.config.Limits.NodeBytes)
+	}
+	return nil
+}
+
+// broken notes what is wrong with a node.
+func (b *book) broken(at string, err error) {
+	f := kinds.Fault{File: "zookeeper:" + shown(at), Severity: finding.Error, Message: err.Error(), Hint: "it is not served"}
+	var field *sdk.FieldError
+	if errors.As(err, &field) {
+		f.Field, f.Message = field.Field, field.Err.Error()
+	}
+	if b.sources[at] != nil || b.served[at] != nil {
+		f.Hint = "its last good version stays"
+	}
+	if b.wrong[at] != f {
+		b.wrong[at], b.news = f, true
+	}
+}
+
+// fine forgets what was wrong with a node.
+func (b *book) fine(at string) {
+	if _, had := b.wrong[at]; had {
+		delete(b.wrong, at)
+		b.news = true
+	}
+}
+
+// make makes the services of touched hosts anew.
+func (b *book) make() {
+	for _, host := range sortedKeys(b.touched) {
+		var offers []*offer
+		for _, at := range sortedKeys(b.hosts[host]) {
+			offers = append(offers, b.hosts[host][at]...)
+		}
+		lost := tally{}
+		s, endpoints := b.config.assemble(host, offers, b.rulesOf, lost.add)
+		b.unsaid(offers, lost)
+		if s == nil {
+			b.parts.Set(host, nil, nil)
+		} else {
+			b.parts.Set(host, []*sdk.Service{s}, endpoints)
+		}
+		if b.news = b.news || !maps.Equal(b.tallies[host], lost); len(lost) == 0 {
+			delete(b.tallies, host)
+		} else {
+			b.tallies[host] = lost
+		}
+	}
+	clear(b.touched)
+}
+
+// unsaid counts instances of an application that don't say which interfaces they serve.
+func (b *book) unsaid(offers []*offer, lost tally) {
+	for _, o := range offers {
+		if o.application && o.parameters[revisionKey] != "" {
+			if s := (&source{instance: &instance{metadata: o.parameters}, application: o.owner}); b.need(s) != "" && b.served[b.need(s)] == nil {
+				lost.add(lostMetadata, o.of)
+			}
+		}
+	}
+}
+
+// rulesOf are the overrides of an offer's interface.
+func (b *book) rulesOf(o *offer) (all []*override) {
+	if o.application {
+		return nil
+	}
+	for _, r := range b.rules[o.service.name] {
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// faults are all that is wrong or lost.
+func (b *book) faults() (all []kinds.Fault) {
+	for _, f := range b.wrong {
+		all = append(all, f)
+	}
+	for host, t := range b.tallies {
+		all = append(all, t.faults(host)...)
+	}
+	for place, t := range b.notes {
+		all = append(all, t.faults(place)...)
+	}
+	for name, rules := range b.rules {
+		lost := tally{}
+		for _, r := range rules {
+			if r != nil && len(r.others) > 0 {
+				lost.add(lostOverride, r.others[0])
+			}
+		}
+		all = append(all, lost.faults(name)...)
+	}
+	return all
+}

@@ -1,0 +1,135 @@
+package zookeeper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// script is a connection whose other side says what it is given.
+type script struct {
+	net.Conn
+	said io.Reader
+}
+
+func (s script) Read(p []byte) (int, error)  { return s.said.Read(p) }
+func (s script) Write(p []byte) (int, error) { return len(p), nil }
+
+// words are numbers as they are on the wire; texts follow their length.
+func words(all ...any) []byte {
+	var b bytes.Buffer
+	for _, w := range all {
+		switch w := w.(type) {
+		case int:
+			_ = binary.Write(&b, binary.BigEndian, int32(w))
+		case string:
+			_ = binary.Write(&b, binary.BigEndian, int32(len(w)))
+			b.WriteString(w)
+		case []byte:
+			b.Write(w)
+		}
+	}
+	return b.Bytes()
+}
+
+func frame(body []byte) []byte { return append(words(len(body)), body...) }
+
+// answered returns what is handed on of answers to: the greeting, the children of a node (1), its value (2), whether it
+// is there (3), and something else (4).
+func answered(most int, answers []byte) (n int, err error) {
+	w := newWire(script{said: bytes.NewReader(answers)}, most)
+	_, _ = w.Write(frame(make([]byte, 44)))
+	for i, op := range []int{opChildren2, opGetData, opExists, 99} {
+		_, _ = w.Write(frame(words(i+1, op)))
+	}
+	out, err := io.ReadAll(w)
+	return len(out), err
+}
+
+// TestWire: answers are handed on as they are; those that are none end the connection.
+func TestWire(t *testing.T) {
+	greeting, stat := frame(make([]byte, 37)), make([]byte, statBytes)
+	good := [][]byte{
+		frame(words(1, 0, 7, 0, 2, "a", "bc", stat)), frame(words(2, 0, 7, 0, "value", stat)), frame(words(2, 0, 7, 0, -1, stat)), frame(words(3, 0, 7, 0, stat)),
+		frame(words(4, 0, 7, 0, "whatever")), frame(words(1, 0, 7, -101)), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo")), frame(words(-2, 0, 7, 0)),
+	}
+	for i, g := range good {
+		all := append(bytes.Clone(greeting), g...)
+		if n, err := answered(1000, all); err != nil || n != len(all) {
+			t.Errorf("%d: %d of %d bytes, %v", i, n, len(all), err)
+		}
+	}
+	for i, bad := range [][]byte{
+		frame(words(1, 0, 7, 0, 1<<30, "a", stat)), frame(words(1, 0, 7, 0, -7, stat)), frame(words(1, 0, 7, 0, 1, 1<<30, stat)), frame(words(1, 0, 7, 0, 1, "a")),
+		frame(words(2, 0, 7, 0, 1<<30, stat)), frame(words(2, 0, 7, 0, -2, stat)), frame(words(3, 0, 7, 0)), frame(words(1)), words(-1), words(1<<30, 1),
+		frame(words(-1, 0, 7, 0, 3)), frame(words(-1, 0, 7, 0, 3, 3, 100)),
+	} {
+		if n, err := answered(1000, append(bytes.Clone(greeting), bad...)); !errors.Is(err, errAnswer) || n != len(greeting) {
+			t.Errorf("%d: %d bytes, %v", i, n, err)
+		}
+	}
+	if _, err := answered(1000, words(1<<31-1)); !errors.Is(err, errAnswer) {
+		t.Errorf("a greeting: %v", err)
+	}
+	if _, err := answered(1000, append(bytes.Clone(greeting), frame(make([]byte, 2000))...)); err == nil || !strings.Contains(err.Error(), "limits.answerBytes") {
+		t.Errorf("a large answer: %v", err)
+	}
+	if _, err := answered(1000, append(bytes.Clone(greeting), words(100, 1)...)); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("half an answer: %v", err)
+	}
+}
+
+// FuzzAnswers: whatever a server says, nothing breaks, neither here nor in the client library.
+func FuzzAnswers(f *testing.F) {
+	f.Add(frame(make([]byte, 37)))
+	f.Add(append(frame(words(0, 10000, 0, 7, "0123456789abcdef")), frame(words(1, 0, 7, 0, 2, "a", "bc", make([]byte, statBytes)))...))
+	f.Add(append(frame(words(0, 10000, 0, 7, "0123456789abcdef")), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo"))...))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
+	c := configured(f, `{"limits": {"answerBytes": 65536}}`)
+	f.Fuzz(func(t *testing.T, said []byte) {
+		if n, err := answered(1000, said); err == nil && n != len(said) {
+			t.Errorf("%d of %d bytes", n, len(said))
+		}
+		here, there := net.Pipe()
+		defer func() { _ = here.Close(); _ = there.Close() }()
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		go func() { _, _ = there.Write(said); _ = there.Close() }()
+		s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
+		s.conn = connectOver(t, s, newWire(here, 1000))
+		select {
+		case <-s.ready:
+			f := s.read(target{path: "/dubbo"})
+			if f.err == nil && len(f.children) > len(said) {
+				t.Errorf("%d children", len(f.children))
+			}
+		case <-s.over:
+		case <-time.After(50 * time.Millisecond):
+		}
+		s.close()
+	})
+}
+
+// connectOver has the client library use one connection.
+func connectOver(t testing.TB, s *session, c net.Conn) *zk.Conn {
+	t.Helper()
+	used := false
+	conn, _, err := zk.Connect([]string{"127.0.0.1:1"}, time.Second, zk.WithLogger(quiet{s}), zk.WithLogInfo(false), zk.WithEventCallback(s.event),
+		zk.WithDialer(func(string, string, time.Duration) (net.Conn, error) {
+			if used {
+				return nil, io.EOF
+			}
+			used = true
+			return c, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
