@@ -31,6 +31,8 @@
 //	many             10,000 instances of 100 services
 //	killed           SIGKILL of the plugin, three times, while instances come and go
 //	swapped          a new instance of the plugin takes over, three times, while instances come and go
+//	dropped          with onLoss: {drop-after: 2s} the server dies: the endpoints go, and come back with it. The
+//	                 plugin has to say that its server is away and back (sdk.Lost, sdk.Found)
 //
 // Cut, stall, partial answers, credentials and many are left to `make test-all`. A step that a registry can't do stands
 // in Trial.Cannot, with the reason, which Run prints.

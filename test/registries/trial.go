@@ -29,6 +29,7 @@ const (
 	Many        = "many"
 	Killed      = "killed"
 	Swapped     = "swapped"
+	Dropped     = "dropped"
 )
 
 // Instance is what is registered. Services and IDs are made of a-z, 0-9 and dashes.
@@ -116,14 +117,17 @@ type step struct {
 	run  func(*world, *testing.T)
 	// slow ones are left to make test-all.
 	slow bool
+	// empties: endpoints are to go, so that requests may fail.
+	empties bool
 }
 
 // steps is never changed.
 var steps = [...]step{
-	{FirstList, (*world).firstList, false}, {Add, (*world).add, false}, {Remove, (*world).goes, false}, {Weight, (*world).weight, false}, {Health, (*world).health, false},
-	{Metadata, (*world).metadata, false}, {Restart, (*world).restart, false}, {Cut, (*world).cut, true}, {Stall, (*world).stall, true}, {Partial, (*world).partial, true},
-	{Malformed, (*world).malformed, false}, {Credentials, (*world).credentials, true}, {Many, (*world).manyMore, true}, {Killed, (*world).killed, false},
-	{Swapped, (*world).swapped, false},
+	{name: FirstList, run: (*world).firstList}, {name: Add, run: (*world).add}, {name: Remove, run: (*world).goes}, {name: Weight, run: (*world).weight},
+	{name: Health, run: (*world).health}, {name: Metadata, run: (*world).metadata}, {name: Restart, run: (*world).restart},
+	{name: Cut, run: (*world).cut, slow: true}, {name: Stall, run: (*world).stall, slow: true}, {name: Partial, run: (*world).partial, slow: true},
+	{name: Malformed, run: (*world).malformed}, {name: Credentials, run: (*world).credentials, slow: true}, {name: Many, run: (*world).manyMore, slow: true},
+	{name: Killed, run: (*world).killed}, {name: Swapped, run: (*world).swapped}, {name: Dropped, run: (*world).dropped, empties: true},
 }
 
 // Run walks through the steps, and ends with the first that fails.
@@ -146,7 +150,7 @@ func (tr Trial) Run(t *testing.T) {
 			continue
 		}
 		began := time.Now()
-		ok := t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) { w.step(t, func() { s.run(w, t) }) })
+		ok := t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) { w.step(t, s.empties, func() { s.run(w, t) }) })
 		word := "passed"
 		if !ok {
 			word = "FAILED"
