@@ -221,6 +221,35 @@ func TestTwoRegistries(t *testing.T) {
 	}
 }
 
+// TestServicesMoveToAnotherRegistry: most of what a registry has may go at once where another one has it, too.
+func TestServicesMoveToAnotherRegistry(t *testing.T) {
+	for _, priority := range []int{0, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			names := []string{"ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com", "ns/e.com", "ns/f.com", "ns/g.com", "ns/h.com"}
+			m, consul := merged(t, priority, names...)
+			var endpoints []string
+			for _, n := range names[1:] {
+				endpoints = append(endpoints, n+"/http/2.2.2.2:80")
+			}
+			consul.send(deletes("services", names[1:]...))
+			consul.send(deletes("endpoints", endpoints...))
+			m.run()
+			m.holds()
+			for _, n := range names[1:] {
+				if got := fmt.Sprint(m.endpoints(n)); got != "[1.1.1.1:80]" {
+					t.Errorf("priority %d: %s has %s", priority, n, got)
+				}
+			}
+			m.m.send(deletes("services", names[1:]...)) // and the other one loses them, too
+			for _, n := range names[1:] {
+				m.m.send(deletes("endpoints", n+"/http/1.1.1.1:80"))
+			}
+			m.run()
+			m.holds("memory")
+		})
+	}
+}
+
 // TestPreferredSourceThatIsDropped: the services are the other registry's once onLoss allows no more, and the preferred one's again when it is back.
 func TestPreferredSourceThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

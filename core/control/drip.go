@@ -74,6 +74,9 @@ func (w *causes) drips(c *Control, exceeded func(n, whole int) bool, loses func(
 		for table, n := range w.of[s] {
 			before := c.had(s, table)
 			lost := before - has[table]
+			if table == environment.Endpoints && w.covered(c.env) {
+				continue
+			}
 			if n <= 0 || lost < dripFloor || !exceeded(lost, before) || table != environment.Services && table != environment.Endpoints && !loses() {
 				continue
 			}

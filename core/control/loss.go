@@ -315,6 +315,16 @@ func (w *causes) emptiesNone(env *environment.Environment) bool {
 	return len(w.gone)+len(w.edited) == 0
 }
 
+// covered reports whether each service of which sources took endpoints away still has some, as where another registry has it, too.
+func (w *causes) covered(env *environment.Environment) bool {
+	for s := range w.own {
+		if env.EndpointsOf(s) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func only(set map[string]bool) string {
 	for s := range set {
 		return s
