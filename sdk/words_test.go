@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +52,38 @@ func TestProgress(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("nothing came")
 		}
+	}
+}
+
+// TestLostAndFound: the core is told what changes, once, with the reason in one line of a bounded length.
+func TestLostAndFound(t *testing.T) {
+	a, b := session.Pipe()
+	core := session.NewCore(a)
+	t.Cleanup(func() { _ = core.Close() })
+	tk := &talk{link: session.NewPlugin(b)}
+	ctx := context.WithValue(t.Context(), talkKey{}, tk)
+	Found(ctx) // it was never lost
+	Lost(t.Context(), errors.New("outside of a plugin nothing happens"))
+	Lost(ctx, errors.New("connection\nrefused"))
+	Lost(ctx, errors.New("again"))
+	Found(ctx)
+	Found(ctx)
+	Lost(ctx, errors.New(strings.Repeat("ä", maxWhy)))
+	Found(ctx)
+	Lost(ctx, nil)
+	var got []string
+	for range 5 {
+		m, _, err := core.Recv(t.Context())
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case m.Lost != nil:
+			got = append(got, m.Lost.Reason)
+		case m.Found != nil:
+			got = append(got, "")
+		}
+	}
+	if want := []string{"connection refused", "", strings.Repeat("ä", maxWhy/2) + "…", "", "it does not say why"}; !slices.Equal(got, want) {
+		t.Errorf("the core was told %q, want %q", got, want)
 	}
 }

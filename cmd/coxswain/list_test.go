@@ -21,7 +21,8 @@ func pages(t *testing.T) string {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
 	}
 	show("/debug/plugins", []admin.Plugin{
-		{Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7, Restarts: 1, Memory: 30_500_000, LastError: "killed"},
+		{Name: "files", Kind: "config", Carrier: "process", State: "serving", Version: "1", Rows: 5, Revision: 7, Restarts: 1, Memory: 30_500_000, LastError: "killed",
+			Away: &admin.Away{Since: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Why: "connection refused", Drops: time.Date(2026, 11, 1, 12, 5, 0, 0, time.UTC)}},
 		{Name: "istio", Kind: "generator", Carrier: "process", State: "failed", Stale: true, StaleSince: time.Now().Add(-90*time.Minute - 10*time.Second), StaleWhy: "away"},
 	})
 	show("/debug/views", []admin.View{
@@ -52,6 +53,7 @@ func TestLists(t *testing.T) {
 			"files  config     process  serving                         1        5     7         -     1         30.5 MB",
 			"istio  generator  process  failed (stale for 1h30m: away)  -        0     0         -     0         -",
 			"files failed last: killed",
+			"files: its source is away since 2026-11-01 12:00:00: connection refused; its rows go at 2026-11-01 12:05:00 (onLoss)",
 		}},
 		{[]string{"plugins", "-o", "json"}, 0, []string{`"name":"files"`}},
 		{[]string{"config"}, 0, []string{

@@ -116,12 +116,13 @@ func (f Fault) text() string {
 	if f.Line > 0 {
 		text = f.place()
 	}
-	for _, more := range []string{f.key(), f.Field, f.Message} {
-		if more != "" {
-			text += ": " + more
+	var parts []string
+	for _, part := range []string{text, f.key(), f.Field, f.Message} {
+		if part != "" {
+			parts = append(parts, part)
 		}
 	}
-	return text
+	return strings.Join(parts, ": ")
 }
 
 // rowsByKind returns what reports whether a config table, named GROUP/KIND, has a row. Tables are read as they are asked about.

@@ -4,10 +4,31 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 )
+
+// Hiding are numbers of a plugin that is a source of rows.
+type Hiding struct {
+	// Hidden is how many of its rows are not served, Away since when its source is (the zero time: it is there).
+	Hidden int
+	Away   time.Time
+}
+
+// Hiding returns these numbers for each plugin that publishes rows.
+func (c *Control) Hiding() map[string]Hiding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]Hiding{}
+	for name, k := range c.known {
+		if publishes(k) {
+			all[name] = Hiding{c.env.HiddenRows(k.shard), k.absence.since}
+		}
+	}
+	return all
+}
 
 // TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or held.
 func (c *Control) TableRows(plugin string) []admin.TableRows {

@@ -297,6 +297,9 @@ type Hidden struct {
 // Hidden is the number of rows that aren't served because of other rows, or because their source is away.
 func (e *Environment) Hidden() int { return e.merging.rows }
 
+// HiddenRows is how many rows of a shard are not served.
+func (e *Environment) HiddenRows(s *Shard) int { return len(e.merging.hidden[s]) }
+
 // HiddenOf yields the rows of a shard that are not served.
 func (e *Environment) HiddenOf(s *Shard) iter.Seq[Hidden] {
 	return func(yield func(Hidden) bool) {

@@ -32,7 +32,7 @@ type Server struct {
 	Holds   Holds
 	// Plugins returns what runs, as the debug page shows it.
 	Plugins func() []admin.Plugin
-	// Rows returns what became of a plugin's rows by table, and of what it made no rows.
+	// Rows returns what became of a plugin's rows by table, and of what it made no rows; optional.
 	Rows func(plugin string) ([]admin.TableRows, []admin.DroppedRows)
 	// Core says which core it is.
 	Core func() Core
@@ -221,8 +221,11 @@ func (s *Server) outdated() string {
 func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
 	for _, p := range s.Plugins() {
 		if p.Name == r.PathValue("name") {
-			tables, dropped := s.Rows(p.Name)
-			s.answer(w, http.StatusOK, Detail{Plugin: p, Tables: tables, Dropped: dropped, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault(), Outdated: s.outdated()})
+			d := Detail{Plugin: p, Changes: s.Swapper.History(p.Name), FileFault: s.Swapper.FileFault(), Outdated: s.outdated()}
+			if s.Rows != nil {
+				d.Tables, d.Dropped = s.Rows(p.Name)
+			}
+			s.answer(w, http.StatusOK, d)
 			return
 		}
 	}

@@ -84,7 +84,7 @@ func (t tally) add(r reason, of string) {
 // faults are what is to be shown of a place.
 func (t tally) faults(place string) (all []kinds.Fault) {
 	for _, r := range slices.Sorted(maps.Keys(t)) {
-		f := kinds.Fault{File: "zookeeper:" + place, Field: string(r), Severity: finding.Warning, Message: fmt.Sprintf("%d (%s) %s", t[r].count, clip(t[r].of), explanations[r])}
+		f := kinds.Fault{File: "zookeeper:" + place, Reason: string(r), Field: string(r), Severity: finding.Warning, Message: fmt.Sprintf("%d (%s) %s", t[r].count, clip(t[r].of), explanations[r])}
 		if informs[r] {
 			f.Severity = finding.Info
 		}

@@ -33,6 +33,7 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 			failures = 0
 		}
 		l.fails(err)
+		sdk.Lost(ctx, err)
 		wait := min(firstRetry<<min(failures, 20), r.config.maxRetry)
 		if sdk.Sleep(ctx, wait-rand.N(wait/2+1)) != nil {
 			return nil
@@ -147,6 +148,7 @@ func (l *loop) publish(ctx context.Context) error {
 		l.away = false
 		delete(l.said, "away")
 		l.out.Log(sdk.Info, "ZooKeeper answers again")
+		sdk.Found(ctx)
 	}
 	for root, why := range l.follower.refused {
 		if !l.often("refused " + root.path) {
