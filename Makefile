@@ -72,6 +72,27 @@ demo-programs:
 	@go build -o $(CACHE)/bin/ ./examples/demo ./examples/demo/backend
 	@GOOS=wasip1 GOARCH=wasm go build -ldflags='-s -w' -o $(CACHE)/patch-header.wasm ./examples/patch-header
 
+MIGRATION_DIR ?= $(CACHE)/migration
+MIGRATION = $(CACHE)/bin/migration -dir $(MIGRATION_DIR)
+
+.PHONY: migration
+migration: ## Run examples/migration: a service moves from Dubbo on ZooKeeper to Consul, behind an Envoy
+	@command -v java >/dev/null && command -v mvn >/dev/null || { echo "make migration needs Java and Maven for ZooKeeper: install a JDK (17 or newer) and maven"; exit 1; }
+	@$(DURING) '1/4 building the control plane, $(VERSION)' $(MAKE) build
+	@$(DURING) '2/4 building the service, its successor, and the demo (a minute the first time)' $(MAKE) migration-programs
+	@$(DURING) '3/4 getting ZooKeeper and building Consul (minutes the first time)' $(MAKE) zookeeper consul
+	@$(DURING) '4/4 getting Envoy $(ENVOY_VERSION)' $(MAKE) envoy
+	@exec $(MIGRATION) -coxswain bin/coxswain -envoy $(ENVOY) -programs $(CACHE)/bin -zookeeper '$(ZOOKEEPER)/lib' -consul '$(CONSUL)/consul'
+
+.PHONY: migration-to
+migration-to: ## Send PERCENT of its calls to the successor
+	@$(MIGRATION) to $(PERCENT)
+
+.PHONY: migration-programs
+migration-programs:
+	@go build -o $(CACHE)/bin/ ./examples/migration ./examples/migration/successor
+	@go build -C examples/migration/legacy -o '$(CURDIR)/$(CACHE)/bin/legacy' .
+
 # Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
@@ -445,9 +466,9 @@ ZOOKEEPER := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/zookeeper-$(shell s
 zookeeper: ## Get ZooKeeper and Dubbo for tests from Maven Central (once)
 	@command -v java >/dev/null && command -v mvn >/dev/null && $(MAKE) '$(ZOOKEEPER)/.installed' || echo "no ZooKeeper: its tests are skipped"
 
-$(ZOOKEEPER)/.installed: $(ZOOKEEPER_POM)
+$(ZOOKEEPER)/.installed:
 	@echo "getting ZooKeeper and Dubbo from Maven Central, this once"
-	@mkdir -p '$(@D)' && cp $< '$(@D)/pom.xml'
+	@mkdir -p '$(@D)' && cp $(ZOOKEEPER_POM) '$(@D)/pom.xml'
 	@mvn --quiet --batch-mode --file '$(@D)/pom.xml' -Dmaven.repo.local='$(@D)/repository' dependency:copy-dependencies -DoutputDirectory='$(@D)/lib'
 	@rm -rf '$(@D)/repository' && touch $@
 

@@ -7,25 +7,23 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"syscall"
-	"time"
+
+	"github.com/coxswain-mesh/coxswain/examples/internal/stage"
 )
 
 // Ports of the demo. Those of the services stand in config/ too.
 const (
-	xds, pages, metrics      = "127.0.0.1:15010", "127.0.0.1:8080", "127.0.0.1:15014"
-	gateway, gatewayAdmin    = "127.0.0.1:7080", "127.0.0.1:15100"
-	sidecar, sidecarAdmin    = "127.0.0.1:9080", "127.0.0.1:15200"
-	v1Ports, v2Ports         = "9101,9102", "9201,9202"
-	host                     = "hello.example"
-	patience, stopping, tick = 30 * time.Second, 12 * time.Second, 50 * time.Millisecond
-	reminder                 = 5 * time.Second
+	xds, pages, metrics   = "127.0.0.1:15010", "127.0.0.1:8080", "127.0.0.1:15014"
+	gateway, gatewayAdmin = "127.0.0.1:7080", "127.0.0.1:15100"
+	sidecar, sidecarAdmin = "127.0.0.1:9080", "127.0.0.1:15200"
+	v1Ports, v2Ports      = "9101,9102", "9201,9202"
+	host                  = "hello.example"
 )
 
 func main() {
@@ -51,16 +49,16 @@ func main() {
 type demo struct {
 	coxswain, envoy, backend string
 	config, plugins, dir     string
-	started                  []*process
+	*stage.Stage
 }
 
 func (d *demo) run(ctx context.Context) error {
 	if err := d.prepare(); err != nil {
 		return err
 	}
-	died := make(chan error, 8)
-	defer d.stop()
-	if err := d.start(ctx, died); err != nil {
+	d.Stage = stage.New(d.dir)
+	defer d.Stop()
+	if err := d.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -71,19 +69,15 @@ func (d *demo) run(ctx context.Context) error {
 	case <-ctx.Done():
 		fmt.Println("\nstopping")
 		return nil
-	case err := <-died:
+	case err := <-d.Died():
 		return err
 	}
 }
 
 // prepare checks that the ports are free and makes the copy of the configuration that is served.
 func (d *demo) prepare() error {
-	for _, a := range []string{xds, pages, metrics, gateway, gatewayAdmin, sidecar, sidecarAdmin} {
-		l, err := net.Listen("tcp", a)
-		if err != nil {
-			return fmt.Errorf("the demo needs %s: %w", a, err)
-		}
-		_ = l.Close()
+	if err := stage.Free(xds, pages, metrics, gateway, gatewayAdmin, sidecar, sidecarAdmin); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(d.dir); err != nil {
 		return err
@@ -92,7 +86,7 @@ func (d *demo) prepare() error {
 }
 
 // start starts everything, in an order in which nothing has to wait for long, and returns when the gateway and the sidecar serve.
-func (d *demo) start(ctx context.Context, died chan error) error {
+func (d *demo) start(ctx context.Context) error {
 	fmt.Println("starting two backends and the control plane")
 	for _, c := range []struct {
 		name string
@@ -103,110 +97,61 @@ func (d *demo) start(ctx context.Context, died chan error) error {
 		{"coxswain", []string{d.coxswain, "discovery", "--plugins", d.plugins, "--configDir", filepath.Join(d.dir, "config"),
 			"--grpcAddr", xds, "--httpAddr", pages, "--monitoringAddr", metrics}},
 	} {
-		if err := d.launch(c.name, died, c.args...); err != nil {
+		if err := d.Launch(c.name, c.args...); err != nil {
 			return err
 		}
 	}
-	if err := d.wait(ctx, "the control plane", "http://"+pages+"/ready", died); err != nil {
+	if err := d.Wait(ctx, "the control plane", serves("http://"+pages+"/ready")); err != nil {
 		return err
 	}
 	fmt.Println("starting an ingress gateway and a client's sidecar, two Envoys")
-	if err := d.proxy("gateway", died, "--type", "router", "--namespace", "demo", "--ip", "127.0.0.21",
+	if err := d.proxy("gateway", "--type", "router", "--namespace", "demo", "--ip", "127.0.0.21",
 		"--labels", "istio=ingressgateway", "--admin", gatewayAdmin); err != nil {
 		return err
 	}
 	// No traffic is intercepted on this machine: the sidecar's listeners get ports of their own.
-	if err := d.proxy("client", died, "--type", "sidecar", "--namespace", "demo", "--ip", "127.0.0.20",
+	if err := d.proxy("client", "--type", "sidecar", "--namespace", "demo", "--ip", "127.0.0.20",
 		"--labels", "app=client", "--interception", "NONE", "--protocol", "delta", "--admin", sidecarAdmin); err != nil {
 		return err
 	}
-	if err := d.wait(ctx, "the gateway", "http://"+gateway, died); err != nil {
+	if err := d.Wait(ctx, "the gateway", serves("http://"+gateway)); err != nil {
 		return err
 	}
-	return d.wait(ctx, "the sidecar", "http://"+sidecar, died)
+	return d.Wait(ctx, "the sidecar", serves("http://"+sidecar))
 }
 
 // proxy starts an Envoy with what `coxswain bootstrap` prints for it.
-func (d *demo) proxy(name string, died chan error, args ...string) error {
+func (d *demo) proxy(name string, args ...string) error {
 	file := filepath.Join(d.dir, name+".json")
 	args = append([]string{"bootstrap", "--name", name, "--xds", xds}, args...)
-	if err := output(file, d.coxswain, args...); err != nil {
+	if err := stage.Output(file, d.coxswain, args...); err != nil {
 		return err
 	}
-	return d.launch("envoy-"+name, died, d.envoy, "-c", file, "--concurrency", "1", "--disable-hot-restart")
+	return d.Launch("envoy-"+name, d.envoy, "-c", file, "--concurrency", "1", "--disable-hot-restart")
 }
 
-func (d *demo) launch(name string, died chan error, args ...string) error {
-	p, err := launch(filepath.Join(d.dir, name+".log"), args...)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	d.started = append(d.started, p)
-	go func() {
-		<-p.ended
-		died <- fmt.Errorf("%s has ended (%v); its last lines:\n%s", name, p.err, p.lastLines(10))
-	}()
-	return nil
-}
-
-// wait asks until the answer is 200.
-func (d *demo) wait(ctx context.Context, what, url string, died chan error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s does not serve after %v; see the logs in %s", what, patience, d.dir))
-	defer cancel()
-	fmt.Printf("waiting until %s serves\n", what)
-	remind := time.NewTicker(reminder)
-	defer remind.Stop()
-	for {
-		if ok(ctx, url) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case err := <-died:
+// serves returns a check that the answer is 200.
+func serves(url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
 			return err
-		case <-remind.C:
-			fmt.Printf("  ... %s does not serve yet; the logs are in %s\n", what, d.dir)
-		case <-time.After(tick):
 		}
-	}
-}
-
-func ok(ctx context.Context, url string) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	r.Host = host
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
-}
-
-// stop ends what was started, the proxies first.
-func (d *demo) stop() {
-	deadline := time.After(stopping)
-	for i := len(d.started) - 1; i >= 0; i-- {
-		p := d.started[i]
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); errors.Is(err, os.ErrProcessDone) {
-			continue
+		r.Host = host
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-p.ended:
-		case <-deadline:
-			_ = p.cmd.Process.Kill()
-			<-p.ended
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			return errors.New(resp.Status)
 		}
+		return nil
 	}
 }
 
 func (d *demo) tell() {
-	for _, p := range d.started {
-		fmt.Printf("%-16s pid %-7d log %s\n", filepath.Base(p.log[:len(p.log)-len(".log")]), p.cmd.Process.Pid, p.log)
-	}
+	d.Tell()
 	fmt.Printf(`
 control plane    xDS %s, pages http://%s/debug, metrics http://%s/metrics
 backends         v1 on 127.0.0.1:%s, v2 on 127.0.0.1:%s

@@ -20,7 +20,7 @@ type member struct {
 
 // Parameters that become no labels: what Dubbo and its consumers say to each other.
 var (
-	mechanics = setOf(`anyhost background bean.name bind.ip bind.port category check default deprecated disabled dubbo dynamic enabled
+	mechanics = setOf(`IDL-mode export registry.type max-server-recv-msg-size max-server-send-msg-size anyhost background bean.name bind.ip bind.port category check default deprecated disabled dubbo dynamic enabled
 		environment executor-management-mode exporter ext.protocol file-cache generic group init interface ipv6 logger metadata-type methods
 		metadata-service-port metadata-service-protocol module monitor name organization owner path pid port prefer.protocol prefer.serialization provider.random-port qos.accept.foreign.ip qos.enable qos.host
 		qos.port register register-mode registry registry.role REGISTRY_CLUSTER meta-v registry-type release revision serialization service-name-mapping service.filter side
@@ -65,12 +65,12 @@ func (c *Config) member(o *offer, rules []*override, lost func(reason, string)) 
 	}
 	weight, disabled := settled(o, rules)
 	health := pb.EndpointHealthHealthy
-	if disabled || weight == 0 {
+	if disabled {
 		health = pb.EndpointHealthUnhealthy
 	}
 	labels, account := c.labels(o, lost), o.parameters[c.Meta.ServiceAccount]
 	return member{offer: o, port: c.servicePort(o), protocol: protocol, endpoint: sdk.Endpoint{
-		Address: o.address, Port: o.port, Labels: labels, Locality: c.locality(o, labels), Network: hosts.Network("", labels), Weight: max(weight, 1), Health: health,
+		Address: o.address, Port: o.port, Labels: labels, Locality: c.locality(o, labels), Network: hosts.Network("", labels), Weight: weight, Health: health,
 		ServiceAccount: account, TlsMode: hosts.TLSMode(labels, account), Cluster: c.Cluster, Workload: o.owner,
 	}}, true
 }
@@ -175,6 +175,7 @@ func (c *Config) assemble(host string, offers []*offer, rules func(*offer) []*ov
 	if len(all) == 0 {
 		return nil, nil
 	}
+	weigh(all)
 	s := &sdk.Service{Host: host, Namespace: c.MeshNamespace, Name: first.String(), Registry: "Zookeeper", Ports: servicePorts(all, lost)}
 	if !slices.ContainsFunc(all, func(m member) bool { return hosts.IsIP(m.endpoint.Address) }) {
 		s.Resolution = pb.ServiceResolutionDns
@@ -195,6 +196,22 @@ func (c *Config) assemble(host string, offers []*offer, rules func(*offer) []*ov
 		endpoints = append(endpoints, e)
 	}
 	return s, endpoints
+}
+
+// weigh has members of weight 0 be sent nothing, unless all that could be are: then they have equal shares, as Dubbo
+// gives them. A provider of dubbo-go's that was given no weight says 0.
+func weigh(all []member) {
+	some := map[uint32]bool{}
+	for _, m := range all {
+		some[m.port] = some[m.port] || m.endpoint.Health == pb.EndpointHealthHealthy && m.endpoint.Weight > 0
+	}
+	for i := range all {
+		if e := &all[i].endpoint; e.Weight == 0 {
+			if e.Weight = 1; some[all[i].port] {
+				e.Health = pb.EndpointHealthUnhealthy
+			}
+		}
+	}
 }
 
 // distinct sorts offers, and leaves out those that are where another one is: that by interface stays, then the newer one.
