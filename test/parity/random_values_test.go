@@ -64,6 +64,7 @@ var likely = map[string]float64{
 	"ClaimToHeader.header": 1, "ClaimToHeader.claim": 1, "RequestAuthentication.selector": 0.5, "RequestAuthentication.targetRef": 0, "RequestAuthentication.targetRefs": 0,
 	"RequestAuthentication.jwt_rules": 1, "Telemetry.selector": 0.5, "Telemetry.targetRef": 0, "Telemetry.targetRefs": 0, "ProviderRef.name": 1, "Telemetry.tracing": 0.5, "Telemetry.metrics": 0.5,
 	"Telemetry.access_logging": 0.5, "WasmPlugin.targetRef": 0, "WasmPlugin.targetRefs": 0, "WasmPlugin.url": 1, "WasmConfig.url": 1, "EnvVar.name": 1, "TrafficExtension.targetRefs": 0,
+	"WasmPlugin.image_pull_secret": 0, "WasmConfig.image_pull_secret": 0, // docs/differences.md
 	"WasmPlugin.sha256": 0.5, "LuaConfig.inline_code": 1, "Literal.value": 1, "Environment.name": 1, "RequestHeader.name": 1, "Formatter.value": 1, "Filter.expression": 1,
 	// The settings of the mesh that need other servers, or that say where the judge itself works.
 	"MeshConfig.root_namespace": 0, "MeshConfig.config_sources": 0, "MeshConfig.ca": 0, "MeshConfig.certificates": 0, "MeshConfig.ca_certificates": 0, "MeshConfig.discovery_selectors": 0,
