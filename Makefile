@@ -183,7 +183,7 @@ REGISTRIES ?= $(notdir $(patsubst %/,%,$(wildcard test/registries/*/)))
 
 # Figures are in .cache/bench-registry-NAME.json. Later flags win.
 .PHONY: bench-registries
-bench-registries: build kube consul zookeeper ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
+bench-registries: build kube peer consul zookeeper ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client, and by ServiceEntries to istiod (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
 	@for r in $(REGISTRIES); do \
 		go test -c -o "$(CACHE)/bin/registry-$$r" ./test/registries/$$r && (cd test/registries/$$r && COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 			"$(CURDIR)/$(CACHE)/bin/registry-$$r" -test.v -test.run '^TestChanges$$' -test.timeout 20m -instances 10000 -rate 100 -changing 1m -quiet 15s \

@@ -90,6 +90,9 @@ clusters: [{name: a, cluster: {server: "https://%s", certificate-authority-data:
 users: [{name: a, user: {token: %s}}], contexts: [{name: a, context: {cluster: a, user: a}}]}`, c.address, base64.StdEncoding.EncodeToString(ca), cmp.Or(as, token))
 }
 
+// PIDs of the API server and etcd.
+func (c *Cluster) PIDs() []int { return []int{c.server.PID(), c.etcd.PID()} }
+
 // Address is HOST:PORT of the API server.
 func (c *Cluster) Address() string { return c.address }
 

@@ -31,35 +31,80 @@ type Figures struct {
 	// Rate is how many changes a second were written; P50, P99 and Most are from before a write began to the endpoint
 	// at the client.
 	Rate, P50, P99, Most float64
-	// CPU of the control plane with its plugins, and of this plugin alone, over the changes.
+	// CPU of the control plane with its plugins, and of this plugin alone, over the changes. Of a peer it is that of what
+	// it needs besides.
 	CPU, PluginCPU, Seconds float64
 	// Memory (proportional set size) of the control plane with its plugins, at its most and after a rest; Plugin is
-	// this one's at the most.
+	// this one's at the most, or of what a peer needs besides.
 	Peak, After, Plugin float64
+}
+
+// Peer is another control plane that serves the instances of a registry, by whatever way it knows of them.
+type Peer struct {
+	Name string
+	Server
+	// Start starts it when all instances are registered, and returns its address for xDS and its process.
+	Start func(t testing.TB) (xds string, pid int)
+	// Besides are processes that it needs.
+	Besides []int
+	// Host is a service's.
+	Host func(service string) string
+}
+
+// Changes measures the same of a peer as Trial.Changes does.
+func (p Peer) Changes(t *testing.T) {
+	w := &world{outer: t, trial: Trial{Builtin: p.Name, Host: p.Host}, server: p.Server, port: 80, live: map[string]Instance{}}
+	each, services := sizes()
+	w.put(t, manyOf(services, each, w.port)...)
+	began := time.Now()
+	xds, pid := p.Start(t)
+	m := measured{xds: xds, pid: pid, besides: func() []int { return p.Besides }}
+	m.measure(t, w, Figures{Builtin: p.Name, FirstList: ms(time.Since(began))})
+}
+
+// measured is a control plane whose changes are measured.
+type measured struct {
+	xds string
+	pid int
+	// besides are processes whose cost is told apart.
+	besides func() []int
+}
+
+// sizes are how many instances each service has, and how many services there are.
+func sizes() (each, services int) {
+	each = max(*instances/100, 10)
+	return each, *instances / each
 }
 
 // Changes registers instances, changes the addresses of some all the time, and measures how long each takes to an xDS
 // client and what it costs. Every change has to arrive.
 func (tr Trial) Changes(t *testing.T) {
-	each := max(*instances/100, 10)
-	services := *instances / each
+	each, services := sizes()
 	var began time.Time
 	w := newPlane(t, tr, func(w *world) {
 		w.put(t, manyOf(services, each, w.port)...)
 		began = time.Now()
 	})
-	f := Figures{Builtin: tr.Builtin, Instances: services * each, FirstList: ms(time.Since(began))}
+	ready := ms(time.Since(began))
+	plugin := w.plane.Plugins(t)[entry].PID
+	m := measured{xds: w.plane.XDS, pid: w.plane.PID(), besides: func() []int { return []int{plugin} }}
+	m.measure(t, w, Figures{Builtin: tr.Builtin, FirstList: ready})
+}
+
+func (m measured) measure(t *testing.T, w *world, f Figures) {
+	t.Helper()
+	each, services := sizes()
+	f.Instances = services * each
 	var clusters []string
 	for s := range services {
 		clusters = append(clusters, w.cluster(many(s), ""))
 	}
-	w.client = connect(t, w.plane.XDS, clusters, nil)
+	w.client = connect(t, m.xds, clusters, nil)
 	w.arrive(t, clusters, f.Instances)
 
-	pid, plugin := w.plane.PID(), w.plane.Plugins(t)[entry].PID
-	memory := usage.Watch(pid)
+	memory := usage.Watch(m.pid)
 	defer memory.Close()
-	cpu, own := usage.CPU(pid), usage.Own(plugin)
+	cpu, own := usage.CPU(m.pid), m.own()
 	changes, wrote := w.change(t, services, each)
 	f.Seconds = time.Since(wrote[0]).Seconds()
 	f.Rate = float64(len(changes)) / f.Seconds
@@ -79,14 +124,22 @@ func (tr Trial) Changes(t *testing.T) {
 	}
 	slices.Sort(took)
 	f.P50, f.P99, f.Most = ms(took[len(took)/2]), ms(took[len(took)*99/100]), ms(took[len(took)-1])
-	f.CPU, f.PluginCPU = usage.CPU(pid)-cpu, usage.Own(plugin)-own
+	f.CPU, f.PluginCPU = usage.CPU(m.pid)-cpu, m.own()-own
 	passes(t, *quiet)
 	f.After, f.Peak = memory.Read()
-	f.Plugin = memory.Processes()[tr.Builtin]
+	f.Plugin = memory.Processes()[f.Builtin]
 	for _, text := range w.client.lost() {
 		t.Error(text)
 	}
 	f.tell(t)
+}
+
+// own is the CPU of what is told apart.
+func (m measured) own() (seconds float64) {
+	for _, pid := range m.besides() {
+		seconds += usage.Own(pid)
+	}
+	return seconds
 }
 
 // change gives instances new addresses, at the rate that is wanted, and returns what was written and when each write
@@ -155,7 +208,7 @@ func (f Figures) tell(t *testing.T) {
 	}{
 		{"instances", float64(f.Instances)}, {"start to ready: ms", f.FirstList}, {"changes in a second", f.Rate}, {"change to endpoint at a client: p50 ms", f.P50},
 		{"change to endpoint at a client: p99 ms", f.P99}, {"change to endpoint at a client: most ms", f.Most}, {"seconds of changes", f.Seconds},
-		{"CPU s, control plane and plugins", f.CPU}, {"CPU s, the plugin alone", f.PluginCPU}, {"memory MB, peak", f.Peak}, {"memory MB, after a rest", f.After},
+		{"CPU s, control plane and plugins", f.CPU}, {"CPU s, the plugin alone, or besides", f.PluginCPU}, {"memory MB, peak", f.Peak}, {"memory MB, after a rest", f.After},
 		{"memory MB, the plugin alone", f.Plugin},
 	} {
 		fmt.Fprintf(&out, "%-42s %10.1f\n", row.name, row.value)

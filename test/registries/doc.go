@@ -9,6 +9,8 @@
 //	func TestTrial(t *testing.T)      { trial.Run(t) }
 //	func TestChanges(t *testing.T)    { trial.Changes(t) }
 //
+// The folder istiod has what the same costs where instances come to istiod as ServiceEntries.
+//
 // What is heavy (servers that take long to build or to start) calls need.All(t) first.
 //
 // The steps of Run come in this order, each under requests, none of which may fail; and never may a set of endpoints
