@@ -15,9 +15,8 @@ type Line struct {
 	// Address is where it listens.
 	Address string
 
-	to string
-
 	mu   sync.Mutex
+	to   string
 	shut bool
 	// limited: of what comes back so many bytes pass, then, if spoilt, some that nobody said, and the connection ends.
 	limited bool
@@ -61,6 +60,13 @@ func (l *Line) Cut() {
 	defer l.mu.Unlock()
 	l.shut = true
 	l.end()
+}
+
+// To has connections that come from now on lead to another address.
+func (l *Line) To(address string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = address
 }
 
 // Stall has nothing more pass by the connections that there are; they stay open.
@@ -115,7 +121,10 @@ func (l *Line) hold(c net.Conn) {
 func (l *Line) carry(from net.Conn) {
 	l.hold(from)
 	defer l.drop(from)
-	to, err := net.Dial("tcp", l.to)
+	l.mu.Lock()
+	address := l.to
+	l.mu.Unlock()
+	to, err := net.Dial("tcp", address)
 	if err != nil {
 		_ = from.Close()
 		return

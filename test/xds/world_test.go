@@ -25,10 +25,10 @@ type server struct {
 	dir string
 }
 
-// serving is its set of plugins. Callers need no identity, for they connect in plain text.
+// serving is its set of plugins. Callers need no identity, for they connect in plain text, and whatever its files lose is let through.
 const serving = `
 plugins:
-  - {name: files, kind: config, builtin: config/file}
+  - {name: files, kind: config, builtin: config/file, onLoss: apply}
   - {name: mesh, kind: config, builtin: config/mesh}
   - {name: api, kind: generator, builtin: generator/api, select: {generator: api}, config: {authentication: false}}
 `

@@ -161,7 +161,7 @@ func BenchmarkLoad10000(b *testing.B) {
 			cpu(b, func() {
 				for b.Loop() {
 					l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile}, func(sdk.Level, string, ...any) {})
-					if ch := compareAll(b, l); len(ch.upserts[kinds.VirtualService]) != 10_000 {
+					if ch := compareAll(b, l); len(ch.Upserts[kinds.VirtualService]) != 10_000 {
 						b.Fatal("rows are missing")
 					}
 				}
@@ -189,7 +189,7 @@ func BenchmarkOneEditOf10000(b *testing.B) {
 					weight = (weight + 1) % 90
 					swap(b, path, service("s0-0", weight)+rest)
 					l.read([]string{path}, time.Now())
-					if ch := l.catalog.settle(); len(ch.upserts[kinds.VirtualService]) != 1 {
+					if ch := l.catalog.Settle(); len(ch.Upserts[kinds.VirtualService]) != 1 {
 						b.Fatal("no change")
 					}
 				}

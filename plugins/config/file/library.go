@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/tree"
 	"github.com/coxswain-mesh/coxswain/plugins/validation"
@@ -17,7 +18,7 @@ type library struct {
 	config  Config
 	log     func(level sdk.Level, text string, args ...any)
 	checker *validation.Checker
-	catalog *catalog
+	catalog *catalog.Catalog
 	files   map[string]*volume
 	// emptied are files that had objects and were found empty, and since when: their writers may just have begun; zero: it was said that they are.
 	emptied map[string]time.Time
@@ -27,7 +28,7 @@ type library struct {
 // volume is a file as it was read last.
 type volume struct {
 	info   fs.FileInfo
-	parsed *parsed
+	parsed *catalog.Parsed
 	// cut: the file has lost its end since.
 	cut bool
 }
@@ -40,7 +41,7 @@ const emptyFor = 50
 
 func newLibrary(c Config, log func(sdk.Level, string, ...any)) *library {
 	return &library{
-		config: c, log: log, checker: validation.New(), catalog: newCatalog(),
+		config: c, log: log, checker: validation.New(), catalog: catalog.New(),
 		files: make(map[string]*volume), emptied: make(map[string]time.Time),
 	}
 }
@@ -93,12 +94,12 @@ func (l *library) take(r loaded, now time.Time) {
 	switch {
 	case r.err != nil:
 		v.parsed = nil
-		l.catalog.fail(r.path, unreadable(r.path, r.err))
-	case r.empty && l.catalog.holds(r.path):
+		l.catalog.Fail(r.path, catalog.Unreadable(r.path, r.err))
+	case r.empty && l.catalog.Holds(r.path):
 		l.doubt(v, r.path, now)
-	case r.parsed.cut(v.parsed):
+	case r.parsed.Cut(v.parsed):
 		v.cut = true
-		l.catalog.fail(r.path, unreadable(r.path, errCut))
+		l.catalog.Fail(r.path, catalog.Unreadable(r.path, errCut))
 	default:
 		delete(l.emptied, r.path)
 		l.shelve(v, r)
@@ -119,7 +120,7 @@ func (l *library) doubt(v *volume, path string, now time.Time) {
 	case !since.IsZero() && now.Sub(since) >= emptyFor*l.config.Settle:
 		l.emptied[path] = time.Time{}
 		v.parsed = nil // so that the fault ends when the same content is back
-		l.catalog.fail(path, unreadable(path, errEmptied))
+		l.catalog.Fail(path, catalog.Unreadable(path, errEmptied))
 	}
 }
 
@@ -133,13 +134,13 @@ func (l *library) shelve(v *volume, r loaded) {
 	for _, d := range r.foreign {
 		l.log(sdk.Debug, "an object of another API is left alone", "object", d.Foreign, "place", kinds.Source(r.path, d.Line, d.Column))
 	}
-	l.catalog.put(r.path, arrange(r.path, r.parsed.docs, l.catalog.shelves[r.path]))
+	l.catalog.Offer(r.path, r.path, r.parsed.Documents())
 }
 
 func (l *library) forget(path string) {
 	delete(l.files, path)
 	delete(l.emptied, path)
-	l.catalog.drop(path)
+	l.catalog.Drop(path)
 }
 
 // doubtful returns the files that are to be read again because they may have been empty for a moment only.

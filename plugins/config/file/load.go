@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 )
 
@@ -25,7 +26,7 @@ type loaded struct {
 	err   error
 	empty bool
 	// parsed is the content; the last parse itself where nothing changed.
-	parsed *parsed
+	parsed *catalog.Parsed
 	// foreign are objects of other APIs, as far as they were parsed anew.
 	foreign []kinds.Document
 }
@@ -33,7 +34,7 @@ type loaded struct {
 // job is a file to read, and its last parse, which may be nil.
 type job struct {
 	path   string
-	before *parsed
+	before *catalog.Parsed
 }
 
 // room returns how much garbage may gather while files are read, in percent of what is in use (GOGC). Where little may, reading many files takes twice
@@ -90,7 +91,7 @@ func load(reader kinds.Reader, j job, maxFile int64) loaded {
 	}
 	l.err, l.empty = err, len(bytes.Trim(content, " \t\r\n\x00")) == 0 // some file systems leave zeros where a write was cut off
 	if err == nil {
-		l.parsed, l.err = parseFile(reader, j.path, content, j.before, l.fresh)
+		l.parsed, l.err = catalog.Parse(reader, j.path, content, j.before, l.fresh)
 	}
 	return l
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/catalog"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/watch"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -47,7 +48,7 @@ func (s *Source) concerns(path string) bool {
 		return false
 	}
 	name := filepath.Base(path)
-	return !ignored(name) || isSwap(name)
+	return !catalog.Ignored(name) || isSwap(name)
 }
 
 // isSwap reports whether a name is that of the link by which Kubernetes swaps all files of a volume at once.
@@ -141,7 +142,7 @@ func (r *run) apply(paths []string, now time.Time) {
 		switch {
 		case r.ground.isDirectory(path):
 			r.scan(now)
-		case isConfig(path):
+		case catalog.Wanted(path):
 			files = append(files, path)
 		}
 	}
@@ -157,13 +158,13 @@ func (r *run) scan(now time.Time) {
 
 // publish sends what changed and tells what is wrong.
 func (r *run) publish() error {
-	ch := r.library.catalog.settle()
-	for _, table := range ch.tables() {
-		if err := r.out.Update(table, ch.upserts[table], ch.deletes[table]); err != nil {
+	ch := r.library.catalog.Settle()
+	for _, table := range ch.Tables() {
+		if err := r.out.Update(table, ch.Upserts[table], ch.Deletes[table]); err != nil {
 			return err
 		}
 	}
-	return r.tell(ch.faults)
+	return r.tell(ch.Faults)
 }
 
 // tell publishes faults and logs those that are new.

@@ -241,8 +241,8 @@ func TestFilesOfADirectoryThatIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.apply([]string{filepath.Join(dir, "0.yaml"), filepath.Join(dir, "1.yaml"), filepath.Join(dir, "2.yaml")}, time.Now())
-	if ch := l.catalog.settle(); len(ch.deletes) > 0 {
-		t.Errorf("deleted %v", ch.deletes)
+	if ch := l.catalog.Settle(); len(ch.Deletes) > 0 {
+		t.Errorf("deleted %v", ch.Deletes)
 	}
 }
 

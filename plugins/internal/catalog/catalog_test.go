@@ -1,16 +1,14 @@
-package file
+package catalog
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
 func sorted(list []string) string {
@@ -18,15 +16,24 @@ func sorted(list []string) string {
 	return strings.Join(list, " ")
 }
 
+func route(name, host string) string {
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: %s\nspec:\n  hosts:\n  - %s\n  http: [{route: [{destination: {host: %s}}]}]\n", name, host, host)
+}
+
 // shelved returns name=host of what a shelf offers.
 func shelved(s *shelf) string {
-	rows := map[string]*sdk.Row{}
+	var list []string
 	for name, it := range s.items {
-		if it.row != nil {
-			rows[name.Key] = it.row
+		if it.row == nil {
+			continue
 		}
+		vs, err := kinds.Decode[*networking.VirtualService](it.row)
+		if err != nil {
+			return err.Error()
+		}
+		list = append(list, strings.TrimPrefix(name.Key, "default/")+"="+vs.Hosts[0])
 	}
-	return routes(rows)
+	return sorted(list)
 }
 
 func TestLastGoodVersions(t *testing.T) {
@@ -71,84 +78,19 @@ func TestResourceTwiceInOneFile(t *testing.T) {
 
 // What moves to another file and is broken on the way stays served.
 func TestMoveThatBreaks(t *testing.T) {
-	c := newCatalog()
+	c := New()
 	c.put("a", arrange("a", kinds.Read("a", []byte(route("x", "one"))), nil))
-	c.settle()
-	c.drop("a")
+	c.Settle()
+	c.Drop("a")
 	c.put("b", arrange("b", kinds.Read("b", []byte(strings.Replace(route("x", "two"), "hosts", "hots", 1))), nil))
-	ch := c.settle()
-	if len(ch.deletes) != 0 || len(ch.faults.New) != 1 {
+	ch := c.Settle()
+	if len(ch.Deletes) != 0 || len(ch.Faults.New) != 1 {
 		t.Errorf("got %+v", ch)
 	}
-	c.drop("b")
-	if ch = c.settle(); len(ch.deletes[kinds.VirtualService]) != 1 {
+	c.Drop("b")
+	if ch = c.Settle(); len(ch.Deletes[kinds.VirtualService]) != 1 {
 		t.Errorf("got %+v", ch)
 	}
-}
-
-// files writes n files of per resources each, and returns a library of them.
-func files(t testing.TB, dir string, n, per int) *library {
-	t.Helper()
-	for i := range n {
-		var texts []string
-		for j := range per {
-			texts = append(texts, route(fmt.Sprintf("r%d-%d", i, j), "one"))
-		}
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), []byte(strings.Join(texts, "---\n")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile}, func(sdk.Level, string, ...any) {})
-}
-
-func compareAll(t testing.TB, l *library) *changes {
-	t.Helper()
-	found, err := scan(l.config.Dir, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.compare(found, time.Now())
-	return l.catalog.settle()
-}
-
-// One changed file costs one read and one parse, and within it one document.
-func TestOneEditCostsOneParse(t *testing.T) {
-	dir := t.TempDir()
-	l := files(t, dir, 50, 10)
-	if ch := compareAll(t, l); len(ch.upserts[kinds.VirtualService]) != 500 || l.work != (work{50, 50}) {
-		t.Fatalf("%d rows, %+v", len(ch.upserts[kinds.VirtualService]), l.work)
-	}
-	path := filepath.Join(dir, "7.yaml")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	edited := strings.Replace(string(content), "name: r7-9\nspec:\n  hosts:\n  - one", "name: r7-9\nspec:\n  hosts:\n  - two", 1)
-	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	documents := 0
-	if _, err := parseFile(kinds.Reader{}, path, []byte(edited), l.files[path].parsed, func(kinds.Document) { documents++ }); err != nil {
-		t.Fatal(err)
-	}
-	if documents != 1 {
-		t.Errorf("%d documents parsed", documents)
-	}
-	if ch := compareAll(t, l); routes(keyed(ch.upserts[kinds.VirtualService])) != "r7-9=two" || l.work != (work{51, 51}) {
-		t.Errorf("%v, %+v", ch.upserts, l.work)
-	}
-	l.read([]string{path}, time.Now())
-	if ch := compareAll(t, l); len(ch.upserts) != 0 || l.work != (work{52, 51}) {
-		t.Errorf("touched: %v, %+v", ch.upserts, l.work)
-	}
-}
-
-func keyed(rows []*sdk.Row) map[string]*sdk.Row {
-	m := map[string]*sdk.Row{}
-	for _, r := range rows {
-		m[r.Key] = r
-	}
-	return m
 }
 
 // Documents that an edit moves keep what they say and get new places.
@@ -163,9 +105,9 @@ func TestMovedDocuments(t *testing.T) {
 	}
 }
 
-func parsedFile(t *testing.T, text string, before *parsed) *parsed {
+func parsedFile(t *testing.T, text string, before *Parsed) *Parsed {
 	t.Helper()
-	p, err := parseFile(kinds.Reader{}, "f", []byte(text), before, func(kinds.Document) {})
+	p, err := Parse(kinds.Reader{}, "f", []byte(text), before, func(kinds.Document) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +115,7 @@ func parsedFile(t *testing.T, text string, before *parsed) *parsed {
 }
 
 func TestTooManyDocuments(t *testing.T) {
-	_, err := parseFile(kinds.Reader{}, "f", []byte(strings.Repeat("---\na: 1\n", maxDocuments+1)), nil, func(kinds.Document) {})
+	_, err := Parse(kinds.Reader{}, "f", []byte(strings.Repeat("---\na: 1\n", maxDocuments+1)), nil, func(kinds.Document) {})
 	if err == nil || !strings.Contains(err.Error(), "it has 100001 documents") {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package file
+package catalog
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 // maxDocuments bounds what a file costs to read: a document takes 3 KB if there is much to say about it.
 const maxDocuments = 100_000
 
-// parsed is a file's content, document by document, so that those that an edit left alone are not parsed again.
-type parsed struct {
+// Parsed is a file's content, document by document, so that those that an edit left alone are not parsed again.
+type Parsed struct {
 	sum    [sha256.Size]byte
 	chunks map[[sha256.Size]byte]chunk
 	docs   []kinds.Document
@@ -24,8 +24,8 @@ type parsed struct {
 	lines bool
 }
 
-// cut reports whether that is what is left of an earlier content whose end is missing: its last document has changed or gone, and ends amid a line.
-func (p *parsed) cut(before *parsed) bool {
+// Cut reports whether that is what is left of an earlier content whose end is missing: its last document has changed or gone, and ends amid a line.
+func (p *Parsed) Cut(before *Parsed) bool {
 	if before == nil || p.lines || !before.lines || p.size >= before.size || len(p.order) == 0 || len(p.order) > len(before.order) {
 		return false
 	}
@@ -39,9 +39,9 @@ type chunk struct {
 	docs   []kinds.Document
 }
 
-// parseFile reads a file's content. It takes from before, its last parse (or nil), what has not changed, and returns before
+// Parse reads a file's content. It takes from before, its last parse (or nil), what has not changed, and returns before
 // itself if nothing has. fresh is called for each document that was parsed. A file of too many documents is an error.
-func parseFile(reader kinds.Reader, path string, content []byte, before *parsed, fresh func(kinds.Document)) (*parsed, error) {
+func Parse(reader kinds.Reader, path string, content []byte, before *Parsed, fresh func(kinds.Document)) (*Parsed, error) {
 	sum := sha256.Sum256(content)
 	if before != nil && before.sum == sum {
 		return before, nil
@@ -50,7 +50,7 @@ func parseFile(reader kinds.Reader, path string, content []byte, before *parsed,
 	if len(parts) > maxDocuments {
 		return nil, fmt.Errorf("it has %d documents, and a file may have %d; make several files of it", len(parts), maxDocuments)
 	}
-	p := &parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk), size: len(content), lines: bytes.HasSuffix(content, []byte("\n"))}
+	p := &Parsed{sum: sum, chunks: make(map[[sha256.Size]byte]chunk), size: len(content), lines: bytes.HasSuffix(content, []byte("\n"))}
 	for _, part := range parts {
 		key := sha256.Sum256(part.Text)
 		known, ok := p.known(key, before)
@@ -71,8 +71,11 @@ func parseFile(reader kinds.Reader, path string, content []byte, before *parsed,
 	return p, nil
 }
 
+// Documents are those of the file, in order.
+func (p *Parsed) Documents() []kinds.Document { return p.docs }
+
 // known returns a chunk that was parsed before, in this parse or the last.
-func (p *parsed) known(key [sha256.Size]byte, before *parsed) (chunk, bool) {
+func (p *Parsed) known(key [sha256.Size]byte, before *Parsed) (chunk, bool) {
 	if c, ok := p.chunks[key]; ok {
 		return c, true
 	}

@@ -1,6 +1,9 @@
-package file
+// Package catalog is what files of Istio's resources hold, for config sources that read files, wherever these are: of each object the last good version of the
+// first file that has it, what has changed, and what is wrong. It does no I/O.
+package catalog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,9 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// catalog knows the shelves of all files and what is served of them: of an object that several files have, the version of
+// Catalog knows the shelves of all files and what is served of them: of an object that several files have, the version of
 // the first file in sorted order. It does no I/O.
-type catalog struct {
+type Catalog struct {
 	shelves map[string]*shelf
 	// claims are the files that have an object, sorted.
 	claims map[state.Name][]string
@@ -25,8 +28,9 @@ type catalog struct {
 	touched map[state.Name]bool
 }
 
-func newCatalog() *catalog {
-	return &catalog{
+// New returns an empty one.
+func New() *Catalog {
+	return &Catalog{
 		shelves: make(map[string]*shelf),
 		claims:  make(map[state.Name][]string),
 		served:  make(map[state.Name]*sdk.Row),
@@ -36,9 +40,17 @@ func newCatalog() *catalog {
 	}
 }
 
+// Offer says what a file holds now. What is faulty keeps the version that it had in that file before. place is how people call the file in sources and
+// faults; mostly its name. It returns how many objects that are.
+func (c *Catalog) Offer(file, place string, docs []kinds.Document) int {
+	s := arrange(place, docs, c.shelves[file])
+	c.put(file, s)
+	return len(s.items)
+}
+
 // put gives a file a new shelf.
-func (c *catalog) put(file string, s *shelf) {
-	c.drop(file)
+func (c *Catalog) put(file string, s *shelf) {
+	c.Drop(file)
 	c.shelves[file] = s
 	for name := range s.items {
 		at, _ := slices.BinarySearch(c.claims[name], file)
@@ -47,8 +59,8 @@ func (c *catalog) put(file string, s *shelf) {
 	}
 }
 
-// fail keeps what a file offered, and says what is wrong with the file as a whole.
-func (c *catalog) fail(file string, f kinds.Fault) {
+// Fail keeps what a file offered, and says what is wrong with the file as a whole.
+func (c *Catalog) Fail(file string, f kinds.Fault) {
 	failed := &shelf{faults: []kinds.Fault{f}}
 	if s := c.shelves[file]; s != nil {
 		failed.items = s.items
@@ -56,8 +68,8 @@ func (c *catalog) fail(file string, f kinds.Fault) {
 	c.shelves[file] = failed
 }
 
-// drop takes a file away.
-func (c *catalog) drop(file string) {
+// Drop takes a file away.
+func (c *Catalog) Drop(file string) {
 	s := c.shelves[file]
 	if s == nil {
 		return
@@ -74,65 +86,65 @@ func (c *catalog) drop(file string) {
 	}
 }
 
-// holds reports whether a file has objects.
-func (c *catalog) holds(file string) bool {
+// Holds reports whether a file has objects.
+func (c *Catalog) Holds(file string) bool {
 	return c.shelves[file] != nil && len(c.shelves[file].items) > 0
 }
 
-// changes is what to publish, by table.
-type changes struct {
-	upserts map[string][]*sdk.Row
-	deletes map[string][]string
-	faults  kinds.BoardChange
+// Changes is what to publish, by table.
+type Changes struct {
+	Upserts map[string][]*sdk.Row
+	Deletes map[string][]string
+	Faults  kinds.BoardChange
 }
 
-// tables returns the names of the tables that change, sorted.
-func (c *changes) tables() []string {
-	names := slices.Collect(maps.Keys(c.upserts))
-	for table := range c.deletes {
+// Tables returns the names of the tables that change, sorted.
+func (c *Changes) Tables() []string {
+	names := slices.Collect(maps.Keys(c.Upserts))
+	for table := range c.Deletes {
 		names = append(names, table)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// settle returns what changed since the last call.
-func (c *catalog) settle() *changes {
-	ch := &changes{upserts: make(map[string][]*sdk.Row), deletes: make(map[string][]string)}
+// Settle returns what changed since the last call.
+func (c *Catalog) Settle() *Changes {
+	ch := &Changes{Upserts: make(map[string][]*sdk.Row), Deletes: make(map[string][]string)}
 	for name := range c.touched {
 		c.resolve(name, ch)
 	}
 	clear(c.touched)
-	for _, rows := range ch.upserts {
+	for _, rows := range ch.Upserts {
 		slices.SortFunc(rows, byKey)
 	}
-	for _, keys := range ch.deletes {
+	for _, keys := range ch.Deletes {
 		slices.Sort(keys)
 	}
-	ch.faults = c.board.Show(c.allFaults())
+	ch.Faults = c.board.Show(c.Faults())
 	return ch
 }
 
 func byKey(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) }
 
 // resolve chooses the version of an object that is served.
-func (c *catalog) resolve(name state.Name, ch *changes) {
+func (c *Catalog) resolve(name state.Name, ch *Changes) {
 	row := c.choose(name)
 	was := c.served[name]
 	switch {
 	case row == nil && was == nil:
 	case row == nil:
 		delete(c.served, name)
-		ch.deletes[name.Table] = append(ch.deletes[name.Table], name.Key)
+		ch.Deletes[name.Table] = append(ch.Deletes[name.Table], name.Key)
 	case was == nil || !equal(row, was):
 		c.served[name] = row
-		ch.upserts[name.Table] = append(ch.upserts[name.Table], row)
+		ch.Upserts[name.Table] = append(ch.Upserts[name.Table], row)
 	}
 }
 
 // choose returns the row of the first file that has a good one. Where files have the object, but none has a good version of
 // it (it moved and was broken on the way), what is served stays.
-func (c *catalog) choose(name state.Name) *sdk.Row {
+func (c *Catalog) choose(name state.Name) *sdk.Row {
 	delete(c.rivals, name)
 	var winner *item
 	for _, file := range c.claims[name] {
@@ -153,8 +165,8 @@ func (c *catalog) choose(name state.Name) *sdk.Row {
 	return nil
 }
 
-// allFaults returns what is wrong with all files.
-func (c *catalog) allFaults() []kinds.Fault {
+// Faults returns what is wrong with all files.
+func (c *Catalog) Faults() []kinds.Fault {
 	var list []kinds.Fault
 	for _, s := range c.shelves {
 		list = append(list, s.faults...)
@@ -163,4 +175,9 @@ func (c *catalog) allFaults() []kinds.Fault {
 		list = append(list, faults...)
 	}
 	return list
+}
+
+// Unreadable is the fault of a file that cannot be read.
+func Unreadable(file string, err error) kinds.Fault {
+	return kinds.Fault{File: file, Line: 1, Column: 1, Code: kinds.CodeFile, Message: fmt.Sprintf("cannot be read: %v", err)}
 }
