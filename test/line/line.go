@@ -18,6 +18,8 @@ type Line struct {
 	mu   sync.Mutex
 	to   string
 	shut bool
+	// hangs: connections that come stall.
+	hangs bool
 	// limited: of what comes back so many bytes pass, then, if spoilt, some that nobody said, and the connection ends.
 	limited bool
 	most    int
@@ -78,6 +80,14 @@ func (l *Line) Stall() {
 	}
 }
 
+// Hang has nothing pass by any connection, those that come included, as a server does that hangs.
+func (l *Line) Hang() {
+	l.Stall()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hangs = true
+}
+
 // Truncate ends all connections, and has of each new one so many bytes pass of what comes back before it ends, too:
 // answers that are cut in the middle.
 func (l *Line) Truncate(most int) { l.limit(most, false) }
@@ -99,7 +109,7 @@ func (l *Line) Open() {
 	if l.limited {
 		l.end()
 	}
-	l.shut, l.limited = false, false
+	l.shut, l.limited, l.hangs = false, false, false
 }
 
 // end ends the connections that there are; mu is held.
@@ -113,7 +123,7 @@ func (l *Line) end() {
 func (l *Line) hold(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.active[c] = true; l.shut {
+	if l.active[c] = !l.hangs; l.shut {
 		_ = c.Close()
 	}
 }

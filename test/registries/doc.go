@@ -24,7 +24,8 @@
 //	restart          the server dies, is away for a while, and is started again; then instances come and go
 //	cut              no connection for longer than a session lasts, while instances come and go; Forgetter: nor can
 //	                 what was missed be had step by step afterwards
-//	stall            connections stay, nothing passes, while instances come and go
+//	stall            connections stay, nothing passes, while instances come and go: those that there are, and then
+//	                 new ones, too, for as long as a session lasts
 //	partial answers  answers are cut in the middle, and garbage follows, while instances come and go
 //	malformed        Spoiler: an instance's record becomes one that can't be read: its last good version stays, and
 //	                 the fault is shown; a new one that can't be read harms no other

@@ -112,7 +112,10 @@ func (w *world) stall(t *testing.T) {
 	w.each((*line.Line).Stall)
 	w.put(t, w.web("d"))
 	w.has(t, "the stalled connection was given up", "abcd")
+	w.each((*line.Line).Hang)
 	w.remove(t, w.web("d"))
+	passes(t, w.trial.Session)
+	w.each((*line.Line).Open)
 	w.has(t, "all is as before", "abc")
 }
 
