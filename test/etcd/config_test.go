@@ -59,6 +59,28 @@ func TestConfig(t *testing.T) {
 	hasCluster(t, p, "outbound|80||a.example", true)
 }
 
+// TestConfigIsDropped: resources of an etcd that is away for longer than onLoss allows go, whatever proxies lose, and come back with it.
+func TestConfigIsDropped(t *testing.T) {
+	t.Parallel()
+	s := etcd.Start(t)
+	object(t, s, "ServiceEntry", "a", dns("a"))
+	object(t, s, "ServiceEntry", "b", dns("b"))
+	p := plane(t, set(t, fmt.Sprintf("  - {name: resources, kind: config, builtin: config/etcd, onLoss: {drop-after: 2s}, config: {endpoints: [\"http://%s\"]}}\n", s.Address)))
+	hasCluster(t, p, "outbound|80||a.example", true)
+	for range 2 {
+		s.Down()
+		hasCluster(t, p, "outbound|80||a.example", false)
+		hasCluster(t, p, "outbound|80||b.example", false)
+		logged(t, p, "a plugin's rows are dropped")
+		s.Up(t)
+		hasCluster(t, p, "outbound|80||a.example", true)
+		hasCluster(t, p, "outbound|80||b.example", true)
+	}
+	if strings.Contains(p.Log(), "much would go at once") {
+		t.Error("it was held")
+	}
+}
+
 // shows waits until `coxswain config` has all words in a line.
 func shows(t *testing.T, p *mesh.Plane, words ...string) {
 	t.Helper()

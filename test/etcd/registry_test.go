@@ -139,11 +139,17 @@ func TestLimits(t *testing.T) {
 	hasCluster(t, p, "outbound|80||c.example", true)
 	instance(t, s, "d", "0", "10.0.0.4", 80)
 	shows(t, p, "1 keys are left out", "limits.records, 3")
+	out, err := exec.Command(program, "plugins", "show", "instances", "--addr", p.HTTP).CombinedOutput()
+	for _, want := range []string{"rows of services: 3 served, 0 hidden\n", "dropped, 1 (limits.records): such as etcd:/coxswain/instances/: 1 keys are left out"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("plugins show (%v) lacks %q:\n%s", err, want, out)
+		}
+	}
 	hasCluster(t, p, "outbound|80||d.example", false)
 	s.Delete(t, instances+"a/0")
 	hasCluster(t, p, "outbound|80||d.example", true)
 	hasCluster(t, p, "outbound|80||a.example", false)
-	out, err := exec.Command(program, "config", "--addr", p.HTTP).CombinedOutput()
+	out, err = exec.Command(program, "config", "--addr", p.HTTP).CombinedOutput()
 	if strings.Contains(string(out), "left out") {
 		t.Errorf("%v: %s", err, out)
 	}
