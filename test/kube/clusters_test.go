@@ -142,3 +142,34 @@ func TestClusterThatIsAway(t *testing.T) {
 	other.Up(t)
 	w.always(t, second)
 }
+
+// TestClusterIsDropped: with drop-after a cluster's endpoints go while its API server is away for longer, those of other clusters are served on, and
+// all are there again when it is back.
+func TestClusterIsDropped(t *testing.T) {
+	envoy.Binary(t) // or skip
+	c, other := kube.Start(t), kube.Start(t)
+	c.Apply(t, documents(namespace, node, system, service, pod("web-1", first), slice("web-1", first), secret("remote-east", "east", other.Remote(t, ""))))
+	other.Apply(t, documents(namespace, node, service, pod("web-1", second), slice("web-1", second)))
+	config := t.TempDir()
+	put(t, filepath.Join(config, "gateway.yaml"), gateway)
+	w := newPlane(t, c, config, local, strings.Replace(remotes, "forEach:", "onLoss: {drop-after: 2s}, forEach:", 1), secrets)
+	serve(t, w.pod, first)
+	serve(t, w.pod, second)
+	w.answers(t, http.StatusOK, second)
+	for range 2 {
+		other.Down()
+		wait.For(t, "the cluster's rows are dropped", func() error {
+			if is := w.plane.Plugins(t)["remote@east"]; is.Away == nil || !is.Away.Dropped {
+				return fmt.Errorf("it is away: %+v", is.Away)
+			}
+			return nil
+		})
+		w.always(t, first)
+		other.Up(t)
+		w.answers(t, http.StatusOK, second)
+		w.answers(t, http.StatusOK, first)
+	}
+	if text := w.plane.Log(); strings.Contains(text, "much would go at once") {
+		t.Error("it was held")
+	}
+}
