@@ -273,3 +273,36 @@ func TestPreferredSourceThatIsDropped(t *testing.T) {
 		}
 	})
 }
+
+// TestDropLetsNothingElseThrough: what a generator would take away stays held while a source's rows are dropped.
+func TestDropLetsNothingElseThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, consul := merged(t, 0, "ns/a.com", "ns/b.com")
+		m.known["consul"].absence.after = time.Minute
+		_ = m.g.kill()
+		m.g = m.join("istio", readyIstio())
+		s := m.g.state()
+		m.g.done(s.Revision)
+		m.g.send(describe(typeA, 1), place(m.proxy.ID(), typeA, 1, s.Revision))
+		for _, w := range m.g.others() {
+			if w.Want != nil {
+				m.g.send(wanted(w.Want.Id, s.Revision))
+			}
+		}
+		m.run()
+		m.holds("istio")
+		consul.send(lost("x"))
+		time.Sleep(2 * time.Minute)
+		m.run()
+		if a := m.PluginRows()["consul"].Away; a == nil || !a.Dropped {
+			t.Fatalf("it is not dropped: %+v", a)
+		}
+		m.holds("istio")
+		m.sees("a.com", "b.com")
+		if err := m.ApplyHold("istio"); err != nil {
+			t.Fatal(err)
+		}
+		m.run()
+		m.holds()
+	})
+}

@@ -162,6 +162,8 @@ type Control struct {
 	rounds              int
 	soon                bool
 	approved, approving bool
+	// sparing: what is approved is one plugin's rows, and what others would take away stays held.
+	sparing bool
 	// moved are rows that are served or hidden otherwise without a commit: they belong to the revision that begins next.
 	moved environment.Changes
 }

@@ -52,7 +52,7 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	c.env.Drop(k.shard)
 	delete(c.holds, name)
 	if forced || publishes(k) { // it was judged before
-		c.approved, c.approving = true, publishes(k)
+		c.approved, c.approving, c.sparing = true, publishes(k), false
 	}
 	c.env.Replace(k.shard, nil)
 	if !publishes(k) && c.flight == nil {

@@ -46,7 +46,9 @@ func (c *Control) guards(next shown) (held bool) {
 	case c.parting != nil && c.parting.aside && !c.parting.judged:
 		return c.partingLoses(next)
 	case c.approved:
-		c.thaw(nil)
+		if !c.sparing {
+			c.thaw(nil)
+		}
 		return false
 	}
 	var w *causes
@@ -261,7 +263,7 @@ func (c *Control) rest() {
 		c.mark(time.Now())
 	}
 	c.env.Settle()
-	c.approved, c.rounds = false, 0
+	c.approved, c.sparing, c.rounds = false, false, 0
 	for name, h := range c.holds {
 		if h.frozen == nil && h.tries < maxTries && c.replaced(c.known[name].shard) {
 			h.tries++
@@ -361,6 +363,7 @@ func (c *Control) ApplyHold(plugin string) error {
 		return errNotHeld(plugin)
 	}
 	c.release(plugin, "it was let through by command")
+	c.sparing = false
 	if h.frozen != nil {
 		c.approved = true
 		c.settle()

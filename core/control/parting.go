@@ -112,7 +112,7 @@ func (c *Control) partingLoses(next shown) (held bool) {
 		c.ring()
 		return true
 	}
-	c.approved = true
+	c.approved, c.sparing = true, false
 	c.thaw(nil)
 	p.done <- nil
 	return false

@@ -38,7 +38,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	}
 	c.env.Drop(k.shard)
 	delete(c.holds, name)
-	c.approving = true // it was judged before
+	c.approving, c.sparing = true, false // it was judged before
 	c.env.Replace(k.shard, shadow.rows)
 	switch k.Kind {
 	case pb.KindGenerator:
