@@ -59,7 +59,7 @@ type Registry interface {
 	// Run publishes until ctx ends: first everything that is there, then Synced, then what changes. It is called once, on a goroutine of its own,
 	// and may block as long as it likes; it must return soon after ctx ends. Returning nil before ctx ends means that nothing will change any more;
 	// an error ends the plugin, and the core starts it again: what was published stays served, and what the next run doesn't publish before its
-	// Synced goes then. A source that can't be reached is an error only if waiting won't help: log it and try again.
+	// Synced goes then. A source that can't be reached is an error only if waiting won't help: say so (Lost, Found), log it and try again.
 	Run(ctx context.Context, out Publisher) error
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -304,5 +305,24 @@ func TestDropLetsNothingElseThrough(t *testing.T) {
 		}
 		m.run()
 		m.holds()
+	})
+}
+
+// TestSourceThatFlaps: what comes and goes a thousand times a second makes few lines, and is shown as it is in the end.
+func TestSourceThatFlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		b := newBench(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }, memory, istio)
+		m := &mirror{world: newWorldOf(b), bodies: 100, has: map[string]bool{}}
+		m.run()
+		for range 1000 {
+			m.m.send(lost("connection refused"), found())
+		}
+		m.m.send(lost("for good"))
+		synctest.Wait()
+		if n := strings.Count(log.String(), "source is"); n < 2 || n > 20 {
+			t.Errorf("%d lines", n)
+		}
+		m.away(&admin.Away{Since: time.Now().UTC(), Why: "for good"})
 	})
 }

@@ -190,6 +190,8 @@ type known struct {
 	withheld withheld
 	// late is since when revisions go out without it; zero if they don't.
 	late time.Time
+	// absences bounds how many lines a source may make that comes and goes.
+	absences *rate.Limiter
 	// slow says now and then that it does not answer in time.
 	slow rate.Sometimes
 }
@@ -245,7 +247,7 @@ func newShard(e Expected) *environment.Shard {
 func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	return &known{
 		Expected: e, away: now, shard: shard, suspects: environment.Changes{}, withheld: withheld{},
-		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second}, absence: absence{after: e.DropAfter},
+		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second}, absence: absence{after: e.DropAfter}, absences: rate.NewLimiter(rate.Every(5*time.Second), 10),
 	}
 }
 
