@@ -30,6 +30,9 @@ func (c *Control) Hiding() map[string]Hiding {
 	return all
 }
 
+// atOnce is how many hidden rows are looked at before others have their turn.
+const atOnce = 10_000
+
 // TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or held.
 func (c *Control) TableRows(plugin string) []admin.TableRows {
 	c.mu.Lock()
@@ -58,9 +61,13 @@ func (c *Control) TableRows(plugin string) []admin.TableRows {
 		why   environment.Why
 		by    *environment.Shard
 	}
-	hidden := map[why]*admin.HiddenRows{}
+	hidden, seen := map[why]*admin.HiddenRows{}, 0
 	for h := range c.env.HiddenOf(k.shard) {
-		of(h.Table).Served--
+		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
+			c.mu.Unlock()
+			c.mu.Lock()
+		}
+		of(h.Table).Served = max(0, of(h.Table).Served-1)
 		w := why{h.Table, h.Why, h.By}
 		if hidden[w] == nil {
 			hidden[w] = k.hidden(h)

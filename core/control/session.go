@@ -305,9 +305,9 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 		return c.takeDone(s, m.Done, now)
 	case m.Log != nil:
 		c.takeLog(s, m.Log)
-	case m.Lost != nil:
+	case m.Lost != nil && publishesRows(s.ready):
 		c.sourceLost(s, m.Lost.Reason, now)
-	case m.Found != nil:
+	case m.Found != nil && publishesRows(s.ready):
 		c.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:

@@ -55,7 +55,7 @@ type PluginRows struct {
 func (c *Control) PluginRows() map[string]PluginRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counts, now := c.env.Counts(), time.Now()
+	now := time.Now()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
 		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names(), Away: k.seen()}
@@ -67,9 +67,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, c.refusedOf(name)...)
-		for _, shards := range counts {
-			r.Rows += shards[name]
-		}
+		r.Rows = rowsOf(c.env, k.shard)
 		if s := c.sessions[name]; s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
