@@ -18,6 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/consul"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/eureka"
 	registryetcd "github.com/coxswain-mesh/coxswain/plugins/registry/etcd"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/mcs"
@@ -47,6 +48,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"patch/mosn":                mosn.Plugin,
 		"registry/clusters":         clusters.Plugin,
 		"registry/consul":           consul.Plugin,
+		"registry/eureka":           eureka.Plugin,
 		"registry/etcd":             registryetcd.Plugin,
 		"registry/kubernetes":       kubernetes.Plugin,
 		"registry/mcs":              mcs.Plugin,

@@ -1,0 +1,245 @@
+package eureka
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+)
+
+// Config is the entry's `config` in plugins.yaml, checked, with its durations read.
+type Config struct {
+	written
+	Interval, Full, DeltaWindow, Keep, Timeout, MaxRetry time.Duration
+}
+
+// written is the config as it is written; the schema says what each field means.
+type written struct {
+	Servers           []string              `json:"servers"`
+	Username          string                `json:"username"`
+	Password          string                `json:"password"`
+	PasswordFile      string                `json:"passwordFile"`
+	TLS               *secure.TLS           `json:"tls"`
+	By                string                `json:"by"`
+	Applications      applicationsThatCount `json:"applications"`
+	Healthy           []string              `json:"healthy"`
+	Host              string                `json:"host"`
+	Address           string                `json:"address"`
+	ServicePort       uint32                `json:"servicePort"`
+	SecureServicePort uint32                `json:"secureServicePort"`
+	Protocol          string                `json:"protocol"`
+	Meta              metaKeys              `json:"meta"`
+	Locality          placeKeys             `json:"locality"`
+	Region            string                `json:"region"`
+	MeshNamespace     string                `json:"meshNamespace"`
+	Cluster           string                `json:"cluster"`
+	AllowEmpty        bool                  `json:"allowEmpty"`
+	MaxBytes          int64                 `json:"maxBytes"`
+	// Durations.
+	WrittenInterval    string `json:"interval"`
+	WrittenFull        string `json:"full"`
+	WrittenDeltaWindow string `json:"deltaWindow"`
+	WrittenKeep        string `json:"keep"`
+	WrittenTimeout     string `json:"timeout"`
+	WrittenMaxRetry    string `json:"maxRetry"`
+}
+
+// applicationsThatCount are globs of names.
+type applicationsThatCount struct {
+	Include []string `json:"include"`
+	Exclude []string `json:"exclude"`
+}
+
+// metaKeys and placeKeys are keys of an instance's metadata.
+type metaKeys struct {
+	Weight         string `json:"weight"`
+	Protocol       string `json:"protocol"`
+	External       string `json:"external"`
+	ServiceAccount string `json:"serviceAccount"`
+}
+
+type placeKeys struct {
+	Region  string `json:"region"`
+	Zone    string `json:"zone"`
+	Subzone string `json:"subzone"`
+}
+
+// Values of By and Address.
+const (
+	byVIP         = "vip"
+	byApplication = "application"
+	atIP          = "ip"
+	atHostname    = "hostname"
+)
+
+// defaults are what counts where the config says nothing.
+func defaults() written {
+	return written{
+		Servers: []string{"http://127.0.0.1:8761/eureka"}, By: byVIP, Healthy: []string{up}, Host: "{service}.eureka", Address: atIP, Protocol: "HTTP",
+		Meta: metaKeys{"weight", "protocol", "external", "service-account"}, Locality: placeKeys{"region", "zone", "subzone"},
+		MeshNamespace: "default", Cluster: "Kubernetes", MaxBytes: 128 << 20,
+		WrittenInterval: "5s", WrittenFull: "30s", WrittenDeltaWindow: "2m", WrittenKeep: "5m", WrittenTimeout: "20s", WrittenMaxRetry: "15s",
+	}
+}
+
+// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
+func parse(config []byte) (*Config, error) {
+	c := &Config{written: defaults()}
+	if err := strict.Decode(config, &c.written); err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkDurations, c.checkSelection, c.checkMapping} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// mostServers is how many servers may be listed.
+const mostServers = 100
+
+func (c *Config) checkServers() error {
+	if len(c.Servers) == 0 || len(c.Servers) > mostServers {
+		return strict.Errorf("servers", "there must be one, and at most %d", mostServers)
+	}
+	for i, s := range c.Servers {
+		at := strict.At("servers", i)
+		u, err := url.Parse(s)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			return strict.Errorf(at, "this is no URL, such as http://127.0.0.1:8761/eureka") // what is there may have a password in it
+		case u.User != nil:
+			return strict.Errorf(at, "a user doesn't belong there: there are username and passwordFile")
+		case u.RawQuery != "" || u.Fragment != "":
+			return strict.Errorf(at, "a query or a fragment don't belong there")
+		case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/apps"):
+			return strict.Errorf(at, "leave out /apps at the end: it is added")
+		}
+		c.Servers[i] = strings.TrimRight(s, "/")
+		if slices.Contains(c.Servers[:i], c.Servers[i]) {
+			return strict.Errorf(at, "%s is there twice", s)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkAccess() error {
+	secured := slices.ContainsFunc(c.Servers, func(s string) bool { return strings.HasPrefix(s, "https://") })
+	switch {
+	case c.Password != "" && c.PasswordFile != "":
+		return strict.Errorf("passwordFile", "password is given, too; one is enough")
+	case c.Username == "" && c.Password+c.PasswordFile != "":
+		return strict.Errorf("username", "is required where there is a password")
+	case c.TLS == nil:
+		return nil
+	case !hasFiles:
+		return strict.Errorf("tls", "a module's calls are made by its runner, which trusts the system's roots and has no certificate of its own: run registry/eureka as a process for this")
+	case !secured:
+		return strict.Errorf("tls", "no server starts with https://")
+	}
+	return c.TLS.Check("tls")
+}
+
+func (c *Config) checkDurations() (err error) {
+	for _, f := range []struct {
+		name, text  string
+		into        *time.Duration
+		least, most time.Duration
+	}{
+		{"interval", c.WrittenInterval, &c.Interval, 50 * time.Millisecond, time.Hour},
+		{"full", c.WrittenFull, &c.Full, time.Second, 24 * time.Hour},
+		{"deltaWindow", c.WrittenDeltaWindow, &c.DeltaWindow, 0, time.Hour},
+		{"keep", c.WrittenKeep, &c.Keep, 0, 24 * time.Hour},
+		{"timeout", c.WrittenTimeout, &c.Timeout, time.Second, 10 * time.Minute},
+		{"maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour},
+	} {
+		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
+			return err
+		}
+		if *f.into < f.least || *f.into > f.most {
+			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
+		}
+	}
+	if c.MaxBytes < 1<<10 {
+		return strict.Errorf("maxBytes", "%d is less than 1024", c.MaxBytes)
+	}
+	return nil
+}
+
+func (c *Config) checkSelection() error {
+	for i, h := range c.Healthy {
+		if !slices.Contains(statuses, h) {
+			return strict.Errorf(strict.At("healthy", i), "%q is no status%s", h, nearest.Suggest(h, statuses))
+		}
+	}
+	for _, list := range []struct {
+		name  string
+		globs []string
+	}{{"applications.include", c.Applications.Include}, {"applications.exclude", c.Applications.Exclude}} {
+		for i, g := range list.globs {
+			if _, err := path.Match(g, ""); err != nil || g == "" {
+				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as web-*", g)
+			}
+			list.globs[i] = strings.ToUpper(g)
+		}
+	}
+	if values := []string{byVIP, byApplication}; !slices.Contains(values, c.By) {
+		return strict.Errorf("by", "%q is neither vip nor application%s", c.By, nearest.Suggest(c.By, values))
+	}
+	if values := []string{atIP, atHostname}; !slices.Contains(values, c.Address) {
+		return strict.Errorf("address", "%q is neither ip nor hostname%s", c.Address, nearest.Suggest(c.Address, values))
+	}
+	return nil
+}
+
+func (c *Config) checkMapping() error {
+	if host := c.host("web"); host == c.Host || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
+		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.eureka", c.Host)
+	}
+	if c.Protocol != "" && hosts.Protocol(c.Protocol) == "" {
+		return strict.Errorf("protocol", "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", c.Protocol)
+	}
+	c.Protocol = hosts.Protocol(c.Protocol)
+	if c.ServicePort > 65535 {
+		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
+	}
+	if c.SecureServicePort > 65535 {
+		return strict.Errorf("secureServicePort", "%d is not between 1 and 65535", c.SecureServicePort)
+	}
+	if c.ServicePort != 0 && c.ServicePort == c.SecureServicePort {
+		return strict.Errorf("secureServicePort", "%d is servicePort, too", c.ServicePort)
+	}
+	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
+		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
+	}
+	return nil
+}
+
+// host returns a service's host in the mesh.
+func (c *Config) host(service string) string {
+	return strings.ToLower(strings.ReplaceAll(c.Host, "{service}", service))
+}
+
+// selects reports whether an application counts.
+func (a *applicationsThatCount) selects(name string) bool {
+	name = strings.ToUpper(name)
+	matches := func(glob string) bool { ok, _ := path.Match(glob, name); return ok }
+	return (len(a.Include) == 0 || slices.ContainsFunc(a.Include, matches)) && !slices.ContainsFunc(a.Exclude, matches)
+}
+
+// password returns the one to ask with.
+func (c *Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return c.Password, nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	return strings.TrimRight(string(text), "\r\n"), err
+}
