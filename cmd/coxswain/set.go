@@ -28,6 +28,8 @@ func setText(in settings.Inputs, inPod bool) (name string, text []byte, err erro
 		return kubernetesSet, coxswain.KubernetesSet(), nil
 	case in.Registries == "Consul":
 		return "plugins.yaml with Consul (built in)", append(coxswain.DefaultSet(), consulEntry...), nil
+	case in.Registries == "Eureka":
+		return "plugins.yaml with Eureka (built in)", append(coxswain.DefaultSet(), eurekaEntry...), nil
 	}
 	return "plugins.yaml (built in)", coxswain.DefaultSet(), nil
 }
@@ -41,6 +43,14 @@ const consulEntry = `
   - name: consul
     kind: registry
     builtin: registry/consul
+`
+
+// eurekaEntry is what --registries Eureka adds to it.
+const eurekaEntry = `
+  # Services from Eureka (--eurekaserverURL).
+  - name: eureka
+    kind: registry
+    builtin: registry/eureka
 `
 
 // inPod reports whether this process runs in a pod of Kubernetes, with a service account.
@@ -62,6 +72,9 @@ type shorthand struct {
 	// shared: it is true of all of them. Otherwise it goes to one of the first built-in, and to those beside it.
 	shared bool
 }
+
+// servers is a list of one; the zero value: of none.
+func servers(url string) [1]string { return [1]string{url} }
 
 // shorthands of what was given. One whose value is the default is none: a set may say otherwise.
 func shorthands(in settings.Inputs) (given []shorthand, err error) {
@@ -89,6 +102,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"networksConfig", in.NetworksConfig, []string{"config/mesh"}, "networksConfig", false}, ""},
 		{shorthand{"dualStack", in.DualStack, []string{"generator/istio", "registry/kubernetes"}, "dualStack", true}, usual.DualStack},
 		{shorthand{"consulserverURL", in.ConsulServerURL, []string{"registry/consul"}, "address", false}, ""},
+		{shorthand{"eurekaserverURL", servers(in.EurekaServerURL), []string{"registry/eureka"}, "servers", false}, [1]string{}},
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},

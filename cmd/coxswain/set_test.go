@@ -46,6 +46,8 @@ func TestSets(t *testing.T) {
 			in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d"
 		},
 			`config/file{"dir":"/d"} config/mesh registry/consul{"address":"https://c"}`, ""},
+		{"Eureka elsewhere", false, func(in *settings.Inputs) { in.Registries, in.EurekaServerURL = "Eureka", "https://e/eureka" },
+			`config/file config/mesh registry/eureka{"servers":["https://e/eureka"]}`, ""},
 		{"no Consul", false, func(in *settings.Inputs) { in.ConsulServerURL = "http://c" }, "", "--consulserverURL has no one to go to: no plugin is `builtin: registry/consul`"},
 		{"nobody", false, func(in *settings.Inputs) { in.Domain = "east" }, "", "--domain has no one to go to: no plugin is `builtin: registry/kubernetes`"},
 	} {
@@ -104,7 +106,7 @@ func TestSettingsOfClusters(t *testing.T) {
 // readers are the plugins that read files and clusters, and generator/istio if it knows aliases of them.
 func readers(s *host.Set) string {
 	var all []string
-	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh", "registry/consul"} {
+	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh", "registry/consul", "registry/eureka"} {
 		for _, e := range s.Builtins(b) {
 			all = append(all, b+string(e.Config))
 		}

@@ -18,8 +18,8 @@ func (s Settings) Check() error {
 }
 
 func (i Inputs) check() error {
-	errs := []error{oneOf("registries", i.Registries, "auto", "Kubernetes", "Consul", "")}
-	if i.Plugins != "" && (i.Registries == "Kubernetes" || i.Registries == "Consul") {
+	errs := []error{oneOf("registries", i.Registries, "auto", "Kubernetes", "Consul", "Eureka", "")}
+	if i.Plugins != "" && i.Registries != "auto" && i.Registries != "" {
 		errs = append(errs, errors.New("registries: it chooses a built-in set, and plugins names another; leave one of them out"))
 	}
 	if i.QPS <= 0 {

@@ -40,10 +40,12 @@ type Inputs struct {
 
 // Cluster is the Kubernetes cluster that is read, if one is.
 type Cluster struct {
-	// Registries is Kubernetes, Consul, empty (none), or auto: Kubernetes with a Kubeconfig, and in a pod without a ConfigDir.
+	// Registries is Kubernetes, Consul, Eureka, empty (none), or auto: Kubernetes with a Kubeconfig, and in a pod without a ConfigDir.
 	Registries string `koanf:"registries"`
 	// ConsulServerURL is where registry/consul of the set asks; empty: as its config says.
 	ConsulServerURL string `koanf:"consulserverURL"`
+	// EurekaServerURL is the same for registry/eureka.
+	EurekaServerURL string `koanf:"eurekaserverURL"`
 	// Kubeconfig names the API server and who asks it; empty: what client-go finds.
 	Kubeconfig string `koanf:"kubeconfig"`
 	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who may ask debug types of everything, are of it. SharedMeshConfig is a
