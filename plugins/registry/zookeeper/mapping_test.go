@@ -290,7 +290,7 @@ func FuzzMapping(f *testing.F) {
 		providers := 0
 		for at := range all {
 			parts := strings.Split(at, "/")
-			if len(parts) == 5 && parts[1] == "dubbo" && parts[3] == "providers" && !slices.Contains(notInterfaces, parts[2]) && parts[2] != "" && parts[4] != "" {
+			if len(parts) == 5 && parts[0] == "" && parts[1] == "dubbo" && parts[3] == "providers" && !slices.Contains(notInterfaces, parts[2]) && parts[2] != "" && parts[4] != "" {
 				if name, err := url.QueryUnescape(parts[2]); err == nil && c.Interfaces.selects(name) && !slices.Contains(notInterfaces, name) {
 					providers++
 				}

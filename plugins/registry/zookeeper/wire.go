@@ -77,14 +77,26 @@ func (w *wire) next() error {
 	}
 	frame := make([]byte, 4+n)
 	copy(frame, head[:])
-	if _, err := io.ReadFull(w.Conn, frame[4:]); err != nil {
+	if _, err := io.ReadFull(w.Conn, frame[4:]); err == io.EOF {
+		return io.ErrUnexpectedEOF // after the length
+	} else if err != nil {
 		return err
 	}
-	if w.begun && !w.fits(frame[4:]) {
+	if w.begun && !w.fits(frame[4:]) || !w.begun && !greets(frame[4:]) {
 		return errAnswer
 	}
 	w.frame, w.begun = frame, true
 	return nil
+}
+
+// greets reports whether the first answer is a session that can be lived in: the library divides by its timeout.
+// Source: ZooKeeper, ConnectResponse: protocol version, timeout in milliseconds, session, password.
+func greets(b []byte) bool {
+	const least, most = 500, 3600_000
+	r := rest(b)[4:]
+	timeout, _ := r.number()
+	session := binary.BigEndian.Uint64(r)
+	return r.skip(8) && r.text() && (session == 0 || timeout >= least && timeout <= most)
 }
 
 // fits reports whether an answer has the form that its request asks for.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +42,9 @@ func words(all ...any) []byte {
 
 func frame(body []byte) []byte { return append(words(len(body)), body...) }
 
+// hello is the first answer, of a session with a timeout in milliseconds.
+func hello(timeout int) []byte { return frame(words(0, timeout, 0, 7, "0123456789abcdef")) }
+
 // answered returns what is handed on of answers to: the greeting, the children of a node (1), its value (2), whether it
 // is there (3), and something else (4).
 func answered(most int, answers []byte) (n int, err error) {
@@ -55,7 +59,7 @@ func answered(most int, answers []byte) (n int, err error) {
 
 // TestWire: answers are handed on as they are; those that are none end the connection.
 func TestWire(t *testing.T) {
-	greeting, stat := frame(make([]byte, 37)), make([]byte, statBytes)
+	greeting, stat := hello(10000), make([]byte, statBytes)
 	good := [][]byte{
 		frame(words(1, 0, 7, 0, 2, "a", "bc", stat)), frame(words(2, 0, 7, 0, "value", stat)), frame(words(2, 0, 7, 0, -1, stat)), frame(words(3, 0, 7, 0, stat)),
 		frame(words(4, 0, 7, 0, "whatever")), frame(words(1, 0, 7, -101)), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo")), frame(words(-2, 0, 7, 0)),
@@ -75,8 +79,10 @@ func TestWire(t *testing.T) {
 			t.Errorf("%d: %d bytes, %v", i, n, err)
 		}
 	}
-	if _, err := answered(1000, words(1<<31-1)); !errors.Is(err, errAnswer) {
-		t.Errorf("a greeting: %v", err)
+	for i, bad := range [][]byte{words(1<<31 - 1), hello(0), hello(-1), hello(1 << 30), frame(words(0, 10000, 0, 7, 100, make([]byte, 16)))} {
+		if _, err := answered(1000, bad); !errors.Is(err, errAnswer) {
+			t.Errorf("greeting %d: %v", i, err)
+		}
 	}
 	if _, err := answered(1000, append(bytes.Clone(greeting), frame(make([]byte, 2000))...)); err == nil || !strings.Contains(err.Error(), "limits.answerBytes") {
 		t.Errorf("a large answer: %v", err)
@@ -86,34 +92,55 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: whatever a server says, nothing breaks, neither here nor in the client library.
+// FuzzAnswers: whatever a server says, nothing breaks, and what is handed on is all of it up to where it is wrong.
 func FuzzAnswers(f *testing.F) {
-	f.Add(frame(make([]byte, 37)))
-	f.Add(append(frame(words(0, 10000, 0, 7, "0123456789abcdef")), frame(words(1, 0, 7, 0, 2, "a", "bc", make([]byte, statBytes)))...))
-	f.Add(append(frame(words(0, 10000, 0, 7, "0123456789abcdef")), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo"))...))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff})
-	c := configured(f, `{"limits": {"answerBytes": 65536}}`)
+	for _, said := range odd() {
+		f.Add(said)
+	}
 	f.Fuzz(func(t *testing.T, said []byte) {
-		if n, err := answered(1000, said); err == nil && n != len(said) {
-			t.Errorf("%d of %d bytes", n, len(said))
+		if n, err := answered(1000, said); err == nil && n != len(said) || n > len(said) {
+			t.Errorf("%d of %d bytes, %v", n, len(said), err)
 		}
-		here, there := net.Pipe()
-		defer func() { _ = here.Close(); _ = there.Close() }()
-		go func() { _, _ = io.Copy(io.Discard, there) }()
-		go func() { _, _ = there.Write(said); _ = there.Close() }()
-		s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
-		s.conn = connectOver(t, s, newWire(here, 1000))
-		select {
-		case <-s.ready:
-			f := s.read(target{path: "/dubbo"})
-			if f.err == nil && len(f.children) > len(said) {
-				t.Errorf("%d children", len(f.children))
-			}
-		case <-s.over:
-		case <-time.After(50 * time.Millisecond):
-		}
-		s.close()
 	})
+}
+
+// odd are things that a server might say.
+func odd() [][]byte {
+	stat := make([]byte, statBytes)
+	return [][]byte{
+		hello(0), hello(-1), hello(1), hello(10000), {0xff, 0xff, 0xff, 0xff}, append(hello(10000), 0, 0, 0, 4, 0, 0, 0, 1),
+		append(hello(10000), frame(words(1, 0, 7, 0, 2, "a", "bc", stat))...), append(hello(10000), frame(words(1, 0, 7, 0, 1<<31-1, "a", stat))...),
+		append(hello(10000), frame(words(1, 0, 7, 0, 1, 1<<31-1, "a", stat))...), append(hello(10000), frame(words(-1, 0, 7, 0, 3, 3, "/dubbo"))...),
+		append(hello(10000), frame(words(-1, 0, 7, 0, 3, 3, -9))...), append(hello(10000), frame(words(1, 0, 7, -112))...),
+	}
+}
+
+// TestLibrary: none of it breaks the client library, which would end the process.
+func TestLibrary(t *testing.T) {
+	c := configured(t, `{"limits": {"answerBytes": 65536}}`)
+	for _, said := range odd() {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			here, there := net.Pipe()
+			var other sync.WaitGroup
+			other.Go(func() { _, _ = io.Copy(io.Discard, there) })
+			other.Go(func() { _, _ = there.Write(said); _ = there.Close() })
+			s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
+			s.conn = connectOver(t, s, newWire(here, 1000))
+			select {
+			case <-s.ready:
+				f := s.read(target{path: "/dubbo"})
+				if f.err == nil && len(f.children) > len(said) {
+					t.Errorf("%d children", len(f.children))
+				}
+			case <-s.over:
+			case <-time.After(time.Second):
+			}
+			s.close()
+			_ = here.Close()
+			other.Wait()
+		})
+	}
 }
 
 // connectOver has the client library use one connection.

@@ -11,11 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/registries"
 	"github.com/coxswain-mesh/coxswain/test/zookeeper"
 )
 
-func TestMain(m *testing.M) { registries.Main(m) }
+func TestMain(m *testing.M) {
+	netns.Main()
+	registries.Main(m)
+}
 
 // config is the plugin's. What is lost by all of a sudden is kept for a shorter time than usual.
 func config(address string) map[string]any {
