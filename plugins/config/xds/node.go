@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// node is who asks, as an istiod names itself to its config sources: a sidecar's id, whose metadata asks for the
-// generator api. Source: Istio, "ConfigSource" of MeshConfig, and what an istiod sends.
+// node is who asks, as an istiod names itself to its config sources: a proxy's id, whose metadata asks for the generator api. An istiod tells sidecars of
+// changes in their own scope alone, and leaves out Gateways and much else; waypoints hear of all.
+// Source: Istio, "ConfigSource" of MeshConfig, and what an istiod sends.
 func (c *Config) node() *corev3.Node {
 	name := c.Node.Name
 	if name == "" {
@@ -27,7 +28,7 @@ func (c *Config) node() *corev3.Node {
 		fields["ISTIO_REVISION"] = structpb.NewStringValue(c.Revision)
 	}
 	return &corev3.Node{
-		Id:       fmt.Sprintf("sidecar~%s~%s.%s~%s.svc.cluster.local", ownAddress(), name, c.Node.Namespace, c.Node.Namespace),
+		Id:       fmt.Sprintf("%s~%s~%s.%s~%s.svc.cluster.local", c.Node.Type, ownAddress(), name, c.Node.Namespace, c.Node.Namespace),
 		Metadata: &structpb.Struct{Fields: fields},
 	}
 }

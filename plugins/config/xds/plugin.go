@@ -51,6 +51,8 @@ type Config struct {
 
 // identity is how the client names itself.
 type identity struct {
+	// Type is of the proxy that it seems to be: waypoint, router or sidecar.
+	Type      string `json:"type"`
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 }
@@ -85,6 +87,7 @@ const schema = `{
     "tls": {"type": "object", "additionalProperties": false, "description": "Secures the connection; without it there is none but plain text.", "properties": ` + secure.Properties + `},
     "tokenFile": {"type": "string", "description": "File of a token, sent as authorization: Bearer TOKEN and read anew for each stream. Needs tls, but for this machine's own addresses."},
     "node": {"type": "object", "additionalProperties": false, "description": "How this control plane names itself.", "properties": {
+      "type": {"enum": ["waypoint", "router", "sidecar"], "default": "waypoint", "description": "Of the proxy that it seems to be to the server. An istiod tells waypoints of all changes, routers of most, sidecars of those in their scope."},
       "name": {"type": "string", "description": "The machine's name if absent."},
       "namespace": {"type": "string", "default": "istio-system"}
     }},
@@ -104,7 +107,7 @@ const schema = `{
 }`
 
 func parse(config []byte) (Config, error) {
-	c := Config{WaitFor: waitForAll, Node: identity{Namespace: "istio-system"}, Limits: limits{Resources: 100_000, MessageBytes: 128 << 20, Answers: 100}}
+	c := Config{WaitFor: waitForAll, Node: identity{Type: "waypoint", Namespace: "istio-system"}, Limits: limits{Resources: 100_000, MessageBytes: 128 << 20, Answers: 100}}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}
@@ -126,6 +129,10 @@ func parse(config []byte) (Config, error) {
 	switch {
 	case !slices.Contains([]string{waitForAll, waitForServer, waitForNothing}, c.WaitFor):
 		return c, strict.Errorf("waitFor", "%q is none of all, server and nothing", c.WaitFor)
+	case !slices.Contains([]string{"waypoint", "router", "sidecar"}, c.Node.Type):
+		return c, strict.Errorf("node.type", "%q is none of waypoint, router and sidecar", c.Node.Type)
+	case strings.ContainsAny(c.Node.Name+c.Node.Namespace, "~/ ") || c.Node.Namespace == "":
+		return c, strict.Errorf("node", "name and namespace are names, such as istiod-0 and istio-system")
 	case c.wait == 0:
 		return c, strict.Errorf("wait", "must be more than 0s: each start takes some time until there is an answer")
 	case c.keepAlive < 10*time.Second:

@@ -42,6 +42,8 @@ func TestConfig(t *testing.T) {
 		`{"address": "s:1", "types": ["networking.istio.io/v9/VirtualService"]}`:                                               "types[0]",
 		`{"address": "s:1", "types": ["networking.istio.io/v1/VirtualService", "networking.istio.io/v1beta1/VirtualService"]}`: "types[1]",
 		`{"address": "s:1", "waitFor": "me"}`:                                                                                  "waitFor",
+		`{"address": "s:1", "node": {"type": "ztunnel"}}`:                                                                      "node.type",
+		`{"address": "s:1", "node": {"name": "a~b"}}`:                                                                          "node",
 		`{"address": "s:1", "wait": "0s"}`:                                                                                     "wait",
 		`{"address": "s:1", "keepAlive": "1s"}`:                                                                                "keepAlive",
 		`{"address": "s:1", "maxRetry": "1ms"}`:                                                                                "maxRetry",
@@ -80,7 +82,7 @@ func TestConversation(t *testing.T) {
 	}
 	node := first[0].Node
 	id := strings.Split(node.Id, "~")
-	if len(id) != 4 || id[0] != "sidecar" || id[2] != "pod-1.istio-system" || id[3] != "istio-system.svc.cluster.local" || node.Metadata.Fields["GENERATOR"].GetStringValue() != "api" ||
+	if len(id) != 4 || id[0] != "waypoint" || id[2] != "pod-1.istio-system" || id[3] != "istio-system.svc.cluster.local" || node.Metadata.Fields["GENERATOR"].GetStringValue() != "api" ||
 		node.Metadata.Fields["ISTIO_REVISION"].GetStringValue() != "blue" {
 		t.Errorf("node %v", node)
 	}
