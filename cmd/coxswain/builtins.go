@@ -5,6 +5,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
+	configgit "github.com/coxswain-mesh/coxswain/plugins/config/git"
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
@@ -35,6 +36,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"authenticator/token":       token.Plugin,
 		"config/etcd":               configetcd.Plugin,
 		"config/file":               configfile.Plugin,
+		"config/git":                configgit.Plugin,
 		"config/jwks":               configjwks.Plugin,
 		"config/kubernetes":         configkubernetes.Plugin,
 		"config/mesh":               configmesh.Plugin,
