@@ -19,6 +19,7 @@ const (
 	badTrustDomain = "COX2902"
 	badProvider    = "COX2903"
 	badNetwork     = "COX2904"
+	unreadSource   = "COX2905"
 )
 
 // maxConnect is the longest time that connecting may take.
@@ -43,6 +44,7 @@ func (c *checker) meshConfig(m *mesh.MeshConfig) {
 		c.outlierDetection("defaultTrafficPolicy.outlierDetection", p.OutlierDetection)
 	}
 	c.extensionProviders(m)
+	c.configSources(m)
 	for i, s := range m.DiscoverySelectors {
 		c.meshSelector(path("discoverySelectors").index(i), s)
 	}
@@ -50,6 +52,25 @@ func (c *checker) meshConfig(m *mesh.MeshConfig) {
 		c.fail(missingSetting, "defaultConfig", "default config is missing")
 	} else {
 		c.proxyConfig("defaultConfig", m.DefaultConfig)
+	}
+}
+
+// configSources says of each source that an istiod would read what reads it here. That of the cluster's own resources (k8s://) takes nothing.
+func (c *checker) configSources(m *mesh.MeshConfig) {
+	for i, s := range m.ConfigSources {
+		instead := ""
+		switch scheme, _, _ := strings.Cut(s.Address, "://"); scheme {
+		case "k8s":
+			continue
+		case "xds":
+			instead = "config/xds"
+		case "fs":
+			instead = "config/file"
+		default:
+			c.warn(unreadSource, path("configSources").index(i).field("address"), "%s is not read, nor would an istiod read it: it is of none of xds, fs and k8s", quote(s.Address))
+			continue
+		}
+		c.warn(unreadSource, path("configSources").index(i), "%s is not read from here", quote(s.Address)).hint("an entry of plugins.yaml with `builtin: %s` reads it", instead)
 	}
 }
 
