@@ -38,7 +38,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		swaps:       counters("coxswain_plugin_changes_total", "Changes of plugins while the core ran, by what became of them.", "plugin", "outcome"),
 		served:      prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "coxswain_revision_seconds", Help: "From commit until served, by kind.", Buckets: seconds}, []string{"kind"}),
 		debounced:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "pilot_debounce_time", Help: "Seconds from the first change to its commit.", Buckets: seconds}),
-		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because an earlier plugin has the same key."}),
+		hidden:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "coxswain_hidden_rows", Help: "Rows not served because another plugin has the same key or service (merge), or because their source is away for too long (onLoss)."}),
 		retained: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "coxswain_retained_views", Help: "Views that nobody is in, kept for those who come back (viewRetention).",
 		}),

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -44,6 +46,15 @@ func (w *world) dropped(t *testing.T) {
 	w.away(t, "the rows are dropped", func(a *admin.Away) bool { return a != nil && a.Dropped })
 	if out, _ := w.plugin(t, "show", entry); !strings.Contains(out, "its rows went at ") || !strings.Contains(out, "(onLoss): the source is away for longer than onLoss allows (drop-after: 2s)") {
 		t.Errorf("plugins show says:\n%s", out)
+	}
+	text, err := page.Get(w.plane.Monitoring, "/metrics")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"coxswain_source_away_seconds", "coxswain_plugin_hidden_rows"} {
+		if m := regexp.MustCompile(name + `\{plugin="` + entry + `"\} ([0-9.e+]+)`).FindStringSubmatch(text); m == nil || m[1] == "0" {
+			t.Errorf("the metric %s is %v", name, m)
+		}
 	}
 	w.server.Start(w.outer)
 	w.server.Put(t, w.all()...)
