@@ -36,11 +36,14 @@ const (
 // server is a Eureka server alone.
 type server struct {
 	address string
-	args    []string
-	cmd     *exec.Cmd
-	exited  chan struct{}
-	log     *tail
-	dirty   *atomic.Int64
+	// scheme and client are how those who register ask it.
+	scheme string
+	client *http.Client
+	args   []string
+	cmd    *exec.Cmd
+	exited chan struct{}
+	log    *tail
+	dirty  *atomic.Int64
 }
 
 // start starts one that tells at once what changed. More arguments win.
@@ -54,7 +57,10 @@ func start(t testing.TB, more ...string) *server {
 // configure makes one that isn't started yet; the test's end stops it.
 func configure(t testing.TB, more ...string) *server {
 	t.Helper()
-	s := &server{address: wait.Address(t), dirty: &atomic.Int64{}}
+	s := &server{
+		address: wait.Address(t), dirty: &atomic.Int64{}, scheme: "http",
+		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}},
+	}
 	s.dirty.Store(time.Now().UnixMilli())
 	_, port, err := net.SplitHostPort(s.address)
 	if err != nil {
@@ -149,18 +155,15 @@ func (s *server) stop() {
 	<-s.exited
 }
 
-// requests is shared by all who register.
-var requests = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
-
 // ask makes a request; an error says what the server answered.
 func (s *server) ask(method, path string, body []byte) error {
-	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.address+"/eureka"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(context.Background(), method, s.scheme+"://"+s.address+"/eureka"+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.SetBasicAuth(user, secret)
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := requests.Do(r)
+	answer, err := s.client.Do(r)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,4 @@
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -10,7 +11,7 @@ import org.springframework.security.crypto.password.NoOpPasswordEncoder;
 import org.springframework.security.crypto.password.PasswordEncoder;
 import org.springframework.security.web.SecurityFilterChain;
 
-/** A Eureka server that asks everybody for a name and a password (spring.security.user.name and .password). */
+/** A Eureka server that asks everybody for a name and a password (spring.security.user.name and .password), unless it is open. */
 @SpringBootConfiguration(proxyBeanMethods = false)
 @EnableAutoConfiguration
 @EnableEurekaServer
@@ -27,8 +28,9 @@ public class Server {
     }
 
     @Bean
-    SecurityFilterChain everybody(HttpSecurity http) throws Exception {
-        return http.csrf(csrf -> csrf.disable()).httpBasic(Customizer.withDefaults()).authorizeHttpRequests(all -> all.anyRequest().authenticated())
+    SecurityFilterChain everybody(HttpSecurity http, @Value("${open:false}") boolean open) throws Exception {
+        return http.csrf(csrf -> csrf.disable()).httpBasic(Customizer.withDefaults())
+                .authorizeHttpRequests(all -> { if (open) all.anyRequest().permitAll(); else all.anyRequest().authenticated(); })
                 .sessionManagement(s -> s.sessionCreationPolicy(SessionCreationPolicy.STATELESS)).build();
     }
 }
