@@ -38,6 +38,21 @@ type Server struct {
 
 	java, lib string
 	process   *program.Process
+	made      sync.Map // nodes without a value that are there
+}
+
+// LoseDisk ends it, and starts it without what it had on disk. The test has a new session then: a server refuses who has
+// seen what it knows nothing of.
+func (s *Server) LoseDisk(t testing.TB) {
+	t.Helper()
+	s.Down()
+	if err := os.RemoveAll(filepath.Join(s.Dir, "version-2")); err != nil {
+		t.Fatal(err)
+	}
+	s.made.Clear()
+	s.Up(t)
+	s.Client.Close()
+	s.connect(t)
 }
 
 // Lib is the folder with Java libraries of ZooKeeper and Dubbo, and java's path. Without either the test is skipped.
@@ -67,14 +82,20 @@ func Start(t testing.TB, more ...string) *Server {
 		t.Fatal(err)
 	}
 	s.Up(t)
+	s.connect(t)
+	t.Cleanup(func() { s.Client.Close() })
+	return s
+}
+
+// connect makes the test's own session.
+func (s *Server) connect(t testing.TB) {
+	t.Helper()
 	client, _, err := zk.Connect([]string{s.Address}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(client.Close)
-	wait.For(t, "ZooKeeper knows the test", func() error { return client.AddAuth("digest", []byte(User+":"+Password)) })
 	s.Client = client
-	return s
+	wait.For(t, "ZooKeeper knows the test", func() error { return client.AddAuth("digest", []byte(User+":"+Password)) })
 }
 
 type silent struct{}
@@ -133,20 +154,16 @@ func (s *Server) Create(t testing.TB, path string, value []byte, ephemeral bool)
 	s.create(t, path, value, flags)
 }
 
-// made are nodes that were made before.
-var made sync.Map
-
 func (s *Server) create(t testing.TB, path string, value []byte, flags int32) {
 	t.Helper()
-	key := s.Address + path
-	if _, there := made.Load(key); there && flags == 0 {
+	if _, there := s.made.Load(path); there && flags == 0 {
 		return
 	}
 	if _, err := s.Client.Create(path, value, flags, ACL()); err != nil && err != zk.ErrNodeExists {
 		t.Errorf("%s: %v", path, err)
 	}
 	if flags == 0 && value == nil {
-		made.Store(key, true)
+		s.made.Store(path, true)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Config is the entry's `config` in plugins.yaml, checked.
 type Config struct {
 	written
-	session, settle, maxRetry time.Duration
+	session, settle, maxRetry, refresh time.Duration
 }
 
 // written is the config as it is written; the schema says what the fields mean.
@@ -42,6 +42,7 @@ type written struct {
 	Session         string            `json:"session"`
 	Settle          string            `json:"settle"`
 	MaxRetry        string            `json:"maxRetry"`
+	Refresh         string            `json:"refresh"`
 	Limits          limits            `json:"limits"`
 }
 
@@ -88,7 +89,7 @@ func parse(config []byte) (*Config, error) {
 		Interfaces: selection{Exclude: []string{"org.apache.dubbo.metadata.*"}},
 		Host:       "{service}.dubbo", ApplicationHost: "{application}.dubbo-application",
 		Labels: map[string]string{"tag": "dubbo.tag"}, Meta: metaFields{"region", "zone", "subzone", "service-account"},
-		MeshNamespace: "default", Cluster: "Kubernetes", Session: "10s", Settle: "30s", MaxRetry: "15s",
+		MeshNamespace: "default", Cluster: "Kubernetes", Session: "10s", Settle: "30s", MaxRetry: "15s", Refresh: "5m",
 		Limits: limits{10_000, 100_000, 64 << 10, 64 << 20, 32},
 	}}
 	if err := strict.Decode(config, &c.written); err != nil {
@@ -201,6 +202,7 @@ func (c *Config) checkDurations() (err error) {
 		{"session", c.Session, &c.session, time.Second, 10 * time.Minute},
 		{"settle", c.Settle, &c.settle, 0, time.Hour},
 		{"maxRetry", c.MaxRetry, &c.maxRetry, firstRetry, time.Hour},
+		{"refresh", c.Refresh, &c.refresh, time.Second, 24 * time.Hour},
 	} {
 		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
 			return err

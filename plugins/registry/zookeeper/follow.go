@@ -2,6 +2,9 @@ package zookeeper
 
 import (
 	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
 	"net/url"
 	"path"
 	"slices"
@@ -39,6 +42,9 @@ type node struct {
 	seen map[string]int
 	// gone: it is a root that is not there, although it was.
 	gone bool
+	// plain: it is to be read without being watched once more. sum is of what was read last.
+	plain bool
+	sum   uint64
 }
 
 // what a node is.
@@ -85,11 +91,25 @@ func (f *follower) unwant(t target) {
 	delete(f.starved, t)
 }
 
-// enqueue has a target read.
+// enqueue has a target read, and watched.
 func (f *follower) enqueue(t target) {
-	if n := f.nodes[t]; n != nil && !n.queued {
+	n := f.nodes[t]
+	if n == nil {
+		return
+	}
+	if n.plain = false; !n.queued {
 		n.queued = true
 		f.queue = append(f.queue, t)
+	}
+}
+
+// refresh has all be read once more, as it is watched: ZooKeeper loses a watch on what may not be read when it changes.
+func (f *follower) refresh() {
+	for t, n := range f.nodes {
+		if _, waits := f.later[t]; !n.queued && !waits {
+			n.queued, n.plain = true, true
+			f.queue = append(f.queue, t)
+		}
 	}
 }
 
@@ -104,6 +124,9 @@ func (f *follower) next() (t target, ok bool) {
 	}
 	return t, false
 }
+
+// isPlain reports whether a target is watched already.
+func (f *follower) isPlain(t target) bool { n := f.nodes[t]; return n != nil && n.plain }
 
 // starts notes that the target that next named is being read.
 func (f *follower) starts(t target) {
@@ -166,6 +189,13 @@ func (f *follower) take(r found, now time.Time) error {
 	case r.err != nil:
 		return r.err
 	}
+	sum := r.sum()
+	if r.plain && sum == n.sum {
+		return nil
+	}
+	if n.sum = sum; r.plain {
+		f.enqueue(r.target) // its watch is lost
+	}
 	delete(f.unread, r.target)
 	f.book.note(shown(r.path), lostHidden, 0, "")
 	delete(f.refused, r.target)
@@ -189,7 +219,7 @@ func (f *follower) take(r found, now time.Time) error {
 // refuse notes that a target may not be read. What was read of it stays; nothing tells of a change of rights, so that it
 // is tried again.
 func (f *follower) refuse(r found, n *node, now time.Time) {
-	f.later[r.target] = now.Add(f.config.maxRetry)
+	f.later[r.target], n.sum = now.Add(f.config.maxRetry), 0
 	f.book.note(shown(r.path), lostHidden, 1, r.path)
 	if f.unread[r.target] && n.what <= applications {
 		f.refused[r.target] = r.err
@@ -199,6 +229,17 @@ func (f *follower) refuse(r found, n *node, now time.Time) {
 	if n.what == revision {
 		f.book.serves(r.path, nil)
 	}
+}
+
+// sum tells apart what was read.
+func (r found) sum() uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, r.missing, len(r.children), " ")
+	_, _ = h.Write(r.data)
+	for _, child := range slices.Sorted(slices.Values(r.children)) {
+		_, _ = io.WriteString(h, child+"\n")
+	}
+	return h.Sum64()
 }
 
 func valueOf(r found) []byte {

@@ -98,6 +98,7 @@ const schema = `{
     "session": {"type": "string", "default": "10s", "description": "Session timeout that is asked for; a server that is silent for two thirds of it is given up."},
     "settle": {"type": "string", "default": "30s", "description": "How long after the beginning of a session a list that has become empty is not believed."},
     "maxRetry": {"type": "string", "default": "15s", "description": "The longest wait after failures."},
+    "refresh": {"type": "string", "default": "5m", "description": "How often all is read once more: ZooKeeper loses a watch on what may not be read when it changes."},
     "limits": {
       "type": "object",
       "additionalProperties": false,

@@ -63,14 +63,18 @@ func (l *loop) visit(ctx context.Context) error {
 		return err
 	}
 	l.follower.begin(time.Now())
-	work, results := make(chan target), make(chan found)
+	work, results := make(chan errand), make(chan found)
 	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range l.config.Limits.Reads {
 		readers.Go(func() {
-			for t := range work {
+			for e := range work {
+				read := s.read
+				if e.plain {
+					read = s.again
+				}
 				select {
-				case results <- s.read(t):
+				case results <- read(e.target):
 				case <-done:
 				}
 			}
@@ -80,8 +84,10 @@ func (l *loop) visit(ctx context.Context) error {
 	defer close(work)
 	defer s.close()
 	defer close(done)
+	refresh := time.NewTicker(l.config.refresh)
+	defer refresh.Stop()
 	for {
-		var to chan<- target
+		var to chan<- errand
 		next, ok := l.follower.next()
 		if ok {
 			to = work
@@ -93,10 +99,12 @@ func (l *loop) visit(ctx context.Context) error {
 			err = s.reason(errSilent)
 		case <-timer.C:
 			l.follower.rings(time.Now())
-		case to <- next:
+		case to <- errand{next, l.follower.isPlain(next)}:
 			timer.Stop()
 			l.follower.starts(next)
 			continue
+		case <-refresh.C:
+			l.follower.refresh()
 		case <-s.wake:
 			for _, path := range s.news() {
 				l.follower.changed(path)
@@ -112,6 +120,12 @@ func (l *loop) visit(ctx context.Context) error {
 			return l.failed
 		}
 	}
+}
+
+// errand is a target to be read; plain: it is watched already.
+type errand struct {
+	target
+	plain bool
 }
 
 // pause is how long nothing is to be done unless news come.

@@ -185,7 +185,23 @@ type found struct {
 	data     []byte
 	// missing: there is no such node; its coming is watched.
 	missing bool
-	err     error
+	// plain: it was not asked to be watched.
+	plain bool
+	err   error
+}
+
+// again reads a target that is watched already: the library would keep each further watch.
+func (s *session) again(t target) found {
+	f := found{target: t, plain: true}
+	if t.value {
+		f.data, _, f.err = s.conn.Get(t.path)
+	} else {
+		f.children, _, f.err = s.conn.Children(t.path)
+	}
+	if errors.Is(f.err, zk.ErrNoNode) {
+		f.missing, f.err = true, nil
+	}
+	return f
 }
 
 // read reads a target, and has its changes told. It blocks until there is an answer, or the session is over.
