@@ -316,3 +316,29 @@ func TestPassword(t *testing.T) {
 	write("second")
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
 }
+
+// TestBalanced: two servers behind one name, which answer in turn. What one of them lacks stays, and what is taken out goes.
+func TestBalanced(t *testing.T) {
+	one, two, door := newTwin(t), newTwin(t), newTwin(t)
+	two.clock = 1000 // leases of its own
+	one.put(at("web", 1), at("web", 2))
+	two.change(func() {
+		for _, r := range []record{at("web", 1), at("web", 2)} {
+			r["lastDirtyTimestamp"] = one.have[r.key()]["lastDirtyTimestamp"]
+			two.register(r, false)
+		}
+		two.register(at("web", 3), true) // the other one doesn't know it yet
+	})
+	door.instead = func(out http.ResponseWriter, r *http.Request) bool {
+		[]*twin{one, two}[len(door.asked)%2].answer(out, r)
+		return true
+	}
+	h := begin(t, nil, door)
+	has(t, h, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	door.keeps(t, h, "", 10, "web", "10.0.0.1", "10.0.0.2", "10.0.0.3")
+	for _, w := range []*twin{one, two} {
+		w.put(at("web", 3))
+		w.remove(at("web", 1))
+	}
+	has(t, h, "web", "10.0.0.2", "10.0.0.3")
+}
