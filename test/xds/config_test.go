@@ -1,11 +1,14 @@
 package xds_test
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/line"
+	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
 // TestConfig: proxies follow the objects of another control plane: made, changed, deleted; while it is away, after it was killed, and by a line that
@@ -26,6 +29,14 @@ func TestConfig(t *testing.T) {
 
 	s.Kill()
 	shows(t, p, true, "xds://"+l.Address, "the server does not answer", "what is known stays")
+	hasCluster(t, p, "b", true)
+	p.Signal(t, "source", syscall.SIGKILL) // the plugin dies, too: what it said stays until the one that follows has asked
+	wait.For(t, "it is started again", func() error {
+		if got := p.Plugins(t)["source"]; got.Restarts == 0 || got.State != "syncing" {
+			return fmt.Errorf("it is %s, %d restarts", got.State, got.Restarts)
+		}
+		return nil
+	})
 	hasCluster(t, p, "b", true)
 	s.put(t, "d.yaml", entry("d", "d"))
 	s.Plane = s.Again(t)
