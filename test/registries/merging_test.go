@@ -193,6 +193,12 @@ func TestPriority(t *testing.T) {
 	})
 	passes(t, 2*time.Second)
 	m.etcd.Up(t)
+	wait.For(t, "it is shown that etcd is there", func() error {
+		if p := m.plane.Plugins(t)["etcd"]; p.Away != nil {
+			return fmt.Errorf("it is %+v", p.Away)
+		}
+		return nil
+	})
 	for s := range manyBoth {
 		m.serves(t, "all is as before", s, etcdAddress)
 		if at, seen := m.client.arrived(entryAddress(s, 0)); seen {
