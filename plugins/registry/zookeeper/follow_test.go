@@ -221,3 +221,40 @@ func TestRevisions(t *testing.T) {
 		t.Errorf("something is left: %v %v", w.book.waiting, w.book.served)
 	}
 }
+
+// TestRefresh: what is read once more counts if it is otherwise, and is watched again then; otherwise nothing is done.
+func TestRefresh(t *testing.T) {
+	w := newWorld(t, `{}`, "")
+	w.tree[provider("10.0.0.1")] = ""
+	w.endpoints(t, "a.b.dubbo")
+	w.tree[provider("10.0.0.2")] = "" // nobody tells
+	w.refresh()
+	list := target{path: "/dubbo/a.B/providers"}
+	for {
+		next, ok := w.next()
+		if !ok {
+			break
+		}
+		if !w.isPlain(next) && next != list {
+			t.Errorf("%v is to be watched once more", next)
+		}
+		plain := w.isPlain(next)
+		w.starts(next)
+		r := found{target: next, plain: plain, children: w.tree.children(next.path)}
+		r.missing = len(r.children) == 0
+		if err := w.take(r, w.now); err != nil {
+			t.Fatal(err)
+		}
+		if next == list && plain && !w.nodes[list].queued {
+			t.Error("a list whose watch is lost is not watched again")
+		}
+	}
+	if got := w.endpoints(t, "a.b.dubbo"); got != "10.0.0.1 10.0.0.2" {
+		t.Errorf("%q", got)
+	}
+	w.changed(list.path)
+	w.refresh()
+	if w.isPlain(list) {
+		t.Error("what has changed is to be read with a watch")
+	}
+}
