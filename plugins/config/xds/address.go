@@ -106,7 +106,7 @@ func (r renewed) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, erro
 }
 
 func (r renewed) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: "1.2"}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 
 func (r renewed) Clone() credentials.TransportCredentials { return r }

@@ -67,12 +67,6 @@ func (s *shard) keys(table string) []string {
 	return slices.Sorted(maps.Keys(s.rows[table]))
 }
 
-func (s *shard) row(table, key string) *sdk.Row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rows[table][key]
-}
-
 func (s *shard) inSync() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

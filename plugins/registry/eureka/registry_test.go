@@ -215,20 +215,23 @@ func TestNothingIsEmptied(t *testing.T) {
 		}
 	}
 	for name, instead := range map[string]func(http.ResponseWriter, *http.Request) bool{
-		"null":      text(200, "null"),
-		"none":      text(200, ""),
-		"garbage":   text(200, "<html>"),
-		"other":     text(200, `{"services": []}`),
-		"empty":     text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "", "application": []}}`),
-		"less":      text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "UP_2_", "application": []}}`),
-		"cut":       text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "UP_2_", "application": [{"name": "WEB"`),
-		"500":       text(500, "oops"),
-		"401":       text(401, ""),
-		"403":       text(403, ""),
-		"404":       text(404, ""),
-		"elsewhere": func(out http.ResponseWriter, r *http.Request) bool { http.Redirect(out, r, "/", 302); return true },
-		"large":     text(200, `{"applications": {"application": [{"name": "`+strings.Repeat("x", 70<<10)),
-		"hangs up":  func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+		"null":    text(200, "null"),
+		"none":    text(200, ""),
+		"garbage": text(200, "<html>"),
+		"other":   text(200, `{"services": []}`),
+		"empty":   text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "", "application": []}}`),
+		"less":    text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "UP_2_", "application": []}}`),
+		"cut":     text(200, `{"applications": {"versions__delta": "1", "apps__hashcode": "UP_2_", "application": [{"name": "WEB"`),
+		"500":     text(500, "oops"),
+		"401":     text(401, ""),
+		"403":     text(403, ""),
+		"404":     text(404, ""),
+		"elsewhere": func(out http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(out, r, "/", http.StatusFound)
+			return true
+		},
+		"large":    text(200, `{"applications": {"application": [{"name": "`+strings.Repeat("x", 70<<10)),
+		"hangs up": func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

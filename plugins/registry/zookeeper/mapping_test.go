@@ -226,7 +226,7 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%s is %v and %v", got, was, part.k)
 		}
 		seen[got] = part.k
-		if back := unhost(strings.TrimSuffix(got, ".dubbo")); strings.ToLower(back.String()) != strings.ToLower(part.k.String()) {
+		if back := unhost(strings.TrimSuffix(got, ".dubbo")); !strings.EqualFold(back.String(), part.k.String()) {
 			t.Errorf("%s is read back as %v, not %v", got, back, part.k)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -185,6 +184,3 @@ func seconds(d *durationpb.Duration) *wrapperspb.UInt32Value {
 	}
 	return wrapperspb.UInt32(uint32(d.Seconds))
 }
-
-func boolValue(b bool) *structpb.Value     { return structpb.NewBoolValue(b) }
-func stringValue(s string) *structpb.Value { return structpb.NewStringValue(s) }
