@@ -53,7 +53,6 @@ type loop struct {
 	said     map[string]time.Time
 	progress time.Time
 	told     time.Time
-	made     time.Time
 	failed   error // publishing did
 }
 
@@ -155,10 +154,6 @@ func (l *loop) takeAll(r found, results <-chan found) error {
 
 // publish publishes what changed, and Synced once the first list is in.
 func (l *loop) publish(ctx context.Context) error {
-	if len(l.follower.queue) > 0 && time.Since(l.made) < gather {
-		return nil // more comes at once: a service is made anew as a whole
-	}
-	l.made = time.Now()
 	l.book.make()
 	if err := l.book.parts.Publish(); err != nil {
 		return err
@@ -209,8 +204,6 @@ func (l *loop) fails(err error) {
 const (
 	// mostFaults are shown, mostLogged are logged at once.
 	mostFaults, mostLogged = 1000, 20
-	// gather is for how long changes gather while more are to be read.
-	gather = 100 * time.Millisecond
 	// tellEvery is how often they are looked at.
 	tellEvery = 300 * time.Millisecond
 )
