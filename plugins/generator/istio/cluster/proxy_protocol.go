@@ -17,6 +17,7 @@ func (in *Outbound) introduce(c *clusterv3.Cluster) {
 	}
 	if c.TransportSocket == nil && len(c.TransportSocketMatches) == 0 {
 		c.TransportSocket = plaintext().TransportSocket
+		c.TransportSocket.Name = "raw_buffer" // the type says what it is
 	}
 	if c.TransportSocket != nil {
 		c.TransportSocket = introduced(p, c.TransportSocket)

@@ -76,9 +76,12 @@ func Limit(v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(uint32(v.Value))
 }
 
-// buffer is how much of a connection's bytes a listener holds.
+// buffer is how much of a connection's bytes a listener holds; 0 means Envoy's default.
 func (s *Settings) buffer() *wrapperspb.UInt32Value {
-	return Limit(s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes())
+	if n := s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes(); n.GetValue() != 0 {
+		return Limit(n)
+	}
+	return nil
 }
 
 // limit puts the settings into an HTTP connection manager; where they say something, they count more than the mesh's other settings.
