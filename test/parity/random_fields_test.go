@@ -236,12 +236,26 @@ func (g *gen) proxyConfig() map[string]any {
 }
 
 // meshConfig is random settings of the mesh, with the extension providers that others name.
+// takeable removes what istiod refuses of settings: it would have its defaults, or what it had before.
+func takeable(c *mesh.MeshConfig) {
+	if c.MeshMTLS != nil {
+		c.MeshMTLS.EcdhCurves = nil
+	}
+	if p := c.DefaultTrafficPolicy; p.GetConnectionPool() != nil && proto.Size(p.ConnectionPool) == 0 {
+		p.ConnectionPool = nil
+	}
+	if l := c.LocalityLbSetting; len(l.GetFailover()) > 0 {
+		l.FailoverPriority = nil
+	}
+}
+
 func (g *gen) meshConfig() map[string]any {
 	var c mesh.MeshConfig
 	was := g.density
 	g.density = 0.03 + 0.2*g.r.Float64()
 	if g.chance(0.35) {
 		g.fill(c.ProtoReflect(), 0)
+		takeable(&c)
 	}
 	g.density = 0.3
 	c.ExtensionProviders = nil

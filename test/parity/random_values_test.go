@@ -210,7 +210,9 @@ var mends = map[string]func(*gen, protoreflect.Message){
 		}
 	},
 	"networking.v1alpha3.HTTPRetry": func(_ *gen, m protoreflect.Message) {
-		if r := m.Interface().(*networking.HTTPRetry); r.Attempts == 0 {
+		r := m.Interface().(*networking.HTTPRetry)
+		r.Attempts = max(r.Attempts, 0) // docs/differences.md
+		if r.Attempts == 0 {
 			r.PerTryTimeout, r.RetryOn, r.Backoff = nil, "", nil
 		}
 	},

@@ -143,7 +143,7 @@ func (g *gen) proxies() []proxy {
 		if p.Name != "bare" {
 			g.equip(p.Node["metadata"].(map[string]any))
 		}
-		p.NDS = g.chance(0.3)
+		p.NDS = g.chance(0.3) && !router // docs/differences.md
 		out = append(out, p)
 	}
 	return out

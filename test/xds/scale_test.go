@@ -26,6 +26,7 @@ func TestConformance(t *testing.T) {
 				text.WriteString(entry(fmt.Sprintf("entry-%d", i), fmt.Sprintf("entry-%d", i)))
 			}
 			s.put(t, "all.yaml", text.String())
+			s.says(t, rows)
 			return nil
 		},
 	}, plugin("config/xds"))

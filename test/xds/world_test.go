@@ -1,12 +1,20 @@
 package xds_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/process"
@@ -55,6 +63,39 @@ func (s *server) put(t *testing.T, name, text string) {
 	if err := os.Rename(next, filepath.Join(s.dir, name)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// says waits until it answers with so many ServiceEntries: files are read when their folder says that they changed.
+func (s *server) says(t *testing.T, many int) {
+	t.Helper()
+	conn, err := grpc.NewClient(s.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	metadata, err := structpb.NewStruct(map[string]any{"GENERATOR": "api"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &discovery.DiscoveryRequest{
+		Node: &corev3.Node{Id: "waypoint~127.0.0.1~asking.shop~shop.svc.cluster.local", Metadata: metadata}, TypeUrl: "networking.istio.io/v1/ServiceEntry",
+	}
+	wait.For(t, fmt.Sprintf("the server has %d entries", many), func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+		if err == nil {
+			err = stream.Send(first)
+		}
+		if err != nil {
+			return err
+		}
+		answer, err := stream.Recv()
+		if err == nil && len(answer.Resources) != many {
+			err = fmt.Errorf("it has %d", len(answer.Resources))
+		}
+		return err
+	})
 }
 
 func (s *server) remove(t *testing.T, name string) {

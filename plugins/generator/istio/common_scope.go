@@ -61,7 +61,14 @@ func (g *graph) scopeOf(c *incr.Ctx, namespace, sidecar, selected string) Scope 
 	if sidecar == "" && selected == "" && !g.isOwn.Of(c, namespace) {
 		return Scope{Namespace: commonNamespace}
 	}
-	return Scope{namespace, sidecar, selected}
+	return Scope{Namespace: namespace, Sidecar: sidecar, Selected: selected}
+}
+
+// scopeOfRouter is the scope of a gateway's proxy.
+func (g *graph) scopeOfRouter(c *incr.Ctx, namespace, selected string) Scope {
+	s := g.scopeOf(c, namespace, "", selected)
+	s.Router = s.Namespace != commonNamespace
+	return s
 }
 
 // ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about

@@ -94,7 +94,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
-	scope := g.scopeOf(c, n.Namespace, "", g.selectedBy(c, n.Namespace, labels))
+	scope := g.scopeOfRouter(c, n.Namespace, g.selectedBy(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
 	patches := g.patchesOf(c, n, labels)
 	view := routeView{

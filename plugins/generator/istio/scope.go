@@ -14,6 +14,8 @@ type Scope struct {
 	Namespace, Sidecar string
 	// Selected are the workload selectors of the namespace's DestinationRules that the proxy answers, joined.
 	Selected string
+	// Router: of a gateway, for which its own namespace's services don't go before others.
+	Router bool
 }
 
 // narrowed is the scope if a Sidecar narrows it, for what asks only then.
@@ -87,8 +89,8 @@ func sameExport(a, b export) bool {
 
 func samePointer[V any](a, b *V) bool { return a == b }
 
-// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, then what was given to it by
-// name, then the oldest.
+// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, but for gateways, then what was
+// given to it by name, then the oldest.
 func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
 	list := make([]*config.Service, len(members))
 	for i, m := range members {
@@ -96,7 +98,7 @@ func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, s
 	}
 	slices.SortFunc(list, func(a, b *config.Service) int {
 		return cmp.Or(
-			-compareBool(a.Namespace == h.Scope.Namespace, b.Namespace == h.Scope.Namespace),
+			-compareBool(!h.Scope.Router && a.Namespace == h.Scope.Namespace, !h.Scope.Router && b.Namespace == h.Scope.Namespace),
 			cmp.Compare(g.reach(c, a, h.Scope.Namespace), g.reach(c, b, h.Scope.Namespace)),
 			config.Older(a, b))
 	})

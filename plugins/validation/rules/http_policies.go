@@ -25,14 +25,23 @@ var retryConditions = []string{
 }
 
 func (c *checker) retries(at path, r *networking.HTTPRetry) {
+	if vainRetry(r) {
+		c.fail(badRetry, at, "http retry policy configured when attempts are set to 0 (disabled)").hint("set attempts, or remove the rest")
+	}
+	c.retryPolicy(at, r)
+}
+
+// vainRetry reports whether a policy says how to try again, and not to.
+func vainRetry(r *networking.HTTPRetry) bool {
+	return r.GetAttempts() == 0 && (r.GetPerTryTimeout() != nil || r.GetRetryOn() != "" || r.GetRetryRemoteLocalities() != nil || r.GetBackoff() != nil)
+}
+
+func (c *checker) retryPolicy(at path, r *networking.HTTPRetry) {
 	if r == nil {
 		return
 	}
 	if r.Attempts < 0 {
 		c.fail(badRetry, at.field("attempts"), "attempts cannot be negative")
-	}
-	if r.Attempts == 0 && (r.PerTryTimeout != nil || r.RetryOn != "" || r.RetryRemoteLocalities != nil || r.Backoff != nil) {
-		c.fail(badRetry, at, "http retry policy configured when attempts are set to 0 (disabled)").hint("set attempts, or remove the rest")
 	}
 	c.duration(at.field("perTryTimeout"), r.PerTryTimeout, true)
 	c.duration(at.field("backoff"), r.Backoff, false)

@@ -38,7 +38,10 @@ func (c *checker) meshConfig(m *mesh.MeshConfig) {
 	c.meshTLS(m)
 	c.localities("localityLbSetting", m.LocalityLbSetting, false)
 	c.meshVisibility(m)
-	c.retries("defaultHttpRetryPolicy", m.DefaultHttpRetryPolicy)
+	if vainRetry(m.DefaultHttpRetryPolicy) { // istiod takes it
+		c.warn(badRetry, "defaultHttpRetryPolicy", "attempts are set to 0: nothing is tried again, and the rest means nothing").hint("set attempts, or remove the rest")
+	}
+	c.retryPolicy("defaultHttpRetryPolicy", m.DefaultHttpRetryPolicy)
 	if p := m.DefaultTrafficPolicy; p != nil {
 		c.connectionPool("defaultTrafficPolicy.connectionPool", p.ConnectionPool)
 		c.outlierDetection("defaultTrafficPolicy.outlierDetection", p.OutlierDetection)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/netns"
 	"github.com/coxswain-mesh/coxswain/test/registries"
 	"github.com/coxswain-mesh/coxswain/test/zookeeper"
@@ -50,6 +51,7 @@ func TestChanges(t *testing.T) { trial.Changes(t) }
 
 // TestApplications tries applications, whose interfaces their metadata say.
 func TestApplications(t *testing.T) {
+	need.All(t)
 	by := trial
 	by.Cannot = nil
 	by.Start = func(t testing.TB) registries.Server { return &spoiled{start(t, &byApplication{})} }
