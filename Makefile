@@ -115,7 +115,7 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@$(MAKE) parity parity-live
@@ -183,7 +183,7 @@ REGISTRIES ?= $(notdir $(patsubst %/,%,$(wildcard test/registries/*/)))
 
 # Figures are in .cache/bench-registry-NAME.json. Later flags win.
 .PHONY: bench-registries
-bench-registries: build kube peer consul zookeeper eureka ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client, and by ServiceEntries to istiod (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
+bench-registries: build kube peer consul zookeeper eureka nacos ## 10,000 instances in each registry's real server, 100 changed a second, to an xDS client, and by ServiceEntries to istiod (REGISTRIES=etcd; REGISTRY_FLAGS='-rate 50')
 	@for r in $(REGISTRIES); do \
 		go test -c -o "$(CACHE)/bin/registry-$$r" ./test/registries/$$r && (cd test/registries/$$r && COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' \
 			"$(CURDIR)/$(CACHE)/bin/registry-$$r" -test.v -test.run '^TestChanges$$' -test.timeout 20m -instances 10000 -rate 100 -changing 1m -quiet 15s \
@@ -257,7 +257,7 @@ mutants: build envoy ## Change the product in one place, 300 times over, and lis
 
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
-FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/eureka/FuzzMapping plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
+FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/eureka/FuzzMapping plugins/registry/nacos/FuzzMapping plugins/registry/nacos/FuzzPayload plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
 FUZZTIME ?= 60s
 FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
 
@@ -484,6 +484,23 @@ $(EUREKA)/.installed:
 	@echo "getting Eureka from Maven Central, this once"
 	@mkdir -p '$(@D)' && cp $(EUREKA_SERVER)/pom.xml $(EUREKA_SERVER)/Server.java '$(@D)'
 	@mvn --quiet --batch-mode --file '$(@D)/pom.xml' -Dmaven.repo.local='$(@D)/repository' dependency:copy-dependencies -DoutputDirectory='$(@D)/lib'
+	@javac -cp '$(@D)/lib/*' -d '$(@D)/classes' '$(@D)/Server.java'
+	@rm -rf '$(@D)/repository' && touch $@
+
+NACOS_SERVER := test/registries/nacos/server
+NACOS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/nacos-$(shell cat $(NACOS_SERVER)/pom.xml $(NACOS_SERVER)/Server.java $(NACOS_SERVER)/sums | sha256sum | cut -c1-16)
+
+# Without a JDK or Maven the tests that need it are skipped.
+.PHONY: nacos
+nacos: ## Get Nacos' server for tests from Maven Central (150 MB, a minute, once)
+	@command -v javac >/dev/null && command -v mvn >/dev/null && $(MAKE) --no-print-directory '$(NACOS)/.installed' || echo "no Nacos: its tests are skipped"
+
+# Nobody whom Nacos knows publishes these: what they are is pinned.
+$(NACOS)/.installed:
+	@echo "getting Nacos from Maven Central, this once"
+	@mkdir -p '$(@D)' && cp $(NACOS_SERVER)/pom.xml $(NACOS_SERVER)/Server.java $(NACOS_SERVER)/sums '$(@D)'
+	@mvn --quiet --batch-mode --file '$(@D)/pom.xml' -Dmaven.repo.local='$(@D)/repository' dependency:copy-dependencies -DoutputDirectory='$(@D)/lib'
+	@cd '$(@D)/lib' && sha256sum --quiet --check ../sums
 	@javac -cp '$(@D)/lib/*' -d '$(@D)/classes' '$(@D)/Server.java'
 	@rm -rf '$(@D)/repository' && touch $@
 

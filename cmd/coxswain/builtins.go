@@ -24,6 +24,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/registry/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/mcs"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/memory"
+	"github.com/coxswain-mesh/coxswain/plugins/registry/nacos"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/serviceentry"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/zookeeper"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -55,6 +56,7 @@ func builtins() map[string]func() sdk.Plugin {
 		"registry/kubernetes":       kubernetes.Plugin,
 		"registry/mcs":              mcs.Plugin,
 		"registry/memory":           memory.Plugin,
+		"registry/nacos":            nacos.Plugin,
 		"registry/serviceentry":     serviceentry.Plugin,
 		"registry/zookeeper":        zookeeper.Plugin,
 	}

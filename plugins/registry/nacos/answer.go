@@ -1,0 +1,186 @@
+package nacos
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
+)
+
+// Kinds of payloads. A response is called as its request is.
+const (
+	serverCheck     = "ServerCheckRequest"
+	setup           = "ConnectionSetupRequest"
+	healthCheck     = "HealthCheckRequest"
+	serviceList     = "ServiceListRequest"
+	subscribe       = "SubscribeServiceRequest"
+	notify          = "NotifySubscriberRequest"
+	notified        = "NotifySubscriberResponse"
+	clientDetection = "ClientDetectionRequest"
+	connectReset    = "ConnectResetRequest"
+)
+
+// reply is what all responses have.
+// Source: com.alibaba.nacos.api.remote.response.Response.
+type reply struct {
+	Result  loose `json:"resultCode"`
+	Error   loose `json:"errorCode"`
+	Message loose `json:"message"`
+}
+
+// ok is the code of what went well.
+const ok = "200"
+
+// Codes of errors.
+// Source: com.alibaba.nacos.api.exception.NacosException.
+const (
+	starting     = "300"
+	unregistered = "301"
+	forbidden    = "403"
+)
+
+// refusal is a response that says no.
+type refusal struct {
+	code, text string
+}
+
+func (r *refusal) Error() string {
+	hint := ""
+	if r.code == forbidden {
+		hint = "; username and passwordFile have to be those of a user that may read the namespace's services"
+	}
+	return "code " + r.code + ": " + instances.Clip(r.text) + hint
+}
+
+// refused returns why a response says no; nil: it doesn't.
+func (r *reply) refused() error {
+	if r.Result == ok {
+		return nil
+	}
+	code := string(r.Error)
+	if code == "" || code == "0" {
+		code = string(r.Result)
+	}
+	return &refusal{code, string(r.Message)}
+}
+
+// names are a page of a group's services.
+type names struct {
+	reply
+	Count loose    `json:"count"`
+	Names []string `json:"serviceNames"`
+}
+
+// pushed is what the server sends unasked, or answers to who subscribes.
+type pushed struct {
+	reply
+	ID      loose        `json:"requestId"`
+	Service *serviceInfo `json:"serviceInfo"`
+}
+
+// serviceInfo is a service.
+// Source: com.alibaba.nacos.api.naming.pojo.ServiceInfo.
+type serviceInfo struct {
+	Name      string            `json:"name"`
+	Group     string            `json:"groupName"`
+	Protected bool              `json:"reachProtectionThreshold"`
+	Hosts     []json.RawMessage `json:"hosts"`
+}
+
+// hosted is what a service has.
+type hosted struct {
+	instances []*instance
+	// broken are those that can't be read.
+	broken []broken
+	// protected: the server says of all that they are healthy, since too few are.
+	protected bool
+}
+
+type broken struct{ id, why string }
+
+// instance is one. Fields that aren't read are left out.
+// Source: com.alibaba.nacos.api.naming.pojo.Instance.
+type instance struct {
+	facts
+	Metadata map[string]loose `json:"metadata"`
+}
+
+// facts are what can be compared.
+type facts struct {
+	IP        string `json:"ip"`
+	Port      loose  `json:"port"`
+	Weight    loose  `json:"weight"`
+	Cluster   string `json:"clusterName"`
+	Healthy   *flag  `json:"healthy"`
+	Enabled   *flag  `json:"enabled"`
+	Ephemeral *flag  `json:"ephemeral"`
+}
+
+// flag is true where nothing is said.
+type flag bool
+
+func (f *flag) is() bool { return f == nil || bool(*f) }
+
+// id is what makes an instance itself in its service.
+func (i *instance) id() string { return i.IP + ":" + string(i.Port) + "#" + i.Cluster }
+
+// same reports whether two say the same.
+func (i *instance) same(other *instance) bool {
+	return i.IP == other.IP && i.Port == other.Port && i.Weight == other.Weight && i.Cluster == other.Cluster && i.Healthy.is() == other.Healthy.is() &&
+		i.Enabled.is() == other.Enabled.is() && i.Ephemeral.is() == other.Ephemeral.is() && maps.Equal(i.Metadata, other.Metadata)
+}
+
+// loose is text that may be written as anything else, too.
+type loose string
+
+func (l *loose) UnmarshalJSON(text []byte) error {
+	if len(text) > 0 && text[0] == '"' {
+		return json.Unmarshal(text, (*string)(l))
+	}
+	if *l = loose(text); *l == "null" {
+		*l = ""
+	}
+	return nil
+}
+
+// read reads a response's JSON into a struct that has a reply, and returns why it says no.
+func read(body []byte, into interface{ refused() error }) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer can't be read: %w", err)
+	}
+	return into.refused()
+}
+
+var errNoService = errors.New("the answer has no service")
+
+// hosted reads a service's instances. One that can't be read harms no other.
+func (s *serviceInfo) hosted() *hosted {
+	out := &hosted{protected: s.Protected}
+	for n, text := range s.Hosts {
+		var i *instance
+		err := json.Unmarshal(text, &i) // goes on after what has the wrong type, and says so at the end
+		if i == nil && err == nil {
+			err = errors.New("it is null")
+		}
+		if err == nil && !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
+			err = errors.New("it is no object")
+		}
+		if err != nil {
+			id := "#" + strconv.Itoa(n+1)
+			if i != nil && i.IP != "" {
+				id = i.id()
+			}
+			out.broken = append(out.broken, broken{id, err.Error()})
+			continue
+		}
+		if !i.Enabled.is() { // an operator took it away; the server tells of it in some answers and not in others
+			continue
+		}
+		out.instances = append(out.instances, i)
+	}
+	return out
+}

@@ -1,0 +1,323 @@
+package nacos
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+)
+
+// Config is the entry's `config` in plugins.yaml, checked, with its durations and servers read.
+type Config struct {
+	written
+	Interval, Refresh, Keep, Timeout, MaxRetry time.Duration
+	servers                                    []server
+}
+
+// server is one: the URL of its HTTP API, up to and with the context path, and HOST:PORT of its gRPC.
+type server struct{ http, grpc string }
+
+// written is the config as it is written; the schema says what each field means.
+type written struct {
+	Servers       []string          `json:"servers"`
+	GRPCOffset    int               `json:"grpcOffset"`
+	ContextPath   string            `json:"contextPath"`
+	Username      string            `json:"username"`
+	Password      string            `json:"password"`
+	PasswordFile  string            `json:"passwordFile"`
+	TLS           *secure.TLS       `json:"tls"`
+	Namespaces    []string          `json:"namespaces"`
+	Groups        []string          `json:"groups"`
+	Services      servicesThatCount `json:"services"`
+	Clusters      []string          `json:"clusters"`
+	Host          string            `json:"host"`
+	ServicePort   uint32            `json:"servicePort"`
+	Protocol      string            `json:"protocol"`
+	Meta          metaKeys          `json:"meta"`
+	Ports         map[string]string `json:"ports"`
+	Locality      placeKeys         `json:"locality"`
+	Region        string            `json:"region"`
+	MeshNamespace string            `json:"meshNamespace"`
+	Cluster       string            `json:"cluster"`
+	Limits        limits            `json:"limits"`
+	// Durations.
+	WrittenInterval string `json:"interval"`
+	WrittenRefresh  string `json:"refresh"`
+	WrittenKeep     string `json:"keep"`
+	WrittenTimeout  string `json:"timeout"`
+	WrittenMaxRetry string `json:"maxRetry"`
+}
+
+// servicesThatCount are globs of names.
+type servicesThatCount struct {
+	Include []string `json:"include"`
+	Exclude []string `json:"exclude"`
+}
+
+// metaKeys and placeKeys are keys of an instance's metadata.
+type metaKeys struct {
+	Protocol       string `json:"protocol"`
+	Secure         string `json:"secure"`
+	External       string `json:"external"`
+	ServiceAccount string `json:"serviceAccount"`
+}
+
+type placeKeys struct {
+	Region  string `json:"region"`
+	Zone    string `json:"zone"`
+	Subzone string `json:"subzone"`
+	// Cluster is what the name of an instance's cluster is, too.
+	Cluster string `json:"cluster"`
+}
+
+type limits struct {
+	Services     int `json:"services"`
+	Instances    int `json:"instances"`
+	MessageBytes int `json:"messageBytes"`
+	Requests     int `json:"requests"`
+}
+
+// Values of placeKeys.Cluster.
+const (
+	clusterIsRegion = "region"
+	clusterIsZone   = "zone"
+)
+
+// defaults are what counts where the config says nothing.
+func defaults() written {
+	return written{
+		Servers: []string{"127.0.0.1:8848"}, GRPCOffset: 1000, ContextPath: "/nacos", Namespaces: []string{"public"}, Groups: []string{"DEFAULT_GROUP"},
+		Host: "{service}.{group}.{namespace}.nacos", Protocol: "HTTP", Meta: metaKeys{"protocol", "secure", "external", "service-account"},
+		Ports: map[string]string{"gRPC_port": "GRPC", "gRPC.port": "GRPC"}, Locality: placeKeys{Region: "region", Zone: "zone", Subzone: "subzone"},
+		MeshNamespace: "default", Cluster: "Kubernetes", Limits: limits{10_000, 100_000, 64 << 20, 16},
+		WrittenInterval: "5s", WrittenRefresh: "1m", WrittenKeep: "30s", WrittenTimeout: "5s", WrittenMaxRetry: "15s",
+	}
+}
+
+// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
+func parse(config []byte) (*Config, error) {
+	c := &Config{written: defaults()}
+	if err := strict.Decode(config, &c.written); err != nil {
+		return nil, err
+	}
+	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkDurations, c.checkLimits, c.checkSelection, c.checkHost, c.checkMapping} {
+		if err := check(); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// mostServers is how many servers may be listed, most how many namespaces or groups: each namespace has a connection.
+const mostServers, most = 100, 20
+
+func (c *Config) checkServers() error {
+	if len(c.Servers) == 0 || len(c.Servers) > mostServers {
+		return strict.Errorf("servers", "there must be one, and at most %d", mostServers)
+	}
+	if c.GRPCOffset < -65535 || c.GRPCOffset > 65535 {
+		return strict.Errorf("grpcOffset", "%d is not between -65535 and 65535", c.GRPCOffset)
+	}
+	if base := strings.TrimRight(c.ContextPath, "/"); base != "" && !strings.HasPrefix(base, "/") || strings.ContainsAny(base, "?#% ") {
+		return strict.Errorf("contextPath", "%q is no path such as /nacos", c.ContextPath)
+	}
+	for i, s := range c.Servers {
+		at := strict.At("servers", i)
+		if !strings.Contains(s, "://") {
+			s = "http://" + s
+		}
+		u, err := url.Parse(s)
+		switch {
+		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+			return strict.Errorf(at, "this is no HOST:PORT such as 127.0.0.1:8848, and no URL such as https://nacos.example.com:8848") // what is there may have a password in it
+		case u.User != nil:
+			return strict.Errorf(at, "a user doesn't belong there: there are username and passwordFile")
+		case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+			return strict.Errorf(at, "a path doesn't belong there: there is contextPath")
+		}
+		port := 8848
+		if text := u.Port(); text != "" {
+			port, _ = strconv.Atoi(text)
+		}
+		if port < 1 || port > 65535 || port+c.GRPCOffset < 1 || port+c.GRPCOffset > 65535 {
+			return strict.Errorf(at, "port %s, with grpcOffset for gRPC, is not between 1 and 65535", u.Port())
+		}
+		address := func(port int) string { return net.JoinHostPort(u.Hostname(), strconv.Itoa(port)) }
+		one := server{http: u.Scheme + "://" + address(port) + strings.TrimRight(c.ContextPath, "/"), grpc: address(port + c.GRPCOffset)}
+		if slices.ContainsFunc(c.servers, func(s server) bool { return s.grpc == one.grpc }) {
+			return strict.Errorf(at, "%s is there twice", address(port))
+		}
+		c.servers = append(c.servers, one)
+	}
+	return nil
+}
+
+func (c *Config) checkAccess() error {
+	switch {
+	case c.Password != "" && c.PasswordFile != "":
+		return strict.Errorf("passwordFile", "password is given, too; one is enough")
+	case c.Username == "" && c.Password+c.PasswordFile != "":
+		return strict.Errorf("username", "is required where there is a password")
+	case c.Username != "" && c.Password+c.PasswordFile == "":
+		return strict.Errorf("passwordFile", "is required where there is a username")
+	}
+	return c.TLS.Check("tls")
+}
+
+func (c *Config) checkDurations() (err error) {
+	for _, f := range []struct {
+		name, text  string
+		into        *time.Duration
+		least, most time.Duration
+	}{
+		{"interval", c.WrittenInterval, &c.Interval, 50 * time.Millisecond, time.Hour},
+		{"refresh", c.WrittenRefresh, &c.Refresh, time.Second, 24 * time.Hour},
+		{"keep", c.WrittenKeep, &c.Keep, 0, 24 * time.Hour},
+		{"timeout", c.WrittenTimeout, &c.Timeout, 500 * time.Millisecond, time.Minute},
+		{"maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour},
+	} {
+		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
+			return err
+		}
+		if *f.into < f.least || *f.into > f.most {
+			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkLimits() error {
+	for _, f := range []struct {
+		name        string
+		value       int
+		least, most int
+	}{
+		{"services", c.Limits.Services, 1, 1_000_000}, {"instances", c.Limits.Instances, 1, 10_000_000},
+		{"messageBytes", c.Limits.MessageBytes, 1 << 10, 1 << 30}, {"requests", c.Limits.Requests, 1, 1000},
+	} {
+		if f.value < f.least || f.value > f.most {
+			return strict.Errorf("limits."+f.name, "%d is not between %d and %d", f.value, f.least, f.most)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkSelection() error {
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"namespaces", c.Namespaces}, {"groups", c.Groups}} {
+		if len(list.values) == 0 || len(list.values) > most {
+			return strict.Errorf(list.name, "there must be one, and at most %d", most)
+		}
+		for i, v := range list.values {
+			if v == "" || strings.ContainsAny(v, "/@ ") || len(v) > 128 {
+				return strict.Errorf(strict.At(list.name, i), "%q is none; namespaces are named by their IDs, the first one is public", v)
+			}
+			if slices.Contains(list.values[:i], v) {
+				return strict.Errorf(strict.At(list.name, i), "%s is there twice", v)
+			}
+		}
+	}
+	for _, list := range []struct {
+		name  string
+		globs []string
+	}{{"services.include", c.Services.Include}, {"services.exclude", c.Services.Exclude}, {"clusters", c.Clusters}} {
+		for i, g := range list.globs {
+			if _, err := path.Match(g, ""); err != nil || g == "" {
+				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as web-*", g)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkHost() error {
+	if host := c.host(key{"n", "g", "web"}); host == c.host(key{"n", "g", "other"}) || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
+		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.{group}.{namespace}.nacos", c.Host)
+	}
+	for _, part := range []struct {
+		name, list string
+		values     []string
+	}{{"{namespace}", "namespaces", c.Namespaces}, {"{group}", "groups", c.Groups}} {
+		seen := map[string]bool{}
+		for i, v := range part.values {
+			if i > 0 && !strings.Contains(c.Host, part.name) {
+				return strict.Errorf("host", "%q needs %s, since there are several %s: services of the same name would be one", c.Host, part.name, part.list)
+			}
+			if v = label(v); seen[v] {
+				return strict.Errorf(strict.At(part.list, i), "makes the same host as another one: a host has %s for both", v)
+			}
+			seen[v] = true
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkMapping() error {
+	protocol := func(field string, p *string) error {
+		if *p != "" && hosts.Protocol(*p) == "" {
+			return strict.Errorf(field, "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", *p)
+		}
+		*p = hosts.Protocol(*p)
+		return nil
+	}
+	if err := protocol("protocol", &c.Protocol); err != nil {
+		return err
+	}
+	if len(c.Ports) >= instances.MostPorts {
+		return strict.Errorf("ports", "there are more than %d", instances.MostPorts-1)
+	}
+	for name, p := range c.Ports {
+		if err := protocol("ports."+name, &p); err != nil {
+			return err
+		}
+		c.Ports[name] = p
+	}
+	if c.ServicePort > 65535 {
+		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
+	}
+	if values := []string{"", clusterIsRegion, clusterIsZone}; !slices.Contains(values, c.Locality.Cluster) {
+		return strict.Errorf("locality.cluster", "%q is neither region nor zone%s", c.Locality.Cluster, nearest.Suggest(c.Locality.Cluster, values[1:]))
+	}
+	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
+		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
+	}
+	return nil
+}
+
+// host returns a service's host in the mesh.
+func (c *Config) host(k key) string {
+	return strings.NewReplacer("{service}", strings.ToLower(k.name), "{group}", label(k.group), "{namespace}", label(k.namespace)).Replace(c.Host)
+}
+
+// label is the part of a host that a namespace or a group is: other programs that know Nacos' services write it so.
+func label(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
+
+// selects reports whether a service counts.
+func (s *servicesThatCount) selects(name string) bool {
+	return (len(s.Include) == 0 || matches(s.Include, name)) && !matches(s.Exclude, name)
+}
+
+func matches(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool { ok, _ := path.Match(glob, name); return ok })
+}
+
+// password returns the one to ask with.
+func (c *Config) password() (string, error) {
+	if c.PasswordFile == "" {
+		return c.Password, nil
+	}
+	text, err := os.ReadFile(c.PasswordFile)
+	return strings.TrimRight(string(text), "\r\n"), err
+}
