@@ -37,15 +37,14 @@ const (
 
 // server is a Nacos server alone, in a pod of its own. Programs outside of it reach it by a door for each port.
 type server struct {
-	pod     *netns.Pod
-	port    int
-	home    string
-	doors   []*door
-	client  *http.Client
-	cmd     *exec.Cmd
-	exited  chan struct{}
-	log     *tail
-	options []string
+	pod    *netns.Pod
+	port   int
+	home   string
+	doors  []*door
+	client *http.Client
+	cmd    *exec.Cmd
+	exited chan struct{}
+	log    *tail
 
 	mu    sync.Mutex
 	token string
@@ -64,7 +63,7 @@ func start(t testing.TB, options ...string) *server {
 // configure makes one that isn't started yet; the test's end stops it.
 func configure(t testing.TB, options ...string) *server {
 	t.Helper()
-	s := &server{pod: netns.NewPod(t, "nacos", "10.254.0.1"), port: wait.Port(t), home: t.TempDir(), last: map[string]registries.Instance{}, options: options}
+	s := &server{pod: netns.NewPod(t, "nacos", "10.254.0.1"), port: wait.Port(t), home: t.TempDir(), last: map[string]registries.Instance{}}
 	s.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32, DialContext: s.pod.Dial}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	for _, port := range []int{s.port, s.port + grpcOffset} {
@@ -113,6 +112,12 @@ func (s *server) Address() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // Start starts it, again after Stop, and waits until it answers.
 func (s *server) Start(t testing.TB) {
 	t.Helper()
+	s.launch(t)
+	s.answers(t)
+}
+
+func (s *server) launch(t testing.TB) {
+	t.Helper()
 	path := folder(t)
 	s.cmd = exec.Command("java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dnacos.standalone=true", "-Dnacos.home="+s.home,
 		"-Dderby.system.home="+s.home, "-Dderby.stream.error.file="+filepath.Join(s.home, "derby.log"), "-Duser.home="+s.home,
@@ -126,6 +131,10 @@ func (s *server) Start(t testing.TB) {
 	exited := s.exited
 	cmd := s.cmd
 	go func() { _ = cmd.Wait(); close(exited) }()
+}
+
+func (s *server) answers(t testing.TB) {
+	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		err := s.enter()
 		if err == nil {
@@ -184,7 +193,7 @@ func (s *server) ask(method, path string, form url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.URL.RawQuery = form.Encode(); method == http.MethodPost {
+	if r.URL.RawQuery = form.Encode(); method == http.MethodPost || method == http.MethodPut {
 		r.URL.RawQuery, r.Body = "", io.NopCloser(strings.NewReader(form.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
