@@ -130,7 +130,7 @@ func (i *instance) id() string { return i.IP + ":" + string(i.Port) + "#" + i.Cl
 
 // same reports whether two say the same.
 func (i *instance) same(other *instance) bool {
-	return i.IP == other.IP && i.Port == other.Port && i.Weight == other.Weight && i.Cluster == other.Cluster && i.Healthy.is() == other.Healthy.is() &&
+	return i == other || i.IP == other.IP && i.Port == other.Port && i.Weight == other.Weight && i.Cluster == other.Cluster && i.Healthy.is() == other.Healthy.is() &&
 		i.Enabled.is() == other.Enabled.is() && i.Ephemeral.is() == other.Ephemeral.is() && maps.Equal(i.Metadata, other.Metadata)
 }
 
@@ -157,10 +157,16 @@ func read(body []byte, into interface{ refused() error }) error {
 
 var errNoService = errors.New("the answer has no service")
 
-// hosted reads a service's instances. One that can't be read harms no other.
-func (s *serviceInfo) hosted() *hosted {
-	out := &hosted{protected: s.Protected}
+// hosted reads a service's instances, but for those that were read before, by their text, and returns all that are read now. One that can't be read harms
+// no other.
+func (s *serviceInfo) hosted(before map[string]*instance) (out *hosted, now map[string]*instance) {
+	out, now = &hosted{protected: s.Protected}, make(map[string]*instance, len(s.Hosts))
 	for n, text := range s.Hosts {
+		if i := before[string(text)]; i != nil {
+			now[string(text)] = i
+			out.instances = append(out.instances, i)
+			continue
+		}
 		var i *instance
 		err := json.Unmarshal(text, &i) // goes on after what has the wrong type, and says so at the end
 		if i == nil && err == nil {
@@ -180,7 +186,8 @@ func (s *serviceInfo) hosted() *hosted {
 		if !i.Enabled.is() { // an operator took it away; the server tells of it in some answers and not in others
 			continue
 		}
+		now[string(text)] = i
 		out.instances = append(out.instances, i)
 	}
-	return out
+	return out, now
 }

@@ -46,14 +46,16 @@ type news struct {
 
 // watched is a service that is followed.
 type watched struct {
-	// listed: it is in the last list; answered: the server has told of it on this connection, empty: that it has nothing, since when.
-	listed, answered, empty bool
-	since                   time.Time
+	// listed: it is in the last list; answered: the server has answered about it on this connection, told: what there is, empty: nothing, since when.
+	listed, answered, told, empty bool
+	since                         time.Time
 	// asking: it is being asked for, or waits for that; heard counts what the server told unasked.
 	asking bool
 	heard  int
 	// due is when it is asked for again.
 	due time.Time
+	// read are its instances, by their text: most of what is told is as it was.
+	read map[string]*instance
 }
 
 // run follows the namespace until ctx ends.
@@ -146,7 +148,7 @@ func (k *link) session(ctx context.Context) error {
 }
 
 func (s *session) follow(ctx context.Context) error {
-	beat, list, look := time.NewTicker(beatEvery), time.NewTicker(s.config.Interval), time.NewTicker(max(s.config.Refresh/20, 50*time.Millisecond))
+	beat, list, look := time.NewTicker(beatEvery), time.NewTicker(s.config.Interval), time.NewTicker(max(min(s.config.Refresh/20, s.config.Interval), 50*time.Millisecond))
 	defer beat.Stop()
 	defer list.Stop()
 	defer look.Stop()
@@ -302,12 +304,13 @@ func (s *session) hear(ctx context.Context, info *serviceInfo) {
 }
 
 func (s *session) take(ctx context.Context, name key, w *watched, info *serviceInfo, now time.Time) {
-	has := info.hosted()
+	var has *hosted
+	has, w.read = info.hosted(w.read)
 	if len(s.config.Clusters) > 0 {
 		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool { return !matches(s.config.Clusters, i.Cluster) })
 	}
-	first := !w.answered
-	w.answered = true
+	first := !w.told
+	w.answered, w.told = true, true
 	s.idle(w, len(info.Hosts) == 0, now)
 	s.tell(ctx, news{key: name, has: has, first: first})
 }

@@ -38,7 +38,8 @@ func describe(t testing.TB, c *Config, services ...string) string {
 		if err := json.Unmarshal([]byte(text), &info); err != nil {
 			t.Fatal(err)
 		}
-		l.view.put(key{"public", info.Group, info.Name}, info.hosted(), true, time.Now())
+		has, _ := info.hosted(nil)
+		l.view.put(key{"public", info.Group, info.Name}, has, true, time.Now())
 	}
 	l.apply()
 	return rows(t, l.book.Changes())
@@ -215,8 +216,11 @@ func FuzzMapping(f *testing.F) {
 			return
 		}
 		l, k := newLoop(c, nil), key{"public", info.Group, info.Name}
+		var before map[string]*instance
 		for _, first := range []bool{true, false, true} {
-			l.view.put(k, info.hosted(), first, time.Now())
+			var has *hosted
+			has, before = info.hosted(before)
+			l.view.put(k, has, first, time.Now())
 			l.apply()
 			rows(t, l.book.Changes())
 		}

@@ -40,7 +40,7 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 		k := &link{config: r.config, login: r.login, namespace: namespace, news: heard, watched: map[key]*watched{}}
 		running.Go(func() { k.run(ctx) })
 	}
-	tick := time.NewTicker(200 * time.Millisecond)
+	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -52,6 +52,7 @@ func (r *Registry) Run(ctx context.Context, out sdk.Publisher) error {
 				l.take(ctx, <-heard)
 			}
 		case <-tick.C:
+			sdk.Progress(ctx)
 		}
 		if err := l.publish(ctx, time.Now()); err != nil {
 			return err
@@ -149,12 +150,8 @@ func (l *loop) fails(ctx context.Context, n news) {
 func (l *loop) publish(ctx context.Context, now time.Time) error {
 	l.view.expire(now, l.config.Keep, func(namespace string) bool { return l.spaces[namespace].told })
 	l.apply()
-	any, err := l.book.Publish(l.out)
-	if err != nil {
+	if _, err := l.book.Publish(l.out); err != nil {
 		return err
-	}
-	if !any {
-		sdk.Progress(ctx)
 	}
 	for _, s := range l.spaces {
 		if !s.told {

@@ -229,6 +229,23 @@ func TestStartedAnew(t *testing.T) {
 	has(t, h, "other", "10.0.0.8")
 }
 
+// TestRefusedAnew: a server that was started anew may refuse at first whom it takes later, and know nothing then.
+func TestRefusedAnew(t *testing.T) {
+	w := newTwin(t)
+	w.set("web", at(1), at(2))
+	w.set("other", at(9))
+	h := begin(t, map[string]any{"keep": "2s"}, w)
+	has(t, h, "web", "10.0.0.1", "10.0.0.2")
+	w.change(func() { w.refuses["DEFAULT_GROUP/web"] = true })
+	w.restart(map[string][]record{"other": {at(9)}})
+	faulty(t, h, "nacos:web.nacos:refused")
+	w.change(func() { clear(w.refuses) })
+	faulty(t, h, "nacos:web.nacos:missing")
+	has(t, h, "web", "10.0.0.1", "10.0.0.2")
+	w.set("web", at(1))
+	has(t, h, "web", "10.0.0.1")
+}
+
 // TestEmpty: a server that has nothing is believed after a while.
 func TestEmpty(t *testing.T) {
 	w := newTwin(t)
