@@ -41,6 +41,8 @@ const (
 	starting     = "300"
 	unregistered = "301"
 	forbidden    = "403"
+	// tooLarge is none of Nacos': there was an answer, of more bytes than are taken.
+	tooLarge = "size"
 )
 
 // refusal is a response that says no.

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // connection is one to a server: requests with answers, and a stream by which the server asks and tells.
@@ -122,6 +124,9 @@ func (c *connection) ask(ctx context.Context, kind string, request map[string]an
 		}
 		var got payload
 		if err := c.grpc.Invoke(ctx, requestMethod, p, &got); err != nil {
+			if status.Code(err) == codes.ResourceExhausted { // so is an answer that is too large
+				return &refusal{tooLarge, "limits.messageBytes: " + plain(err).Error()}
+			}
 			return plain(err)
 		}
 		err = read(got.body, answer)

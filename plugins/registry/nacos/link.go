@@ -112,7 +112,7 @@ type session struct {
 	caught  bool
 }
 
-// answer is one to a question of a session: for a group's list, for a service, or for a sign of life.
+// answer is one to a question of a session: for a group's list, for a service, for a sign of life (beat), or for hearing of a service no more (left).
 type answer struct {
 	group string
 	list  *listing
@@ -121,8 +121,8 @@ type answer struct {
 	heard int
 	info  *serviceInfo
 
-	beat bool
-	err  error
+	beat, left bool
+	err        error
 }
 
 // beatEvery is how often a server is asked for a sign of life: it closes connections of which it hears nothing for 20 s.
@@ -265,6 +265,7 @@ func (s *session) answered(ctx context.Context, a answer) error {
 	switch {
 	case a.beat:
 		s.beating = false
+	case a.left:
 	case a.list != nil || a.group != "":
 		return s.listed(ctx, a)
 	default:
@@ -284,6 +285,9 @@ func (s *session) told(ctx context.Context, a answer) {
 	w.asking = false
 	w.due = now.Add(s.config.Refresh - rand.N(s.config.Refresh/4+1))
 	if a.err != nil {
+		if no := (*refusal)(nil); errors.As(a.err, &no) && no.code == tooLarge { // what the server told of it unasked would end the connection
+			s.leave(ctx, a.key)
+		}
 		w.due, w.answered = now.Add(s.config.Interval), true
 		s.idle(w, true, now)
 		s.tell(ctx, news{key: a.key, refused: a.err})
@@ -372,12 +376,16 @@ func (s *session) prune(ctx context.Context, group string, there map[string]bool
 		}
 		delete(s.watched, k)
 		s.tell(ctx, news{key: k, gone: true})
-		s.ask(ctx, func() answer {
-			_, err := s.conn.subscribe(ctx, k, false)
-			return answer{key: k, err: err}
-		})
-		s.running++
+		s.leave(ctx, k)
 	}
+}
+
+// leave has the server tell no more of a service.
+func (s *session) leave(ctx context.Context, k key) {
+	s.ask(ctx, func() answer {
+		_, err := s.conn.subscribe(ctx, k, false)
+		return answer{left: true, err: err}
+	})
 }
 
 // listing are the services of a group; whole: there are no others.

@@ -418,6 +418,40 @@ func TestRefused(t *testing.T) {
 	faulty(t, h)
 }
 
+// TestTooLarge: a service of which more is told than is taken harms no other.
+func TestTooLarge(t *testing.T) {
+	w := newTwin(t)
+	w.set("web", at(1))
+	w.set("large", at(2))
+	h := begin(t, map[string]any{"limits": map[string]int{"messageBytes": 16 << 10}, "refresh": "1s"}, w)
+	has(t, h, "large", "10.0.0.2")
+	w.silent = true
+	var all []record
+	for n := range 200 {
+		all = append(all, at(n))
+	}
+	w.set("large", all...)
+	faulty(t, h, "nacos:large.nacos:refused")
+	w.change(func() { w.silent = false })
+	w.until(t, "nobody wants it any more", func() bool {
+		for _, c := range w.known {
+			if c.wants[named("large")] {
+				return false
+			}
+		}
+		return true
+	})
+	w.set("web", at(1), at(3))
+	has(t, h, "web", "10.0.0.1", "10.0.0.3")
+	has(t, h, "large", "10.0.0.2")
+	if n := w.count(serverCheck); n != 1 {
+		t.Errorf("there were %d connections", n)
+	}
+	w.set("large", at(2), at(4))
+	has(t, h, "large", "10.0.0.2", "10.0.0.4")
+	faulty(t, h)
+}
+
 // TestNamespaces: each has its own, and services of one name are apart.
 func TestNamespaces(t *testing.T) {
 	w := newTwin(t)
