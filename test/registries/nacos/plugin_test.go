@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -191,6 +192,66 @@ func TestNamespaces(t *testing.T) {
 	has(t, h, "web.default-group.two", "10.0.0.2:80 1", "10.0.0.4:80 1")
 	has(t, h, "web.a-group.two", "10.0.0.3:80 1", "10.0.0.5:80 1")
 	has(t, h, webHost, "10.0.0.1:80 1")
+}
+
+// TestClients: instances that Nacos' own client registers by a connection. The server is started anew, and knows nothing until the client is connected
+// again: nothing goes meanwhile. They go with the client.
+func TestClients(t *testing.T) {
+	need.All(t)
+	s := start(t)
+	end := s.enlist(t, "web", "10.0.0.1", "10.0.0.2")
+	h := begin(t, s, map[string]any{"keep": "30s"})
+	h.WaitSynced()
+	both := []string{"10.0.0.1:80 1", "10.0.0.2:80 1"}
+	has(t, h, webHost, both...)
+	for range 2 {
+		stays := watch(t, h, both)
+		s.stop()
+		s.Start(t)
+		wait.For(t, "the client is connected again", func() error { return s.lists(2) })
+		s.Put(t, registries.Instance{Service: "mark", ID: "mark", Address: "10.0.0.9", Port: 80, Weight: 1})
+		h.WaitRows("faults", func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
+		has(t, h, "mark.default-group.public", "10.0.0.9:80 1")
+		stays()
+	}
+	end()
+	has(t, h, webHost)
+}
+
+// lists returns an error if the server doesn't have so many instances of web.
+func (s *server) lists(want int) error {
+	text, err := s.ask(http.MethodGet, instancePath+"/list", url.Values{"serviceName": {"web"}})
+	if err == nil && strings.Count(string(text), `"ip"`) != want {
+		err = fmt.Errorf("%.300s", text)
+	}
+	return err
+}
+
+// watch fails, once its result is called, if web had other endpoints than these at any time.
+func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
+	t.Helper()
+	done, lost := make(chan struct{}), make(chan []string, 1)
+	go func() {
+		defer close(lost)
+		for {
+			if got := endpoints(h.Rows(state.Endpoints), webHost); !slices.Equal(got, want) {
+				lost <- got
+				return
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		t.Helper()
+		close(done)
+		if got, ok := <-lost; ok {
+			t.Errorf("meanwhile web had %v", got)
+		}
+	}
 }
 
 // TestServers: two servers, which know nothing of each other. The one that is asked dies, and the other one is; what that lacks stays for a while.

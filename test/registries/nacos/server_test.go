@@ -89,7 +89,7 @@ func configure(t testing.TB, options ...string) *server {
 func folder(t testing.TB) string {
 	t.Helper()
 	sum := sha256.New()
-	for _, name := range []string{"pom.xml", "Server.java", "sums"} {
+	for _, name := range []string{"pom.xml", "Server.java", "Client.java", "sums"} {
 		text, err := os.ReadFile(filepath.Join("server", name))
 		if err != nil {
 			t.Fatal(err)
@@ -174,6 +174,31 @@ func (s *server) enter() error {
 	defer s.mu.Unlock()
 	s.token = got.Token
 	return nil
+}
+
+// enlist has a program register instances by Nacos' own client, until end is called.
+func (s *server) enlist(t testing.TB, service string, addresses ...string) (end func()) {
+	t.Helper()
+	path, log := folder(t), &tail{}
+	cmd := exec.Command("java", append([]string{
+		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.home=" + s.home, "-DJM.LOG.PATH=" + s.home, "-DJM.SNAPSHOT.PATH=" + s.home,
+		"-cp", filepath.Join(path, "classes") + ":" + filepath.Join(path, "lib") + "/*", "Client", s.Address(), user, secret, service, "80",
+	}, addresses...)...)
+	cmd.Dir = s.home
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := s.pod.Start(cmd, 0); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(exited) }()
+	end = func() { _ = cmd.Process.Kill(); <-exited }
+	t.Cleanup(end)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log)
+		}
+	})
+	return end
 }
 
 // Stop ends it as a crash does.
