@@ -2,6 +2,7 @@ package parity
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -413,6 +414,9 @@ var mends = map[string]func(*gen, protoreflect.Message){
 			}
 		}
 	},
+	"mesh.v1alpha1.MeshConfig.ExtensionProvider.HttpHeader": func(g *gen, m protoreflect.Message) { // without a name both refuse the settings
+		m.Set(m.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString(pick(g.r, words("x-meta x-other"))))
+	},
 	"mesh.v1alpha1.MeshConfig.ExtensionProvider.OpenTelemetryTracingProvider": func(g *gen, m protoreflect.Message) {
 		if g.chance(0.7) {
 			m.Clear(m.Descriptor().Fields().ByName("http"))
@@ -495,6 +499,11 @@ func structOf(text string) *structpb.Struct {
 
 func lastOf[V any](list []V) V { return list[len(list)-1] }
 
+// namesItself are the values that can stand alone.
+func namesItself(values []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return structOf(v).Fields["name"] == nil })
+}
+
 // patch is one of an EnvoyFilter.
 func (g *gen) patch() *networking.EnvoyFilter_EnvoyConfigObjectPatch {
 	type match = networking.EnvoyFilter_EnvoyConfigObjectMatch
@@ -503,6 +512,9 @@ func (g *gen) patch() *networking.EnvoyFilter_EnvoyConfigObjectPatch {
 	op := pick(g.r, words(operations[p.to]))
 	out.Patch.Operation = networking.EnvoyFilter_Patch_Operation(networking.EnvoyFilter_Patch_Operation_value[op])
 	value := structOf(pick(g.r, p.values))
+	if named := namesItself(p.values); len(named) > 0 && (op == "ADD" || strings.HasPrefix(op, "INSERT")) {
+		value = structOf(pick(g.r, named)) // Envoy refuses what has no name, or a route that matches nothing: differences.md says what becomes of it
+	}
 	if op != "REMOVE" {
 		out.Patch.Value = value
 	}

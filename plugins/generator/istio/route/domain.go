@@ -24,6 +24,8 @@ func Domains(host, clientDomain string, addresses ...string) []string {
 			continue
 		case err == nil:
 			address = bracket(a)
+		case strings.Contains(address, ":"): // a block of addresses
+			address = "[" + address + "]"
 		}
 		out = append(out, address)
 	}

@@ -23,6 +23,8 @@ func TestDomains(t *testing.T) {
 		{"reviews.prod.svc.cluster.local", own, "0.0.0.0", []string{
 			"reviews.prod", "reviews.prod.svc", "reviews.prod.svc.cluster.local", "reviews.prod.svc.cluster.local."}},
 		{"api.example.com", own, "2001:db8::1", []string{"[2001:db8::1]", "api.example.com", "api.example.com."}},
+		{"*.example.com", own, "2001:db8::/64", []string{"*.example.com", "*.example.com.", "[2001:db8::/64]"}},
+		{"*.example.com", own, "192.0.2.0/24", []string{"*.example.com", "*.example.com.", "192.0.2.0/24"}},
 		{"db.local.net", "local.net", "", []string{"db", "db.local.net", "db.local.net."}},
 		{"*.example.com", own, "", []string{"*.example.com", "*.example.com."}},
 		{"*", own, "", []string{"*"}},
