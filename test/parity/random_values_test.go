@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 	extensions "istio.io/api/extensions/v1alpha1"
+	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	networkingbeta "istio.io/api/networking/v1beta1"
 	security "istio.io/api/security/v1beta1"
@@ -416,6 +417,13 @@ var mends = map[string]func(*gen, protoreflect.Message){
 	},
 	"mesh.v1alpha1.MeshConfig.ExtensionProvider.HttpHeader": func(g *gen, m protoreflect.Message) { // without a name both refuse the settings
 		m.Set(m.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString(pick(g.r, words("x-meta x-other"))))
+	},
+	"mesh.v1alpha1.MeshConfig.ExtensionProvider.OpenTelemetryTracingProvider.DynatraceSampler.DynatraceApi": func(g *gen, m protoreflect.Message) { // nor without these
+		api := m.Interface().(*mesh.MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider_DynatraceSampler_DynatraceApi)
+		api.Service, api.Port = "tools.beta.svc.cluster.local", 80
+		if api.Http != nil {
+			api.Http.Path = "/samples"
+		}
 	},
 	"mesh.v1alpha1.MeshConfig.ExtensionProvider.OpenTelemetryTracingProvider": func(g *gen, m protoreflect.Message) {
 		if g.chance(0.7) {
