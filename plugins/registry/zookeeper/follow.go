@@ -27,6 +27,8 @@ type follower struct {
 	// session is the number of the present one, which began at a time.
 	session int
 	began   time.Time
+	// reads are so many as were started, and reading are those that are out.
+	reads, reading int
 	// starved are lists some of whose children are beyond limits.instances.
 	starved map[target]bool
 	// refused are roots that were never read, and why.
@@ -38,6 +40,10 @@ type node struct {
 	what   what
 	name   string // of the interface or application
 	queued bool
+	// read is the number of the read that is out, 0: none is. There is never a second one: answers may overtake each other,
+	// and the older one would be taken for what is there. again: it is to be read once more after that.
+	read  int
+	again bool
 	// seen are children, with the session in which they were seen last.
 	seen map[string]int
 	// gone: it is a root that is not there, although it was.
@@ -97,8 +103,13 @@ func (f *follower) enqueue(t target) {
 	if n == nil {
 		return
 	}
-	if n.plain = false; !n.queued {
-		n.queued = true
+	switch {
+	case n.read != 0:
+		n.again = true
+	case n.queued:
+		n.plain = false
+	default:
+		n.plain, n.queued = false, true
 		f.queue = append(f.queue, t)
 	}
 }
@@ -106,7 +117,7 @@ func (f *follower) enqueue(t target) {
 // refresh has all be read once more, as it is watched: ZooKeeper loses a watch on what may not be read when it changes.
 func (f *follower) refresh() {
 	for t, n := range f.nodes {
-		if _, waits := f.later[t]; !n.queued && !waits {
+		if _, waits := f.later[t]; !n.queued && n.read == 0 && !waits {
 			n.queued, n.plain = true, true
 			f.queue = append(f.queue, t)
 		}
@@ -125,20 +136,33 @@ func (f *follower) next() (t target, ok bool) {
 	return t, false
 }
 
-// isPlain reports whether a target is watched already.
-func (f *follower) isPlain(t target) bool { n := f.nodes[t]; return n != nil && n.plain }
-
-// starts notes that the target that next named is being read.
-func (f *follower) starts(t target) {
-	f.nodes[t].queued = false
-	f.queue = f.queue[1:]
+// errand is what a target that next named is to be read by.
+func (f *follower) errand(t target) errand {
+	n := f.nodes[t]
+	return errand{t, n != nil && n.plain, f.reads + 1}
 }
+
+// starts notes that an errand is out. Its answer, which has its number, has to be given to take, unless the session ends.
+func (f *follower) starts(e errand) {
+	n := f.nodes[e.target]
+	n.queued, n.read = false, e.number
+	f.queue = f.queue[1:]
+	f.reads = e.number
+	f.reading++
+}
+
+// busy reports whether there is more to come at once.
+func (f *follower) busy() bool { return f.reading > 0 || len(f.queue) > 0 }
 
 // begin begins a session: all is read again.
 func (f *follower) begin(now time.Time) {
 	f.session++
 	f.began = now
+	f.reading = 0
 	clear(f.later)
+	for _, n := range f.nodes { // answers of the session before don't come any more
+		n.read, n.again = 0, false
+	}
 	for _, what := range []what{interfaces, applications, configuration, configurators, providers, members, routers, revision, oneInstance} {
 		for t, n := range f.nodes {
 			if n.what == what {
@@ -179,10 +203,16 @@ func (f *follower) synced() bool { return len(f.unread) == 0 }
 
 // take takes what was read. An error ends the session.
 func (f *follower) take(r found, now time.Time) error {
+	f.reading--
 	n := f.nodes[r.target]
-	switch {
-	case n == nil: // nobody wants to know any more
+	if n == nil || n.read != r.number { // nobody wants to know any more, or not of this one
 		return nil
+	}
+	if n.read = 0; n.again {
+		n.again = false
+		f.enqueue(r.target)
+	}
+	switch {
 	case refused(r.err):
 		f.refuse(r, n, now)
 		return nil
@@ -193,12 +223,16 @@ func (f *follower) take(r found, now time.Time) error {
 	if r.plain && sum == n.sum {
 		return nil
 	}
+	same := n.sum == sum && !f.unread[r.target]
 	if n.sum = sum; r.plain {
 		f.enqueue(r.target) // its watch is lost
 	}
 	delete(f.unread, r.target)
 	f.book.note(shown(r.path), lostHidden, 0, "")
 	delete(f.refused, r.target)
+	if same && (n.what == oneInstance || n.what == revision) {
+		return nil // as after a new session
+	}
 	switch n.what {
 	case oneInstance:
 		if !r.missing { // the list says that it is gone

@@ -235,17 +235,17 @@ func TestRefresh(t *testing.T) {
 		if !ok {
 			break
 		}
-		if !w.isPlain(next) && next != list {
+		e := w.errand(next)
+		if !e.plain && next != list {
 			t.Errorf("%v is to be watched once more", next)
 		}
-		plain := w.isPlain(next)
-		w.starts(next)
-		r := found{target: next, plain: plain, children: w.tree.children(next.path)}
+		w.starts(e)
+		r := found{target: next, number: e.number, plain: e.plain, children: w.tree.children(next.path)}
 		r.missing = len(r.children) == 0
 		if err := w.take(r, w.now); err != nil {
 			t.Fatal(err)
 		}
-		if next == list && plain && !w.nodes[list].queued {
+		if next == list && e.plain && !w.nodes[list].queued {
 			t.Error("a list whose watch is lost is not watched again")
 		}
 	}
@@ -254,7 +254,70 @@ func TestRefresh(t *testing.T) {
 	}
 	w.changed(list.path)
 	w.refresh()
-	if w.isPlain(list) {
+	if w.errand(list).plain {
 		t.Error("what has changed is to be read with a watch")
+	}
+}
+
+// TestOneReadAtOnce: a target that changes while it is being read is read again after that, never beside it: of two
+// answers the older one might come last, and be taken for what is there.
+func TestOneReadAtOnce(t *testing.T) {
+	w := newWorld(t, `{}`, "")
+	w.tree[provider("10.0.0.1")] = ""
+	w.endpoints(t, "a.b.dubbo")
+	list := target{path: "/dubbo/a.B/providers"}
+	read := func() errand {
+		t.Helper()
+		next, ok := w.next()
+		if !ok || next != list {
+			t.Fatalf("%v is to be read, not the list", next)
+		}
+		e := w.errand(next)
+		w.starts(e)
+		return e
+	}
+	answer := func(e errand) found {
+		return found{target: list, number: e.number, children: w.tree.children(list.path)}
+	}
+	w.changed(list.path)
+	e := read()
+	old := answer(e)
+	w.tree[provider("10.0.0.2")] = ""
+	w.changed(list.path)
+	w.refresh()
+	for next, ok := w.next(); ok; next, ok = w.next() {
+		if next == list {
+			t.Fatal("it is to be read a second time at once")
+		}
+		w.starts(w.errand(next))
+	}
+	if err := w.take(old, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if e = read(); e.plain {
+		t.Error("what has changed is to be read with a watch")
+	}
+	if err := w.take(answer(e), w.now); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.endpoints(t, "a.b.dubbo"); got != "10.0.0.1 10.0.0.2" {
+		t.Errorf("%q", got)
+	}
+
+	// one that goes and comes while it is read is another one
+	w.changed(list.path)
+	old = answer(read())
+	w.unwant(list)
+	w.want(list, providers, "a.B")
+	w.tree[provider("10.0.0.3")] = ""
+	e = read()
+	newer := answer(e)
+	for _, r := range []found{newer, old} {
+		if err := w.take(r, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.endpoints(t, "a.b.dubbo"); got != "10.0.0.1 10.0.0.2 10.0.0.3" {
+		t.Errorf("an answer of before was taken: %q", got)
 	}
 }

@@ -92,8 +92,9 @@ func (t tree) walk(f *follower, now clock) {
 		if !ok {
 			return
 		}
-		f.starts(next)
-		r := found{target: next}
+		e := f.errand(next)
+		f.starts(e)
+		r := found{target: next, number: e.number}
 		if value, there := t[next.path]; next.value {
 			r.data, r.missing = []byte(value), !there
 		} else {

@@ -32,6 +32,9 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 		if time.Since(began) > r.config.maxRetry {
 			failures = 0
 		}
+		if err := l.give(); err != nil {
+			return err
+		}
 		l.fails(err)
 		sdk.Lost(ctx, err)
 		wait := min(firstRetry<<min(failures, 20), r.config.maxRetry)
@@ -53,6 +56,7 @@ type loop struct {
 	said     map[string]time.Time
 	progress time.Time
 	told     time.Time
+	gave     time.Time
 	failed   error // publishing did
 }
 
@@ -73,8 +77,10 @@ func (l *loop) visit(ctx context.Context) error {
 				if e.plain {
 					read = s.again
 				}
+				r := read(e.target)
+				r.number = e.number
 				select {
-				case results <- read(e.target):
+				case results <- r:
 				case <-done:
 				}
 			}
@@ -88,9 +94,9 @@ func (l *loop) visit(ctx context.Context) error {
 	defer refresh.Stop()
 	for {
 		var to chan<- errand
-		next, ok := l.follower.next()
-		if ok {
-			to = work
+		var e errand
+		if next, ok := l.follower.next(); ok {
+			e, to = l.follower.errand(next), work
 		}
 		timer := time.NewTimer(l.pause())
 		select {
@@ -99,9 +105,9 @@ func (l *loop) visit(ctx context.Context) error {
 			err = s.reason(errSilent)
 		case <-timer.C:
 			l.follower.rings(time.Now())
-		case to <- errand{next, l.follower.isPlain(next)}:
+		case to <- e:
 			timer.Stop()
-			l.follower.starts(next)
+			l.follower.starts(e)
 			continue
 		case <-refresh.C:
 			l.follower.refresh()
@@ -122,15 +128,19 @@ func (l *loop) visit(ctx context.Context) error {
 	}
 }
 
-// errand is a target to be read; plain: it is watched already.
+// errand is a target to be read, and the number of the read; plain: it is watched already.
 type errand struct {
 	target
-	plain bool
+	plain  bool
+	number int
 }
 
 // pause is how long nothing is to be done unless news come.
 func (l *loop) pause() time.Duration {
-	const most = time.Second // for signs of life
+	most := time.Second // for signs of life
+	if len(l.book.touched) > 0 {
+		most = l.gather()
+	}
 	if at := l.follower.alarm(); !at.IsZero() {
 		return min(max(time.Until(at), 0), most)
 	}
@@ -152,11 +162,27 @@ func (l *loop) takeAll(r found, results <-chan found) error {
 	return l.follower.take(r, time.Now())
 }
 
-// publish publishes what changed, and Synced once the first list is in.
-func (l *loop) publish(ctx context.Context) error {
+// gather is for how long changes gather while more is being read: a service is made anew as a whole.
+func (l *loop) gather() time.Duration {
+	if !l.synced {
+		return time.Second
+	}
+	return 100 * time.Millisecond
+}
+
+// give publishes what changed of services and endpoints.
+func (l *loop) give() error {
+	l.gave = time.Now()
 	l.book.make()
-	if err := l.book.parts.Publish(); err != nil {
-		return err
+	return l.book.parts.Publish()
+}
+
+// publish publishes what changed, unless more comes at once, and Synced once the first list is in.
+func (l *loop) publish(ctx context.Context) error {
+	if !l.follower.busy() || time.Since(l.gave) >= l.gather() {
+		if err := l.give(); err != nil {
+			return err
+		}
 	}
 	if l.away && len(l.follower.queue) == 0 {
 		l.away = false
@@ -172,7 +198,7 @@ func (l *loop) publish(ctx context.Context) error {
 	if err := l.tell(); err != nil {
 		return err
 	}
-	if !l.synced && l.follower.synced() {
+	if !l.synced && l.follower.synced() && len(l.book.touched) == 0 {
 		l.synced = true
 		l.out.Log(sdk.Info, "the first list is in", "hosts", len(l.book.hosts), "nodes", len(l.book.sources))
 		return l.out.Synced()

@@ -188,6 +188,8 @@ type found struct {
 	// plain: it was not asked to be watched.
 	plain bool
 	err   error
+	// number is the errand's.
+	number int
 }
 
 // again reads a target that is watched already: the library would keep each further watch.
