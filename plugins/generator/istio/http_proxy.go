@@ -64,13 +64,18 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 	return nil, false
 }
 
-// wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all), each at all of its ports. Who says no
-// port means 80.
+// wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all), each at all of its ports, behind those of hosts
+// that virtual services route and no registry knows. Who says no port means 80.
 func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte {
 	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
 	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	taken := map[string]bool{"*": true}
-	var hosts [][]byte
+	known := func(h string) bool {
+		return slices.ContainsFunc(members, func(m incr.Item[host, *config.Service]) bool {
+			return (m.Key.Host == h || config.IsWildcard(h) && config.Overlaps(h, m.Key.Host)) && (l == nil || l.imports(m.Value) != nil)
+		})
+	}
+	hosts := g.outsideHostsOfProxy(c, k.View, l.place(), known, taken)
 	for _, m := range members {
 		if l != nil && l.imports(m.Value) == nil {
 			continue

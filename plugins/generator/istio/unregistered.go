@@ -28,8 +28,8 @@ func (g *graph) addUnregistered() {
 	})
 }
 
-// findRoutedPorts are the ports at which a virtual service counts for hosts that no registry knows there: those of the services that it
-// names too, so that one set of routes has the same hosts at each, and the one for names without a service.
+// findRoutedPorts are the ports of the services that a virtual service names: there it counts for hosts that no registry knows, too, so that one
+// set of routes has the same hosts at each.
 func (g *graph) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualService) []uint32 {
 	var out []uint32
 	for _, h := range v.Spec.Hosts {
@@ -41,7 +41,6 @@ func (g *graph) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualServi
 			}
 		}
 	}
-	out = append(out, outsidePort)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -70,14 +69,7 @@ func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service
 // what services are called besides their full names.
 func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32) (hosts [][]byte, taken map[string]bool) {
 	via := g.via(c, view.Scope, port)
-	var list []*config.VirtualService
-	for _, i := range g.atGateway.Of(c, config.MeshGateway) {
-		v := i.Value.value
-		if g.imports(c, view.Scope, v, via) && slices.Contains(g.routedPorts.Of(c, routedKey{view.Scope, via, v.Key}), port) {
-			list = append(list, v)
-		}
-	}
-	for _, v := range g.inOrder(c, view.Scope.Namespace, list) {
+	for _, v := range g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return port == outsidePort || slices.Contains(ports, port) }) {
 		for _, h := range v.Spec.Hosts {
 			if g.known(c, view.Scope, h, port) || len(g.routesOf(c, view, v, port)) == 0 {
 				continue
@@ -92,4 +84,33 @@ func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32) (hosts []
 		}
 	}
 	return hosts, taken
+}
+
+// outsideHostsOfProxy are the same among the routes of a proxy for HTTP: for virtual services that name a service at the port of requests that name
+// none. known reports whether a host is one of a service there; taken are the domains that others have, and then these.
+func (g *graph) outsideHostsOfProxy(c *incr.Ctx, view routeView, via int, known func(h string) bool, taken map[string]bool) (hosts [][]byte) {
+	for _, v := range g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return slices.Contains(ports, outsidePort) }) {
+		for _, h := range v.Spec.Hosts {
+			if known(h) || len(g.routesOf(c, view, v, 0)) == 0 {
+				continue
+			}
+			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
+				k := virtualHostKey{View: g.sender(c, view, v.Key), Host: h, Port: outsidePort, Domains: joinDomains(domains), Service: v.Key, Whole: true}
+				hosts = append(hosts, g.virtualHost.Of(c, k))
+			}
+		}
+	}
+	return hosts
+}
+
+// routedAt are the virtual services that count for what goes out by an egress listener, and whose services have such ports, in order.
+func (g *graph) routedAt(c *incr.Ctx, s Scope, via int, such func(ports []uint32) bool) []*config.VirtualService {
+	var list []*config.VirtualService
+	for _, i := range g.atGateway.Of(c, config.MeshGateway) {
+		v := i.Value.value
+		if g.imports(c, s, v, via) && such(g.routedPorts.Of(c, routedKey{s, via, v.Key})) {
+			list = append(list, v)
+		}
+	}
+	return g.inOrder(c, s.Namespace, list)
 }
