@@ -26,6 +26,8 @@ type ingressKey struct {
 	Sidecar string
 	// Address is the proxy's own, where ports are named: listeners and clusters hold it. So they do its namespace.
 	Address, Namespace string
+	// Other is its first address of the other family, if it has one.
+	Other string
 }
 
 // ingressOf is what the scope's Sidecar says of a proxy's ports.
@@ -33,7 +35,8 @@ func (g *graph) ingressOf(c *incr.Ctx, s Scope, n *node.Node) ingressKey {
 	spec := g.sidecarSpec(c, s.Sidecar)
 	switch {
 	case len(spec.GetIngress()) > 0:
-		return ingressKey{s.Sidecar, unicast(n.Addresses), n.Namespace}
+		own := unicast(n.Addresses)
+		return ingressKey{Sidecar: s.Sidecar, Address: own, Namespace: n.Namespace, Other: otherFamily(n.Addresses, own)}
 	case spec.GetInboundConnectionPool() != nil:
 		return ingressKey{Sidecar: s.Sidecar}
 	}
@@ -60,6 +63,21 @@ func unicast(addresses []string) string {
 		}
 	}
 	return addresses[0]
+}
+
+// otherFamily is the first address that isn't of the family of one of them; empty where there is none.
+func otherFamily(addresses []string, one string) string {
+	for _, a := range addresses {
+		if isIPv6(a) != isIPv6(one) {
+			return a
+		}
+	}
+	return ""
+}
+
+func isIPv6(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && ip.Unmap().Is6()
 }
 
 // named reports whether the Sidecar names the ports; it may say something of their connections alone.
@@ -216,8 +234,8 @@ func (g *graph) inboundPool(c *incr.Ctx, k ingressKey, port uint32) *networking.
 	return spec.GetInboundConnectionPool()
 }
 
-// defaultEndpoint is where the workload serves a port: a Unix socket, or the address with the loopback and unspecified addresses made
-// the proxy's. Empty: where the client wanted to go.
+// defaultEndpoint is where the workload serves a port: a Unix socket, or the address. In the place of the unspecified address stands the proxy's of its
+// family, or without one that of the host itself. Empty: where the client wanted to go.
 func defaultEndpoint(s string, k inboundClusterKey) string {
 	if s == "" || strings.HasPrefix(s, hosts.Unix) {
 		return s
@@ -232,11 +250,25 @@ func defaultEndpoint(s string, k inboundClusterKey) string {
 	ip, err := netip.ParseAddr(address)
 	switch {
 	case err == nil && ip.IsUnspecified():
-		address = k.Ingress.Address
+		address = k.Ingress.anyOf(ip)
 	case err == nil && ip.IsLoopback():
 		address = loopbackOf(k.Families, ip)
 	}
 	return net.JoinHostPort(address, port)
+}
+
+// anyOf is the proxy's address of the family of an unspecified one, or the family's loopback address where it has none.
+func (k ingressKey) anyOf(ip netip.Addr) string {
+	family := config.IPv4
+	if ip.Unmap().Is6() {
+		family = config.IPv6
+	}
+	for _, a := range []string{k.Address, k.Other} {
+		if a != "" && family.Reach(a) {
+			return a
+		}
+	}
+	return family.Loopback()[0]
 }
 
 // loopbackOf is the loopback address of the families; of both, the one that was meant.
