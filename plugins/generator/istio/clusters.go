@@ -56,8 +56,6 @@ type clientKey struct {
 	Zones bool
 	// SameCase: names of headers keep their case in HTTP/1.
 	SameCase bool
-	// Buffer is how much of a connection's bytes proxies hold; 0: Envoy's default.
-	Buffer uint32
 }
 
 // byName are the clusters for which TLS names servers.
@@ -80,7 +78,6 @@ func (k clientKey) client() cluster.Client {
 
 		Families: k.Families,
 		Zones:    k.Zones,
-		Buffer:   k.Buffer,
 	}
 }
 
@@ -297,9 +294,8 @@ type inboundClusterKey struct {
 	// Scope whose rules count; empty: that of the services' namespace.
 	Scope    Scope
 	Families config.Families
-	// SameCase and Buffer are as clientKey has them.
+	// SameCase is as clientKey has it.
 	SameCase bool
-	Buffer   uint32
 	// Patches change them (patchKeys).
 	Patches string
 }
@@ -343,7 +339,6 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey) []byte {
 	in.Mesh, in.Source = g.clusterSettings.Of(c, only), k.Families.Behind()
 	out := cluster.BuildInbound(in)
-	out.PerConnectionBufferLimitBytes = cluster.Buffer(k.Buffer)
 	if k.SameCase {
 		cluster.SameCase(out, in.Protocol)
 	}

@@ -133,7 +133,6 @@ func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey
 		Families:         g.dialing(n).Families,
 		Place:            place,
 		Zones:            g.asked.Of(c, only).Zones && n.Metadata.SelfDiscovery,
-		Buffer:           listener.Limit(g.connectionsOf(c, n).GetClusterPerConnectionBufferLimitBytes()).GetValue(),
 	}
 	if g.asked.Of(c, only).Named {
 		out.Network = g.networkOf(c, n)

@@ -238,10 +238,13 @@ func TestConnectionSettings(t *testing.T) {
 		m.PathWithEscapedSlashesAction != hcm.HttpConnectionManager_UNESCAPE_AND_REDIRECT {
 		t.Error("a gateway: ", l.PerConnectionBufferLimitBytes, m)
 	}
-	if c := read(t, w.get(2, encode.ClusterType)[webCluster], &clusterv3.Cluster{}); c.PerConnectionBufferLimitBytes.GetValue() != 32768 {
-		t.Error(c.PerConnectionBufferLimitBytes)
+	if c := read(t, w.get(2, encode.ClusterType)[webCluster], &clusterv3.Cluster{}); c.PerConnectionBufferLimitBytes != nil {
+		t.Error("a cluster's buffer: ", c.PerConnectionBufferLimitBytes)
 	}
 	in := filter(t, chainAt(w.listener(1, "virtualInbound"), 8080), &hcm.HttpConnectionManager{})
+	if l := w.listener(1, "virtualInbound"); l.PerConnectionBufferLimitBytes != nil {
+		t.Error("a sidecar's buffer: ", l.PerConnectionBufferLimitBytes)
+	}
 	if in.RequestTimeout.AsDuration().String() != "500ms" || in.StreamIdleTimeout.AsDuration() != 0 || in.RequestHeadersTimeout != nil {
 		t.Error("the profile is for gateways alone: ", in)
 	}

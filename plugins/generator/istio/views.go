@@ -101,7 +101,7 @@ func (k clusterView) content(e *engine, v *view) content {
 	if k.Targets != "" || k.Ingress.named() {
 		list = append(list, inboundPart{
 			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.narrowed(), Families: k.Set.Client.Families,
-			SameCase: k.Set.Client.SameCase, Buffer: k.Set.Client.Buffer, Patches: patches,
+			SameCase: k.Set.Client.SameCase, Patches: patches,
 		})
 	}
 	if k.ByName {

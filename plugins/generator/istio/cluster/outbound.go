@@ -32,8 +32,6 @@ type Client struct {
 	Families config.Families
 	// Zones: they know how their own kind is spread over zones.
 	Zones bool
-	// Buffer is how much of a connection's bytes proxies hold, softly; Envoy's default if 0.
-	Buffer uint32
 }
 
 // Outbound is all that an outbound cluster is made from.
@@ -88,8 +86,6 @@ func BuildOutbound(in Outbound) *clusterv3.Cluster {
 		CircuitBreakers: unlimited(),
 		Filters:         in.Client.Filters.upstream(),
 		Metadata:        in.metadata(),
-
-		PerConnectionBufferLimitBytes: Buffer(in.Client.Buffer),
 	}
 	in.discover(c)
 	http := in.connectionPool(c)

@@ -6,19 +6,10 @@ import (
 	preservecase "github.com/envoyproxy/go-control-plane/envoy/extensions/http/header_formatters/preserve_case/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 )
-
-// Buffer is a limit of what is held of connections' bytes; nil for 0.
-func Buffer(limit uint32) *wrapperspb.UInt32Value {
-	if limit == 0 {
-		return nil
-	}
-	return wrapperspb.UInt32(limit)
-}
 
 // KeepAlive probes idle connections of a cluster as the mesh says, where nothing else is said.
 func (m Mesh) KeepAlive(c *clusterv3.Cluster) {

@@ -68,20 +68,17 @@ func edgeDefaults() *ConnectionSettings {
 	}
 }
 
-// Limit reads a number that may be absent; what is below zero counts as absent.
-func Limit(v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
+// limitOf reads a number that may be absent; what is below zero counts as absent.
+func limitOf(v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
 	if v == nil || v.Value < 0 {
 		return nil
 	}
 	return wrapperspb.UInt32(uint32(v.Value))
 }
 
-// buffer is how much of a connection's bytes a listener holds; 0 means Envoy's default.
+// buffer is how much of a connection's bytes a gateway's listener holds. As in istiod, sidecars' listeners and clusters keep Envoy's default.
 func (s *Settings) buffer() *wrapperspb.UInt32Value {
-	if n := s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes(); n.GetValue() != 0 {
-		return Limit(n)
-	}
-	return nil
+	return limitOf(s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes())
 }
 
 // limit puts the settings into an HTTP connection manager; where they say something, they count more than the mesh's other settings.
@@ -152,7 +149,7 @@ func atLeast(least int32, v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
 	if v.GetValue() < least {
 		return nil
 	}
-	return Limit(v)
+	return limitOf(v)
 }
 
 func replace[T any](field **T, by *T) {

@@ -226,7 +226,6 @@ func BuildOutbound(in Outbound) *listenerv3.Listener {
 	l := &listenerv3.Listener{
 		Name:                             in.Name(),
 		Address:                          in.address(),
-		PerConnectionBufferLimitBytes:    in.Proxy.Settings.buffer(),
 		AdditionalAddresses:              in.more(),
 		BindToPort:                       wrapperspb.Bool(false),
 		TrafficDirection:                 core.TrafficDirection_OUTBOUND,

@@ -17,8 +17,6 @@ func BuildVirtualOutbound(outside string, p Reporting) *listenerv3.Listener {
 	out := &listenerv3.Listener{
 		Name: VirtualOutbound,
 
-		PerConnectionBufferLimitBytes: p.Settings.buffer(),
-
 		Address:             p.everywhere(p.Ports.Outbound),
 		AdditionalAddresses: p.everywhereElse(p.Ports.Outbound),
 		TrafficDirection:    core.TrafficDirection_OUTBOUND,
