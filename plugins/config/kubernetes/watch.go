@@ -136,16 +136,12 @@ type key struct{ table, name string }
 
 // add starts to watch a kind, until ctx ends. lean says what is kept of its objects.
 func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionResource, lean cache.TransformFunc) error {
-	i, err := kube.Follow(w.server.objects.Resource(at), "", lean, func(err error) { w.failed(table, err) })
-	if err != nil {
-		return err
-	}
 	note := func(of any) {
 		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(of); err == nil {
 			w.changed(key{table, name})
 		}
 	}
-	_, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: note, DeleteFunc: note,
 		UpdateFunc: func(old, now any) {
 			before, _ := old.(*object)
@@ -154,7 +150,8 @@ func (w *watched) add(ctx context.Context, table string, at schema.GroupVersionR
 				note(now)
 			}
 		},
-	})
+	}
+	i, err := kube.Follow(w.server.objects.Resource(at), "", lean, handler, func(err error) { w.failed(table, err) })
 	if err != nil {
 		return err
 	}

@@ -56,12 +56,10 @@ func newConfigMaps(objects dynamic.Interface, namespace string, names []string, 
 				out.Log(sdk.Warn, "a ConfigMap can't be watched; what is known of it stays, and it is tried again", "configMap", namespace+"/"+name, "error", err.Error())
 			}
 		}
-		i, err := kube.Follow(client, "metadata.name="+name, leanConfigMap, failed)
-		if err != nil {
-			return nil, err
-		}
 		note := func(any) { m.changes.Add(name) }
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note}); err != nil {
+		handler := cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note}
+		i, err := kube.Follow(client, "metadata.name="+name, leanConfigMap, handler, failed)
+		if err != nil {
 			return nil, err
 		}
 		m.informers[name] = i

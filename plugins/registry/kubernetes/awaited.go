@@ -82,7 +82,7 @@ func (a *awaited) find(ctx context.Context, c *kube.Client) (at schema.GroupVers
 // follow follows the objects until ctx ends, be their definition deleted meanwhile or not.
 func (a *awaited) follow(ctx context.Context, c *kube.Client, at schema.GroupVersionResource, lean cache.TransformFunc, handler cache.ResourceEventHandler,
 	failed func(kind string, err error)) error {
-	i, err := kube.Follow(c.Objects.Resource(at), "", lean, func(err error) {
+	i, err := kube.Follow(c.Objects.Resource(at), "", lean, handler, func(err error) {
 		if apierrors.IsForbidden(err) {
 			a.mu.Lock()
 			a.denied = true
@@ -91,9 +91,6 @@ func (a *awaited) follow(ctx context.Context, c *kube.Client, at schema.GroupVer
 		failed(at.Resource, err)
 	})
 	if err != nil {
-		return err
-	}
-	if _, err = i.AddEventHandler(handler); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -102,18 +102,6 @@ func (e *exports) late() (out []string) {
 	return out
 }
 
-// units are those of all objects.
-func (e *exports) units() (out []unit) {
-	for table, of := range e.kinds() {
-		if i := of.informer(); i != nil {
-			for _, key := range i.GetStore().ListKeys() {
-				out = append(out, unit{table, key})
-			}
-		}
-	}
-	return out
-}
-
 // exported is what is kept of an export or an import.
 type exported struct {
 	metav1.ObjectMeta

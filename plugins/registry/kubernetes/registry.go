@@ -71,7 +71,6 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if !p.wait(ctx) {
 		return nil
 	}
-	p.dirt.Add(p.exports.units()...)
 	for synced := false; ; {
 		if err := p.publish(p.dirt.Take()); err != nil {
 			return err

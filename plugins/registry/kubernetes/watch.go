@@ -37,7 +37,7 @@ type watched struct {
 
 // informer keeps the objects of a kind.
 type informer struct {
-	cache.SharedIndexInformer
+	*kube.Informer
 	kind string
 }
 
@@ -60,10 +60,13 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 	var failures []error
 	informerOf := func(from rest.Interface, kind string, object runtime.Object, indexers cache.Indexers) *informer {
 		list := cache.NewListWatchFromClient(from, kind, metav1.NamespaceAll, fields.Everything())
-		i := &informer{cache.NewSharedIndexInformer(list, object, 0, indexers), kind}
-		_, err := i.AddEventHandler(handler)
-		failures = append(failures, err, i.SetTransform((&keeper{}).lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
-		return i
+		i, err := kube.Tell(cache.NewSharedIndexInformer(list, object, 0, indexers), handler)
+		if err != nil {
+			failures = append(failures, err)
+			return nil
+		}
+		failures = append(failures, i.SetTransform((&keeper{}).lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
+		return &informer{i, kind}
 	}
 	w := &watched{
 		services: informerOf(c.Core, "services", &corev1.Service{}, cache.Indexers{byTarget: keysOf(target), byNodeSelector: keysOf(onSelected)}),
