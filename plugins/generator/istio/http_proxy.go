@@ -69,13 +69,12 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte {
 	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
 	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
-	taken := map[string]bool{"*": true}
 	known := func(h string) bool {
 		return slices.ContainsFunc(members, func(m incr.Item[host, *config.Service]) bool {
 			return (m.Key.Host == h || config.IsWildcard(h) && config.Overlaps(h, m.Key.Host)) && (l == nil || l.imports(m.Value) != nil)
 		})
 	}
-	hosts := g.outsideHostsOfProxy(c, k.View, l.place(), known, taken)
+	hosts, taken := g.outsideHostsOfProxy(c, k.View, l.place(), known)
 	for _, m := range members {
 		if l != nil && l.imports(m.Value) == nil {
 			continue

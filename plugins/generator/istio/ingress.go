@@ -67,17 +67,11 @@ func unicast(addresses []string) string {
 
 // otherFamily is the first address that isn't of the family of one of them; empty where there is none.
 func otherFamily(addresses []string, one string) string {
-	for _, a := range addresses {
-		if isIPv6(a) != isIPv6(one) {
-			return a
-		}
+	family := config.FamiliesOf([]string{one}, false)
+	if i := slices.IndexFunc(addresses, func(a string) bool { return !family.Reach(a) }); i >= 0 {
+		return addresses[i]
 	}
 	return ""
-}
-
-func isIPv6(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	return err == nil && ip.Unmap().Is6()
 }
 
 // named reports whether the Sidecar names the ports; it may say something of their connections alone.
@@ -259,10 +253,7 @@ func defaultEndpoint(s string, k inboundClusterKey) string {
 
 // anyOf is the proxy's address of the family of an unspecified one, or the family's loopback address where it has none.
 func (k ingressKey) anyOf(ip netip.Addr) string {
-	family := config.IPv4
-	if ip.Unmap().Is6() {
-		family = config.IPv6
-	}
+	family := config.FamiliesOf([]string{ip.String()}, false)
 	for _, a := range []string{k.Address, k.Other} {
 		if a != "" && family.Reach(a) {
 			return a

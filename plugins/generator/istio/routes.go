@@ -108,6 +108,14 @@ type virtualHostKey struct {
 	Whole bool
 }
 
+// asked is the port by which its routes are chosen; 0 where requests say nothing of it.
+func (k *virtualHostKey) asked() uint32 {
+	if k.Whole {
+		return 0
+	}
+	return k.Port
+}
+
 // equalFields reports whether resources in fields are the same.
 func equalFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
@@ -292,11 +300,7 @@ func (g *graph) findAsks(c *incr.Ctx, service string) (asks, error) {
 func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) {
 	var list []*routev3.Route
 	if k.Service != "" {
-		from := hostRoutesKey{View: k.View, Service: k.Service, Port: k.Port}
-		if k.Whole {
-			from.Port = 0
-		}
-		list = g.hostRoutes.Of(c, from)
+		list = g.hostRoutes.Of(c, hostRoutesKey{View: k.View, Service: k.Service, Port: k.asked()})
 	} else {
 		to := cluster.Name{Port: k.Port, Host: k.Host}
 		list = []*routev3.Route{route.Default(to, g.ruleTowards(c, k.View.Scope, k.Host), g.retries.Of(c, only))}

@@ -69,38 +69,38 @@ func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service
 // what services are called besides their full names.
 func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32) (hosts [][]byte, taken map[string]bool) {
 	via := g.via(c, view.Scope, port)
-	for _, v := range g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return port == outsidePort || slices.Contains(ports, port) }) {
+	list := g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return port == outsidePort || slices.Contains(ports, port) })
+	known := func(h string) bool { return g.known(c, view.Scope, h, port) }
+	return g.hostsOutside(c, view, virtualHostKey{Port: port}, list, known, nil)
+}
+
+// outsideHostsOfProxy are the same among the routes of a proxy for HTTP: for virtual services that name a service at the port of requests that name
+// none. known reports whether a host is one of a service there.
+func (g *graph) outsideHostsOfProxy(c *incr.Ctx, view routeView, via int, known func(h string) bool) (hosts [][]byte, taken map[string]bool) {
+	list := g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return slices.Contains(ports, outsidePort) })
+	return g.hostsOutside(c, view, virtualHostKey{Port: outsidePort, Whole: true}, list, known, map[string]bool{"*": true})
+}
+
+// hostsOutside are virtual hosts, as the key says where, for names that virtual services route and that aren't known. The domains that are taken then are
+// those that were before (nil: none) and theirs.
+func (g *graph) hostsOutside(c *incr.Ctx, view routeView, k virtualHostKey, list []*config.VirtualService, known func(h string) bool,
+	taken map[string]bool) ([][]byte, map[string]bool) {
+	var out [][]byte
+	for _, v := range list {
 		for _, h := range v.Spec.Hosts {
-			if g.known(c, view.Scope, h, port) || len(g.routesOf(c, view, v, port)) == 0 {
+			if known(h) || len(g.routesOf(c, view, v, k.asked())) == 0 {
 				continue
 			}
 			if taken == nil {
 				taken = map[string]bool{"*": true}
 			}
 			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
-				k := virtualHostKey{View: g.sender(c, view, v.Key), Host: h, Port: port, Domains: joinDomains(domains), Service: v.Key}
-				hosts = append(hosts, g.virtualHost.Of(c, k))
+				k.View, k.Host, k.Domains, k.Service = g.sender(c, view, v.Key), h, joinDomains(domains), v.Key
+				out = append(out, g.virtualHost.Of(c, k))
 			}
 		}
 	}
-	return hosts, taken
-}
-
-// outsideHostsOfProxy are the same among the routes of a proxy for HTTP: for virtual services that name a service at the port of requests that name
-// none. known reports whether a host is one of a service there; taken are the domains that others have, and then these.
-func (g *graph) outsideHostsOfProxy(c *incr.Ctx, view routeView, via int, known func(h string) bool, taken map[string]bool) (hosts [][]byte) {
-	for _, v := range g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return slices.Contains(ports, outsidePort) }) {
-		for _, h := range v.Spec.Hosts {
-			if known(h) || len(g.routesOf(c, view, v, 0)) == 0 {
-				continue
-			}
-			if domains := claim(taken, route.Outside(h)); len(domains) > 0 {
-				k := virtualHostKey{View: g.sender(c, view, v.Key), Host: h, Port: outsidePort, Domains: joinDomains(domains), Service: v.Key, Whole: true}
-				hosts = append(hosts, g.virtualHost.Of(c, k))
-			}
-		}
-	}
-	return hosts
+	return out, taken
 }
 
 // routedAt are the virtual services that count for what goes out by an egress listener, and whose services have such ports, in order.
