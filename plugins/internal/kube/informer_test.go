@@ -16,11 +16,11 @@ import (
 // TestInformerHasSynced: objects that are kept, and that the handler wasn't told of yet, aren't synced.
 func TestInformerHasSynced(t *testing.T) {
 	list := &cache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			named := func(name string) corev1.ConfigMap { return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 			return &corev1.ConfigMapList{Items: []corev1.ConfigMap{named("a"), named("b")}}, nil
 		},
-		WatchFunc: func(o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			if o.SendInitialEvents != nil {
 				return nil, errors.New("it lists")
 			}
