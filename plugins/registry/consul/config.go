@@ -1,15 +1,16 @@
 package consul
 
 import (
+	"cmp"
 	"net/url"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
@@ -65,11 +66,9 @@ type tlsFiles struct {
 
 // selection says which services and instances count.
 type selection struct {
-	// Include and Exclude are globs of names; all of Tags must be there, on the service for it to be listed and on the
-	// instance.
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
-	Tags    []string `json:"tags"`
+	instances.Names
+	// All of Tags must be there, on the service for it to be listed and on the instance.
+	Tags []string `json:"tags"`
 	// NodeMeta is of the node; Filter is an expression of Consul's over instances.
 	NodeMeta map[string]string `json:"nodeMeta"`
 	Filter   string            `json:"filter"`
@@ -93,7 +92,7 @@ type metaFields struct {
 // defaults are what counts where the config says nothing.
 func defaults() written {
 	return written{
-		Address: "http://127.0.0.1:8500", Stale: true, Services: selection{Exclude: []string{"consul"}}, Healthy: []string{passing, warning},
+		Address: "http://127.0.0.1:8500", Stale: true, Services: selection{Names: instances.Names{Exclude: []string{"consul"}}}, Healthy: []string{passing, warning},
 		Host: "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
 		Watches: min(most, 90), MaxBytes: 64 << 20, WrittenWait: "1m", WrittenRefresh: "15s", WrittenInterval: "250ms", WrittenMaxRetry: "15s",
@@ -143,23 +142,15 @@ func (c *Config) checkAddress() error {
 	return nil
 }
 
-func (c *Config) checkDurations() (err error) {
-	for _, f := range []struct {
-		name, text  string
-		into        *time.Duration
-		least, most time.Duration
-	}{
-		{"wait", c.WrittenWait, &c.Wait, time.Second, 10 * time.Minute},
-		{"refresh", c.WrittenRefresh, &c.Refresh, 100 * time.Millisecond, time.Hour},
-		{"interval", c.WrittenInterval, &c.Interval, 0, time.Hour},
-		{"maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour},
-	} {
-		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
-			return err
-		}
-		if *f.into < f.least || *f.into > f.most {
-			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
-		}
+func (c *Config) checkDurations() error {
+	err := cmp.Or(
+		strict.Between("wait", c.WrittenWait, &c.Wait, time.Second, 10*time.Minute),
+		strict.Between("refresh", c.WrittenRefresh, &c.Refresh, 100*time.Millisecond, time.Hour),
+		strict.Between("interval", c.WrittenInterval, &c.Interval, 0, time.Hour),
+		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
+	)
+	if err != nil {
+		return err
 	}
 	c.Wait = min(c.Wait, longest)
 	return nil
@@ -193,27 +184,16 @@ func (c *Config) checkMapping() error {
 			return strict.Errorf(strict.At("healthy", i), "%q is no status that can be healthy%s", h, nearest.Suggest(h, known))
 		}
 	}
-	for _, list := range []struct {
-		name  string
-		globs []string
-	}{{"services.include", c.Services.Include}, {"services.exclude", c.Services.Exclude}} {
-		for i, g := range list.globs {
-			if _, err := path.Match(g, ""); err != nil || g == "" {
-				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as web-*", g)
-			}
-		}
+	if err := c.Services.Check("services", "web-*"); err != nil {
+		return err
 	}
 	if host := c.host("web"); host == c.Host || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
 		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.service.consul, with {namespace} and {partition} if you like", c.Host)
 	}
-	if c.Protocol != "" && hosts.Protocol(c.Protocol) == "" {
-		return strict.Errorf("protocol", "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", c.Protocol)
+	if err := instances.CheckProtocol("protocol", &c.Protocol); err != nil {
+		return err
 	}
-	c.Protocol = hosts.Protocol(c.Protocol)
-	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
-		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
-	}
-	return nil
+	return instances.CheckNamespace(c.MeshNamespace)
 }
 
 // host returns a service's host in the mesh.
@@ -229,8 +209,7 @@ func (c *Config) host(service string) string {
 
 // selects reports whether a service counts, by its name and the tags of its instances.
 func (s *selection) selects(name string, tags []string) bool {
-	matches := func(glob string) bool { ok, _ := path.Match(glob, name); return ok }
-	if len(s.Include) > 0 && !slices.ContainsFunc(s.Include, matches) || slices.ContainsFunc(s.Exclude, matches) {
+	if !s.Select(name) {
 		return false
 	}
 	for _, t := range s.Tags {

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -267,85 +267,17 @@ func TestStatus(t *testing.T) {
 // TestReadme runs the examples.
 func TestReadme(t *testing.T) {
 	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 4 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	for _, b := range blocks[:2] {
-		config, err := b.Config()
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkSchema(t, config)
-		if _, err := parse([]byte(strings.Replace(string(config), `"token":{"file":"/run/secrets/consul"}`, `"token":"t"`, 1))); err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff(blocks[3].Text, describe(t, configured(t, `{}`), "web", entries(t, strings.NewReader(blocks[2].Text)))); diff != "" {
-		t.Errorf("(-README +got):\n%s", diff)
-	}
-	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r := range explanations {
-		if !strings.Contains(string(text), "`"+string(r)+"`") {
-			t.Errorf("the README doesn't say what %s is", r)
-		}
-	}
-}
-
-// checkSchema checks a config, whose secrets aren't read yet, against the plugin's schema.
-func checkSchema(t *testing.T, config []byte) {
-	t.Helper()
-	var document, instance any
-	if err := json.Unmarshal([]byte(schema), &document); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(config, &instance); err != nil {
-		t.Fatal(err)
-	}
-	if c, ok := instance.(map[string]any); ok && c["token"] != nil {
-		c["token"] = "read"
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("config.json", document); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Validate(instance); err != nil {
-		t.Error(err)
-	}
+	registrytest.Readme{
+		Schema: schema, Parse: func(config []byte) error { _, err := parse(config); return err },
+		Secret: "token",
+		Describe: func(example string) string {
+			return describe(t, configured(t, `{}`), "web", entries(t, strings.NewReader(example)))
+		}, Reasons: registrytest.Names(explanations),
+	}.Check(t, blocks)
 }
 
 // TestSchema: the schema has the config's fields and defaults.
-func TestSchema(t *testing.T) {
-	usual, err := json.Marshal(defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want map[string]any
-	if err := json.Unmarshal(usual, &want); err != nil {
-		t.Fatal(err)
-	}
-	var s struct {
-		Properties map[string]struct{ Default any }
-	}
-	if err := json.Unmarshal([]byte(schema), &s); err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range want {
-		p, ok := s.Properties[name]
-		if !ok {
-			t.Errorf("the schema lacks %s", name)
-		}
-		if p.Default != nil && !cmp.Equal(p.Default, value) {
-			t.Errorf("%s: the schema's default is %v, not %v", name, p.Default, value)
-		}
-	}
-	if len(s.Properties) != len(want) {
-		t.Errorf("%d properties, %d fields", len(s.Properties), len(want))
-	}
-}
+func TestSchema(t *testing.T) { registrytest.CheckDefaults(t, schema, defaults()) }

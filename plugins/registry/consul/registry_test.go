@@ -6,13 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -57,32 +56,13 @@ func begin(t *testing.T, w *twin, more map[string]any) *plugintest.Harness {
 // has waits until a service's healthy endpoints are at these addresses.
 func has(t *testing.T, h *plugintest.Harness, service string, addresses ...string) {
 	t.Helper()
-	slices.Sort(addresses)
-	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(healthy(rows, service), addresses) })
-}
-
-func healthy(rows map[string]*sdk.Row, service string) (all []string) {
-	for _, r := range rows {
-		if e, err := sdk.EndpointOf(r); err == nil && e.Host == service+".service.consul" && e.Health == 0 {
-			all = append(all, e.Address)
-		}
-	}
-	slices.Sort(all)
-	return all
+	registrytest.Has(t, h, service+".service.consul", addresses...)
 }
 
 // keeps watches for a while that nothing goes.
 func keeps(t *testing.T, h *plugintest.Harness, while func() bool, service string, addresses ...string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !while(); {
-		if got := healthy(h.Rows(state.Endpoints), service); !slices.Equal(got, addresses) {
-			t.Fatalf("%s has %v, not %v", service, got, addresses)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to that")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	registrytest.Keeps(t, h, while, service+".service.consul", addresses...)
 }
 
 // asks returns a function that is true once so many questions more of a kind were asked.

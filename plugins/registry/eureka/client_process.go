@@ -54,7 +54,7 @@ func (c *client) get(ctx context.Context, server, path string) ([]byte, error) {
 	}
 	request.Header.Set("Accept", "application/json")
 	if c.config.Username != "" {
-		password, err := c.config.password()
+		password, err := c.config.Secret()
 		if err != nil {
 			return nil, err
 		}

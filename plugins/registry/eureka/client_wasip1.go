@@ -23,7 +23,7 @@ func (*client) close() {}
 func (c *client) get(ctx context.Context, server, path string) ([]byte, error) {
 	r := sdk.Request{URL: server + path, Headers: map[string]string{"Accept": "application/json"}, Timeout: c.config.Timeout}
 	if c.config.Username != "" {
-		password, err := c.config.password()
+		password, err := c.config.Secret()
 		if err != nil {
 			return nil, err
 		}

@@ -1,14 +1,14 @@
 package eureka
 
 import (
+	"cmp"
 	"net/url"
-	"os"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
@@ -22,26 +22,24 @@ type Config struct {
 
 // written is the config as it is written; the schema says what each field means.
 type written struct {
-	Servers           []string              `json:"servers"`
-	Username          string                `json:"username"`
-	Password          string                `json:"password"`
-	PasswordFile      string                `json:"passwordFile"`
-	TLS               *secure.TLS           `json:"tls"`
-	By                string                `json:"by"`
-	Applications      applicationsThatCount `json:"applications"`
-	Healthy           []string              `json:"healthy"`
-	Host              string                `json:"host"`
-	Address           string                `json:"address"`
-	ServicePort       uint32                `json:"servicePort"`
-	SecureServicePort uint32                `json:"secureServicePort"`
-	Protocol          string                `json:"protocol"`
-	Meta              metaKeys              `json:"meta"`
-	Locality          placeKeys             `json:"locality"`
-	Region            string                `json:"region"`
-	MeshNamespace     string                `json:"meshNamespace"`
-	Cluster           string                `json:"cluster"`
-	AllowEmpty        bool                  `json:"allowEmpty"`
-	MaxBytes          int64                 `json:"maxBytes"`
+	secure.Login
+	Servers           []string        `json:"servers"`
+	TLS               *secure.TLS     `json:"tls"`
+	By                string          `json:"by"`
+	Applications      instances.Names `json:"applications"`
+	Healthy           []string        `json:"healthy"`
+	Host              string          `json:"host"`
+	Address           string          `json:"address"`
+	ServicePort       uint32          `json:"servicePort"`
+	SecureServicePort uint32          `json:"secureServicePort"`
+	Protocol          string          `json:"protocol"`
+	Meta              metaKeys        `json:"meta"`
+	Locality          placeKeys       `json:"locality"`
+	Region            string          `json:"region"`
+	MeshNamespace     string          `json:"meshNamespace"`
+	Cluster           string          `json:"cluster"`
+	AllowEmpty        bool            `json:"allowEmpty"`
+	MaxBytes          int64           `json:"maxBytes"`
 	// Durations.
 	WrittenInterval    string `json:"interval"`
 	WrittenFull        string `json:"full"`
@@ -49,12 +47,6 @@ type written struct {
 	WrittenKeep        string `json:"keep"`
 	WrittenTimeout     string `json:"timeout"`
 	WrittenMaxRetry    string `json:"maxRetry"`
-}
-
-// applicationsThatCount are globs of names.
-type applicationsThatCount struct {
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
@@ -132,12 +124,11 @@ func (c *Config) checkServers() error {
 }
 
 func (c *Config) checkAccess() error {
+	if err := c.Login.Check(); err != nil {
+		return err
+	}
 	secured := slices.ContainsFunc(c.Servers, func(s string) bool { return strings.HasPrefix(s, "https://") })
 	switch {
-	case c.Password != "" && c.PasswordFile != "":
-		return strict.Errorf("passwordFile", "password is given, too; one is enough")
-	case c.Username == "" && c.Password+c.PasswordFile != "":
-		return strict.Errorf("username", "is required where there is a password")
 	case c.TLS == nil:
 		return nil
 	case !hasFiles:
@@ -148,25 +139,17 @@ func (c *Config) checkAccess() error {
 	return c.TLS.Check("tls")
 }
 
-func (c *Config) checkDurations() (err error) {
-	for _, f := range []struct {
-		name, text  string
-		into        *time.Duration
-		least, most time.Duration
-	}{
-		{"interval", c.WrittenInterval, &c.Interval, 50 * time.Millisecond, time.Hour},
-		{"full", c.WrittenFull, &c.Full, time.Second, 24 * time.Hour},
-		{"deltaWindow", c.WrittenDeltaWindow, &c.DeltaWindow, 0, time.Hour},
-		{"keep", c.WrittenKeep, &c.Keep, 0, 24 * time.Hour},
-		{"timeout", c.WrittenTimeout, &c.Timeout, time.Second, 10 * time.Minute},
-		{"maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour},
-	} {
-		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
-			return err
-		}
-		if *f.into < f.least || *f.into > f.most {
-			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
-		}
+func (c *Config) checkDurations() error {
+	err := cmp.Or(
+		strict.Between("interval", c.WrittenInterval, &c.Interval, 50*time.Millisecond, time.Hour),
+		strict.Between("full", c.WrittenFull, &c.Full, time.Second, 24*time.Hour),
+		strict.Between("deltaWindow", c.WrittenDeltaWindow, &c.DeltaWindow, 0, time.Hour),
+		strict.Between("keep", c.WrittenKeep, &c.Keep, 0, 24*time.Hour),
+		strict.Between("timeout", c.WrittenTimeout, &c.Timeout, time.Second, 10*time.Minute),
+		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
+	)
+	if err != nil {
+		return err
 	}
 	if c.MaxBytes < 1<<10 {
 		return strict.Errorf("maxBytes", "%d is less than 1024", c.MaxBytes)
@@ -180,15 +163,12 @@ func (c *Config) checkSelection() error {
 			return strict.Errorf(strict.At("healthy", i), "%q is no status%s", h, nearest.Suggest(h, statuses))
 		}
 	}
-	for _, list := range []struct {
-		name  string
-		globs []string
-	}{{"applications.include", c.Applications.Include}, {"applications.exclude", c.Applications.Exclude}} {
-		for i, g := range list.globs {
-			if _, err := path.Match(g, ""); err != nil || g == "" {
-				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as web-*", g)
-			}
-			list.globs[i] = strings.ToUpper(g)
+	if err := c.Applications.Check("applications", "web-*"); err != nil {
+		return err
+	}
+	for _, globs := range [][]string{c.Applications.Include, c.Applications.Exclude} {
+		for i, g := range globs {
+			globs[i] = strings.ToUpper(g) // Eureka knows no case
 		}
 	}
 	if values := []string{byVIP, byApplication}; !slices.Contains(values, c.By) {
@@ -204,10 +184,9 @@ func (c *Config) checkMapping() error {
 	if host := c.host("web"); host == c.Host || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
 		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.eureka", c.Host)
 	}
-	if c.Protocol != "" && hosts.Protocol(c.Protocol) == "" {
-		return strict.Errorf("protocol", "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", c.Protocol)
+	if err := instances.CheckProtocol("protocol", &c.Protocol); err != nil {
+		return err
 	}
-	c.Protocol = hosts.Protocol(c.Protocol)
 	if c.ServicePort > 65535 {
 		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
 	}
@@ -217,29 +196,10 @@ func (c *Config) checkMapping() error {
 	if c.ServicePort != 0 && c.ServicePort == c.SecureServicePort {
 		return strict.Errorf("secureServicePort", "%d is servicePort, too", c.ServicePort)
 	}
-	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
-		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
-	}
-	return nil
+	return instances.CheckNamespace(c.MeshNamespace)
 }
 
 // host returns a service's host in the mesh.
 func (c *Config) host(service string) string {
 	return strings.ToLower(strings.ReplaceAll(c.Host, "{service}", service))
-}
-
-// selects reports whether an application counts.
-func (a *applicationsThatCount) selects(name string) bool {
-	name = strings.ToUpper(name)
-	matches := func(glob string) bool { ok, _ := path.Match(glob, name); return ok }
-	return (len(a.Include) == 0 || slices.ContainsFunc(a.Include, matches)) && !slices.ContainsFunc(a.Exclude, matches)
-}
-
-// password returns the one to ask with.
-func (c *Config) password() (string, error) {
-	if c.PasswordFile == "" {
-		return c.Password, nil
-	}
-	text, err := os.ReadFile(c.PasswordFile)
-	return strings.TrimRight(string(text), "\r\n"), err
 }

@@ -1,24 +1,17 @@
 package eureka
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 func configured(t testing.TB, config string) *Config {
@@ -42,64 +35,7 @@ func describe(t testing.TB, c *Config, body []byte) string {
 		t.Fatal(err)
 	}
 	l.apply()
-	return rows(t, l.book.Changes())
-}
-
-func rows(t testing.TB, changes instances.Changes) string {
-	t.Helper()
-	var out strings.Builder
-	for _, r := range changes.Upserts[state.Services] {
-		s, err := sdk.ServiceOf(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&out, "services %s", r.Key)
-		for _, p := range s.Ports {
-			fmt.Fprintf(&out, " %s %s", p.Name, p.Protocol)
-		}
-		if s.Resolution == pb.ServiceResolutionDns {
-			out.WriteString(" by DNS")
-		}
-		if s.External {
-			out.WriteString(" external")
-		}
-		out.WriteString("\n")
-	}
-	slices.SortFunc(changes.Upserts[state.Endpoints], func(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) })
-	for _, r := range changes.Upserts[state.Endpoints] {
-		e, err := sdk.EndpointOf(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&out, "endpoints %s weight %d", r.Key, e.Weight)
-		if e.Locality != "" {
-			out.WriteString(" locality " + e.Locality)
-		}
-		for i, k := range slices.Sorted(maps.Keys(e.Labels)) {
-			fmt.Fprintf(&out, "%s%s=%s", []string{" labels ", ","}[min(i, 1)], k, e.Labels[k])
-		}
-		fmt.Fprintf(&out, " node %s", e.Node)
-		if e.TlsMode == "istio" {
-			fmt.Fprintf(&out, " account %s", e.ServiceAccount)
-		}
-		switch e.Health {
-		case pb.EndpointHealthUnhealthy:
-			out.WriteString(" not healthy")
-		case pb.EndpointHealthDraining:
-			out.WriteString(" draining")
-		}
-		out.WriteString("\n")
-	}
-	slices.SortFunc(changes.Upserts[instances.Faults], func(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) })
-	for _, r := range changes.Upserts[instances.Faults] {
-		var f struct{ Message string }
-		if err := json.Unmarshal(r.Payload, &f); err != nil {
-			t.Fatal(err)
-		}
-		count, _, _ := strings.Cut(f.Message, ") ")
-		fmt.Fprintf(&out, "lost %s %s)\n", strings.TrimPrefix(r.Key, "eureka:"), count)
-	}
-	return out.String()
+	return registrytest.Describe(t, l.book.Changes(), true)
 }
 
 func recorded(t testing.TB, name string) []byte {
@@ -211,7 +147,7 @@ func FuzzMapping(f *testing.F) {
 				t.Fatal(err)
 			}
 			l.apply()
-			rows(t, l.book.Changes()) // can be read
+			registrytest.Describe(t, l.book.Changes(), true) // can be read
 			if there := len(l.view.have) + len(l.view.bad); there > 0 && len(l.services) == 0 {
 				t.Errorf("nothing came of %d instances: %s", there, text)
 			}
@@ -227,85 +163,17 @@ func FuzzMapping(f *testing.F) {
 // TestReadme runs the examples.
 func TestReadme(t *testing.T) {
 	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 4 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	for _, b := range blocks[:2] {
-		config, err := b.Config()
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkSchema(t, config)
-		if _, err := parse(config); err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff(blocks[3].Text, describe(t, configured(t, `{}`), []byte(blocks[2].Text))); diff != "" {
-		t.Errorf("(-README +got):\n%s", diff)
-	}
-	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r := range reasons {
-		if !strings.Contains(string(text), "`"+string(r)+"`") {
-			t.Errorf("the README doesn't say what %s is", r)
-		}
-	}
-}
-
-// checkSchema checks a config against the plugin's schema.
-func checkSchema(t *testing.T, config []byte) {
-	t.Helper()
-	var document, instance any
-	if err := json.Unmarshal([]byte(schema), &document); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(config, &instance); err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("config.json", document); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Validate(instance); err != nil {
-		t.Error(err)
-	}
+	registrytest.Readme{
+		Schema: schema, Parse: func(config []byte) error { _, err := parse(config); return err },
+		Describe: func(example string) string { return describe(t, configured(t, `{}`), []byte(example)) }, Reasons: registrytest.Names(reasons),
+	}.Check(t, blocks)
 }
 
 // TestSchema: the schema has the config's fields and defaults.
-func TestSchema(t *testing.T) {
-	usual, err := json.Marshal(defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want map[string]any
-	if err := json.Unmarshal(usual, &want); err != nil {
-		t.Fatal(err)
-	}
-	var s struct {
-		Properties map[string]struct{ Default any }
-	}
-	if err := json.Unmarshal([]byte(schema), &s); err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range want {
-		p, ok := s.Properties[name]
-		if !ok {
-			t.Errorf("the schema lacks %s", name)
-		}
-		if p.Default != nil && !cmp.Equal(p.Default, value) {
-			t.Errorf("%s: the schema's default is %v, not %v", name, p.Default, value)
-		}
-	}
-	if len(s.Properties) != len(want) {
-		t.Errorf("%d properties, %d fields", len(s.Properties), len(want))
-	}
-}
+func TestSchema(t *testing.T) { registrytest.CheckDefaults(t, schema, defaults()) }
 
 // TestConfig: mistakes are told with their field, and no password.
 func TestConfig(t *testing.T) {

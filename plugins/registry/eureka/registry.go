@@ -225,7 +225,7 @@ func (l *loop) apply() {
 // set makes what there is of an instance; nil: it is gone, or can't be read and never could.
 func (l *loop) set(key string, i *instance, missing bool) {
 	now := mapped{lost: instances.Tally{}}
-	if i != nil && l.config.Applications.selects(i.App) {
+	if i != nil && l.config.Applications.Select(strings.ToUpper(i.App)) {
 		now = l.config.members(i)
 	}
 	if why := l.view.bad[key]; why != "" {

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -66,33 +66,14 @@ func configOf(more map[string]any, twins ...*twin) map[string]any {
 // has waits until a service's healthy endpoints are at these addresses.
 func has(t *testing.T, h *plugintest.Harness, service string, addresses ...string) {
 	t.Helper()
-	slices.Sort(addresses)
-	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(healthy(rows, service), addresses) })
-}
-
-func healthy(rows map[string]*sdk.Row, service string) (all []string) {
-	for _, r := range rows {
-		if e, err := sdk.EndpointOf(r); err == nil && e.Host == service+".eureka" && e.Health == 0 {
-			all = append(all, e.Address)
-		}
-	}
-	slices.Sort(all)
-	return all
+	registrytest.Has(t, h, service+".eureka", addresses...)
 }
 
 // keeps watches that nothing goes while the server is asked so many times more for a path.
 func (w *twin) keeps(t *testing.T, h *plugintest.Harness, path string, times int, service string, addresses ...string) {
 	t.Helper()
 	before := w.count(path)
-	for deadline := time.Now().Add(20 * time.Second); w.count(path) < before+times; {
-		if got := healthy(h.Rows(state.Endpoints), service); !slices.Equal(got, addresses) {
-			t.Fatalf("%s has %v, not %v", service, got, addresses)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to that")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	registrytest.Keeps(t, h, func() bool { return w.count(path) >= before+times }, service+".eureka", addresses...)
 }
 
 // TestChanges: what comes, goes and changes is followed, by what changed alone.

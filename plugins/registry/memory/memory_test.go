@@ -1,17 +1,16 @@
 package memory
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.uber.org/goleak"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -112,7 +111,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkSchema(t, config)
+	registrytest.CheckSchema(t, schema, config)
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()
 	var got strings.Builder
@@ -123,28 +122,5 @@ func TestReadme(t *testing.T) {
 	}
 	if diff := cmp.Diff(blocks[1].Text, got.String()); diff != "" {
 		t.Errorf("(-README +got):\n%s", diff)
-	}
-}
-
-// checkSchema checks a config against the plugin's schema.
-func checkSchema(t *testing.T, config []byte) {
-	t.Helper()
-	var document, instance any
-	if err := json.Unmarshal([]byte(schema), &document); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(config, &instance); err != nil {
-		t.Fatal(err)
-	}
-	c := jsonschema.NewCompiler()
-	if err := c.AddResource("config.json", document); err != nil {
-		t.Fatal(err)
-	}
-	s, err := c.Compile("config.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Validate(instance); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,10 +1,9 @@
 package nacos
 
 import (
+	"cmp"
 	"net"
 	"net/url"
-	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,16 +28,14 @@ type server struct{ http, grpc string }
 
 // written is the config as it is written; the schema says what each field means.
 type written struct {
+	secure.Login
 	Servers       []string          `json:"servers"`
 	GRPCOffset    int               `json:"grpcOffset"`
 	ContextPath   string            `json:"contextPath"`
-	Username      string            `json:"username"`
-	Password      string            `json:"password"`
-	PasswordFile  string            `json:"passwordFile"`
 	TLS           *secure.TLS       `json:"tls"`
 	Namespaces    []string          `json:"namespaces"`
 	Groups        []string          `json:"groups"`
-	Services      servicesThatCount `json:"services"`
+	Services      instances.Names   `json:"services"`
 	Clusters      []string          `json:"clusters"`
 	Host          string            `json:"host"`
 	ServicePort   uint32            `json:"servicePort"`
@@ -56,12 +53,6 @@ type written struct {
 	WrittenKeep     string `json:"keep"`
 	WrittenTimeout  string `json:"timeout"`
 	WrittenMaxRetry string `json:"maxRetry"`
-}
-
-// servicesThatCount are globs of names.
-type servicesThatCount struct {
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
@@ -163,53 +154,32 @@ func (c *Config) checkServers() error {
 }
 
 func (c *Config) checkAccess() error {
-	switch {
-	case c.Password != "" && c.PasswordFile != "":
-		return strict.Errorf("passwordFile", "password is given, too; one is enough")
-	case c.Username == "" && c.Password+c.PasswordFile != "":
-		return strict.Errorf("username", "is required where there is a password")
-	case c.Username != "" && c.Password+c.PasswordFile == "":
+	if err := c.Login.Check(); err != nil {
+		return err
+	}
+	if c.Username != "" && c.Password+c.PasswordFile == "" {
 		return strict.Errorf("passwordFile", "is required where there is a username")
 	}
 	return c.TLS.Check("tls")
 }
 
-func (c *Config) checkDurations() (err error) {
-	for _, f := range []struct {
-		name, text  string
-		into        *time.Duration
-		least, most time.Duration
-	}{
-		{"interval", c.WrittenInterval, &c.Interval, 50 * time.Millisecond, time.Hour},
-		{"refresh", c.WrittenRefresh, &c.Refresh, time.Second, 24 * time.Hour},
-		{"keep", c.WrittenKeep, &c.Keep, 0, 24 * time.Hour},
-		{"timeout", c.WrittenTimeout, &c.Timeout, 500 * time.Millisecond, time.Minute},
-		{"maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour},
-	} {
-		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
-			return err
-		}
-		if *f.into < f.least || *f.into > f.most {
-			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
-		}
-	}
-	return nil
+func (c *Config) checkDurations() error {
+	return cmp.Or(
+		strict.Between("interval", c.WrittenInterval, &c.Interval, 50*time.Millisecond, time.Hour),
+		strict.Between("refresh", c.WrittenRefresh, &c.Refresh, time.Second, 24*time.Hour),
+		strict.Between("keep", c.WrittenKeep, &c.Keep, 0, 24*time.Hour),
+		strict.Between("timeout", c.WrittenTimeout, &c.Timeout, 500*time.Millisecond, time.Minute),
+		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
+	)
 }
 
 func (c *Config) checkLimits() error {
-	for _, f := range []struct {
-		name        string
-		value       int
-		least, most int
-	}{
-		{"services", c.Limits.Services, 1, 1_000_000}, {"instances", c.Limits.Instances, 1, 10_000_000},
-		{"messageBytes", c.Limits.MessageBytes, 1 << 10, 1 << 30}, {"requests", c.Limits.Requests, 1, 1000},
-	} {
-		if f.value < f.least || f.value > f.most {
-			return strict.Errorf("limits."+f.name, "%d is not between %d and %d", f.value, f.least, f.most)
-		}
-	}
-	return nil
+	return cmp.Or(
+		strict.Within("limits.services", c.Limits.Services, 1, 1_000_000),
+		strict.Within("limits.instances", c.Limits.Instances, 1, 10_000_000),
+		strict.Within("limits.messageBytes", c.Limits.MessageBytes, 1<<10, 1<<30),
+		strict.Within("limits.requests", c.Limits.Requests, 1, 1000),
+	)
 }
 
 func (c *Config) checkSelection() error {
@@ -229,17 +199,10 @@ func (c *Config) checkSelection() error {
 			}
 		}
 	}
-	for _, list := range []struct {
-		name  string
-		globs []string
-	}{{"services.include", c.Services.Include}, {"services.exclude", c.Services.Exclude}, {"clusters", c.Clusters}} {
-		for i, g := range list.globs {
-			if _, err := path.Match(g, ""); err != nil || g == "" {
-				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as web-*", g)
-			}
-		}
+	if err := c.Services.Check("services", "web-*"); err != nil {
+		return err
 	}
-	return nil
+	return instances.CheckGlobs("clusters", c.Clusters, "web-*")
 }
 
 func (c *Config) checkHost() error {
@@ -265,21 +228,14 @@ func (c *Config) checkHost() error {
 }
 
 func (c *Config) checkMapping() error {
-	protocol := func(field string, p *string) error {
-		if *p != "" && hosts.Protocol(*p) == "" {
-			return strict.Errorf(field, "%q is none of HTTP, HTTP2, HTTPS, GRPC, GRPC-WEB, TCP, TLS, MONGO, REDIS, MYSQL, UDP; empty: it is found out by each proxy", *p)
-		}
-		*p = hosts.Protocol(*p)
-		return nil
-	}
-	if err := protocol("protocol", &c.Protocol); err != nil {
+	if err := instances.CheckProtocol("protocol", &c.Protocol); err != nil {
 		return err
 	}
 	if len(c.Ports) >= instances.MostPorts {
 		return strict.Errorf("ports", "there are more than %d", instances.MostPorts-1)
 	}
 	for name, p := range c.Ports {
-		if err := protocol("ports."+name, &p); err != nil {
+		if err := instances.CheckProtocol("ports."+name, &p); err != nil {
 			return err
 		}
 		c.Ports[name] = p
@@ -290,10 +246,7 @@ func (c *Config) checkMapping() error {
 	if values := []string{"", clusterIsRegion, clusterIsZone}; !slices.Contains(values, c.Locality.Cluster) {
 		return strict.Errorf("locality.cluster", "%q is neither region nor zone%s", c.Locality.Cluster, nearest.Suggest(c.Locality.Cluster, values[1:]))
 	}
-	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
-		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
-	}
-	return nil
+	return instances.CheckNamespace(c.MeshNamespace)
 }
 
 // host returns a service's host in the mesh.
@@ -303,21 +256,3 @@ func (c *Config) host(k key) string {
 
 // label is the part of a host that a namespace or a group is: other programs that know Nacos' services write it so.
 func label(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "-") }
-
-// selects reports whether a service counts.
-func (s *servicesThatCount) selects(name string) bool {
-	return (len(s.Include) == 0 || matches(s.Include, name)) && !matches(s.Exclude, name)
-}
-
-func matches(globs []string, name string) bool {
-	return slices.ContainsFunc(globs, func(glob string) bool { ok, _ := path.Match(glob, name); return ok })
-}
-
-// password returns the one to ask with.
-func (c *Config) password() (string, error) {
-	if c.PasswordFile == "" {
-		return c.Password, nil
-	}
-	text, err := os.ReadFile(c.PasswordFile)
-	return strings.TrimRight(string(text), "\r\n"), err
-}

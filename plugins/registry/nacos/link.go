@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -311,7 +312,7 @@ func (s *session) take(ctx context.Context, name key, w *watched, info *serviceI
 	var has *hosted
 	has, w.read = info.hosted(w.read)
 	if len(s.config.Clusters) > 0 {
-		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool { return !matches(s.config.Clusters, i.Cluster) })
+		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool { return !instances.Match(s.config.Clusters, i.Cluster) })
 	}
 	first := !w.told
 	w.answered, w.told = true, true
@@ -342,7 +343,7 @@ func (s *session) listed(ctx context.Context, a answer) error {
 	}
 	there, left := make(map[string]bool, len(a.list.names)), 0
 	for _, name := range a.list.names {
-		if !s.config.Services.selects(name) {
+		if !s.config.Services.Select(name) {
 			continue
 		}
 		there[name] = true

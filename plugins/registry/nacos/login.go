@@ -49,7 +49,7 @@ func (l *login) token(ctx context.Context, s server) (string, error) {
 	if l.now != "" && time.Now().Before(l.until) {
 		return l.now, nil
 	}
-	password, err := l.config.password()
+	password, err := l.config.Secret()
 	if err != nil {
 		return "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -72,18 +73,7 @@ func configOf(more map[string]any, twins ...*twin) map[string]any {
 // has waits until a service's healthy endpoints are at these addresses.
 func has(t *testing.T, h *plugintest.Harness, service string, addresses ...string) {
 	t.Helper()
-	slices.Sort(addresses)
-	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(healthy(rows, service), addresses) })
-}
-
-func healthy(rows map[string]*sdk.Row, service string) (all []string) {
-	for _, r := range rows {
-		if e, err := sdk.EndpointOf(r); err == nil && e.Host == service+".nacos" && e.Health == 0 {
-			all = append(all, e.Address)
-		}
-	}
-	slices.Sort(all)
-	return all
+	registrytest.Has(t, h, service+".nacos", addresses...)
 }
 
 // faulty waits until the table of faults has exactly these, each a service and a reason.
@@ -98,29 +88,16 @@ func faulty(t *testing.T, h *plugintest.Harness, want ...string) {
 func (w *twin) keeps(t *testing.T, h *plugintest.Harness, kind string, times int, service string, addresses ...string) {
 	t.Helper()
 	before := w.count(kind)
-	for deadline := time.Now().Add(20 * time.Second); w.count(kind) < before+times; {
-		if got := healthy(h.Rows(state.Endpoints), service); !slices.Equal(got, addresses) {
-			t.Fatalf("%s has %v, not %v", service, got, addresses)
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come to that")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	registrytest.Keeps(t, h, func() bool { return w.count(kind) >= before+times }, service+".nacos", addresses...)
 }
 
 // until waits for what a twin shows.
 func (w *twin) until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		var ok bool
-		if w.change(func() { ok = is() }); ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("it did not come to that: %s", what)
-		}
-	}
+	registrytest.Until(t, "it did not come to that: "+what, func() (ok bool) {
+		w.change(func() { ok = is() })
+		return ok
+	})
 }
 
 // TestChanges: what comes, goes and changes is followed by what the server tells, which is told that it came.

@@ -111,7 +111,7 @@ func (b *book) offer(at string, s *source) {
 	s = &source{instance: s.instance, application: s.application, offers: map[string][]*offer{}}
 	for _, o := range s.instance.offers(s.application, b.served[b.need(s)]) {
 		switch {
-		case !o.application && b.config.Interfaces.selects(o.service.name):
+		case !o.application && b.config.Interfaces.Select(o.service.name):
 			host := b.config.host(o.service)
 			s.offers[host] = append(s.offers[host], o)
 		case o.application && b.config.ApplicationHost != "":

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -8,11 +9,11 @@ import (
 	"net"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
@@ -29,8 +30,8 @@ type written struct {
 	Password        string            `json:"password"`
 	TLS             tlsFiles          `json:"tls"`
 	Roots           roots             `json:"roots"`
-	Interfaces      selection         `json:"interfaces"`
-	Applications    selection         `json:"applications"`
+	Interfaces      instances.Names   `json:"interfaces"`
+	Applications    instances.Names   `json:"applications"`
 	Host            string            `json:"host"`
 	ApplicationHost string            `json:"applicationHost"`
 	ServicePorts    map[string]uint32 `json:"servicePorts"`
@@ -61,11 +62,6 @@ type roots struct {
 	Rules        string `json:"rules"`
 }
 
-type selection struct {
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
-}
-
 type metaFields struct {
 	Region         string `json:"region"`
 	Zone           string `json:"zone"`
@@ -86,7 +82,7 @@ func parse(config []byte) (*Config, error) {
 	c := &Config{written: written{
 		Servers:    []string{"127.0.0.1:2181"},
 		Roots:      roots{"/dubbo", "/services", "/dubbo/metadata", "/dubbo/config/dubbo"},
-		Interfaces: selection{Exclude: []string{"org.apache.dubbo.metadata.*"}},
+		Interfaces: instances.Names{Exclude: []string{"org.apache.dubbo.metadata.*"}},
 		Host:       "{service}.dubbo", ApplicationHost: "{application}.dubbo-application",
 		Labels: map[string]string{"tag": "dubbo.tag"}, Meta: metaFields{"region", "zone", "subzone", "service-account"},
 		MeshNamespace: "default", Cluster: "Kubernetes", Session: "10s", Settle: "30s", MaxRetry: "15s", Refresh: "5m",
@@ -136,20 +132,10 @@ func (c *Config) checkRoots() error {
 	if c.Roots.Interfaces == "" && c.Roots.Applications == "" {
 		return strict.Errorf("roots", "neither interfaces nor applications are read")
 	}
-	for _, list := range []struct {
-		name string
-		of   []string
-	}{
-		{"interfaces.include", c.Interfaces.Include}, {"interfaces.exclude", c.Interfaces.Exclude},
-		{"applications.include", c.Applications.Include}, {"applications.exclude", c.Applications.Exclude},
-	} {
-		for i, g := range list.of {
-			if _, err := path.Match(g, ""); err != nil || g == "" {
-				return strict.Errorf(strict.At(list.name, i), "%q is no name, and no glob such as com.example.*", g)
-			}
-		}
+	if err := c.Interfaces.Check("interfaces", "com.example.*"); err != nil {
+		return err
 	}
-	return nil
+	return c.Applications.Check("applications", "com.example.*")
 }
 
 func (c *Config) checkNames() error {
@@ -171,10 +157,7 @@ func (c *Config) checkNames() error {
 			return strict.Errorf("labels", "%q is a secret", parameter)
 		}
 	}
-	if c.MeshNamespace == "" || strings.Contains(c.MeshNamespace, "/") {
-		return strict.Errorf("meshNamespace", "%q is no namespace", c.MeshNamespace)
-	}
-	return nil
+	return instances.CheckNamespace(c.MeshNamespace)
 }
 
 func (c *Config) checkPorts() error {
@@ -193,46 +176,23 @@ func (c *Config) checkPorts() error {
 	return nil
 }
 
-func (c *Config) checkDurations() (err error) {
-	for _, f := range []struct {
-		name, text  string
-		into        *time.Duration
-		least, most time.Duration
-	}{
-		{"session", c.Session, &c.session, time.Second, 10 * time.Minute},
-		{"settle", c.Settle, &c.settle, 0, time.Hour},
-		{"maxRetry", c.MaxRetry, &c.maxRetry, firstRetry, time.Hour},
-		{"refresh", c.Refresh, &c.refresh, time.Second, 24 * time.Hour},
-	} {
-		if *f.into, err = strict.Duration(f.name, f.text, f.least); err != nil {
-			return err
-		}
-		if *f.into < f.least || *f.into > f.most {
-			return strict.Errorf(f.name, "%s is not between %v and %v", f.text, f.least, f.most)
-		}
-	}
-	return nil
+func (c *Config) checkDurations() error {
+	return cmp.Or(
+		strict.Between("session", c.Session, &c.session, time.Second, 10*time.Minute),
+		strict.Between("settle", c.Settle, &c.settle, 0, time.Hour),
+		strict.Between("maxRetry", c.MaxRetry, &c.maxRetry, firstRetry, time.Hour),
+		strict.Between("refresh", c.Refresh, &c.refresh, time.Second, 24*time.Hour),
+	)
 }
 
 func (c *Config) checkLimits() error {
-	for _, l := range []struct {
-		name               string
-		value, least, most int
-	}{
-		{"services", c.Limits.Services, 1, 1 << 30}, {"instances", c.Limits.Instances, 1, 1 << 30}, {"nodeBytes", c.Limits.NodeBytes, 64, 900_000},
-		{"answerBytes", c.Limits.AnswerBytes, 64 << 10, 1 << 30}, {"reads", c.Limits.Reads, 1, 256},
-	} {
-		if l.value < l.least || l.value > l.most {
-			return strict.Errorf("limits."+l.name, "%d is not between %d and %d", l.value, l.least, l.most)
-		}
-	}
-	return nil
-}
-
-// selects reports whether a name counts.
-func (s *selection) selects(name string) bool {
-	matches := func(glob string) bool { ok, _ := path.Match(glob, name); return ok }
-	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, matches)) && !slices.ContainsFunc(s.Exclude, matches)
+	return cmp.Or(
+		strict.Within("limits.services", c.Limits.Services, 1, 1<<30),
+		strict.Within("limits.instances", c.Limits.Instances, 1, 1<<30),
+		strict.Within("limits.nodeBytes", c.Limits.NodeBytes, 64, 900_000),
+		strict.Within("limits.answerBytes", c.Limits.AnswerBytes, 64<<10, 1<<30),
+		strict.Within("limits.reads", c.Limits.Reads, 1, 256),
+	)
 }
 
 // config returns what connections are made with; the files are read anew each time.

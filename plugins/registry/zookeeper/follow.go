@@ -359,8 +359,8 @@ func (f *follower) counts(children []string, n *node) (all []string) {
 	for _, child := range children {
 		name, err := url.QueryUnescape(child)
 		switch {
-		case n.what == interfaces && (err != nil || slices.Contains(notInterfaces, name) || !f.config.Interfaces.selects(name)):
-		case n.what == applications && !f.config.Applications.selects(child):
+		case n.what == interfaces && (err != nil || slices.Contains(notInterfaces, name) || !f.config.Interfaces.Select(name)):
+		case n.what == applications && !f.config.Applications.Select(child):
 		default:
 			all = append(all, child)
 		}

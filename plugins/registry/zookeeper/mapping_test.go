@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/url"
@@ -11,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -292,7 +291,7 @@ func FuzzMapping(f *testing.F) {
 		for at := range all {
 			parts := strings.Split(at, "/")
 			if len(parts) == 5 && parts[0] == "" && parts[1] == "dubbo" && parts[3] == "providers" && !slices.Contains(notInterfaces, parts[2]) && parts[2] != "" && parts[4] != "" {
-				if name, err := url.QueryUnescape(parts[2]); err == nil && c.Interfaces.selects(name) && !slices.Contains(notInterfaces, name) {
+				if name, err := url.QueryUnescape(parts[2]); err == nil && c.Interfaces.Select(name) && !slices.Contains(notInterfaces, name) {
 					providers++
 				}
 			}
@@ -327,56 +326,11 @@ func TestConfigs(t *testing.T) {
 // TestReadme runs the examples.
 func TestReadme(t *testing.T) {
 	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 4 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	for _, b := range blocks[:2] {
-		config, err := b.Config()
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkSchema(t, config)
-		if _, err := parse([]byte(strings.Replace(string(config), `{"file":"/run/secrets/zookeeper"}`, `"p"`, 1))); err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff(blocks[3].Text, describe(t, configured(t, `{}`), readTree(blocks[2].Text))); diff != "" {
-		t.Errorf("(-README +got):\n%s", diff)
-	}
-	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r := range explanations {
-		if !strings.Contains(string(text), "`"+string(r)+"`") {
-			t.Errorf("the README doesn't say what %s is", r)
-		}
-	}
-}
-
-// checkSchema checks a config by the plugin's schema.
-func checkSchema(t *testing.T, config []byte) {
-	t.Helper()
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("schema.json", document); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := compiler.Compile("schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var value map[string]any
-	if err := json.Unmarshal(config, &value); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := value["password"].(map[string]any); ok { // a reference, which the core resolves
-		value["password"] = "p"
-	}
-	if err := compiled.Validate(any(value)); err != nil {
-		t.Error(err)
-	}
+	registrytest.Readme{
+		Schema: schema, Parse: func(config []byte) error { _, err := parse(config); return err }, Secret: "password",
+		Describe: func(example string) string { return describe(t, configured(t, `{}`), readTree(example)) }, Reasons: registrytest.Names(explanations),
+	}.Check(t, blocks)
 }
