@@ -57,7 +57,9 @@ func newConfigMaps(objects dynamic.Interface, namespace string, names []string, 
 			}
 		}
 		note := func(any) { m.changes.Add(name) }
-		handler := cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note}
+		handler := cache.ResourceEventHandlerFuncs{
+			AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note,
+		}
 		i, err := kube.Follow(client, "metadata.name="+name, leanConfigMap, handler, failed)
 		if err != nil {
 			return nil, err

@@ -64,14 +64,16 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 	return nil, false
 }
 
-// wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all), each at all of its ports, behind those of hosts
-// that virtual services route and no registry knows. Who says no port means 80.
+// wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all),
+// each at all of its ports, behind those of hosts that virtual services route and no registry
+// knows. Who says no port means 80.
 func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte {
 	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
 	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	known := func(h string) bool {
 		return slices.ContainsFunc(members, func(m incr.Item[host, *config.Service]) bool {
-			return (m.Key.Host == h || config.IsWildcard(h) && config.Overlaps(h, m.Key.Host)) && (l == nil || l.imports(m.Value) != nil)
+			named := m.Key.Host == h || config.IsWildcard(h) && config.Overlaps(h, m.Key.Host)
+			return named && (l == nil || l.imports(m.Value) != nil)
 		})
 	}
 	hosts, taken := g.outsideHostsOfProxy(c, k.View, l.place(), known)

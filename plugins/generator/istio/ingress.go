@@ -36,7 +36,9 @@ func (g *graph) ingressOf(c *incr.Ctx, s Scope, n *node.Node) ingressKey {
 	switch {
 	case len(spec.GetIngress()) > 0:
 		own := unicast(n.Addresses)
-		return ingressKey{Sidecar: s.Sidecar, Address: own, Namespace: n.Namespace, Other: otherFamily(n.Addresses, own)}
+		return ingressKey{
+			Sidecar: s.Sidecar, Address: own, Namespace: n.Namespace, Other: otherFamily(n.Addresses, own),
+		}
 	case spec.GetInboundConnectionPool() != nil:
 		return ingressKey{Sidecar: s.Sidecar}
 	}
@@ -228,8 +230,9 @@ func (g *graph) inboundPool(c *incr.Ctx, k ingressKey, port uint32) *networking.
 	return spec.GetInboundConnectionPool()
 }
 
-// defaultEndpoint is where the workload serves a port: a Unix socket, or the address. In the place of the unspecified address stands the proxy's of its
-// family, or without one that of the host itself. Empty: where the client wanted to go.
+// defaultEndpoint is where the workload serves a port: a Unix socket, or the address. In the place
+// of the unspecified address stands the proxy's of its family, or without one that of the host
+// itself. Empty: where the client wanted to go.
 func defaultEndpoint(s string, k inboundClusterKey) string {
 	if s == "" || strings.HasPrefix(s, hosts.Unix) {
 		return s

@@ -89,8 +89,8 @@ func sameExport(a, b export) bool {
 
 func samePointer[V any](a, b *V) bool { return a == b }
 
-// pick is the service that a host means where several namespaces declare it: the scope's own namespace wins, but for gateways, then what was
-// given to it by name, then the oldest.
+// pick is the service that a host means where several namespaces declare it: the scope's own
+// namespace wins, but for gateways, then what was given to it by name, then the oldest.
 func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, string], *config.Service]) (*config.Service, error) {
 	list := make([]*config.Service, len(members))
 	for i, m := range members {

@@ -28,8 +28,8 @@ func (g *graph) addUnregistered() {
 	})
 }
 
-// findRoutedPorts are the ports of the services that a virtual service names: there it counts for hosts that no registry knows, too, so that one
-// set of routes has the same hosts at each.
+// findRoutedPorts are the ports of the services that a virtual service names: there it counts for
+// hosts that no registry knows, too, so that one set of routes has the same hosts at each.
 func (g *graph) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualService) []uint32 {
 	var out []uint32
 	for _, h := range v.Spec.Hosts {
@@ -69,22 +69,28 @@ func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service
 // what services are called besides their full names.
 func (g *graph) outsideHosts(c *incr.Ctx, view routeView, port uint32) (hosts [][]byte, taken map[string]bool) {
 	via := g.via(c, view.Scope, port)
-	list := g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return port == outsidePort || slices.Contains(ports, port) })
+	list := g.routedAt(c, view.Scope, via, func(ports []uint32) bool {
+		return port == outsidePort || slices.Contains(ports, port)
+	})
 	known := func(h string) bool { return g.known(c, view.Scope, h, port) }
 	return g.hostsOutside(c, view, virtualHostKey{Port: port}, list, known, nil)
 }
 
-// outsideHostsOfProxy are the same among the routes of a proxy for HTTP: for virtual services that name a service at the port of requests that name
-// none. known reports whether a host is one of a service there.
-func (g *graph) outsideHostsOfProxy(c *incr.Ctx, view routeView, via int, known func(h string) bool) (hosts [][]byte, taken map[string]bool) {
+// outsideHostsOfProxy are the same among the routes of a proxy for HTTP: for virtual services that
+// name a service at the port of requests that name none. known reports whether a host is one of a
+// service there.
+func (g *graph) outsideHostsOfProxy(c *incr.Ctx, view routeView, via int, known func(h string) bool) (
+	hosts [][]byte, taken map[string]bool) {
 	list := g.routedAt(c, view.Scope, via, func(ports []uint32) bool { return slices.Contains(ports, outsidePort) })
-	return g.hostsOutside(c, view, virtualHostKey{Port: outsidePort, Whole: true}, list, known, map[string]bool{"*": true})
+	k := virtualHostKey{Port: outsidePort, Whole: true}
+	return g.hostsOutside(c, view, k, list, known, map[string]bool{"*": true})
 }
 
-// hostsOutside are virtual hosts, as the key says where, for names that virtual services route and that aren't known. The domains that are taken then are
-// those that were before (nil: none) and theirs.
-func (g *graph) hostsOutside(c *incr.Ctx, view routeView, k virtualHostKey, list []*config.VirtualService, known func(h string) bool,
-	taken map[string]bool) ([][]byte, map[string]bool) {
+// hostsOutside are virtual hosts, as the key says where, for names that virtual services route and
+// that aren't known. The domains that are taken then are those that were before (nil: none) and
+// theirs.
+func (g *graph) hostsOutside(c *incr.Ctx, view routeView, k virtualHostKey, list []*config.VirtualService,
+	known func(h string) bool, taken map[string]bool) ([][]byte, map[string]bool) {
 	var out [][]byte
 	for _, v := range list {
 		for _, h := range v.Spec.Hosts {
@@ -103,7 +109,8 @@ func (g *graph) hostsOutside(c *incr.Ctx, view routeView, k virtualHostKey, list
 	return out, taken
 }
 
-// routedAt are the virtual services that count for what goes out by an egress listener, and whose services have such ports, in order.
+// routedAt are the virtual services that count for what goes out by an egress listener, and whose
+// services have such ports, in order.
 func (g *graph) routedAt(c *incr.Ctx, s Scope, via int, such func(ports []uint32) bool) []*config.VirtualService {
 	var list []*config.VirtualService
 	for _, i := range g.atGateway.Of(c, config.MeshGateway) {

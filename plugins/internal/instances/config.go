@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Names are globs (path.Match) of the names that count, as configs have them: those that are included, all where there are none, but for those that are
-// excluded.
+// Names are globs (path.Match) of the names that count, as configs have them: those that are
+// included, all where there are none, but for those that are excluded.
 type Names struct {
 	Include []string `json:"include"`
 	Exclude []string `json:"exclude"`

@@ -17,6 +17,6 @@ func Tell(i cache.SharedIndexInformer, handler cache.ResourceEventHandler) (*Inf
 	return &Informer{i, told}, nil
 }
 
-// HasSynced reports whether the handler has been told of all objects of the first list. They are kept before: who makes rows of what the handler is
-// told would take a part of them for all.
+// HasSynced reports whether the handler has been told of all objects of the first list. They are
+// kept before: who makes rows of what the handler is told would take a part of them for all.
 func (i *Informer) HasSynced() bool { return i.told.HasSynced() }

@@ -49,9 +49,11 @@ func Resources(ctx context.Context, about rest.Interface, of schema.GroupVersion
 	return list.APIResources, nil
 }
 
-// Follow makes an informer of objects; fields narrows them down as a field selector does, "" doesn't. It keeps what lean makes of each, tells handler of
-// it, and failed what can't be watched, which is tried again. While the API server is away it stays as it was.
-func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFunc, handler cache.ResourceEventHandler, failed func(error)) (*Informer, error) {
+// Follow makes an informer of objects; fields narrows them down as a field selector does, ""
+// doesn't. It keeps what lean makes of each, tells handler of it, and failed what can't be watched,
+// which is tried again. While the API server is away it stays as it was.
+func Follow(of dynamic.ResourceInterface, fields string, lean cache.TransformFunc, handler cache.ResourceEventHandler,
+	failed func(error)) (*Informer, error) {
 	list := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = fields

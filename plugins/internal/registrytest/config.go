@@ -1,5 +1,5 @@
-// Package registrytest is what tests of registries share: of their configs and READMEs, of the rows that they make, and of what they publish while a
-// server does this and that.
+// Package registrytest is what tests of registries share: of their configs and READMEs, of the rows
+// that they make, and of what they publish while a server does this and that.
 package registrytest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 )
 
-// Readme is what a registry's README.md is checked by: its examples are two entries of plugins.yaml, something that the registry's server has, and what
-// becomes of that.
+// Readme is what a registry's README.md is checked by: its examples are two entries of
+// plugins.yaml, something that the registry's server has, and what becomes of that.
 type Readme struct {
 	Schema string
 	// Parse reads a config. Secret is a field of it that an example takes from elsewhere, which the core reads before.

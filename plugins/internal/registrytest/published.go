@@ -14,7 +14,9 @@ import (
 func Has(t *testing.T, h *plugintest.Harness, host string, addresses ...string) {
 	t.Helper()
 	slices.Sort(addresses)
-	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(healthy(rows, host), addresses) })
+	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool {
+		return slices.Equal(healthy(rows, host), addresses)
+	})
 }
 
 // Keeps watches that a host's healthy endpoints stay at these addresses, until while reports true.

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Describe tells of rows that come, a line each: services, endpoints (with their nodes, where the registry knows such), and what is lost.
+// Describe tells of rows that come, a line each: services, endpoints (with their nodes, where the
+// registry knows such), and what is lost.
 func Describe(t testing.TB, changes instances.Changes, nodes bool) string {
 	t.Helper()
 	var out strings.Builder

@@ -2,7 +2,8 @@ package strict
 
 import "time"
 
-// Duration reads a field that holds a duration as Go writes it, such as 20ms; otherwise is what counts where it is empty.
+// Duration reads a field that holds a duration as Go writes it, such as 20ms; otherwise is what
+// counts where it is empty.
 func Duration(field, text string, otherwise time.Duration) (time.Duration, error) {
 	if text == "" {
 		return otherwise, nil
@@ -14,7 +15,8 @@ func Duration(field, text string, otherwise time.Duration) (time.Duration, error
 	return d, nil
 }
 
-// Between reads a field that holds a duration into where its value goes, and checks that it is within bounds. Empty text is the least.
+// Between reads a field that holds a duration into where its value goes, and checks that it is
+// within bounds. Empty text is the least.
 func Between(field, text string, into *time.Duration, least, most time.Duration) (err error) {
 	if *into, err = Duration(field, text, least); err != nil {
 		return err

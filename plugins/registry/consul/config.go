@@ -92,8 +92,9 @@ type metaFields struct {
 // defaults are what counts where the config says nothing.
 func defaults() written {
 	return written{
-		Address: "http://127.0.0.1:8500", Stale: true, Services: selection{Names: instances.Names{Exclude: []string{"consul"}}}, Healthy: []string{passing, warning},
-		Host: "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
+		Address: "http://127.0.0.1:8500", Stale: true, Healthy: []string{passing, warning},
+		Services: selection{Names: instances.Names{Exclude: []string{"consul"}}},
+		Host:     "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
 		Watches: min(most, 90), MaxBytes: 64 << 20, WrittenWait: "1m", WrittenRefresh: "15s", WrittenInterval: "250ms", WrittenMaxRetry: "15s",
 	}

@@ -65,7 +65,8 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 			failures = append(failures, err)
 			return nil
 		}
-		failures = append(failures, i.SetTransform((&keeper{}).lean), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(kind, err) }))
+		tell := func(_ *cache.Reflector, err error) { failed(kind, err) }
+		failures = append(failures, i.SetTransform((&keeper{}).lean), i.SetWatchErrorHandler(tell))
 		return &informer{i, kind}
 	}
 	w := &watched{

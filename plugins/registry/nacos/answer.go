@@ -132,8 +132,9 @@ func (i *instance) id() string { return i.IP + ":" + string(i.Port) + "#" + i.Cl
 
 // same reports whether two say the same.
 func (i *instance) same(other *instance) bool {
-	return i == other || i.IP == other.IP && i.Port == other.Port && i.Weight == other.Weight && i.Cluster == other.Cluster && i.Healthy.is() == other.Healthy.is() &&
-		i.Enabled.is() == other.Enabled.is() && i.Ephemeral.is() == other.Ephemeral.is() && maps.Equal(i.Metadata, other.Metadata)
+	return i == other || i.IP == other.IP && i.Port == other.Port && i.Weight == other.Weight &&
+		i.Cluster == other.Cluster && i.Healthy.is() == other.Healthy.is() && i.Enabled.is() == other.Enabled.is() &&
+		i.Ephemeral.is() == other.Ephemeral.is() && maps.Equal(i.Metadata, other.Metadata)
 }
 
 // loose is text that may be written as anything else, too.
@@ -159,8 +160,8 @@ func read(body []byte, into interface{ refused() error }) error {
 
 var errNoService = errors.New("the answer has no service")
 
-// hosted reads a service's instances, but for those that were read before, by their text, and returns all that are read now. One that can't be read harms
-// no other.
+// hosted reads a service's instances, but for those that were read before, by their text, and
+// returns all that are read now. One that can't be read harms no other.
 func (s *serviceInfo) hosted(before map[string]*instance) (out *hosted, now map[string]*instance) {
 	out, now = &hosted{protected: s.Protected}, make(map[string]*instance, len(s.Hosts))
 	for n, text := range s.Hosts {

@@ -87,9 +87,12 @@ const (
 // defaults are what counts where the config says nothing.
 func defaults() written {
 	return written{
-		Servers: []string{"127.0.0.1:8848"}, GRPCOffset: 1000, ContextPath: "/nacos", Namespaces: []string{"public"}, Groups: []string{"DEFAULT_GROUP"},
-		Host: "{service}.{group}.{namespace}.nacos", Protocol: "HTTP", Meta: metaKeys{"protocol", "secure", "external", "service-account"},
-		Ports: map[string]string{"gRPC_port": "GRPC", "gRPC.port": "GRPC"}, Locality: placeKeys{Region: "region", Zone: "zone", Subzone: "subzone"},
+		Servers: []string{"127.0.0.1:8848"}, GRPCOffset: 1000, ContextPath: "/nacos",
+		Namespaces: []string{"public"}, Groups: []string{"DEFAULT_GROUP"},
+		Host: "{service}.{group}.{namespace}.nacos", Protocol: "HTTP",
+		Meta:          metaKeys{"protocol", "secure", "external", "service-account"},
+		Ports:         map[string]string{"gRPC_port": "GRPC", "gRPC.port": "GRPC"},
+		Locality:      placeKeys{Region: "region", Zone: "zone", Subzone: "subzone"},
 		MeshNamespace: "default", Cluster: "Kubernetes", Limits: limits{10_000, 100_000, 64 << 20, 16},
 		WrittenInterval: "5s", WrittenRefresh: "1m", WrittenKeep: "30s", WrittenTimeout: "5s", WrittenMaxRetry: "15s",
 	}
@@ -101,7 +104,9 @@ func parse(config []byte) (*Config, error) {
 	if err := strict.Decode(config, &c.written); err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkDurations, c.checkLimits, c.checkSelection, c.checkHost, c.checkMapping} {
+	for _, check := range []func() error{
+		c.checkServers, c.checkAccess, c.checkDurations, c.checkLimits, c.checkSelection, c.checkHost, c.checkMapping,
+	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -119,7 +124,8 @@ func (c *Config) checkServers() error {
 	if c.GRPCOffset < -65535 || c.GRPCOffset > 65535 {
 		return strict.Errorf("grpcOffset", "%d is not between -65535 and 65535", c.GRPCOffset)
 	}
-	if base := strings.TrimRight(c.ContextPath, "/"); base != "" && !strings.HasPrefix(base, "/") || strings.ContainsAny(base, "?#% ") {
+	base := strings.TrimRight(c.ContextPath, "/")
+	if base != "" && !strings.HasPrefix(base, "/") || strings.ContainsAny(base, "?#% ") {
 		return strict.Errorf("contextPath", "%q is no path such as /nacos", c.ContextPath)
 	}
 	for i, s := range c.Servers {
@@ -144,7 +150,7 @@ func (c *Config) checkServers() error {
 			return strict.Errorf(at, "port %s, with grpcOffset for gRPC, is not between 1 and 65535", u.Port())
 		}
 		address := func(port int) string { return net.JoinHostPort(u.Hostname(), strconv.Itoa(port)) }
-		one := server{http: u.Scheme + "://" + address(port) + strings.TrimRight(c.ContextPath, "/"), grpc: address(port + c.GRPCOffset)}
+		one := server{http: u.Scheme + "://" + address(port) + base, grpc: address(port + c.GRPCOffset)}
 		if slices.ContainsFunc(c.servers, func(s server) bool { return s.grpc == one.grpc }) {
 			return strict.Errorf(at, "%s is there twice", address(port))
 		}
@@ -206,7 +212,8 @@ func (c *Config) checkSelection() error {
 }
 
 func (c *Config) checkHost() error {
-	if host := c.host(key{"n", "g", "web"}); host == c.host(key{"n", "g", "other"}) || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
+	host, other := c.host(key{"n", "g", "web"}), c.host(key{"n", "g", "other"})
+	if host == other || strings.ContainsAny(host, "{}") || !hosts.ValidName(host, false) {
 		return strict.Errorf("host", "%q makes no DNS name of each service; write such as {service}.{group}.{namespace}.nacos", c.Host)
 	}
 	for _, part := range []struct {
@@ -251,7 +258,9 @@ func (c *Config) checkMapping() error {
 
 // host returns a service's host in the mesh.
 func (c *Config) host(k key) string {
-	return strings.NewReplacer("{service}", strings.ToLower(k.name), "{group}", label(k.group), "{namespace}", label(k.namespace)).Replace(c.Host)
+	return strings.NewReplacer(
+		"{service}", strings.ToLower(k.name), "{group}", label(k.group), "{namespace}", label(k.namespace),
+	).Replace(c.Host)
 }
 
 // label is the part of a host that a namespace or a group is: other programs that know Nacos' services write it so.

@@ -20,7 +20,8 @@ import (
 
 // connection is one to a server: requests with answers, and a stream by which the server asks and tells.
 //
-// gRPC makes a connection of its own anew when it is lost, but the server knows those alone that were set up: so the end of the stream is the end of it.
+// gRPC makes a connection of its own anew when it is lost, but the server knows those alone that
+// were set up: so the end of the stream is the end of it.
 type connection struct {
 	config *Config
 	login  *login
@@ -51,8 +52,9 @@ func connect(ctx context.Context, c *Config, s server, l *login, namespace strin
 	}
 	var err error
 	out.grpc, err = grpc.NewClient("passthrough:///"+s.grpc,
-		grpc.WithTransportCredentials(security), grpc.WithContextDialer(out.dial), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes)), grpc.WithIdleTimeout(0))
+		grpc.WithTransportCredentials(security), grpc.WithContextDialer(out.dial), grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithIdleTimeout(0),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +83,19 @@ func (c *connection) setUp(ctx context.Context, namespace string) error {
 		return err
 	}
 	var err error
-	if c.stream, err = c.grpc.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, streamMethod); err != nil {
+	both := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+	if c.stream, err = c.grpc.NewStream(ctx, both, streamMethod); err != nil {
 		return plain(err)
 	}
 	err = c.send(setup, map[string]any{
-		"module": "internal", "clientVersion": "Coxswain", "tenant": namespace, "labels": map[string]string{"source": "sdk", "module": "naming", "AppName": "coxswain"},
+		"module": "internal", "clientVersion": "Coxswain", "tenant": namespace,
+		"labels": map[string]string{"source": "sdk", "module": "naming", "AppName": "coxswain"},
 	})
 	if err != nil {
 		return err
 	}
 	for began := time.Now(); ; { // the server says nothing; what it is asked before it knows the connection, it refuses
-		err := c.ask(ctx, healthCheck, map[string]any{"module": "internal"}, &reply{})
+		err := c.beat(ctx)
 		no := (*refusal)(nil)
 		if !errors.As(err, &no) || no.code != unregistered || time.Since(began) > c.config.Timeout {
 			return err
@@ -102,6 +106,11 @@ func (c *connection) setUp(ctx context.Context, namespace string) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// beat asks for a sign of life.
+func (c *connection) beat(ctx context.Context) error {
+	return c.ask(ctx, healthCheck, map[string]any{"module": "internal"}, &reply{})
 }
 
 // ask asks, and reads the answer.
@@ -191,7 +200,8 @@ func (c *connection) listen(ctx context.Context) {
 			}
 		}
 		if before, ok := strings.CutSuffix(p.kind, "Request"); ok {
-			if err := c.send(before+"Response", map[string]any{"resultCode": 200, "success": true, "requestId": string(said.ID)}); err != nil {
+			done := map[string]any{"resultCode": 200, "success": true, "requestId": string(said.ID)}
+			if err := c.send(before+"Response", done); err != nil {
 				c.why = err
 				return
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// link follows one namespace: what the server tells unasked doesn't say which namespace it is of, so each has a connection.
+// link follows one namespace: what the server tells unasked doesn't say which namespace it is of,
+// so each has a connection.
 type link struct {
 	config    *Config
 	login     *login
@@ -27,8 +28,9 @@ type link struct {
 	watched  map[key]*watched
 }
 
-// news is what a link tells: of a service (has; refused: why the server doesn't tell; gone: it isn't followed any more), of a group's list (group), that
-// all is told (caught), or that the connection failed (failed).
+// news is what a link tells: of a service (has; refused: why the server doesn't tell; gone: it
+// isn't followed any more), of a group's list (group), that all is told (caught), or that the
+// connection failed (failed).
 type news struct {
 	namespace string
 
@@ -47,7 +49,8 @@ type news struct {
 
 // watched is a service that is followed.
 type watched struct {
-	// listed: it is in the last list; answered: the server has answered about it on this connection, told: what there is, empty: nothing, since when.
+	// listed: it is in the last list; answered: the server has answered about it on this
+	// connection, told: what there is, empty: nothing, since when.
 	listed, answered, told, empty bool
 	since                         time.Time
 	// asking: it is being asked for, or waits for that; heard counts what the server told unasked.
@@ -106,14 +109,16 @@ type session struct {
 	// waiting are services to be asked for, running questions for them and for lists.
 	waiting []key
 	running int
-	// lists are what the last question for each group's list came to; absent: none has come yet. listing are those on their way.
+	// lists are what the last question for each group's list came to; absent: none has come yet.
+	// listing are those on their way.
 	lists   map[string]error
 	listing int
 	beating bool
 	caught  bool
 }
 
-// answer is one to a question of a session: for a group's list, for a service, for a sign of life (beat), or for hearing of a service no more (left).
+// answer is one to a question of a session: for a group's list, for a service, for a sign of life
+// (beat), or for hearing of a service no more (left).
 type answer struct {
 	group string
 	list  *listing
@@ -126,7 +131,8 @@ type answer struct {
 	err        error
 }
 
-// beatEvery is how often a server is asked for a sign of life: it closes connections of which it hears nothing for 20 s.
+// beatEvery is how often a server is asked for a sign of life: it closes connections of which it
+// hears nothing for 20 s.
 const beatEvery = 5 * time.Second
 
 // session follows the namespace on one connection, until that ends. An error says why.
@@ -149,7 +155,8 @@ func (k *link) session(ctx context.Context) error {
 }
 
 func (s *session) follow(ctx context.Context) error {
-	beat, list, look := time.NewTicker(beatEvery), time.NewTicker(s.config.Interval), time.NewTicker(max(min(s.config.Refresh/20, s.config.Interval), 50*time.Millisecond))
+	beat, list := time.NewTicker(beatEvery), time.NewTicker(s.config.Interval)
+	look := time.NewTicker(max(min(s.config.Refresh/20, s.config.Interval), 50*time.Millisecond))
 	defer beat.Stop()
 	defer list.Stop()
 	defer look.Stop()
@@ -172,7 +179,7 @@ func (s *session) follow(ctx context.Context) error {
 			if !s.beating {
 				s.beating = true
 				s.ask(ctx, func() answer {
-					return answer{beat: true, err: s.conn.ask(ctx, healthCheck, map[string]any{"module": "internal"}, &reply{})}
+					return answer{beat: true, err: s.conn.beat(ctx)}
 				})
 			}
 		case <-list.C:
@@ -286,7 +293,8 @@ func (s *session) told(ctx context.Context, a answer) {
 	w.asking = false
 	w.due = now.Add(s.config.Refresh - rand.N(s.config.Refresh/4+1))
 	if a.err != nil {
-		if no := (*refusal)(nil); errors.As(a.err, &no) && no.code == tooLarge { // what the server told of it unasked would end the connection
+		if no := (*refusal)(nil); errors.As(a.err, &no) && no.code == tooLarge {
+			// What the server told of it unasked would end the connection.
 			s.leave(ctx, a.key)
 		}
 		w.due, w.answered = now.Add(s.config.Interval), true
@@ -312,7 +320,9 @@ func (s *session) take(ctx context.Context, name key, w *watched, info *serviceI
 	var has *hosted
 	has, w.read = info.hosted(w.read)
 	if len(s.config.Clusters) > 0 {
-		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool { return !instances.Match(s.config.Clusters, i.Cluster) })
+		has.instances = slices.DeleteFunc(has.instances, func(i *instance) bool {
+			return !instances.Match(s.config.Clusters, i.Cluster)
+		})
 	}
 	first := !w.told
 	w.answered, w.told = true, true
@@ -398,7 +408,8 @@ type listing struct {
 const (
 	// pageSize is how many services are asked for at once, mostPages how many pages there may be.
 	pageSize, mostPages = 1000, 1000
-	// listTries is how often a list is asked for whose pages don't fit together, since something came or went meanwhile.
+	// listTries is how often a list is asked for whose pages don't fit together, since something
+	// came or went meanwhile.
 	listTries = 3
 )
 
@@ -411,7 +422,8 @@ func (c *connection) list(ctx context.Context, namespace, group string) (*listin
 		for page := 1; page <= mostPages; page++ {
 			var got names
 			err := c.ask(ctx, serviceList, map[string]any{
-				"module": "naming", "namespace": namespace, "groupName": group, "serviceName": "", "pageNo": page, "pageSize": pageSize, "selector": "",
+				"module": "naming", "namespace": namespace, "groupName": group, "serviceName": "", "selector": "",
+				"pageNo": page, "pageSize": pageSize,
 			}, &got)
 			if err != nil {
 				return nil, err
@@ -434,7 +446,8 @@ func (c *connection) list(ctx context.Context, namespace, group string) (*listin
 func (c *connection) subscribe(ctx context.Context, k key, on bool) (*serviceInfo, error) {
 	var got pushed
 	err := c.ask(ctx, subscribe, map[string]any{
-		"module": "naming", "namespace": k.namespace, "groupName": k.group, "serviceName": k.name, "clusters": "", "subscribe": on,
+		"module": "naming", "namespace": k.namespace, "groupName": k.group, "serviceName": k.name,
+		"clusters": "", "subscribe": on,
 	}, &got)
 	if err == nil && got.Service == nil && on {
 		err = errNoService

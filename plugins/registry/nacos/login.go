@@ -31,7 +31,10 @@ func newLogin(c *Config) (*login, error) {
 		return nil, err
 	}
 	return &login{config: c, http: &http.Client{
-		Transport: &http.Transport{TLSClientConfig: setup, TLSHandshakeTimeout: c.Timeout, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{
+			TLSClientConfig: setup, TLSHandshakeTimeout: c.Timeout, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
 		// The password would go along to wherever a redirection leads.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
@@ -39,7 +42,8 @@ func newLogin(c *Config) (*login, error) {
 
 func (l *login) close() { l.http.CloseIdleConnections() }
 
-// token returns a token that counts at the moment, and asks a server for one where there is none; empty: without a username none is needed.
+// token returns a token that counts at the moment, and asks a server for one where there is none;
+// empty: without a username none is needed.
 func (l *login) token(ctx context.Context, s server) (string, error) {
 	if l.config.Username == "" {
 		return "", nil
@@ -71,7 +75,8 @@ func (l *login) token(ctx context.Context, s server) (string, error) {
 // loginPaths are those of Nacos 3 and of earlier ones; it is never changed.
 var loginPaths = []string{"/v3/auth/user/login", "/v1/auth/login"}
 
-// least is how long a token counts at least, whatever a server says that takes it no more: who may not see something is refused with any.
+// least is how long a token counts at least, whatever a server says that takes it no more: who may
+// not see something is refused with any.
 const least = 30 * time.Second
 
 // forget gives a token up that a server took no more, and reports whether another one may help.
@@ -103,7 +108,8 @@ func (l *login) renew() {
 type statusError struct{ status int }
 
 func (e *statusError) otherPath() bool {
-	return slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}, e.status)
+	lacks := []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
+	return slices.Contains(lacks, e.status)
 }
 
 func (e *statusError) Error() string {

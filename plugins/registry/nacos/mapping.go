@@ -49,7 +49,8 @@ func (c *Config) members(k key, i *instance, times float64) mapped {
 	account := string(i.Metadata[c.Meta.ServiceAccount])
 	external := i.Metadata[c.Meta.External]
 	member := instances.Member{Of: of, External: external != "" && external != "false", Endpoint: sdk.Endpoint{
-		Address: i.IP, Locality: c.locality(i, labels, of, out.lost), Network: hosts.Network("", labels), Weight: weight, ServiceAccount: account,
+		Address: i.IP, Locality: c.locality(i, labels, of, out.lost), Network: hosts.Network("", labels),
+		Weight: weight, ServiceAccount: account,
 		TlsMode: hosts.TLSMode(labels, account), Health: health, Cluster: c.Cluster, Labels: labels,
 	}}
 	ports, ok := c.portsOf(i, of, out.lost)
@@ -163,7 +164,8 @@ func (i *instance) weighs() (weight float64, ok bool) {
 	return w, true
 }
 
-// fine is how many times as large the weights of a service are in which one is no whole number: so that hundredths count.
+// fine is how many times as large the weights of a service are in which one is no whole number: so
+// that hundredths count.
 const fine = 100
 
 // times is how many times as large a service's weights are in the mesh, whose weights are whole numbers.

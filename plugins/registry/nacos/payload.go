@@ -11,8 +11,9 @@ import (
 )
 
 // payload is the one message of Nacos' gRPC protocol: JSON, what is said in it, and headers.
-// Source: Nacos, nacos_grpc_service.proto: message Payload {Metadata metadata = 2; google.protobuf.Any body = 3;}, message Metadata {string type = 3;
-// map<string, string> headers = 7; string clientIp = 8;}.
+// Source: Nacos, nacos_grpc_service.proto: message Payload {Metadata metadata = 2;
+// google.protobuf.Any body = 3;}, message Metadata {string type = 3; map<string, string> headers =
+// 7; string clientIp = 8;}.
 type payload struct {
 	kind     string
 	headers  map[string]string
@@ -48,10 +49,12 @@ func (codec) Marshal(v any) ([]byte, error) {
 	var metadata []byte
 	metadata = appendText(metadata, kindField, p.kind)
 	for _, key := range slices.Sorted(maps.Keys(p.headers)) {
-		metadata = appendBytes(metadata, headersField, appendText(appendText(nil, keyField, key), valueField, p.headers[key]))
+		header := appendText(appendText(nil, keyField, key), valueField, p.headers[key])
+		metadata = appendBytes(metadata, headersField, header)
 	}
 	metadata = appendText(metadata, ipField, p.clientIP)
-	return appendBytes(appendBytes(nil, metadataField, metadata), bodyField, appendBytes(nil, anyValueField, p.body)), nil
+	out := appendBytes(nil, metadataField, metadata)
+	return appendBytes(out, bodyField, appendBytes(nil, anyValueField, p.body)), nil
 }
 
 func appendText(to []byte, field protowire.Number, text string) []byte {

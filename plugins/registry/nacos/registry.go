@@ -84,9 +84,13 @@ type space struct {
 }
 
 func newLoop(c *Config, out sdk.Publisher) *loop {
-	l := &loop{config: c, out: out, view: newView(c.Limits.Instances), shown: map[key]map[string]bool{}, spaces: map[string]*space{}}
+	l := &loop{
+		config: c, out: out, view: newView(c.Limits.Instances),
+		shown: map[key]map[string]bool{}, spaces: map[string]*space{},
+	}
 	l.book = instances.New(instances.Naming{
-		Source: "nacos", Registry: "Nacos", Namespace: c.MeshNamespace, Host: func(host string) string { return host }, Reasons: reasons,
+		Source: "nacos", Registry: "Nacos", Namespace: c.MeshNamespace,
+		Host: func(host string) string { return host }, Reasons: reasons,
 	})
 	for _, namespace := range c.Namespaces {
 		l.spaces[namespace] = &space{}
@@ -273,7 +277,8 @@ func (s *service) lost(k key) instances.Tally {
 	add(lostLimit, s.left, k.String())
 	add(lostProtected, s.protected, k.String())
 	if s.refused != "" {
-		add(lostRefused, max(len(s.have)+len(s.held), 1), strings.Join(slices.Compact([]string{k.String(), s.refused}), ": "))
+		of := strings.Join(slices.Compact([]string{k.String(), s.refused}), ": ")
+		add(lostRefused, max(len(s.have)+len(s.held), 1), of)
 	}
 	return lost
 }

@@ -186,7 +186,8 @@ func TestAway(t *testing.T) {
 	has(t, h, "web", "10.0.0.3")
 }
 
-// TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have had time to register.
+// TestStartedAnew: a server that was started anew takes nothing away until those whom it lacks have
+// had time to register.
 func TestStartedAnew(t *testing.T) {
 	w := newTwin(t)
 	w.set("web", at(1), at(2), at(3))
@@ -481,7 +482,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestTokens: one that the server takes no more is given up if it is old, and nobody asks for another one all the time who may see nothing.
+// TestTokens: one that the server takes no more is given up if it is old, and nobody asks for
+// another one all the time who may see nothing.
 func TestTokens(t *testing.T) {
 	w := newTwin(t)
 	w.password = "secret"

@@ -7,8 +7,8 @@ type key struct{ namespace, group, name string }
 
 func (k key) String() string { return k.namespace + "/" + k.group + "/" + k.name }
 
-// view is what Nacos has, as its answers tell, and what it has forgotten: registrations live in its memory, and a server that was started anew has none
-// until everybody is connected again.
+// view is what Nacos has, as its answers tell, and what it has forgotten: registrations live in its
+// memory, and a server that was started anew has none until everybody is connected again.
 //
 // It has no clock.
 type view struct {
@@ -26,7 +26,8 @@ type service struct {
 	held map[string]*held
 	// bad are reasons why an instance can't be read. What it was before stays.
 	bad map[string]string
-	// left are how many are beyond the limit, protected: how many the server says to be healthy whether they are or not; refused: why it doesn't tell.
+	// left are how many are beyond the limit, protected: how many the server says to be healthy
+	// whether they are or not; refused: why it doesn't tell.
 	left, protected int
 	refused         string
 }
@@ -59,7 +60,8 @@ func (v *view) service(k key) *service {
 	return s
 }
 
-// put takes all that the server has of a service. What is lacking goes; but if it is the first answer on a connection, it stays for a while.
+// put takes all that the server has of a service. What is lacking goes; but if it is the first
+// answer on a connection, it stays for a while.
 func (v *view) put(k key, h *hosted, first bool, now time.Time) {
 	s := v.service(k)
 	bad, protected := make(map[string]string, len(h.broken)), 0

@@ -40,8 +40,9 @@ type node struct {
 	what   what
 	name   string // of the interface or application
 	queued bool
-	// read is the number of the read that is out, 0: none is. There is never a second one: answers may overtake each other,
-	// and the older one would be taken for what is there. again: it is to be read once more after that.
+	// read is the number of the read that is out, 0: none is. There is never a second one: answers
+	// may overtake each other, and the older one would be taken for what is there. again: it is to
+	// be read once more after that.
 	read  int
 	again bool
 	// seen are children, with the session in which they were seen last.
@@ -142,7 +143,8 @@ func (f *follower) errand(t target) errand {
 	return errand{t, n != nil && n.plain, f.reads + 1}
 }
 
-// starts notes that an errand is out. Its answer, which has its number, has to be given to take, unless the session ends.
+// starts notes that an errand is out. Its answer, which has its number, has to be given to take,
+// unless the session ends.
 func (f *follower) starts(e errand) {
 	n := f.nodes[e.target]
 	n.queued, n.read = false, e.number
@@ -359,7 +361,8 @@ func (f *follower) counts(children []string, n *node) (all []string) {
 	for _, child := range children {
 		name, err := url.QueryUnescape(child)
 		switch {
-		case n.what == interfaces && (err != nil || slices.Contains(notInterfaces, name) || !f.config.Interfaces.Select(name)):
+		case n.what == interfaces &&
+			(err != nil || slices.Contains(notInterfaces, name) || !f.config.Interfaces.Select(name)):
 		case n.what == applications && !f.config.Applications.Select(child):
 		default:
 			all = append(all, child)

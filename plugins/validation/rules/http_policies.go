@@ -33,7 +33,8 @@ func (c *checker) retries(at path, r *networking.HTTPRetry) {
 
 // vainRetry reports whether a policy says how to try again, and not to.
 func vainRetry(r *networking.HTTPRetry) bool {
-	return r.GetAttempts() == 0 && (r.GetPerTryTimeout() != nil || r.GetRetryOn() != "" || r.GetRetryRemoteLocalities() != nil || r.GetBackoff() != nil)
+	more := r.GetPerTryTimeout() != nil || r.GetRetryOn() != "" || r.GetRetryRemoteLocalities() != nil || r.GetBackoff() != nil
+	return r.GetAttempts() == 0 && more
 }
 
 func (c *checker) retryPolicy(at path, r *networking.HTTPRetry) {

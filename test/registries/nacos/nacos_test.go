@@ -1,5 +1,6 @@
-// Package nacos has the trial of registry/nacos against Nacos' own server, which `make nacos` gets into the user's cache folder, once for each version of the
-// folder server. It listens on all addresses, and so has a network namespace of its own.
+// Package nacos has the trial of registry/nacos against Nacos' own server, which `make nacos` gets
+// into the user's cache folder, once for each version of the folder server. It listens on all
+// addresses, and so has a network namespace of its own.
 package nacos
 
 import (

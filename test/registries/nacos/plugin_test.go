@@ -87,8 +87,8 @@ const (
 	admin   = "/v3/admin/ns"
 )
 
-// TestOperator: what an operator changes of instances and services, and what Nacos finds out by itself: an instance that sends no heartbeats, one that
-// no connection can be made to.
+// TestOperator: what an operator changes of instances and services, and what Nacos finds out by
+// itself: an instance that sends no heartbeats, one that no connection can be made to.
 func TestOperator(t *testing.T) {
 	need.All(t)
 	s := start(t)
@@ -125,7 +125,8 @@ func TestOperator(t *testing.T) {
 	has(t, other, "db.other.public", "127.0.0.1:"+closed+" 1 eu/B not healthy")
 }
 
-// TestRights: a user who may not read any more sees nothing new, and loses nothing; one who may read nothing has no first list.
+// TestRights: a user who may not read any more sees nothing new, and loses nothing; one who may
+// read nothing has no first list.
 func TestRights(t *testing.T) {
 	need.All(t)
 	s := start(t)
@@ -194,8 +195,9 @@ func TestNamespaces(t *testing.T) {
 	has(t, h, webHost, "10.0.0.1:80 1")
 }
 
-// TestClients: instances that Nacos' own client registers by a connection. The server is started anew, and knows nothing until the client is connected
-// again: nothing goes meanwhile. They go with the client.
+// TestClients: instances that Nacos' own client registers by a connection. The server is started
+// anew, and knows nothing until the client is connected again: nothing goes meanwhile. They go with
+// the client.
 func TestClients(t *testing.T) {
 	need.All(t)
 	s := start(t)
@@ -254,7 +256,8 @@ func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 	}
 }
 
-// TestServers: two servers, which know nothing of each other. The one that is asked dies, and the other one is; what that lacks stays for a while.
+// TestServers: two servers, which know nothing of each other. The one that is asked dies, and the
+// other one is; what that lacks stays for a while.
 func TestServers(t *testing.T) {
 	need.All(t)
 	one, two := start(t), start(t)

@@ -239,7 +239,8 @@ func (s *server) ask(method, path string, form url.Values) ([]byte, error) {
 
 const instancePath = "/v3/client/ns/instance"
 
-// record is how an instance registers, by the API that clients have in languages without gRPC. It would have to renew that each 5 s.
+// record is how an instance registers, by the API that clients have in languages without gRPC. It
+// would have to renew that each 5 s.
 func record(i registries.Instance, more map[string]string) url.Values {
 	metadata := map[string]string{"preserved.heart.beat.timeout": "86400000", "preserved.ip.delete.timeout": "86400000"}
 	maps.Copy(metadata, i.Metadata)

@@ -76,7 +76,8 @@ func limitOf(v *wrapperspb.Int32Value) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(uint32(v.Value))
 }
 
-// buffer is how much of a connection's bytes a gateway's listener holds. As in istiod, sidecars' listeners and clusters keep Envoy's default.
+// buffer is how much of a connection's bytes a gateway's listener holds. As in istiod, sidecars'
+// listeners and clusters keep Envoy's default.
 func (s *Settings) buffer() *wrapperspb.UInt32Value {
 	return limitOf(s.config().GetConnectionSettings().GetListenerPerConnectionBufferLimitBytes())
 }
