@@ -1,9 +1,10 @@
 // Package need ends tests that lack something: tools, recorded configurations, rights. They are skipped, and fail where COXSWAIN_NO_SKIPS is set, as
 // continuous integration sets it: there nothing goes untested in silence.
 //
-// What takes long is left to `make test-all` (All), and `make test` says so. Two kinds of skips are not its: those by testing.Short, and those of the core for what the kernel itself has not got, which nobody can install
-// (another system than Linux, a cgroup v2 without the controller of memory); `make test` says the latter before it begins. It imports nothing of ours,
-// so that every package's tests may import it.
+// What takes long is left to `make test-all` (All), and `make test` says so. Two kinds of skips are
+// not its: those by testing.Short, and those of the core for what nobody can install (another system
+// than Linux, a cgroup v2 without the controller of memory); `make test` says the latter before it
+// begins. It imports nothing of ours, so that every package's tests may import it.
 package need
 
 import (

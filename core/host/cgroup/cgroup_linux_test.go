@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 func put(t *testing.T, dir, name, text string) {
@@ -93,11 +94,11 @@ func writable(t *testing.T) string {
 	t.Helper()
 	own, err := Own()
 	if err != nil {
-		t.Skipf("%v: run where cgroup v2 is mounted", err)
+		need.Missing(t, "%v: run where cgroup v2 is mounted", err)
 	}
 	dir, err := os.MkdirTemp(own, "test-")
 	if err != nil {
-		t.Skipf("no control group can be made here: %v; run as root, or where groups are delegated", err)
+		need.Missing(t, "no control group can be made here: %v; run as root, or where groups are delegated", err)
 	}
 	t.Cleanup(func() {
 		if err := os.Remove(dir); err != nil {
@@ -111,7 +112,7 @@ func writable(t *testing.T) string {
 func TestRemoveEnds(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
-		t.Skip("this kernel ends no groups (cgroup.kill): run on Linux 5.14 or later")
+		need.Missing(t, "this kernel ends no groups (cgroup.kill): run on Linux 5.14 or later")
 	}
 	tree, err := Open(dir)
 	if err != nil {

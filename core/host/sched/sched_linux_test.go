@@ -3,11 +3,13 @@ package sched
 import (
 	"os"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 func TestReadOfOneself(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
-		t.Skip("this kernel keeps no /proc/PID/schedstat")
+		need.Missing(t, "this kernel keeps no /proc/PID/schedstat: run one with CONFIG_SCHED_INFO")
 	}
 	before, ok := Read(os.Getpid())
 	if !ok {
