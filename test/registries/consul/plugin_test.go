@@ -283,28 +283,7 @@ func TestCluster(t *testing.T) {
 // watch fails, once its result is called, if service web had other endpoints than these at any time.
 func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 	t.Helper()
-	done, lost := make(chan struct{}), make(chan []string, 1)
-	go func() {
-		defer close(lost)
-		for {
-			if got := endpoints(h.Rows(state.Endpoints), "web"); !slices.Equal(got, want) {
-				lost <- got
-				return
-			}
-			select {
-			case <-time.After(5 * time.Millisecond):
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		t.Helper()
-		close(done)
-		if got, ok := <-lost; ok {
-			t.Errorf("meanwhile web had %v", got)
-		}
-	}
+	return registries.Watch(t, func() []string { return endpoints(h.Rows(state.Endpoints), "web") }, want)
 }
 
 // TestTLS: roots, the client's certificate, and the name of the server's.

@@ -1,7 +1,6 @@
 package consul
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -36,7 +35,7 @@ type server struct {
 	client       *api.Client
 	cmd          *exec.Cmd
 	exited       chan struct{}
-	log          *tail
+	log          *registries.Tail
 	nodes        sync.Map // that are registered
 }
 
@@ -157,7 +156,7 @@ func (s *server) Start(t testing.TB) {
 
 func (s *server) launch(t testing.TB) {
 	t.Helper()
-	s.cmd, s.exited, s.log = exec.Command(binary(t), "agent", "-config-file", filepath.Join(s.dir, "consul.json")), make(chan struct{}), &tail{}
+	s.cmd, s.exited, s.log = exec.Command(binary(t), "agent", "-config-file", filepath.Join(s.dir, "consul.json")), make(chan struct{}), &registries.Tail{}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
@@ -266,25 +265,4 @@ func (s *server) change(t testing.TB, ops api.TxnOps) {
 		}
 		ops = ops[n:]
 	}
-}
-
-// tail keeps the last of what a program writes.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.text = append(l.text, p...); len(l.text) > 16<<10 {
-		l.text = bytes.Clone(l.text[len(l.text)-8<<10:])
-	}
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }

@@ -55,17 +55,13 @@ func has(t *testing.T, h *plugintest.Harness, service string, want ...string) {
 	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(endpoints(rows, service), want) })
 }
 
-func web(n int) registries.Instance {
-	return registries.Instance{Service: "web", ID: fmt.Sprintf("web-%d", n), Address: fmt.Sprintf("10.0.0.%d", n), Port: 80, Weight: 1}
-}
-
 // TestLease: an instance that doesn't renew its lease goes when the server says so; one that an operator takes out of service drains, and comes back.
 func TestLease(t *testing.T) {
 	need.All(t)
 	s := start(t, "--eureka.server.eviction-interval-timer-in-ms=500", "--eureka.server.enable-self-preservation=false")
-	short := s.record(web(2))
+	short := s.record(registries.Web(2))
 	short["leaseInfo"] = map[string]any{"renewalIntervalInSecs": 1, "durationInSecs": 6}
-	s.Put(t, web(1))
+	s.Put(t, registries.Web(1))
 	s.register(t, short)
 	h := begin(t, map[string]any{"servers": []string{"http://" + s.address + "/eureka"}, "timeout": "20s"})
 	h.WaitSynced()
@@ -94,16 +90,16 @@ func TestServers(t *testing.T) {
 	}
 	one.answers(t)
 	two.answers(t)
-	one.Put(t, web(1), web(2))
+	one.Put(t, registries.Web(1), registries.Web(2))
 	wait.For(t, "the second server has them, too", func() error { return two.ask(http.MethodGet, "/apps/WEB/web-2", nil) })
 	h := begin(t, map[string]any{"servers": []string{"http://" + one.address + "/eureka", "http://" + two.address + "/eureka"}})
 	h.WaitSynced()
 	has(t, h, "web", "10.0.0.1:80", "10.0.0.2:80")
 	one.stop()
 	two.dirty.Store(time.Now().UnixMilli())
-	two.Put(t, web(3))
+	two.Put(t, registries.Web(3))
 	has(t, h, "web", "10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80")
-	two.Remove(t, web(2))
+	two.Remove(t, registries.Web(2))
 	has(t, h, "web", "10.0.0.1:80", "10.0.0.3:80")
 }
 
@@ -125,7 +121,7 @@ func TestTLS(t *testing.T) {
 	s.scheme = "https"
 	s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, InsecureSkipVerify: true}}
 	s.Start(t)
-	s.Put(t, web(1))
+	s.Put(t, registries.Web(1))
 	_, port, err := net.SplitHostPort(s.address)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +151,7 @@ func TestTLS(t *testing.T) {
 	h.WaitSynced()
 	has(t, h, "web", "10.0.0.1:80")
 	ours.IssueLocal(t, client) // renewed
-	s.Put(t, web(2))
+	s.Put(t, registries.Web(2))
 	has(t, h, "web", "10.0.0.1:80", "10.0.0.2:80")
 }
 
@@ -163,7 +159,7 @@ func TestTLS(t *testing.T) {
 func TestFlags(t *testing.T) {
 	need.All(t)
 	s := start(t, "--open=true")
-	s.Put(t, web(1))
+	s.Put(t, registries.Web(1))
 	p := mesh.Start(t, registries.Program(), t.TempDir(), "--registries", "Eureka", "--eurekaserverURL", "http://"+s.Address()+"/eureka")
 	p.Ready(t)
 	bootstrap := p.Bootstrap(t, "--name", "client", "--interception", "NONE", "--ip", "127.0.0.9")

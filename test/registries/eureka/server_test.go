@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -42,7 +41,7 @@ type server struct {
 	args   []string
 	cmd    *exec.Cmd
 	exited chan struct{}
-	log    *tail
+	log    *registries.Tail
 	dirty  *atomic.Int64
 }
 
@@ -114,7 +113,7 @@ func (s *server) launch(t testing.TB) {
 	s.cmd = exec.Command("java", append([]string{
 		"-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(path, "classes") + ":" + filepath.Join(path, "lib") + "/*", "Server",
 	}, s.args...)...)
-	s.exited, s.log = make(chan struct{}), &tail{}
+	s.exited, s.log = make(chan struct{}), &registries.Tail{}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
@@ -197,30 +196,13 @@ func (s *server) record(i registries.Instance) map[string]any {
 // register registers instances as they are written, several at once.
 func (s *server) register(t testing.TB, all ...map[string]any) {
 	t.Helper()
-	each(t, all, func(one map[string]any) error {
+	registries.Each(t, all, func(one map[string]any) error {
 		text, err := json.Marshal(map[string]any{"instance": one})
 		if err != nil {
 			return err
 		}
 		return s.ask(http.MethodPost, "/apps/"+one["app"].(string), text)
 	})
-}
-
-// each does something with all, 16 at once.
-func each[T any](t testing.TB, all []T, do func(T) error) {
-	t.Helper()
-	var working sync.WaitGroup
-	places := make(chan struct{}, 16)
-	for _, one := range all {
-		places <- struct{}{}
-		working.Go(func() {
-			defer func() { <-places }()
-			if err := do(one); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	working.Wait()
 }
 
 func (s *server) Put(t testing.TB, all ...registries.Instance) {
@@ -234,7 +216,7 @@ func (s *server) Put(t testing.TB, all ...registries.Instance) {
 
 func (s *server) Remove(t testing.TB, all ...registries.Instance) {
 	t.Helper()
-	each(t, all, func(i registries.Instance) error {
+	registries.Each(t, all, func(i registries.Instance) error {
 		return s.ask(http.MethodDelete, "/apps/"+strings.ToUpper(i.Service)+"/"+i.ID, nil)
 	})
 }
@@ -255,25 +237,4 @@ func (s *server) Spoil(t testing.TB, i registries.Instance) string {
 	one["ipAddr"] = "no address!"
 	s.register(t, one)
 	return "neither an IP address nor a DNS name"
-}
-
-// tail keeps the last of what a program writes.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.text = append(l.text, p...); len(l.text) > 16<<10 {
-		l.text = bytes.Clone(l.text[len(l.text)-8<<10:])
-	}
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -61,10 +60,6 @@ func faulty(t *testing.T, h *plugintest.Harness, want ...string) {
 	h.WaitRows("faults", func(rows map[string]*sdk.Row) bool { return slices.Equal(slices.Sorted(maps.Keys(rows)), want) })
 }
 
-func web(n int) registries.Instance {
-	return registries.Instance{Service: "web", ID: fmt.Sprintf("web-%d", n), Address: fmt.Sprintf("10.0.0.%d", n), Port: 80, Weight: 1}
-}
-
 // must asks, and waits until that succeeds: what an answer says is done takes the server some time to know of.
 func (s *server) must(t testing.TB, method, path string, pairs ...string) {
 	t.Helper()
@@ -92,7 +87,7 @@ const (
 func TestOperator(t *testing.T) {
 	need.All(t)
 	s := start(t)
-	s.Put(t, web(1), web(2))
+	s.Put(t, registries.Web(1), registries.Web(2))
 	h := begin(t, s, map[string]any{"locality": map[string]string{"cluster": "zone"}, "region": "eu"})
 	h.WaitSynced()
 	both := []string{"10.0.0.1:80 1", "10.0.0.2:80 1"}
@@ -107,7 +102,7 @@ func TestOperator(t *testing.T) {
 	s.must(t, http.MethodPut, admin+"/instance", "serviceName", "web", "ip", "10.0.0.1", "port", "80", "weight", "1", "enabled", "true")
 	has(t, h, webHost, both...)
 
-	mortal := web(3)
+	mortal := registries.Web(3)
 	mortal.Metadata = map[string]string{"preserved.heart.beat.interval": "1000", "preserved.heart.beat.timeout": "3000", "preserved.ip.delete.timeout": "25000"}
 	s.Put(t, mortal)
 	has(t, h, webHost, append(both, "10.0.0.3:80 1")...)
@@ -130,7 +125,7 @@ func TestOperator(t *testing.T) {
 func TestRights(t *testing.T) {
 	need.All(t)
 	s := start(t)
-	s.Put(t, web(1))
+	s.Put(t, registries.Web(1))
 	const auth = "/v3/auth"
 	for _, name := range []string{"reader", "nobody"} {
 		s.must(t, http.MethodPost, auth+"/user", "username", name, "password", secret)
@@ -153,7 +148,7 @@ func TestRights(t *testing.T) {
 	h.WaitLog(refused)
 	has(t, h, webHost, "10.0.0.1:80 1")
 	s.must(t, http.MethodPost, auth+"/permission", permission...)
-	s.Put(t, web(2))
+	s.Put(t, registries.Web(2))
 	has(t, h, webHost, "10.0.0.1:80 1", "10.0.0.2:80 1")
 
 	c["username"] = "nobody"
@@ -229,31 +224,10 @@ func (s *server) lists(want int) error {
 	return err
 }
 
-// watch fails, once its result is called, if web had other endpoints than these at any time.
+// watch fails, once its result is called, if service web had other endpoints than these at any time.
 func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 	t.Helper()
-	done, lost := make(chan struct{}), make(chan []string, 1)
-	go func() {
-		defer close(lost)
-		for {
-			if got := endpoints(h.Rows(state.Endpoints), webHost); !slices.Equal(got, want) {
-				lost <- got
-				return
-			}
-			select {
-			case <-time.After(5 * time.Millisecond):
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		t.Helper()
-		close(done)
-		if got, ok := <-lost; ok {
-			t.Errorf("meanwhile web had %v", got)
-		}
-	}
+	return registries.Watch(t, func() []string { return endpoints(h.Rows(state.Endpoints), webHost) }, want)
 }
 
 // TestServers: two servers, which know nothing of each other. The one that is asked dies, and the
@@ -261,22 +235,22 @@ func watch(t *testing.T, h *plugintest.Harness, want []string) (end func()) {
 func TestServers(t *testing.T) {
 	need.All(t)
 	one, two := start(t), start(t)
-	one.Put(t, web(1), web(2))
-	two.Put(t, web(1))
+	one.Put(t, registries.Web(1), registries.Web(2))
+	two.Put(t, registries.Web(1))
 	h := begin(t, one, map[string]any{"servers": []string{one.Address(), two.Address()}, "keep": "10s"})
 	h.WaitSynced()
 	has(t, h, webHost, "10.0.0.1:80 1", "10.0.0.2:80 1")
 	one.stop()
-	two.Put(t, web(3))
+	two.Put(t, registries.Web(3))
 	has(t, h, webHost, "10.0.0.1:80 1", "10.0.0.2:80 1", "10.0.0.3:80 1")
 	faulty(t, h, "nacos:web.default-group.public.nacos:missing")
 	has(t, h, webHost, "10.0.0.1:80 1", "10.0.0.3:80 1")
 	faulty(t, h)
-	two.Remove(t, web(1))
+	two.Remove(t, registries.Web(1))
 	has(t, h, webHost, "10.0.0.3:80 1")
 	two.stop()
 	one.Start(t)
-	one.Put(t, web(4))
+	one.Put(t, registries.Web(4))
 	has(t, h, webHost, "10.0.0.3:80 1", "10.0.0.4:80 1")
 	has(t, h, webHost, "10.0.0.4:80 1")
 }
@@ -293,7 +267,7 @@ func TestTLS(t *testing.T) {
 	const tls = "nacos.remote.server.rpc.tls."
 	s := start(t, tls+"enableTls=true", tls+"mutualAuthEnable=true", tls+"compatibility=false", tls+"trustAll=false", tls+"certChainFile=file:"+file(server, "cert-chain.pem"),
 		tls+"certPrivateKey=file:"+file(server, "key.pem"), tls+"trustCollectionCertFile=file:"+file(server, "root-cert.pem"))
-	s.Put(t, web(1))
+	s.Put(t, registries.Web(1))
 	files := func(roots, cert, name string) map[string]any {
 		all := map[string]any{"ca": file(roots, "root-cert.pem"), "serverName": name}
 		if cert != "" {
@@ -318,6 +292,6 @@ func TestTLS(t *testing.T) {
 	h := begin(t, s, files(client, client, ""))
 	h.WaitSynced()
 	has(t, h, webHost, "10.0.0.1:80 1")
-	s.Put(t, web(2))
+	s.Put(t, registries.Web(2))
 	has(t, h, webHost, "10.0.0.1:80 1", "10.0.0.2:80 1")
 }

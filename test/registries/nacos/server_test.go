@@ -1,7 +1,6 @@
 package nacos
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,7 +43,7 @@ type server struct {
 	client *http.Client
 	cmd    *exec.Cmd
 	exited chan struct{}
-	log    *tail
+	log    *registries.Tail
 
 	mu    sync.Mutex
 	token string
@@ -123,7 +122,7 @@ func (s *server) launch(t testing.TB) {
 		"-Dderby.system.home="+s.home, "-Dderby.stream.error.file="+filepath.Join(s.home, "derby.log"), "-Duser.home="+s.home,
 		"-cp", filepath.Join(path, "classes")+":"+filepath.Join(path, "lib")+"/*", "Server", "--spring.config.additional-location=file:"+s.home+"/conf/")
 	s.cmd.Dir = s.home
-	s.exited, s.log = make(chan struct{}), &tail{}
+	s.exited, s.log = make(chan struct{}), &registries.Tail{}
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.pod.Start(s.cmd, 0); err != nil {
 		t.Fatal(err)
@@ -179,7 +178,7 @@ func (s *server) enter() error {
 // enlist has a program register instances by Nacos' own client, until end is called.
 func (s *server) enlist(t testing.TB, service string, addresses ...string) (end func()) {
 	t.Helper()
-	path, log := folder(t), &tail{}
+	path, log := folder(t), &registries.Tail{}
 	cmd := exec.Command("java", append([]string{
 		"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.home=" + s.home, "-DJM.LOG.PATH=" + s.home, "-DJM.SNAPSHOT.PATH=" + s.home,
 		"-cp", filepath.Join(path, "classes") + ":" + filepath.Join(path, "lib") + "/*", "Client", s.Address(), user, secret, service, "80",
@@ -252,26 +251,9 @@ func record(i registries.Instance, more map[string]string) url.Values {
 	}
 }
 
-// each does something with all, 16 at once.
-func each[T any](t testing.TB, all []T, do func(T) error) {
-	t.Helper()
-	var working sync.WaitGroup
-	places := make(chan struct{}, 16)
-	for _, one := range all {
-		places <- struct{}{}
-		working.Go(func() {
-			defer func() { <-places }()
-			if err := do(one); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	working.Wait()
-}
-
 func (s *server) Put(t testing.TB, all ...registries.Instance) {
 	t.Helper()
-	each(t, all, func(i registries.Instance) error { return s.register(i, nil) })
+	registries.Each(t, all, func(i registries.Instance) error { return s.register(i, nil) })
 }
 
 // register registers an instance. One is its address to Nacos: at another one it is another one, and the first goes.
@@ -296,7 +278,7 @@ func (s *server) deregister(i registries.Instance) error {
 
 func (s *server) Remove(t testing.TB, all ...registries.Instance) {
 	t.Helper()
-	each(t, all, func(i registries.Instance) error {
+	registries.Each(t, all, func(i registries.Instance) error {
 		s.mu.Lock()
 		delete(s.last, i.ID)
 		s.mu.Unlock()
@@ -391,25 +373,4 @@ func (d *door) shut() {
 		_ = c.Close()
 	}
 	d.open = nil
-}
-
-// tail keeps the last of what a program writes.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *tail) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.text = append(l.text, p...); len(l.text) > 16<<10 {
-		l.text = bytes.Clone(l.text[len(l.text)-8<<10:])
-	}
-	return len(p), nil
-}
-
-func (l *tail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }
