@@ -32,7 +32,7 @@ type generation struct {
 	// mu guards what outputs share.
 	mu     sync.Mutex
 	ledger *ledger
-	bodies []*pb.Body
+	queue  queue
 }
 
 func newGeneration(t *talk, e Engine, author any) *generation {

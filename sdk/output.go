@@ -12,61 +12,83 @@ import (
 // flushAt is how many bytes an output gathers before it sends.
 const flushAt = 256 << 10
 
-// output is an engine's Output for one call. Bodies go before what names them.
+// output is an engine's Output for one call. What is said goes through the session's queue, which it
+// sends at the latest at its end: so what Overtake and a Commit beside it say of one place is sent in
+// the order in which they said it.
 type output struct {
 	g        *generation
 	ctx      context.Context
 	revision *pb.Revision
 
 	mu     sync.Mutex
+	faults []*pb.Fault
+	// placed are the connections of which something was said.
+	placed map[uint64]bool
+}
+
+// queue is what is to be sent: bodies, before what names them, views, and the rest in its order.
+type queue struct {
+	bodies []*pb.Body
 	views  []*pb.FromPlugin
 	rest   []*pb.FromPlugin
+	// places are the messages of connections' places that others may join.
 	places map[uint64]*pb.Place
 	size   int
-	// last is the place of the message at the end of rest, if that is one of entries, and lastSize bounds its size.
+	// last is the place of the message at the end of rest, if that is one of entries, of a revision,
+	// and lastSize bounds its size.
 	last     place
+	of       *pb.Revision
 	lastSize int
-	faults   []*pb.Fault
 }
 
 var _ Output = (*output)(nil)
 
 func (o *output) View(typeURL string, view uint64, label string, facts map[string]string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.views = append(o.views, &pb.FromPlugin{View: &pb.View{View: view, Type: typeURL, Label: label, Facts: facts}})
+	o.g.mu.Lock()
+	defer o.g.mu.Unlock()
+	o.g.queue.views = append(o.g.queue.views, &pb.FromPlugin{View: &pb.View{View: view, Type: typeURL, Label: label, Facts: facts}})
 }
 
 func (o *output) Place(connection uint64, typeURL string, view uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	p := o.places[connection]
-	if p == nil {
+	o.g.mu.Lock()
+	defer o.g.mu.Unlock()
+	q := &o.g.queue
+	p := q.places[connection]
+	if p == nil || p.Revision != o.revision {
 		p = &pb.Place{Connection: connection, Revision: o.revision}
-		if o.places == nil {
-			o.places = map[uint64]*pb.Place{}
+		if q.places == nil {
+			q.places = map[uint64]*pb.Place{}
 		}
-		o.places[connection] = p
-		o.push(&pb.FromPlugin{Place: p}, 32)
+		q.places[connection] = p
+		o.place(p, 32)
 	}
 	p.Placements = append(p.Placements, &pb.Placement{Type: typeURL, View: view})
 	o.g.placements.place(connection, typeURL, view)
-	o.size += len(typeURL) + 16
+	q.size += len(typeURL) + 16
 }
 
 // attached sees that an Attach is answered: by a Place without placements, if nothing else is to be said of the connection.
 func (o *output) attached(connection uint64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.places[connection] == nil {
-		o.push(&pb.FromPlugin{Place: &pb.Place{Connection: connection, Revision: o.revision}}, 32)
+	o.g.mu.Lock()
+	defer o.g.mu.Unlock()
+	if !o.placed[connection] {
+		o.place(&pb.Place{Connection: connection, Revision: o.revision}, 32)
 	}
 }
 
 func (o *output) refuse(connection uint64, reason error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.push(&pb.FromPlugin{Place: &pb.Place{Connection: connection, Revision: o.revision, Refused: reason.Error()}}, 64)
+	o.g.mu.Lock()
+	defer o.g.mu.Unlock()
+	o.place(&pb.Place{Connection: connection, Revision: o.revision, Refused: reason.Error()}, 64)
+}
+
+// place queues what is said of a connection.
+func (o *output) place(p *pb.Place, size int) {
+	if o.placed == nil {
+		o.placed = map[uint64]bool{}
+	}
+	o.placed[p.Connection] = true
+	o.g.queue.push(&pb.FromPlugin{Place: p}, size)
 }
 
 func (o *output) Part(typeURL string, part uint64, upserts []Resource, removes []string) {
@@ -79,44 +101,44 @@ func (o *output) Change(typeURL string, view uint64, parts []uint64, upserts []R
 
 // put books a change of a place and queues it. The ledger's order is the order of sending.
 func (o *output) put(p place, typeURL string, parts []uint64, upserts []Resource, removes []string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
+	q := &o.g.queue
 	found := o.book(p, typeURL, upserts)
 	for _, name := range removes {
 		o.g.ledger.remove(p, typeURL, name)
 	}
 	if parts != nil {
 		o.g.ledger.list(p.number, typeURL, parts)
-		o.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
-		o.last = place{}
+		q.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
 	}
 	if !o.join(p, typeURL, found, removes) {
 		for _, m := range entryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
-			o.push(m, m.Size())
-			o.last, o.lastSize = p, m.Size()
+			q.push(m, m.Size())
+			q.last, q.of, q.lastSize = p, o.revision, m.Size()
 		}
 	}
-	if o.size >= flushAt {
+	if q.size >= flushAt {
 		o.send()
 	}
 }
 
-// join adds entries to the message that was queued last, if that is one of the same place and all of both is put in: an engine that
-// reports resource by resource would otherwise make the core publish as often.
+// join adds entries to the message that was queued last, if that is one of the same place at the same
+// revision and all of both is put in: an engine that reports resource by resource would otherwise make
+// the core publish as often.
 func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []string) bool {
-	if len(o.rest) == 0 || o.last != p || len(removes) > 0 {
+	q := &o.g.queue
+	if len(q.rest) == 0 || q.last != p || q.of != o.revision || len(removes) > 0 {
 		return false
 	}
-	size := o.lastSize
+	size := q.lastSize
 	for _, e := range upserts {
 		size += len(e.Name) + 32
 	}
 	if size > o.g.room() {
 		return false
 	}
-	m := o.rest[len(o.rest)-1]
+	m := q.rest[len(q.rest)-1]
 	switch {
 	case m.Change != nil && !p.part && m.Change.View == p.number && m.Change.Type == typeURL && len(m.Change.Removes) == 0:
 		m.Change.Upserts = append(m.Change.Upserts, upserts...)
@@ -125,8 +147,8 @@ func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []st
 	default:
 		return false
 	}
-	o.size += size - o.lastSize
-	o.lastSize = size
+	q.size += size - q.lastSize
+	q.lastSize = size
 	return true
 }
 
@@ -146,10 +168,10 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 	return found
 }
 
-// body queues a body, in pieces if it is large. The queue is the session's, since another output may name the body at once.
+// body queues a body, in pieces if it is large.
 func (o *output) body(b *pb.Body) {
-	o.size += len(b.Bytes)
-	o.g.bodies = append(o.g.bodies, pieces(b, o.g.room())...)
+	o.g.queue.size += len(b.Bytes)
+	o.g.queue.bodies = append(o.g.queue.bodies, pieces(b, o.g.room())...)
 }
 
 func (o *output) Progress() {
@@ -164,25 +186,25 @@ func (o *output) Fault(what string, err error, read ...state.Name) {
 
 func (o *output) Log(level Level, text string, args ...any) { o.g.log(o.ctx, level, text, args...) }
 
-func (o *output) push(m *pb.FromPlugin, size int) {
-	o.rest = append(o.rest, m)
-	o.size += size
+// push queues a message, which no other joins unless last says so then.
+func (q *queue) push(m *pb.FromPlugin, size int) {
+	q.rest = append(q.rest, m)
+	q.size += size
+	q.last = place{}
 }
 
 // flush sends what was gathered.
 func (o *output) flush() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
 	o.send()
 }
 
-// send sends bodies, then the rest; both locks are held, so that what two outputs say of one place goes in the ledger's order.
-// An error of Send is the end of the session, which the reader sees.
+// send sends the queue; its lock is held. An error of Send is the end of the session, which the reader sees.
 func (o *output) send() {
-	for _, m := range slices.Concat(bodyMessages(o.g.bodies, o.g.room()), o.views, o.rest) {
+	q := o.g.queue
+	o.g.queue = queue{}
+	for _, m := range slices.Concat(bodyMessages(q.bodies, o.g.room()), q.views, q.rest) {
 		o.g.say(o.ctx, m)
 	}
-	o.g.bodies, o.views, o.rest, o.places, o.size = nil, nil, nil, nil, 0
 }

@@ -30,7 +30,7 @@ func TestJoin(t *testing.T) {
 	o.Change(typ, 1, []uint64{2}, nil, nil)
 	o.Change(typ, 1, nil, put("d"), nil)
 	var got []string
-	for _, m := range o.rest {
+	for _, m := range o.g.queue.rest {
 		u, r := entriesOf(m)
 		got = append(got, fmt.Sprintf("+%d-%d", u, r))
 	}

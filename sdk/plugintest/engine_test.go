@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -121,6 +122,58 @@ func TestOvertake(t *testing.T) {
 	}
 	if n := len(h.Faults()); n > 0 {
 		t.Errorf("faults: %v", h.Faults())
+	}
+}
+
+// telling is scripted, but a Commit holds after its report, and nobody says again what was said last.
+type telling struct {
+	*scripted
+	mu   sync.Mutex
+	told map[string]string
+}
+
+func (e *telling) Commit(_ context.Context, c *state.Change, out sdk.Output) error {
+	e.report(c, out)
+	if len(c.Keys["hold"]) > 0 && c.Before != nil {
+		e.holding <- struct{}{}
+		<-e.release
+	}
+	return nil
+}
+
+func (e *telling) Overtake(_ context.Context, c *state.Change, out sdk.Output) error {
+	e.report(c, out)
+	return nil
+}
+
+func (e *telling) report(c *state.Change, out sdk.Output) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, k := range c.Keys["endpoints"] {
+		if text := string(c.State.Row("endpoints", k).Payload); text != e.told[k] {
+			e.told[k] = text
+			out.Change(eds, 1, nil, []sdk.Resource{{Name: k, Body: []byte(text)}}, nil)
+		}
+	}
+}
+
+// TestOvertakeReported: what Overtake says after a Commit that goes on is what holds, though the Commit had
+// not sent what it said before.
+func TestOvertakeReported(t *testing.T) {
+	e := &telling{scripted: newScripted(), told: map[string]string{}}
+	p := e.plugin()
+	p.Kind = sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil })
+	h := plugintest.Start(t, p, nil)
+	h.Update("endpoints", endpoints("a", "1"))
+	h.Attach(&sdk.Proxy{Connection: 1, Types: []string{eds}})
+	full := h.Send(plugintest.Rows{Table: "hold", Upserts: endpoints("x", "")}, plugintest.Rows{Table: "endpoints", Upserts: endpoints("a", "2")})
+	<-e.holding
+	h.WaitDone(h.Overtake(endpoints("a", "3")))
+	e.release <- struct{}{}
+	h.WaitDone(full)
+	h.Settle()
+	if got := string(h.View(1)["a"]); got != "3" {
+		t.Errorf("a is %s", got)
 	}
 }
 
