@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 )
 
@@ -47,7 +48,7 @@ const noSession = "the plugin is away"
 
 // sourceLost notes that a session says that its source is away.
 func (c *Control) sourceLost(s *session, reason string, now time.Time) {
-	if s.sourceLost = oneLine(reason, 300); s.sourceLost == "" {
+	if s.sourceLost = budget.Line(reason, 300); s.sourceLost == "" {
 		s.sourceLost = "it does not say why"
 	}
 	s.sourceLostAt = now

@@ -4,86 +4,78 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// Credentials are what a caller showed. They are secrets: nothing of them is logged.
-type Credentials struct {
-	// Certificates are DER, leaf first, and verified.
-	Certificates [][]byte
-	// Headers by their lower-case names.
-	Headers       map[string]string
-	RemoteAddress string
+// callers are what authenticators are asked, and who waits for their answers, by question.
+type callers struct {
+	desk    *caller.Desk[*session]
+	waiting map[uint64]chan *pb.Caller // which gets the answer, or is closed when the session ends
 }
 
-// maxCredentials is how many bytes of credentials travel to a plugin.
-const maxCredentials = 256 << 10
+func newCallers() callers {
+	return callers{desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.Caller{}}
+}
 
-// Authenticate asks the authenticators, in declared order, who is calling, until one knows. It returns those of the identities that the
-// node may have. The error is a gRPC status: Unauthenticated if those that answered refuse, Unavailable if none answered, and
-// PermissionDenied if the caller is somebody else than the node says.
-func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown Credentials) ([]string, error) {
-	m := &pb.Authenticate{Certificates: shown.Certificates, Headers: shown.Headers, RemoteAddress: shown.RemoteAddress}
-	if size := m.Size(); size > maxCredentials {
-		return nil, status.Errorf(codes.Unauthenticated, "the credentials have %d bytes; %d are taken", size, maxCredentials)
+// Authenticate asks the authenticators, in declared order, who is calling, until one knows; caller.Inquiry says what it returns.
+func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown caller.Credentials) ([]string, error) {
+	inquiry, err := caller.Begin(node, shown, c.authenticators())
+	if err != nil {
+		return nil, err
 	}
-	var t tally
-	for _, k := range c.authenticators() {
-		caller, silence := c.interview(ctx, k, c.servedSession(k.Name), *m)
+	for a, more := inquiry.Next(); more; a, more = inquiry.Next() {
+		v := c.interview(ctx, a, c.servedSession(a.Name), shown)
 		if ctx.Err() != nil {
 			return nil, status.FromContextError(ctx.Err()).Err()
 		}
-		v := verdictOf(caller, silence, shown)
-		c.slowCall(k, v)
-		c.cfg.Metrics.Authenticated(k.Name, v.word)
-		if v.word == accepted {
-			return matching(node, v.identities)
-		}
-		t.add(k.Name, v)
+		c.slowCall(a.Name, v)
+		c.cfg.Metrics.Authenticated(a.Name, v.Word)
+		inquiry.Heard(v)
 	}
-	return nil, t.err()
+	return inquiry.Result()
 }
 
 // slowCall names limits.call where that is why an authenticator gave no verdict, be it that the core waited for so long, or the runner of its module.
-func (c *Control) slowCall(k *known, v verdict) {
-	if v.word != unanswered || host.Crossed(v.reason) != "call" {
+func (c *Control) slowCall(name string, v caller.Verdict) {
+	if v.Word != caller.Unanswered || host.Crossed(v.Reason) != "call" {
 		return
 	}
-	c.cfg.Metrics.Crossed(k.Name, "call")
-	k.slow.Do(func() { c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", k.Name, "reason", v.reason) })
+	c.cfg.Metrics.Crossed(name, "call")
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	if k := c.known[name]; k != nil {
+		k.slow.Do(func() { c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason) })
+	}
 }
 
 // authenticators returns the declared ones in order.
-func (c *Control) authenticators() []*known {
+func (c *Control) authenticators() []caller.Authenticator {
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	var all []*known
+	var all []caller.Authenticator
 	for _, k := range c.sortedKnown() {
 		if k.Kind == pb.KindAuthenticator {
-			all = append(all, k)
+			all = append(all, k.authenticator())
 		}
 	}
 	return all
 }
 
-// CommonHeaders are those that each authenticator gets: a token; the cluster whose API server can check it; and what a trusted proxy says of a
-// certificate.
-func CommonHeaders() []string {
-	return []string{"authorization", "clusterid", "x-forwarded-client-cert"}
+func (k *known) authenticator() caller.Authenticator {
+	return caller.Authenticator{Name: k.Name, Headers: k.Headers, Call: k.Limits.Call, Progress: k.Limits.Progress}
 }
 
 // WantedHeaders returns the headers that any authenticator gets, sorted.
 func (c *Control) WantedHeaders() []string {
-	all := CommonHeaders()
-	for _, k := range c.authenticators() {
-		all = append(all, k.Headers...)
+	all := caller.CommonHeaders()
+	for _, a := range c.authenticators() {
+		all = append(all, a.Headers...)
 	}
 	c.clients.Lock()
 	for _, t := range c.trials {
@@ -94,140 +86,102 @@ func (c *Control) WantedHeaders() []string {
 	return slices.Compact(all)
 }
 
-// sees returns those of a caller's headers that an authenticator gets: no one is shown what another has asked for.
-func (k *known) sees(headers map[string]string) map[string]string {
-	own := make(map[string]string, len(headers))
-	for _, name := range append(CommonHeaders(), k.Headers...) {
-		if value, ok := headers[name]; ok {
-			own[name] = value
-		}
-	}
-	return own
+// servedSession returns a func that finds the session that is served, under the lock.
+func (c *Control) servedSession(name string) func() *session {
+	return func() *session { return c.sessions[name] }
 }
 
-// interview asks one authenticator, by whichever session is there. silence says why there is no answer.
-func (c *Control) interview(ctx context.Context, k *known, find func() *session, m pb.Authenticate) (caller *pb.Caller, silence string) {
-	m.Headers = k.sees(m.Headers)
-	q, silence := c.pose(find, &m)
-	if q == nil {
+// interview asks one authenticator, by whichever session is there.
+func (c *Control) interview(ctx context.Context, a caller.Authenticator, find func() *session, shown caller.Credentials) caller.Verdict {
+	answer, silence := c.question(ctx, a, find, a.Question(shown))
+	return caller.Judge(answer, silence, shown)
+}
+
+// question asks, and waits for the answer. silence says why there is none.
+func (c *Control) question(ctx context.Context, a caller.Authenticator, find func() *session, m *pb.Authenticate) (answer *pb.Caller, silence string) {
+	s, got, silence := c.pose(find, m)
+	if s == nil {
 		return nil, silence
 	}
-	defer c.waitedFor(q)
+	defer c.waitedFor(s, m.Id, a)
 	var late <-chan time.Time
-	if k.Limits.Call > 0 {
-		timer := time.NewTimer(k.Limits.Call)
+	if a.Call > 0 {
+		timer := time.NewTimer(a.Call)
 		defer timer.Stop()
 		late = timer.C
 	}
 	select {
-	case caller = <-q.answer:
-		if caller == nil {
+	case answer = <-got:
+		if answer == nil {
 			return nil, "ended while it was asked"
 		}
-		return caller, ""
+		return answer, ""
 	case <-late:
-		return nil, fmt.Sprintf("did not answer within limits.call, %s", k.Limits.Call)
+		return nil, fmt.Sprintf("did not answer within limits.call, %s", a.Call)
 	case <-ctx.Done():
 		return nil, "was not waited for"
 	}
 }
 
-// Words for what became of a question, as metrics have them.
-const (
-	accepted   = "accepted"
-	refused    = "refused"
-	unanswered = "unanswered"
-)
-
-// verdict is what one authenticator makes of credentials.
-type verdict struct {
-	word       string
-	reason     string
-	identities []string
+// pose sends a question; no session, and why, if there is nobody to ask.
+func (c *Control) pose(find func() *session, m *pb.Authenticate) (s *session, answer <-chan *pb.Caller, silence string) {
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	if s = find(); s == nil {
+		return nil, nil, "is away"
+	}
+	if why := c.callers.desk.Ask(s, m, s.now(time.Now())); why != "" {
+		return nil, nil, why
+	}
+	got := make(chan *pb.Caller, 1)
+	c.callers.waiting[m.Id] = got
+	s.out.call(&pb.FromCore{Authenticate: m})
+	return s, got, ""
 }
 
-const (
-	maxIdentities   = 64
-	maxIdentity     = 2048 // a SPIFFE ID's
-	maxReasonLength = 300
-)
-
-// verdictOf reads an answer. One that makes no sense refuses.
-func verdictOf(caller *pb.Caller, silence string, shown Credentials) verdict {
-	if caller == nil {
-		return verdict{word: unanswered, reason: silence}
-	}
-	if caller.Failure != "" {
-		return verdict{word: unanswered, reason: "could not tell: " + speakable(caller.Failure, shown)}
-	}
-	reason := caller.Refusal
-	switch {
-	case reason != "":
-	case len(caller.Identities) == 0:
-		reason = "it named no identity"
-	case len(caller.Identities) > maxIdentities:
-		reason = fmt.Sprintf("it named %d identities; the limit is %d", len(caller.Identities), maxIdentities)
+// takeCaller takes an answer. One that comes late, twice or unasked harms nobody.
+func (c *Control) takeCaller(s *session, m *pb.Caller) {
+	switch known, late := c.callers.desk.Answered(s, m.Id, s.now(time.Now())); {
+	case !known:
+		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+	case late:
+		c.cfg.Metrics.Unknown(s.Name, "late answer", 1)
 	default:
-		for _, id := range caller.Identities {
-			if id == "" || len(id) > maxIdentity {
-				reason = fmt.Sprintf("it named an identity of %d bytes; the limits are 1 and %d", len(id), maxIdentity)
-			}
+		c.callers.tell(m.Id, m)
+	}
+}
+
+// tell gives an answer to whoever waits for it.
+func (a *callers) tell(id uint64, m *pb.Caller) {
+	if got := a.waiting[id]; got != nil {
+		delete(a.waiting, id)
+		got <- m
+	}
+}
+
+// undeliveredQuestion answers a question that was too large to be sent.
+func (c *Control) undeliveredQuestion(s *session, m *pb.Authenticate, why error) {
+	if known, late := c.callers.desk.Answered(s, m.Id, s.now(time.Now())); known && !late {
+		c.callers.tell(m.Id, &pb.Caller{Id: m.Id, Failure: fmt.Sprintf("the call's %v", why)})
+	}
+}
+
+// waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none for too long, is started again.
+func (c *Control) waitedFor(s *session, id uint64, a caller.Authenticator) {
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	delete(c.callers.waiting, id)
+	if why := c.callers.desk.Unanswered(id, a, s.now(time.Now()), s.inst.Link.LastProgress()); why != nil {
+		s.cancel(why)
+	}
+}
+
+// abandon ends the questions of a session that ended.
+func (c *Control) abandon(s *session) {
+	for _, id := range c.callers.desk.Left(s) {
+		if got := c.callers.waiting[id]; got != nil {
+			delete(c.callers.waiting, id)
+			close(got)
 		}
 	}
-	if reason != "" {
-		return verdict{word: refused, reason: speakable(reason, shown)}
-	}
-	return verdict{word: accepted, identities: caller.Identities}
-}
-
-// speakable makes one printable line of what a plugin said, without what the caller showed.
-func speakable(reason string, shown Credentials) string {
-	for _, value := range shown.Headers {
-		for _, secret := range append(strings.Fields(value), value) {
-			if len(secret) >= 8 {
-				reason = strings.ReplaceAll(reason, secret, "(hidden)")
-			}
-		}
-	}
-	return oneLine(reason, maxReasonLength)
-}
-
-// oneLine makes a printable line of at most some bytes.
-func oneLine(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
-// tally gathers the verdicts of those that did not accept.
-type tally struct {
-	reasons []string
-	refused bool
-}
-
-func (t *tally) add(name string, v verdict) {
-	says := " "
-	if v.word == refused {
-		t.refused = true
-		says = ": "
-	}
-	t.reasons = append(t.reasons, name+says+v.reason)
-}
-
-func (t *tally) err() error {
-	why := strings.Join(t.reasons, "; ")
-	switch {
-	case len(t.reasons) == 0:
-		return status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
-	case t.refused:
-		return status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
-	}
-	return status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
 }

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -50,6 +50,14 @@ func newGate(t *testing.T, limits Limits) *gate {
 	return &gate{b, m.n}
 }
 
+// keepsNothing checks that nothing is left of questions.
+func (g *gate) keepsNothing() {
+	g.t.Helper()
+	if questions, sessions := g.callers.desk.Size(); questions+sessions+len(g.callers.waiting) > 0 {
+		g.t.Errorf("kept: %v", g.callers)
+	}
+}
+
 // verdicts is what became of a caller.
 type verdicts struct {
 	identities []string
@@ -60,7 +68,7 @@ type verdicts struct {
 func (g *gate) call(ctx context.Context, n *corev3.Node, headers map[string]string) <-chan verdicts {
 	done := make(chan verdicts, 1)
 	go func() {
-		ids, err := g.Authenticate(ctx, n, Credentials{Headers: headers, RemoteAddress: "127.0.0.1:1"})
+		ids, err := g.Authenticate(ctx, n, caller.Credentials{Headers: headers, RemoteAddress: "127.0.0.1:1"})
 		done <- verdicts{ids, err}
 	}()
 	synctest.Wait()
@@ -229,9 +237,7 @@ func TestNobodyAnswers(t *testing.T) {
 		if diff := cmp.Diff(want, g.counts); diff != "" {
 			t.Error(diff)
 		}
-		if len(g.asked.open)+len(g.asked.owed) > 0 {
-			t.Errorf("kept: %v", g.asked)
-		}
+		g.keepsNothing()
 	})
 }
 
@@ -245,9 +251,7 @@ func TestQuestionThatIsTooLarge(t *testing.T) {
 		g.undelivered(g.sessions["first"], &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
 		synctest.Wait()
 		wantErr(t, (<-got).err, codes.Unavailable, "message is too large")
-		if len(g.asked.open) > 0 {
-			t.Errorf("kept: %v", g.asked.open)
-		}
+		g.keepsNothing()
 	})
 }
 
@@ -315,10 +319,10 @@ func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Limits{Call: 5 * time.Second})
 		first := g.join("first", &pb.Ready{})
-		large := map[string]string{"authorization": "Bearer " + strings.Repeat("x", maxCredentials)}
+		large := map[string]string{"authorization": "Bearer " + strings.Repeat("x", caller.MaxCredentials)}
 		wantErr(t, (<-g.call(t.Context(), web(), large)).err, codes.Unauthenticated, "262144 are taken")
-		large["authorization"] = strings.Repeat("x", maxCredentials/2)
-		results := make([]<-chan verdicts, 2*maxOwed/maxCredentials)
+		large["authorization"] = strings.Repeat("x", caller.MaxCredentials/2)
+		results := make([]<-chan verdicts, 2*caller.MaxOwed/caller.MaxCredentials)
 		for i := range results {
 			results[i] = g.call(t.Context(), web(), large)
 		}
@@ -329,9 +333,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		for _, m := range first.others() {
 			first.reject(m.Authenticate.Id, "no")
 		}
-		if len(g.asked.open)+len(g.asked.owed) > 0 {
-			t.Errorf("kept: %v", g.asked)
-		}
+		g.keepsNothing()
 	})
 }
 
@@ -340,7 +342,7 @@ func TestOverdueQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Limits{Call: time.Second})
 		first := g.join("first", &pb.Ready{})
-		for range maxOverdue + 1 {
+		for range 1001 {
 			g.call(t.Context(), web(), nil)
 		}
 		if err := <-first.end; err == nil || !strings.Contains(err.Error(), "1001 questions without an answer") {
@@ -360,16 +362,14 @@ func TestCallerGoes(t *testing.T) {
 		cancel()
 		wantErr(t, (<-got).err, codes.Canceled)
 		first.accept(asked(first).Id, webIdentity)
-		if len(g.asked.open)+len(g.asked.owed) > 0 {
-			t.Errorf("kept: %v", g.asked)
-		}
+		g.keepsNothing()
 	})
 }
 
 func TestNoAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, files)
-		_, err := b.Authenticate(t.Context(), web(), Credentials{})
+		_, err := b.Authenticate(t.Context(), web(), caller.Credentials{})
 		wantErr(t, err, codes.Unauthenticated, "plugins.yaml declares no authenticator")
 	})
 }
@@ -387,42 +387,6 @@ func TestOnlyAuthenticatorsAnswer(t *testing.T) {
 	})
 }
 
-func TestIdentityCheck(t *testing.T) {
-	const cart, other, service = "spiffe://cluster.local/ns/shop/sa/cart", "spiffe://cluster.local/ns/bank/sa/web", "spiffe://corp.example/web"
-	id := "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
-	for _, c := range []struct {
-		name       string
-		node       *corev3.Node
-		identities []string
-		want       []string
-		words      string
-	}{
-		{"both match", web(), []string{webIdentity}, []string{webIdentity}, ""},
-		{"trust domains are not compared", web(), []string{"spiffe://other/ns/shop/sa/web"}, []string{"spiffe://other/ns/shop/sa/web"}, ""},
-		{"one of several", web(), []string{service, other, webIdentity, cart}, []string{webIdentity}, ""},
-		{"the namespace is enough where the node names no account", claimant(id, "NAMESPACE", "shop"), []string{cart, other, webIdentity}, []string{cart, webIdentity}, ""},
-		{"another account", web(), []string{cart}, nil, `the node says that it is of namespace "shop" and service account "web", but the caller is ` + cart},
-		{"another namespace", web(), []string{other}, nil, "the caller is " + other},
-		{"metadata before the id", claimant(id, "NAMESPACE", "bank"), []string{other}, []string{other}, ""},
-		{"the id where there is no metadata", claimant(id), []string{other}, nil, `of namespace "shop"`},
-		{"a node that says nothing", claimant("x"), []string{other}, []string{other}, ""},
-		{"no workload's identity", claimant("x"), []string{service, "CN=web"}, nil, "is no workload's identity"},
-		{"half an identity", web(), []string{"spiffe://a/ns/shop/sa/", "spiffe://a/ns/shop", "spiffe:///ns/shop/sa/web", "http://a/ns/shop/sa/web"}, nil, "correct NAMESPACE"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := matching(c.node, c.identities)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
-			if c.words != "" {
-				wantErr(t, err, codes.PermissionDenied, c.words)
-			} else if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
 // TestMismatchEndsTheSearch: who is known but is another is not asked about further.
 func TestMismatchEndsTheSearch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -435,10 +399,4 @@ func TestMismatchEndsTheSearch(t *testing.T) {
 			t.Error("the second was asked")
 		}
 	})
-}
-
-func TestCredentialsFitIntoAMessage(t *testing.T) {
-	if maxCredentials > carrier.MaxMessage/2 || maxOwed >= carrier.InitialCredit {
-		t.Error("the limits are at odds")
-	}
 }

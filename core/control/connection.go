@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -26,7 +27,7 @@ type connection struct {
 	// extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
 	extensions uint64
 	// shown are the caller's credentials; nil where nobody asks for them.
-	shown *Credentials
+	shown *caller.Credentials
 	since time.Time
 	wake  func(xds.Wake)
 	err   error
@@ -61,7 +62,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "node cannot be encoded: %v", err)
 	}
-	var shown *Credentials
+	var shown *caller.Credentials
 	if c.cfg.Shown != nil { // which may ask what authenticators want
 		shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -84,7 +85,7 @@ type Config struct {
 	Metrics Metrics
 	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
 	// another authenticator can be asked about it.
-	Shown func(context.Context) (*Credentials, error)
+	Shown func(context.Context) (*caller.Credentials, error)
 	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being served; optional.
 	OnServing func(plugin string)
 	// OnWanted is called, in a goroutine of its own, when somebody asks for what a plugin makes that sleeps: Serve returned host.ErrAsleep for it.
@@ -142,7 +143,7 @@ type Control struct {
 	history  []served
 	wake     chan struct{}
 	closed   bool
-	asked    questions
+	callers  callers
 	stores   stores
 	// instances are plugins that rows ask for.
 	instances instances
@@ -228,7 +229,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}

@@ -120,10 +120,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 			c.answered(p, r)
 		}
 	case m.Authenticate != nil:
-		if q := c.asked.open[m.Authenticate.Id]; q != nil {
-			q.answer <- &pb.Caller{Id: q.id, Failure: fmt.Sprintf("the call's %v", why)}
-			c.asked.close(q)
-		}
+		c.undeliveredQuestion(s, m.Authenticate, why)
 	}
 	c.schedule(time.Now())
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -92,7 +93,7 @@ func TestLimitsOfCallsInModules(t *testing.T) {
 			counts := &crossings{}
 			b := newBench(t, func(c *Config) { c.Metrics = counts }, Expected{Name: "tokens", Kind: pb.KindAuthenticator})
 			c := b.Control
-			c.slowCall(c.known["tokens"], verdictOf(&pb.Caller{Failure: reason}, "", Credentials{}))
+			c.slowCall("tokens", caller.Judge(&pb.Caller{Failure: reason}, "", caller.Credentials{}))
 			if got := strings.Join(counts.all, ","); got != want {
 				t.Errorf("%s: counted %q, want %q", reason, got, want)
 			}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -157,7 +158,7 @@ func (c *Control) countRefusal(conn *connection, o xds.Outcome) {
 		id := conn.peer.Node.GetId()
 		r.nodes[id] = true
 		if len(r.lines) < examples {
-			r.lines = append(r.lines, fmt.Sprintf("%s refused %s: %s", id, o.Type, oneLine(o.Refused, 1000)))
+			r.lines = append(r.lines, fmt.Sprintf("%s refused %s: %s", id, o.Type, budget.Line(o.Refused, 1000)))
 		}
 		r.check(len(c.conns))
 	}

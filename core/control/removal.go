@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -278,14 +279,12 @@ func patchedSoFar(v *view.View, chain []*patcher, have *composition) *view.Snaps
 
 // unknownWithout says which callers of live connections no other authenticator would know.
 func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
-	others := slices.DeleteFunc(c.authenticators(), func(o *known) bool { return o == k })
-	for _, conn := range c.callers() {
-		knows := func(k *known) bool {
-			m := pb.Authenticate{Certificates: conn.shown.Certificates, Headers: conn.shown.Headers, RemoteAddress: conn.shown.RemoteAddress}
-			caller, silence := c.interview(ctx, k, c.servedSession(k.Name), m)
-			return verdictOf(caller, silence, *conn.shown).word == accepted
+	others := slices.DeleteFunc(c.authenticators(), func(o caller.Authenticator) bool { return o.Name == k.Name })
+	for _, conn := range c.withCredentials() {
+		knows := func(a caller.Authenticator) bool {
+			return c.interview(ctx, a, c.servedSession(a.Name), *conn.shown).Word == caller.Accepted
 		}
-		if len(why) < examples && knows(k) && !slices.ContainsFunc(others, knows) {
+		if len(why) < examples && knows(k.authenticator()) && !slices.ContainsFunc(others, knows) {
 			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.peer.Node.GetId()))
 		}
 	}

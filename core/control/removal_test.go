@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -410,12 +411,12 @@ func TestRemovalOfAnAuthenticator(t *testing.T) {
 	for name, second := range map[string]bool{"the only one": false, "one of two that know the caller": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				shown := &Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
+				shown := &caller.Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
 				known := func(name string) Expected {
 					return Expected{Name: name, Kind: pb.KindAuthenticator, Limits: Limits{Call: time.Second}}
 				}
 				b := newBench(t, func(cfg *Config) {
-					cfg.Shown = func(context.Context) (*Credentials, error) { return shown, nil }
+					cfg.Shown = func(context.Context) (*caller.Credentials, error) { return shown, nil }
 				}, known("first"), known("second"))
 				first, other := b.join("first", &pb.Ready{}), b.join("second", &pb.Ready{})
 				b.stream("p")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -250,7 +251,7 @@ func complaint(m *pb.Log) string {
 	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 		text += ", " + k + ": " + m.Fields[k]
 	}
-	return oneLine(text, 500)
+	return budget.Line(text, 500)
 }
 
 // takeLog logs a plugin's line. Floods are cut, and how much was cut is said.

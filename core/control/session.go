@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/stage"
@@ -40,8 +41,8 @@ type session struct {
 	// Watching: how much time it lost to a busy machine, its last progress, the ping that it has not answered yet, whether that is for so long that it
 	// is marked, and when it answered last.
 	lost     time.Duration
-	progress moment
-	pinged   moment
+	progress deadline.Moment
+	pinged   deadline.Moment
 	silent   bool
 	answered time.Time
 	// Of one that is to take another's place: its last line about an error, when it last answered a Want, and since when it has owed an answer to one

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -404,8 +405,8 @@ func TestSwapAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := Limits{Call: 5 * time.Second}
 		door := Expected{Name: "door", Kind: pb.KindAuthenticator, Limits: limits}
-		shown := &Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
-		b := newBench(t, func(c *Config) { c.Shown = func(context.Context) (*Credentials, error) { return shown, nil } }, door)
+		shown := &caller.Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
+		b := newBench(t, func(c *Config) { c.Shown = func(context.Context) (*caller.Credentials, error) { return shown, nil } }, door)
 		old := b.join("door", &pb.Ready{})
 		b.stream("p")
 		trial := b.try(door)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/stage"
@@ -148,7 +149,7 @@ func (t *Trial) Trouble() string {
 	defer t.c.mu.Unlock()
 	var said []string
 	for _, f := range t.known.faults {
-		said = append(said, oneLine(f.What+": "+f.Reason, 300))
+		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
 		if len(said) == 3 {
 			break
 		}

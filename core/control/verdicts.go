@@ -3,8 +3,8 @@ package control
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -16,24 +16,20 @@ func (t *Trial) judge(ctx context.Context) {
 	if t.known.Kind != pb.KindAuthenticator {
 		return
 	}
-	c := t.c
+	c, of := t.c, t.known.authenticator()
 	var verdicts, losses []string
-	for _, conn := range c.callers() {
+	for _, conn := range c.withCredentials() {
 		if len(verdicts) >= examples {
 			break
 		}
-		m := pb.Authenticate{Certificates: conn.shown.Certificates, Headers: conn.shown.Headers, RemoteAddress: conn.shown.RemoteAddress}
-		ask := func(find func() *session) verdict {
-			caller, silence := c.interview(ctx, t.known, find, m)
-			return verdictOf(caller, silence, *conn.shown)
-		}
-		was, is := ask(c.servedSession(t.known.Name)), ask(func() *session { return t.session })
-		if was.word == is.word && slices.Equal(was.identities, is.identities) {
+		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.shown)
+		is := c.interview(ctx, of, func() *session { return t.session }, *conn.shown)
+		if was.Is(is) {
 			continue
 		}
 		line := fmt.Sprintf("%s: %s -> %s", conn.peer.Node.GetId(), was, is)
 		verdicts = append(verdicts, line)
-		if was.word == accepted && is.word != accepted {
+		if was.Word == caller.Accepted && is.Word != caller.Accepted {
 			losses = append(losses, "the caller of "+line)
 		}
 	}
@@ -42,8 +38,8 @@ func (t *Trial) judge(ctx context.Context) {
 	t.verdicts, t.losses = verdicts, losses
 }
 
-// callers returns connections of which the credentials are known.
-func (c *Control) callers() []*connection {
+// withCredentials returns connections of which the credentials are known.
+func (c *Control) withCredentials() []*connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var some []*connection
@@ -53,11 +49,4 @@ func (c *Control) callers() []*connection {
 		}
 	}
 	return some
-}
-
-func (v verdict) String() string {
-	if v.word == accepted {
-		return fmt.Sprint(v.word, " as ", v.identities)
-	}
-	return v.word + " (" + v.reason + ")"
 }

@@ -5,35 +5,26 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Nothing hangs unseen: a plugin is pinged, whatever its kind, and what it owes has a deadline. A deadline counts the time that a plugin had: not
-// that in which it could have run and the machine was busy with others, nor that in which this process itself did not run. But it is not put off
-// beyond patience times itself.
+// that in which it could have run and the machine was busy with others (core/deadline).
 const (
 	pingEvery = 10 * time.Second
 	lookEvery = time.Second
-	patience  = 10
 )
 
 // maxUnanswered is how many calls in a row a patch may leave without an answer.
 const maxUnanswered = 5
 
-// moment is a time, and how much time the plugin had lost by then.
-type moment struct {
-	at   time.Time
-	lost time.Duration
-}
-
-func (s *session) now(at time.Time) moment { return moment{at, s.lost} }
+func (s *session) now(at time.Time) deadline.Moment { return deadline.Moment{At: at, Lost: s.lost} }
 
 // due is when a limit that began at a moment ends, as far as is known now.
-func (s *session) due(m moment, limit time.Duration) time.Time {
-	return m.at.Add(limit + min(s.lost-m.lost, (patience-1)*limit))
-}
+func (s *session) due(m deadline.Moment, limit time.Duration) time.Time { return m.End(limit, s.lost) }
 
 // watch looks after a session until ctx ends.
 func (c *Control) watch(ctx context.Context, s *session) {
@@ -52,7 +43,7 @@ func (c *Control) watch(ctx context.Context, s *session) {
 func (c *Control) owes(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.busy.IsZero() || !s.pinged.at.IsZero() || len(s.asked) > 0 || c.asked.owed[s] != nil
+	return !s.busy.IsZero() || !s.pinged.At.IsZero() || len(s.asked) > 0 || c.callers.desk.Owes(s)
 }
 
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
@@ -107,12 +98,12 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	defer c.mu.Unlock()
 	s.lost += lost
 	c.wait(s, now, lost)
-	if seen := s.inst.Link.LastSeen(); s.pinged.at.IsZero() || !seen.Before(s.pinged.at) {
-		if s.silent = false; !s.pinged.at.IsZero() {
-			s.answered, s.pinged = now, moment{}
+	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
+		if s.silent = false; !s.pinged.At.IsZero() {
+			s.answered, s.pinged = now, deadline.Moment{}
 		}
 	}
-	if p := s.inst.Link.LastProgress(); p.After(s.progress.at) {
+	if p := s.inst.Link.LastProgress(); p.After(s.progress.At) {
 		s.progress = s.now(p)
 	}
 	c.askAgain(s, now)
@@ -123,15 +114,15 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	if why != nil {
 		c.cfg.Metrics.Crossed(s.Name, "hung")
 		s.cancel(why)
-		s.busy, s.pinged = time.Time{}, moment{}
+		s.busy, s.pinged = time.Time{}, deadline.Moment{}
 		return false
 	}
 	defer c.schedule(now)
 	switch {
-	case !s.pinged.at.IsZero():
+	case !s.pinged.At.IsZero():
 		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
 			s.silent = true
-			c.cfg.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.at.UTC(), "limit", s.Limits.Progress)
+			c.cfg.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.At.UTC(), "limit", s.Limits.Progress)
 		}
 		return false
 	case now.Sub(s.answered) >= s.pingEvery():
@@ -155,8 +146,8 @@ func (c *Control) wait(s *session, now time.Time, lost time.Duration) {
 
 // hangs says why a session counts as hung; nil: it doesn't.
 func (s *session) hangs(now time.Time) error {
-	over := func(m moment, limit time.Duration) bool {
-		return limit > 0 && !m.at.IsZero() && !now.Before(s.due(m, limit))
+	over := func(m deadline.Moment, limit time.Duration) bool {
+		return limit > 0 && !m.At.IsZero() && !now.Before(s.due(m, limit))
 	}
 	l := s.Limits
 	if over(s.pinged, l.Progress) {
@@ -165,12 +156,12 @@ func (s *session) hangs(now time.Time) error {
 	if s.busy.IsZero() {
 		return nil
 	}
-	owed := moment{s.busy, s.busyLost}
+	owed := deadline.Moment{At: s.busy, Lost: s.busyLost}
 	if over(owed, l.Revision) {
 		return fmt.Errorf("plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name, s.sent, l.Revision)
 	}
 	last := s.progress
-	if last.at.Before(owed.at) {
+	if last.At.Before(owed.At) {
 		last = owed
 	}
 	if over(last, l.Progress) {
@@ -192,7 +183,7 @@ func (s *session) gaveUp(now time.Time) error {
 	switch l := s.Limits.Revision; {
 	case s.complaint != "" && now.Sub(quiet) >= pieceLate:
 		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", len(s.asked), s.complaint)
-	case l > 0 && !s.askedAt.IsZero() && !now.Before(s.due(moment{s.askedAt, s.askedLost}, l)):
+	case l > 0 && !s.askedAt.IsZero() && !now.Before(s.due(deadline.Moment{At: s.askedAt, Lost: s.askedLost}, l)):
 		return fmt.Errorf("it left %d questions about views without an answer for limits.revision, %s", len(s.asked), l)
 	}
 	return nil
@@ -227,15 +218,16 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 	if s == nil {
 		return Stale{}
 	}
-	switch p, d := c.patchers[k.Name], c.asked.owed[s]; {
+	overdue, since := c.callers.desk.Overdue(s)
+	switch p := c.patchers[k.Name]; {
 	case s.silent:
-		return Stale{s.pinged.at, "hung: it answers no ping"}
+		return Stale{s.pinged.At, "hung: it answers no ping"}
 	case p != nil && p.unanswered > 0:
 		return Stale{p.missedSince, fmt.Sprintf("hung: %d calls in a row without an answer", p.unanswered)}
 	case p != nil && p.missed > 0 && !p.missedSince.IsZero():
 		return Stale{p.missedSince, "late: it answers calls after limits.call"}
-	case d != nil && d.overdue > 0:
-		return Stale{d.since, fmt.Sprintf("hung: %d questions without an answer", d.overdue)}
+	case overdue > 0:
+		return Stale{since, fmt.Sprintf("hung: %d questions without an answer", overdue)}
 	case !s.busy.IsZero() && now.Sub(s.busy) >= c.cfg.HoldMax:
 		return Stale{s.busy, fmt.Sprintf("late: it is not done with revision %d", s.sent)}
 	}

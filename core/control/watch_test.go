@@ -116,15 +116,15 @@ func TestPatchThatAnswersLate(t *testing.T) {
 func TestLostTime(t *testing.T) {
 	s := &session{known: &known{}}
 	from := s.now(time.Now())
-	if got := s.due(from, time.Second).Sub(from.at); got != time.Second {
+	if got := s.due(from, time.Second).Sub(from.At); got != time.Second {
 		t.Errorf("nothing lost: %s", got)
 	}
 	s.lost += 3 * time.Second
-	if got := s.due(from, time.Second).Sub(from.at); got != 4*time.Second {
+	if got := s.due(from, time.Second).Sub(from.At); got != 4*time.Second {
 		t.Errorf("3s lost: %s", got)
 	}
 	s.lost += time.Hour
-	if got := s.due(from, time.Second).Sub(from.at); got != 10*time.Second {
+	if got := s.due(from, time.Second).Sub(from.At); got != 10*time.Second {
 		t.Errorf("an hour lost: %s", got)
 	}
 }

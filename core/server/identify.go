@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -43,7 +44,7 @@ func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, err
 }
 
 // shown returns what a caller showed, nil where nobody asks for it.
-func (i *identify) shown(ctx context.Context) (*control.Credentials, error) {
+func (i *identify) shown(ctx context.Context) (*caller.Credentials, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil, status.Error(codes.Internal, "the stream has no peer")
@@ -57,7 +58,7 @@ func (i *identify) shown(ctx context.Context) (*control.Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &control.Credentials{Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String()}, nil
+	return &caller.Credentials{Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String()}, nil
 }
 
 // verified returns the peer's chain, leaf first, if TLS verified one.
@@ -81,7 +82,7 @@ func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return i.control.Authenticate(ctx, &corev3.Node{}, control.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
+	return i.control.Authenticate(ctx, &corev3.Node{}, caller.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
 }
 
 // several is the header of which there may be several, which HTTP joins.

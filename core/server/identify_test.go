@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -86,7 +87,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 
 // joined asks until there is somebody to ask.
 func joined(c *control.Control) bool {
-	_, err := c.Authenticate(context.Background(), &corev3.Node{}, control.Credentials{})
+	_, err := c.Authenticate(context.Background(), &corev3.Node{}, caller.Credentials{})
 	return status.Code(err) != codes.Unavailable
 }
 

@@ -1,9 +1,10 @@
-package control
+package caller
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -66,8 +67,8 @@ func matching(n *corev3.Node, identities []string) ([]string, error) {
 	if len(own) > 0 {
 		return own, nil
 	}
-	caller := oneLine(strings.Join(identities, ", "), maxReasonLength)
-	if says := oneLine(c.String(), maxReasonLength); says != "" {
+	caller := budget.Line(strings.Join(identities, ", "), maxReason)
+	if says := budget.Line(c.String(), maxReason); says != "" {
 		return nil, status.Errorf(codes.PermissionDenied, "the node says that it is of %s, but the caller is %s; "+
 			"correct NAMESPACE and SERVICE_ACCOUNT in the node's metadata, or connect with the credentials of that workload", says, caller)
 	}

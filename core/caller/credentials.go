@@ -1,0 +1,26 @@
+package caller
+
+import pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+
+// Credentials are what a caller showed. They are secrets: nothing of them is logged.
+type Credentials struct {
+	// Certificates are DER, leaf first, and verified.
+	Certificates [][]byte
+	// Headers by their lower-case names.
+	Headers       map[string]string
+	RemoteAddress string
+}
+
+// MaxCredentials is how many bytes of credentials travel to a plugin.
+const MaxCredentials = 256 << 10
+
+// CommonHeaders are those that each authenticator gets: a token; the cluster whose API server can check it; and what a trusted proxy says of a
+// certificate.
+func CommonHeaders() []string {
+	return []string{"authorization", "clusterid", "x-forwarded-client-cert"}
+}
+
+// message is the credentials as a question has them, with headers of its own.
+func (c Credentials) message(headers map[string]string) *pb.Authenticate {
+	return &pb.Authenticate{Certificates: c.Certificates, Headers: headers, RemoteAddress: c.RemoteAddress}
+}

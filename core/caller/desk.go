@@ -1,0 +1,138 @@
+package caller
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/deadline"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+const (
+	// MaxOwed is how many bytes of questions one plugin may have in hand.
+	MaxOwed = 8 << 20
+	// maxOverdue is how many questions it may leave without an answer.
+	maxOverdue = 1000
+	// inARow questions without an answer, and none answered for the time that as many calls may take, are those of a plugin that hangs.
+	inARow = 3
+)
+
+// Desk is what authenticators were asked and have not answered, what nobody waits for any more too. S stands for their sessions.
+type Desk[S comparable] struct {
+	last uint64
+	open map[uint64]*question[S]
+	owed map[S]*debt
+}
+
+// question is one that was asked.
+type question[S comparable] struct {
+	session S
+	size    int
+	// overdue: nobody waits any more.
+	overdue bool
+}
+
+// debt is what a session has not answered.
+type debt struct {
+	questions, bytes, overdue int
+	// row counts those in a row that were not answered in time.
+	row int
+	// since is when it last answered, or began to owe.
+	since deadline.Moment
+}
+
+// NewDesk returns one on which there is nothing.
+func NewDesk[S comparable]() *Desk[S] {
+	return &Desk[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
+}
+
+// Ask takes a question to a session down and gives it a number. why says that it is not to be sent: the session has too much to do.
+func (d *Desk[S]) Ask(s S, m *pb.Authenticate, now deadline.Moment) (why string) {
+	of := d.owed[s]
+	if of == nil {
+		of = &debt{since: now}
+	}
+	size := m.Size()
+	if of.bytes+size > MaxOwed {
+		return "has too many questions to answer"
+	}
+	d.last++
+	m.Id = d.last
+	d.open[m.Id], d.owed[s] = &question[S]{session: s, size: size}, of
+	of.questions++
+	of.bytes += size
+	return ""
+}
+
+// Answered notes that a question was answered, or could not be put to the session. It is known unless the session was never asked it, or has answered it
+// already; it is late if nobody waits for it any more.
+func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late bool) {
+	q := d.open[id]
+	if q == nil || q.session != s {
+		return false, false
+	}
+	delete(d.open, id)
+	of := d.owed[s]
+	of.questions--
+	of.bytes -= q.size
+	of.since, of.row = now, 0
+	if q.overdue {
+		of.overdue--
+	}
+	if of.questions == 0 {
+		delete(d.owed, s)
+	}
+	return true, q.overdue
+}
+
+// Unanswered notes that nobody waits for an answer any more. progress is when the session last showed any. The error is why the session is to be ended:
+// it owes too many answers, or has given none for too long.
+func (d *Desk[S]) Unanswered(id uint64, of Authenticator, now deadline.Moment, progress time.Time) error {
+	q := d.open[id]
+	if q == nil {
+		return nil // it was answered
+	}
+	q.overdue = true
+	owed := d.owed[q.session]
+	owed.overdue++
+	owed.row++
+	since := owed.since.At
+	if progress.After(since) {
+		since = progress
+	}
+	switch {
+	case owed.overdue > maxOverdue:
+		return fmt.Errorf("plugin %s left %d questions without an answer", of.Name, owed.overdue)
+	case of.Progress > 0 && now.At.Sub(since) >= of.Progress:
+		return fmt.Errorf("plugin %s answers no question: it showed no progress for limits.progress, %s", of.Name, of.Progress)
+	case of.Call > 0 && owed.row >= inARow && !now.At.Before(owed.since.End(inARow*of.Call, now.Lost)):
+		return fmt.Errorf("plugin %s hangs: it answered none of %d questions in a row within limits.call, %s", of.Name, owed.row, of.Call)
+	}
+	return nil
+}
+
+// Left forgets a session that has ended, and returns the questions that it will not answer.
+func (d *Desk[S]) Left(s S) (ids []uint64) {
+	for id, q := range d.open {
+		if q.session == s {
+			delete(d.open, id)
+			ids = append(ids, id)
+		}
+	}
+	delete(d.owed, s)
+	return ids
+}
+
+// Owes reports whether a session has answers to give.
+func (d *Desk[S]) Owes(s S) bool { return d.owed[s] != nil }
+
+// Overdue is how many answers of a session nobody waits for any more, and since when it has given none.
+func (d *Desk[S]) Overdue(s S) (n int, since time.Time) {
+	if of := d.owed[s]; of != nil {
+		return of.overdue, of.since.At
+	}
+	return 0, time.Time{}
+}
+
+// Size is how many questions are open, and how many sessions owe something.
+func (d *Desk[S]) Size() (questions, sessions int) { return len(d.open), len(d.owed) }

@@ -1,0 +1,14 @@
+// Package caller finds out who is calling. It is pure: what happens and the time go in, and what to do comes out; it starts no goroutine, reads no clock and
+// sends nothing. core/control does that for it (control/authenticate.go).
+//
+// The life of a caller:
+//
+//  1. It shows Credentials (credentials.go). Begin makes an Inquiry of them (inquiry.go), with the authenticators in declared order.
+//  2. Inquiry.Next says which of them is to be asked, and Authenticator.Question what it gets to see.
+//  3. Desk.Ask (desk.go) takes the question down as one that the session owes an answer to, or says that it owes too much already.
+//  4. What comes back (an answer by Desk.Answered, or why there is none, after which Desk.Unanswered may say that the session hangs) is read by Judge
+//     (verdict.go), and Inquiry.Heard takes the verdict. It goes on with 2 until somebody has accepted or nobody is left.
+//  5. Inquiry.Result is who it is, or a gRPC status that says why not.
+//
+// testdata has such conversations as text.
+package caller

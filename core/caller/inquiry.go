@@ -1,0 +1,87 @@
+package caller
+
+import (
+	"strings"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Authenticator is a plugin that can be asked who is calling.
+type Authenticator struct {
+	Name string
+	// Headers that it wants besides CommonHeaders.
+	Headers []string
+	// Call is how long it may take for an answer, Progress how long it may show no sign of life while it owes one; 0: no limit.
+	Call, Progress time.Duration
+}
+
+// Question is what the authenticator is asked: no one is shown a header that another has asked for.
+func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
+	own := make(map[string]string, len(shown.Headers))
+	for _, name := range append(CommonHeaders(), a.Headers...) {
+		if value, ok := shown.Headers[name]; ok {
+			own[name] = value
+		}
+	}
+	return shown.message(own)
+}
+
+// Inquiry is about one caller: authenticators are asked in order until one knows it.
+type Inquiry struct {
+	node *corev3.Node
+	left []Authenticator
+	// known is whom it was accepted as; reasons are those of all who did not accept, and refused: one of them refused.
+	known   []string
+	reasons []string
+	refused bool
+}
+
+// Begin begins an inquiry about whoever says that it is a node. The error is a gRPC status.
+func Begin(node *corev3.Node, shown Credentials, authenticators []Authenticator) (*Inquiry, error) {
+	if size := shown.message(shown.Headers).Size(); size > MaxCredentials {
+		return nil, status.Errorf(codes.Unauthenticated, "the credentials have %d bytes; %d are taken", size, MaxCredentials)
+	}
+	return &Inquiry{node: node, left: authenticators}, nil
+}
+
+// Next is whom to ask now; false: nobody, Result is known.
+func (i *Inquiry) Next() (Authenticator, bool) {
+	if len(i.left) == 0 {
+		return Authenticator{}, false
+	}
+	return i.left[0], true
+}
+
+// Heard takes the verdict of whom Next named.
+func (i *Inquiry) Heard(v Verdict) {
+	name := i.left[0].Name
+	i.left = i.left[1:]
+	switch v.Word {
+	case Accepted:
+		i.known, i.left = v.Identities, nil
+	case Refused:
+		i.refused = true
+		i.reasons = append(i.reasons, name+": "+v.Reason)
+	default:
+		i.reasons = append(i.reasons, name+" "+v.Reason)
+	}
+}
+
+// Result returns those of the caller's identities that the node may have. The error is a gRPC status: Unauthenticated if those that answered refuse,
+// Unavailable if none answered, and PermissionDenied if the caller is somebody else than the node says.
+func (i *Inquiry) Result() ([]string, error) {
+	why := strings.Join(i.reasons, "; ")
+	switch {
+	case len(i.known) > 0:
+		return matching(i.node, i.known)
+	case len(i.reasons) == 0:
+		return nil, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
+	case i.refused:
+		return nil, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
+	}
+	return nil, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
+}
