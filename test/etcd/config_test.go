@@ -68,7 +68,9 @@ func TestConfigIsDropped(t *testing.T) {
 	p := plane(t, set(t, fmt.Sprintf("  - {name: resources, kind: config, builtin: config/etcd, onLoss: {drop-after: 2s}, config: {endpoints: [\"http://%s\"]}}\n", s.Address)))
 	hasCluster(t, p, "outbound|80||a.example", true)
 	for range 2 {
+		p.Away(t, "resources")
 		s.Down()
+		p.Away(t, "resources", "connection refused", "its rows ")
 		hasCluster(t, p, "outbound|80||a.example", false)
 		hasCluster(t, p, "outbound|80||b.example", false)
 		logged(t, p, "a plugin's rows are dropped")

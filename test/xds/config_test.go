@@ -70,6 +70,49 @@ func TestConfig(t *testing.T) {
 	hasCluster(t, p, "b", false)
 }
 
+// TestDropped: objects of a server that is away for longer than onLoss allows go, whatever proxies lose, and come back with it; away is also one that
+// is reached and doesn't answer.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, map[string]string{"a.yaml": entry("a", "a"), "b.yaml": entry("b", "b")})
+	l := line.New(t, s.XDS)
+	config := "address: \"" + l.Address + "\", keepAlive: 10s, maxRetry: 1s, wait: 1s"
+	p := plane(t, set(t, strings.Replace(source(config), "kind: config,", "kind: config, onLoss: {drop-after: 2s},", 1)))
+	gone := func(words ...string) {
+		t.Helper()
+		p.Away(t, "source", append(words, "its rows ")...)
+		hasCluster(t, p, "a", false)
+		hasCluster(t, p, "b", false)
+	}
+	back := func() {
+		t.Helper()
+		hasCluster(t, p, "a", true)
+		hasCluster(t, p, "b", true)
+		p.Away(t, "source")
+	}
+	back()
+	s.Kill()
+	gone()
+	s.Plane = s.Again(t)
+	s.Ready(t)
+	back()
+	pid := s.PID()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+	l.Cut()
+	l.Open()
+	gone("it is connected, and says nothing")
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	back()
+	if strings.Contains(p.Log(), "much would go at once") {
+		t.Error("it was held")
+	}
+}
+
 // TestServerAwayAtTheStart: the start waits for a server that isn't there, or doesn't, as the entry says; either way it is said, and what the server has
 // comes when it is there.
 func TestServerAwayAtTheStart(t *testing.T) {

@@ -32,6 +32,9 @@ type commit struct {
 	refused map[string]error
 }
 
+// unfit is why a commit that is there can't be taken.
+type unfit struct{ error }
+
 // head asks which commit the branch has. known is one that was read: then nothing else is asked, and the answer is nil.
 // The error says why there is no answer; it has no credentials in it.
 func (r repository) head(ctx context.Context, known string) (*commit, error) {
@@ -43,7 +46,7 @@ func (r repository) head(ctx context.Context, known string) (*commit, error) {
 		return nil, err
 	}
 	c, err := r.ofURL(ctx, access, known)
-	if err != nil && access.password != "" {
+	if err != nil && access.password != "" && !errors.As(err, new(*unfit)) {
 		err = errors.New(strings.ReplaceAll(err.Error(), access.password, "[secret]"))
 	}
 	return c, err
@@ -121,6 +124,9 @@ func (r repository) ofURL(ctx context.Context, a access, known string) (*commit,
 		URL: r.config.Repository, Auth: a.auth, ReferenceName: name, SingleBranch: true, NoCheckout: true, Depth: 1, Tags: git.NoTags,
 		CABundle: a.ca, ClientCert: a.cert, ClientKey: a.key,
 	})
+	if storage.left < 0 {
+		return nil, &unfit{errors.New("the commit's objects are larger than limits.bytes")}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +165,7 @@ type bounded struct {
 
 func (b *bounded) SetEncodedObject(o plumbing.EncodedObject) (plumbing.Hash, error) {
 	if b.left -= o.Size(); b.left < 0 {
-		return plumbing.ZeroHash, errors.New("the commit's objects are larger than limits.bytes")
+		return plumbing.ZeroHash, errors.New("too large")
 	}
 	return b.Storage.SetEncodedObject(o)
 }
@@ -175,7 +181,7 @@ func (r repository) read(repo *git.Repository, hash plumbing.Hash) (*commit, err
 		tree, err = tree.Tree(r.config.Folder)
 	}
 	if errors.Is(err, object.ErrDirectoryNotFound) {
-		return nil, fmt.Errorf("commit %s has no folder %s", short(hash.String()), r.config.Folder)
+		return nil, &unfit{fmt.Errorf("commit %s has no folder %s", short(hash.String()), r.config.Folder)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("commit %s: %w", hash, err)
@@ -210,7 +216,7 @@ func (r repository) walk(repo *git.Repository, tree *object.Tree, folder string,
 // file reads a file. One that is too large is refused alone; too many, or too much in all, refuse the commit.
 func (r repository) file(repo *git.Repository, hash plumbing.Hash, name string, c *commit) error {
 	if len(c.files)+len(c.refused) == r.config.Limits.Files {
-		return fmt.Errorf("commit %s has more files than limits.files, %d", short(c.hash), r.config.Limits.Files)
+		return &unfit{fmt.Errorf("commit %s has more files than limits.files, %d", short(c.hash), r.config.Limits.Files)}
 	}
 	blob, err := object.GetBlob(repo.Storer, hash)
 	if err != nil {
@@ -221,7 +227,7 @@ func (r repository) file(repo *git.Repository, hash plumbing.Hash, name string, 
 		return nil
 	}
 	if c.size() > r.config.Limits.Bytes-blob.Size {
-		return fmt.Errorf("the files of commit %s are larger than limits.bytes, %d", short(c.hash), r.config.Limits.Bytes)
+		return &unfit{fmt.Errorf("the files of commit %s are larger than limits.bytes, %d", short(c.hash), r.config.Limits.Bytes)}
 	}
 	text, err := blob.Reader()
 	if err != nil {

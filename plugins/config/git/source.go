@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"runtime/debug"
@@ -21,12 +22,15 @@ type source struct{ config Config }
 // patience is how long a look at the branch may take.
 const patience = 2 * time.Minute
 
+// again is how soon another look follows the first one that fails.
+const again = 2 * time.Second
+
 // Run publishes what the branch's commit holds, and looks for another one, until ctx ends. What can't be looked at
 // changes nothing.
 func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	p := newPublication(s.config, out)
 	r := repository{s.config}
-	for ctx.Err() == nil {
+	for failed := 0; ctx.Err() == nil; {
 		looking, cancel := context.WithTimeout(ctx, patience)
 		c, err := r.head(looking, p.commit)
 		cancel()
@@ -37,6 +41,15 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 			return err
 		}
 		pause := s.config.interval - rand.N(s.config.interval/10) // replicas don't come all at once
+		switch failed++; {
+		case err == nil || errors.As(err, new(*unfit)):
+			failed = 0
+			sdk.Found(ctx)
+		case failed == 1:
+			pause = min(pause, again)
+		default:
+			sdk.Lost(ctx, err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

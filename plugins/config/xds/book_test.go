@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func newBook(t *testing.T, more string) *book {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPublication(c, newShard(), validation.New()).books[entries]
+	return newPublication(context.Background(), c, newShard(), validation.New()).books[entries]
 }
 
 func answer(version string, resources ...*anypb.Any) *discovery.DiscoveryResponse {

@@ -1,7 +1,8 @@
 package xds
 
 import (
-	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 
 // publication is what was published of a server, and what is missing.
 type publication struct {
+	// ctx is Run's, by which the core is told that the server is away.
+	ctx    context.Context
 	config Config
 	out    sdk.Publisher
 	books  map[string]*book
@@ -32,9 +35,9 @@ type publication struct {
 	stand   int
 }
 
-func newPublication(c Config, out sdk.Publisher, checker *validation.Checker) *publication {
+func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *validation.Checker) *publication {
 	p := &publication{
-		config: c, out: out, board: kinds.NewBoard(time.Now), books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
+		ctx: ctx, config: c, out: out, board: kinds.NewBoard(time.Now), books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
 	}
 	for _, a := range c.asked {
 		p.books[a.url] = &book{
@@ -128,8 +131,14 @@ func (p *publication) missing(is func(*book) bool) (urls []string) {
 // mostFaults are shown.
 const mostFaults = 1000
 
-// tell publishes faults and logs those that are new.
+// tell publishes faults, logs those that are new, and tells the core whether the server is away.
 func (p *publication) tell() error {
+	switch silent := p.silent(); {
+	case silent != "":
+		sdk.Lost(p.ctx, errors.New(silent))
+	case len(p.heard) > 0 && (p.late || len(p.missing(func(b *book) bool { return b.answered && !p.heard[b.url] })) == 0):
+		sdk.Found(p.ctx)
+	}
 	var all []kinds.Fault
 	for _, a := range p.config.asked {
 		all = append(all, p.books[a.url].wrong()...)
@@ -152,10 +161,18 @@ func (p *publication) tell() error {
 	return p.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
 }
 
+// silent says why there is no answer that should be there; empty: it has not been waited for long enough, or there is one.
+func (p *publication) silent() string {
+	if p.away == "" && p.late && len(p.heard) == 0 {
+		return "it is connected, and says nothing"
+	}
+	return p.away
+}
+
 // absent are faults of a server that is away, and of types that it has not answered.
 func (p *publication) absent(server string) (all []kinds.Fault) {
-	if p.away != "" || p.late && len(p.heard) == 0 {
-		f := kinds.Fault{File: server, Message: "the server does not answer: " + cmp.Or(p.away, "it is connected, and says nothing"), Hint: "what is known stays, and it is tried again"}
+	if silent := p.silent(); silent != "" {
+		f := kinds.Fault{File: server, Message: "the server does not answer: " + silent, Hint: "what is known stays, and it is tried again"}
 		if !p.synced {
 			f.Hint = p.held("it is tried again")
 		}

@@ -27,7 +27,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 	defer func() { _ = conn.Close() }()
 	c := &client{
-		config: s.config, conn: conn, log: out.Log, publication: newPublication(s.config, out, validation.New()),
+		config: s.config, conn: conn, log: out.Log, publication: newPublication(ctx, s.config, out, validation.New()),
 		pace: rate.NewLimiter(rate.Limit(s.config.Limits.Answers), 2*s.config.Limits.Answers), missed: time.NewTimer(s.config.wait),
 	}
 	defer c.missed.Stop()
