@@ -1,10 +1,14 @@
 package main
 
 import (
+	"errors"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
@@ -72,6 +76,46 @@ func TestSets(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestRegistries: each registry that is built in, however its name is written, is in a set, or the error has an entry that can be used as it stands.
+func TestRegistries(t *testing.T) {
+	for builtin := range builtins() {
+		kind, name, _ := strings.Cut(builtin, "/")
+		if kind != "registry" || slices.Contains([]string{"clusters", "kubernetes", "mcs", "memory", "serviceentry"}, name) { // those of Kubernetes, of Istio's resources, and of tests
+			continue
+		}
+		for _, written := range []string{name, strings.ToUpper(name), "Kubernetes," + name} {
+			s := settings.Defaults()
+			s.Registries = written
+			err := s.Check()
+			if err == nil {
+				t.Errorf("%s is taken, and is in no set", written)
+				continue
+			}
+			if strings.Contains(err.Error(), "did you mean ") {
+				s.Registries = regexp.MustCompile(`did you mean "(.*)"`).FindStringSubmatch(err.Error())[1]
+				_, text, failed := setText(s.Inputs, false)
+				if err := errors.Join(s.Check(), failed); err != nil || !strings.Contains(string(text), "builtin: "+builtin) {
+					t.Errorf("%s is said to be %s, which is no set with it (%v)", written, s.Registries, err)
+				}
+				continue
+			}
+			_, entries, ok := strings.Cut(err.Error(), "FILE:\n")
+			text := string(coxswain.DefaultSet()) + "\n" + entries + "\n"
+			set, failed := set(settings.Inputs{ConfigDir: "."}, "plugins.yaml", []byte(text))
+			if !ok || failed != nil {
+				t.Errorf("%s: %v (%v)", written, err, failed)
+				continue
+			}
+			if e, _ := set.Get(name); e == nil || e.Builtin != builtin {
+				t.Errorf("%s: no entry in %v", written, err)
+			}
+			for _, m := range set.Validate(host.Validation{Builtins: known()}) {
+				t.Errorf("%s: %v in\n%s", written, m, text)
+			}
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ func (s Settings) Check() error {
 }
 
 func (i Inputs) check() error {
-	errs := []error{oneOf("registries", i.Registries, "auto", "Kubernetes", "Consul", "Eureka", "")}
+	errs := []error{i.registry()}
 	if i.Plugins != "" && i.Registries != "auto" && i.Registries != "" {
 		errs = append(errs, errors.New("registries: it chooses a built-in set, and plugins names another; leave one of them out"))
 	}

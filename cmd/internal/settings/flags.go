@@ -25,7 +25,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("networksConfig", d.NetworksConfig, "file with MeshNetworks, for the set's config/mesh; a missing or empty one means none")
 	fs.Bool("dualStack", d.DualStack, "proxies, services and pods with addresses of both families use both, for the set's generator/istio and registry/kubernetes (istiod: ISTIO_DUAL_STACK)")
 
-	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; Consul or Eureka: the one for files with registry/consul or registry/eureka; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir")
+	fs.String("registries", d.Registries, "Kubernetes: run the set for a cluster; Consul or Eureka: the one for files with registry/consul or registry/eureka; empty: the one for files; auto: Kubernetes with --kubeconfig, and in a pod without --configDir. ZooKeeper, Nacos, etcd, and several at once: by a plugins.yaml")
 	fs.String("consulserverURL", d.ConsulServerURL, "URL of Consul, for the set's registry/consul; empty: http://127.0.0.1:8500")
 	fs.String("eurekaserverURL", d.EurekaServerURL, "URL of Eureka, for the set's registry/eureka; empty: http://127.0.0.1:8761/eureka")
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
