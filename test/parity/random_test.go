@@ -27,7 +27,7 @@ var (
 	shrinks    = flag.Int("shrinks", 20, "shrink up to this many differences, one of each sort")
 	found      = flag.String("found", "", "folder for the states that shrunk meshes become")
 	keep       = flag.Bool("keep", false, "write every mesh as a state, too")
-	verbose    = flag.Bool("refused", false, "say why objects are refused")
+	verbose    = flag.Bool("refused", false, "say why objects are refused, and each mesh that differs")
 	leastOfAll = flag.Float64("min-meshes", 99.5, "percentage of resources of random meshes that are to be equal, or to differ as docs/differences.md says")
 )
 
@@ -106,6 +106,8 @@ func TestMeshes(t *testing.T) {
 			clean = false
 			if *verbose {
 				fmt.Printf("DIFFERS mesh %d, %s: %d of %d resources: %q\n", n, p.Name, f.Tally.Expected+f.Tally.Extra-f.Tally.Equal, f.Tally.Expected, sortsOf(f.Report))
+				lines := strings.Split(f.Report, "\n")
+				fmt.Println(strings.Join(lines[:min(12, len(lines))], "\n"))
 			}
 			for _, sort := range sortsOf(f.Report) {
 				sorts[sort]++

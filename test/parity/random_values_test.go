@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	extensions "istio.io/api/extensions/v1alpha1"
 	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -355,6 +356,10 @@ var mends = map[string]func(*gen, protoreflect.Message){
 		if e.Resolution == networking.ServiceEntry_STATIC && g.chance(0.5) {
 			e.Addresses = nil
 		}
+		http := slices.ContainsFunc(e.Ports, func(p *networking.ServicePort) bool { return p.Protocol != "TCP" })
+		if len(e.Addresses) > 1 && http { // istiod names virtual hosts by either (docs/differences.md)
+			e.Addresses = e.Addresses[:1]
+		}
 		for _, h := range e.Hosts {
 			if strings.HasPrefix(h, "*") && e.Resolution != networking.ServiceEntry_STATIC {
 				e.Resolution, e.Endpoints = networking.ServiceEntry_NONE, nil
@@ -425,6 +430,18 @@ var mends = map[string]func(*gen, protoreflect.Message){
 			api.Http.Path = "/samples"
 		}
 	},
+	"mesh.v1alpha1.ProxyConfig.ConnectionSettings": func(g *gen, m protoreflect.Message) {
+		// Smaller numbers are refused in the mesh's settings, and left out of a proxy's own.
+		for field, least := range map[protoreflect.Name]int32{
+			"http_max_concurrent_streams": 1, "listener_connection_limit": 1, "global_downstream_connection_limit": 1,
+			"http2_initial_stream_window_size": 65535, "http2_initial_connection_window_size": 65535,
+		} {
+			if f := m.Descriptor().Fields().ByName(field); m.Has(f) {
+				n := m.Get(f).Message().Interface().(*wrapperspb.Int32Value)
+				n.Value = max(n.Value, least)
+			}
+		}
+	},
 	"mesh.v1alpha1.MeshConfig.ExtensionProvider.OpenTelemetryTracingProvider": func(g *gen, m protoreflect.Message) {
 		if g.chance(0.7) {
 			m.Clear(m.Descriptor().Fields().ByName("http"))
@@ -434,7 +451,9 @@ var mends = map[string]func(*gen, protoreflect.Message){
 	},
 }
 
-// patches are what EnvoyFilters apply, with their values.
+// patches are what EnvoyFilters apply, with their values. None merges true into a wrapped bool that
+// istiod sets, such as bind_to_port: there all that share the wrapper change with it, until istiod
+// starts anew (docs/differences.md).
 var patches = []struct {
 	to     networking.EnvoyFilter_ApplyTo
 	values []string
@@ -449,7 +468,7 @@ var patches = []struct {
 		`{"name": "added", "type": "STATIC", "connect_timeout": "1s", "load_assignment": {"cluster_name": "added", "endpoints": [{"lb_endpoints": [{"endpoint": {"address": {"socket_address": {"address": "10.1.1.1", "port_value": 80}}}}]}]}}`,
 	}},
 	{networking.EnvoyFilter_LISTENER, []string{
-		`{"per_connection_buffer_limit_bytes": 2000}`, `{"socket_options": [{"level": 1, "name": 2, "int_value": 3}]}`, `{"bind_to_port": {"value": true}}`, `{"listener_filters_timeout": "0s", "continue_on_listener_filters_timeout": false}`,
+		`{"per_connection_buffer_limit_bytes": 2000}`, `{"socket_options": [{"level": 1, "name": 2, "int_value": 3}]}`, `{"listener_filters_timeout": "0s", "continue_on_listener_filters_timeout": false}`,
 		`{"connection_balance_config": {"exact_balance": {}}}`, `{"tcp_backlog_size": 5, "freebind": true}`, `{"access_log": [{"name": "l"}]}`, `{"stat_prefix": "sp", "traffic_direction": "OUTBOUND"}`,
 		`{"name": "added", "address": {"socket_address": {"address": "127.0.0.1", "port_value": 9999}}, "filter_chains": [{"filters": [{"name": "f"}]}]}`,
 	}},
@@ -470,7 +489,7 @@ var patches = []struct {
 		`{"name": "envoy.filters.http.cors", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua", "inline_code": "y"}}`, `{"name": "plain", "disabled": true}`,
 	}},
 	{networking.EnvoyFilter_ROUTE_CONFIGURATION, []string{
-		`{"request_headers_to_add": [{"header": {"key": "a", "value": "b"}}]}`, `{"max_direct_response_body_size_bytes": 7}`, `{"internal_only_headers": ["x"], "validate_clusters": true}`, `{"ignore_port_in_host_matching": false}`,
+		`{"request_headers_to_add": [{"header": {"key": "a", "value": "b"}}]}`, `{"max_direct_response_body_size_bytes": 7}`, `{"internal_only_headers": ["x"]}`, `{"ignore_port_in_host_matching": false}`,
 	}},
 	{networking.EnvoyFilter_VIRTUAL_HOST, []string{
 		`{"require_tls": "ALL"}`, `{"retry_policy": {"num_retries": 0, "retry_on": "5xx"}}`, `{"domains": ["added.example.com"]}`, `{"name": "added", "domains": ["added.example.com"], "routes": [{"match": {"prefix": "/"}, "direct_response": {"status": 200}}]}`,
@@ -520,7 +539,7 @@ func (g *gen) patch() *networking.EnvoyFilter_EnvoyConfigObjectPatch {
 	op := pick(g.r, words(operations[p.to]))
 	out.Patch.Operation = networking.EnvoyFilter_Patch_Operation(networking.EnvoyFilter_Patch_Operation_value[op])
 	value := structOf(pick(g.r, p.values))
-	if named := namesItself(p.values); len(named) > 0 && (op == "ADD" || strings.HasPrefix(op, "INSERT")) {
+	if named := namesItself(p.values); len(named) > 0 && op != "MERGE" && op != "MERGE_AND_REPLACE_LIST" {
 		value = structOf(pick(g.r, named)) // Envoy refuses what has no name, or a route that matches nothing: differences.md says what becomes of it
 	}
 	if op != "REMOVE" {

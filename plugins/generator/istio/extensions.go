@@ -99,11 +99,12 @@ func (g *graph) extensionView(c *incr.Ctx, n *node.Node, labels map[string]strin
 	return v
 }
 
-// extensionsOf are the keys of the extensions that count for a workload: those of the root namespace first, the oldest first.
+// extensionsOf are the keys of the extensions that count for a workload: those of its own namespace
+// before those of the root namespace, the oldest first.
 func (g *graph) extensionsOf(c *incr.Ctx, n *node.Node, labels map[string]string) string {
 	list := g.extensionsIn(c, n.Namespace)
 	if root := g.root.Of(c, only); root != n.Namespace {
-		list = slices.Concat(g.extensionsIn(c, root), list)
+		list = append(list, g.extensionsIn(c, root)...)
 	}
 	var keys []string
 	for _, e := range list {

@@ -258,7 +258,7 @@ func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol c
 	var out []listener.GatewayChain
 	for _, n.Subset = range subsets {
 		forward := listener.ToCluster(n.SNI())
-		forward.Rule, forward.Subset = rule, n.Subset
+		forward.Rule, forward.Subset, forward.Straight = rule, n.Subset, true
 		forward.Stat = b.outboundStat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
 			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,

@@ -27,6 +27,7 @@ type routes struct {
 	onPort              *incr.Index[scopePort, hostPort, *config.Service]
 	servicesFor         *incr.Func[sought, []*config.VirtualService]
 	routedPorts         *incr.Func[routedKey, []uint32]
+	anyKnown            *incr.Func[hostPort, bool]
 	whole               *incr.Func[string, *config.VirtualService]
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
 	asks                *incr.Func[string, asks]

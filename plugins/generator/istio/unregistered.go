@@ -26,6 +26,7 @@ func (g *graph) addUnregistered() {
 		}
 		return g.findRoutedPorts(c, k, v.value), nil
 	})
+	g.anyKnown = incr.NewFunc(g.Graph, "services of a wildcard on port", incr.Same[bool], g.findAnyKnown)
 }
 
 // findRoutedPorts are the ports of the services that a virtual service names: there it counts for

@@ -117,9 +117,15 @@ func (g *graph) known(c *incr.Ctx, s Scope, h string, port uint32) bool {
 	if !config.IsWildcard(h) {
 		return g.isAt(c, host{s, h}, port)
 	}
-	return slices.ContainsFunc(g.onPort.Of(c, scopePort{s, port}), func(i incr.Item[hostPort, *config.Service]) bool {
-		return config.Overlaps(h, i.Key.Host)
-	})
+	return g.anyKnown.Of(c, hostPort{s, h, port})
+}
+
+// findAnyKnown reports whether there is a service, of any protocol, at a port, with whose host a
+// wildcard overlaps.
+func (g *graph) findAnyKnown(c *incr.Ctx, k hostPort) (bool, error) {
+	return slices.ContainsFunc(g.hosts.Of(c, k.Scope), func(i incr.Item[host, *config.Service]) bool {
+		return config.Overlaps(k.Host, i.Key.Host) && g.isAt(c, i.Key, k.Port)
+	}), nil
 }
 
 // isAt reports whether a host is a service that is dialled at a port.

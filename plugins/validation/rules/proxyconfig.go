@@ -3,6 +3,7 @@ package rules
 import (
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 )
@@ -27,7 +28,7 @@ func (c *checker) proxyConfig(at path, p *mesh.ProxyConfig) {
 	if p.GetConcurrency().GetValue() < 0 {
 		c.fail(badNumber, at.field("concurrency"), "concurrency must be greater than or equal to 0")
 	}
-	c.streamLimits(at.field("connectionSettings"), p.ConnectionSettings)
+	c.connectionSettings(at.field("connectionSettings"), p.ConnectionSettings)
 	c.proxyAddresses(at, p)
 	c.proxyTracing(at.field("tracing"), p.Tracing)
 	c.keyProvider(at.field("privateKeyProvider"), p.PrivateKeyProvider)
@@ -40,19 +41,40 @@ func (c *checker) proxyConfig(at path, p *mesh.ProxyConfig) {
 	}
 }
 
-// streamLimits warns of numbers that proxies refuse, so that they are left out. Source: Envoy, Http2ProtocolOptions.
-func (c *checker) streamLimits(at path, s *mesh.ProxyConfig_ConnectionSettings) {
+// connectionSettings checks limits of connections. Source: Istio API, ProxyConfig.ConnectionSettings.
+func (c *checker) connectionSettings(at path, s *mesh.ProxyConfig_ConnectionSettings) {
 	for _, f := range []struct {
 		field string
 		value *wrapperspb.Int32Value
 		least int32
 	}{
+		{"listenerPerConnectionBufferLimitBytes", s.GetListenerPerConnectionBufferLimitBytes(), 0},
+		{"clusterPerConnectionBufferLimitBytes", s.GetClusterPerConnectionBufferLimitBytes(), 0},
 		{"httpMaxConcurrentStreams", s.GetHttpMaxConcurrentStreams(), 1},
 		{"http2InitialStreamWindowSize", s.GetHttp2InitialStreamWindowSize(), 65535},
 		{"http2InitialConnectionWindowSize", s.GetHttp2InitialConnectionWindowSize(), 65535},
+		{"listenerConnectionLimit", s.GetListenerConnectionLimit(), 1},
+		{"globalDownstreamConnectionLimit", s.GetGlobalDownstreamConnectionLimit(), 1},
 	} {
 		if f.value != nil && f.value.Value < f.least {
-			c.warn(badNumber, at.field(f.field), "proxies take no number below %d here: %d is left out", f.least, f.value.Value).hint("leave it out for Envoy's own default")
+			c.fail(badNumber, at.field(f.field), "it must be at least %d, not %d", f.least, f.value.Value).
+				hint("leave it out for Envoy's own default")
+		}
+	}
+	for _, f := range []struct {
+		field string
+		value *durationpb.Duration
+	}{
+		{"httpIdleTimeout", s.GetHttpIdleTimeout()},
+		{"httpMaxConnectionDuration", s.GetHttpMaxConnectionDuration()},
+		{"httpDrainTimeout", s.GetHttpDrainTimeout()},
+		{"httpRequestTimeout", s.GetHttpRequestTimeout()},
+		{"httpRequestHeadersTimeout", s.GetHttpRequestHeadersTimeout()},
+		{"httpStreamIdleTimeout", s.GetHttpStreamIdleTimeout()},
+		{"httpMaxStreamDuration", s.GetHttpMaxStreamDuration()},
+	} {
+		if f.value.AsDuration() < 0 {
+			c.fail(badDuration, at.field(f.field), "it must not be below 0, as %s is", f.value.AsDuration())
 		}
 	}
 }

@@ -98,7 +98,10 @@ func trustDomains(in *context, values []string) ([]*rbac.Principal, error) {
 		}
 	}
 	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
-		if strings.Contains(value, "*") {
+		switch {
+		case value == "*":
+			return authenticated(prefix(scheme)), nil
+		case strings.Contains(value, "*"):
 			return authenticated(pattern(scheme + glob(value, "[^/]*") + "/.*")), nil
 		}
 		return authenticated(prefix(scheme + value + "/")), nil

@@ -22,6 +22,8 @@ type Forward struct {
 	Rule *networking.DestinationRule
 	// Subset of the rule; empty where connections are shared out.
 	Subset string
+	// Straight: not through a forward proxy, whatever Rule says.
+	Straight bool
 	// Lookup finds the destination by the name in the TLS hello.
 	Lookup Lookup
 }

@@ -117,9 +117,7 @@ func (s *Settings) certificates(m *hcm.HttpConnectionManager) {
 	m.SetCurrentClientCertDetails = &hcm.HttpConnectionManager_SetCurrentClientCertDetails{
 		Cert: is(d.Cert, false), Chain: is(d.Chain, false), Dns: is(d.Dns, true), Uri: is(d.Uri, true),
 	}
-	if is(d.Subject, true) {
-		m.SetCurrentClientCertDetails.Subject = wrapperspb.Bool(true)
-	}
+	m.SetCurrentClientCertDetails.Subject = wrapperspb.Bool(is(d.Subject, true))
 }
 
 // edge says how many proxies in front of a gateway are trusted, and what becomes of what they say of their clients' certificates.

@@ -16,7 +16,7 @@ func (f *Forward) tunnel() *tcp.TcpProxy_TunnelingConfig {
 	if f.Subset != "" {
 		t = cluster.FindSubset(f.Rule, f.Subset).GetTrafficPolicy().GetTunnel()
 	}
-	if t == nil {
+	if t == nil || f.Straight {
 		return nil
 	}
 	return &tcp.TcpProxy_TunnelingConfig{
