@@ -430,6 +430,11 @@ var mends = map[string]func(*gen, protoreflect.Message){
 			api.Http.Path = "/samples"
 		}
 	},
+	"mesh.v1alpha1.ProxyConfig": func(g *gen, m protoreflect.Message) {
+		if p := m.Interface().(*mesh.ProxyConfig); p.ControlPlaneAuthPolicy == mesh.AuthenticationPolicy_INHERIT { // both refuse it
+			p.ControlPlaneAuthPolicy = mesh.AuthenticationPolicy_NONE
+		}
+	},
 	"mesh.v1alpha1.ProxyConfig.ConnectionSettings": func(g *gen, m protoreflect.Message) {
 		// Smaller numbers are refused in the mesh's settings, and left out of a proxy's own.
 		for field, least := range map[protoreflect.Name]int32{
@@ -451,7 +456,7 @@ var mends = map[string]func(*gen, protoreflect.Message){
 	},
 }
 
-// patches are what EnvoyFilters apply, with their values. None merges true into a wrapped bool that
+// patches are what EnvoyFilters apply, with their values. None merges into a wrapped value that
 // istiod sets, such as bind_to_port: there all that share the wrapper change with it, until istiod
 // starts anew (docs/differences.md).
 var patches = []struct {
@@ -489,7 +494,7 @@ var patches = []struct {
 		`{"name": "envoy.filters.http.cors", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua", "inline_code": "y"}}`, `{"name": "plain", "disabled": true}`,
 	}},
 	{networking.EnvoyFilter_ROUTE_CONFIGURATION, []string{
-		`{"request_headers_to_add": [{"header": {"key": "a", "value": "b"}}]}`, `{"max_direct_response_body_size_bytes": 7}`, `{"internal_only_headers": ["x"]}`, `{"ignore_port_in_host_matching": false}`,
+		`{"request_headers_to_add": [{"header": {"key": "a", "value": "b"}}]}`, `{"internal_only_headers": ["x"]}`, `{"ignore_port_in_host_matching": false}`,
 	}},
 	{networking.EnvoyFilter_VIRTUAL_HOST, []string{
 		`{"require_tls": "ALL"}`, `{"retry_policy": {"num_retries": 0, "retry_on": "5xx"}}`, `{"domains": ["added.example.com"]}`, `{"name": "added", "domains": ["added.example.com"], "routes": [{"match": {"prefix": "/"}, "direct_response": {"status": 200}}]}`,

@@ -278,7 +278,7 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 	case cluster.AllowAnyDynamic:
 		return encode.Bytes(cluster.BuildAllowAnyDynamic(mesh, k.Client.client())), nil
 	case cluster.InboundPassthrough:
-		out = cluster.BuildInboundPassthrough(timeout, k.Client.Families.Source())
+		out = cluster.BuildInboundPassthrough(mesh, k.Client.Families.Source())
 	}
 	mesh.KeepAlive(out)
 	if k.Client.SameCase {
@@ -317,6 +317,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 		}
 		if len(in.Services) == 0 {
 			in.Protocol, number = config.ParseProtocol(s.value.Port(t.Number).Protocol), t.Number
+			in.Redirect = cluster.Redirected(s.value, t.Number)
 		}
 		in.Port = t.Target
 		named := serviceNamed(s.value)

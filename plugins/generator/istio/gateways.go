@@ -16,7 +16,10 @@ import (
 
 // gateways: the Gateways that select a proxy make its listeners together, port by port.
 type gateways struct {
-	groups          *incr.Func[gatewayKey, []gateway.Group]
+	groups *incr.Func[gatewayKey, []gateway.Group]
+	// automatic reports whether some server passes TLS on to the cluster that the server name says,
+	// whether or not there is room for it beside others.
+	automatic       *incr.Func[gatewayKey, bool]
 	gatewayListener *incr.Func[gatewayListenerKey, []byte]
 }
 
@@ -26,16 +29,25 @@ type gatewayKey struct{ Gateways, Ports string }
 
 func (g *graph) addGateways() {
 	g.groups = incr.NewFunc(g.Graph, "servers of gateways", nil, func(c *incr.Ctx, k gatewayKey) ([]gateway.Group, error) {
-		ports := parsePorts(k.Ports)
-		var all []gateway.Server
-		for _, key := range strings.Split(k.Gateways, ",") {
-			if r, ok := g.gatewayRows.Get(c, key); ok {
-				all = append(all, gateway.ServersOf(r.value, ports.find)...)
-			}
-		}
-		return gateway.Merge(all), nil
+		return gateway.Merge(g.serversAt(c, k)), nil
+	})
+	g.automatic = incr.NewFunc(g.Graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k gatewayKey) (bool, error) {
+		isAutomatic := func(s gateway.Server) bool { return s.Automatic() }
+		return slices.ContainsFunc(g.serversAt(c, k), isAutomatic), nil
 	})
 	g.addGatewayListeners()
+}
+
+// serversAt are the servers of Gateways, as a proxy has them.
+func (g *graph) serversAt(c *incr.Ctx, k gatewayKey) []gateway.Server {
+	ports := parsePorts(k.Ports)
+	var all []gateway.Server
+	for _, key := range strings.Split(k.Gateways, ",") {
+		if r, ok := g.gatewayRows.Get(c, key); ok {
+			all = append(all, gateway.ServersOf(r.value, ports.find)...)
+		}
+	}
+	return all
 }
 
 // selectedGateways are the keys of the Gateways that select a proxy, the oldest first, joined.

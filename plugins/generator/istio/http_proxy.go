@@ -98,7 +98,12 @@ func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte 
 			}
 		}
 	}
-	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, restKey{g.outside(c, k.View.Scope), k.View.Headers})))
+	return route.Configuration(k.Name, append(hosts, g.otherHosts(c, k.View)))
+}
+
+// otherHosts is the virtual host of requests for hosts that nobody knows.
+func (g *graph) otherHosts(c *incr.Ctx, view routeView) []byte {
+	return g.rest.Of(c, restKey{g.outside(c, view.Scope), view.Headers})
 }
 
 // wholeHost is the virtual host of a service's port, for requests that may go to others.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -105,10 +104,9 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 		view.Gateways = noGateway
 	}
 	groups := g.groups.Of(c, servers)
-	_, byName := gateway.Names(groups)
 	place, named := g.placeOf(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: byName},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: g.automatic.Of(c, servers)},
 		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networkOf(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,

@@ -152,7 +152,7 @@ func (g *graph) addRoutes() {
 	g.rest = incr.NewFunc(g.Graph, "other hosts", bytes.Equal, func(_ *incr.Ctx, k restKey) ([]byte, error) {
 		h := route.BlockAll()
 		if k.Outside != cluster.BlackHole {
-			h = route.AllowAny(k.Outside)
+			h = route.AllowAny(k.Outside, k.Headers.ForwardedHost)
 		}
 		h.IncludeRequestAttemptCount = !k.Headers.NoAttempts
 		return route.EncodedHost(h), nil
@@ -173,6 +173,9 @@ func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) [][]byte {
 	port, err := strconv.ParseUint(k.Name, 10, 16)
 	if l, ok := g.wholeEgress(c, k.View.Scope, k.Name, uint32(port)); ok {
 		return g.wholeRoute(c, k, l)
+	}
+	if k.Name == proxyRoute { // its egress listeners are for other ports
+		return route.Configuration(k.Name, [][]byte{g.otherHosts(c, k.View)})
 	}
 	if err == nil {
 		return g.portRoute(c, k, uint32(port))
@@ -209,7 +212,7 @@ func (g *graph) portRoute(c *incr.Ctx, k routeKey, port uint32) [][]byte {
 			hosts = append(hosts, g.someHosts.Of(c, someHostsKey{k.View, port, first})...)
 		}
 	}
-	return route.Configuration(k.Name, append(hosts, g.rest.Of(c, restKey{g.outside(c, k.View.Scope), k.View.Headers})))
+	return route.Configuration(k.Name, append(hosts, g.otherHosts(c, k.View)))
 }
 
 // theirHosts are the virtual hosts of services, as far as their domains are not taken.

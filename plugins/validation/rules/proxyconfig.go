@@ -28,6 +28,10 @@ func (c *checker) proxyConfig(at path, p *mesh.ProxyConfig) {
 	if p.GetConcurrency().GetValue() < 0 {
 		c.fail(badNumber, at.field("concurrency"), "concurrency must be greater than or equal to 0")
 	}
+	if p.ControlPlaneAuthPolicy == mesh.AuthenticationPolicy_INHERIT {
+		c.fail(missingSetting, at.field("controlPlaneAuthPolicy"), "INHERIT has nothing to inherit from here").
+			hint("write NONE or MUTUAL_TLS, or leave it out")
+	}
 	c.connectionSettings(at.field("connectionSettings"), p.ConnectionSettings)
 	c.proxyAddresses(at, p)
 	c.proxyTracing(at.field("tracing"), p.Tracing)
@@ -87,6 +91,7 @@ func (c *checker) proxyAddresses(at path, p *mesh.ProxyConfig) {
 	}
 	for _, f := range []struct{ field, address string }{
 		{"statsdUdpAddress", p.StatsdUdpAddress},
+		{"envoyMetricsServiceAddress", p.EnvoyMetricsServiceAddress},
 		{"envoyMetricsService", p.GetEnvoyMetricsService().GetAddress()},
 		{"envoyAccessLogService", p.GetEnvoyAccessLogService().GetAddress()},
 	} {

@@ -24,6 +24,9 @@ type Inbound struct {
 	// Port is where the workload listens.
 	Port     uint32
 	Protocol config.Protocol
+	// Redirect is the port that is dialled in place of the client's where no endpoint is given; 0: the
+	// same.
+	Redirect uint32
 	// Endpoint is where the workload serves it: ADDRESS:PORT or unix:PATH. Empty: where the client wanted to go.
 	Endpoint string
 	// Pool limits connections to it, Budget retries; nil without limits.
@@ -74,6 +77,7 @@ func (in *Inbound) discover(c *clusterv3.Cluster) {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
 		c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 		c.CleanupInterval = durationpb.New(forever)
+		redirect(c, in.Redirect)
 		return
 	}
 	at, loopback := endpointAddress(in.Endpoint)

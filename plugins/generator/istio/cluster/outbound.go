@@ -203,15 +203,26 @@ func (in *Outbound) discover(c *clusterv3.Cluster) {
 func (in *Outbound) originalDestination(c *clusterv3.Cluster) {
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST}
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
-	in.redirectPort(c)
+	redirect(c, Redirected(in.Service, in.Name.Port))
 }
 
-// redirectPort dials another port than the client did where the service says so.
-func (in *Outbound) redirectPort(c *clusterv3.Cluster) {
-	if p := in.Service.Port(in.Name.Port); in.Service.Resolution == pb.ServiceResolutionNone && in.Service.Registry != config.Kubernetes && p != nil && p.Target != 0 {
-		c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{
-			OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(p.Target)},
-		}
+// Redirected is the port that is dialled in place of a service's, where clients' own destination
+// counts and the service says so; 0: the same.
+func Redirected(s *config.Service, port uint32) uint32 {
+	p := s.Port(port)
+	if s.Resolution != pb.ServiceResolutionNone || s.Registry == config.Kubernetes || p == nil {
+		return 0
+	}
+	return p.Target
+}
+
+// redirect dials another port than the client did, but for 0.
+func redirect(c *clusterv3.Cluster, port uint32) {
+	if port == 0 {
+		return
+	}
+	c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{
+		OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{UpstreamPortOverride: wrapperspb.UInt32(port)},
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -35,25 +34,22 @@ func BuildPassthrough(m Mesh, filters Filters) *clusterv3.Cluster {
 	return c
 }
 
-// limitPassthrough puts the limits of the mesh's baseline on it.
+// limitPassthrough puts the limits of the mesh's baseline on it, but for those of the protocol
+// (requests of a connection, idle connections), as istiod does.
 func (m Mesh) limitPassthrough(c *clusterv3.Cluster) {
 	pool := m.Baseline.GetConnectionPool()
 	if pool == nil {
 		return
 	}
-	given := (&Outbound{Mesh: m, Policy: &networking.TrafficPolicy{ConnectionPool: pool}}).connectionPool(c)
-	if given.common != nil {
-		options := passthroughOptions()
-		proto.Merge(options.CommonHttpProtocolOptions, given.common)
-		setHTTP(c, options)
-	}
+	(&Outbound{Mesh: m, Policy: &networking.TrafficPolicy{ConnectionPool: pool}}).connectionPool(c)
 }
 
 // BuildInboundPassthrough makes the cluster that dials the workload behind a sidecar at ports that no service names, from one of the
 // source addresses.
-func BuildInboundPassthrough(connectTimeout *durationpb.Duration, source []string) *clusterv3.Cluster {
-	c := originalDestination(InboundPassthrough, connectTimeout)
+func BuildInboundPassthrough(m Mesh, source []string) *clusterv3.Cluster {
+	c := originalDestination(InboundPassthrough, m.ConnectTimeout)
 	c.UpstreamBindConfig = bindTo(source)
+	m.limitPassthrough(c)
 	return c
 }
 

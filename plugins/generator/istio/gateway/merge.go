@@ -140,17 +140,3 @@ func ByRoute(groups []Group, name string) []Server {
 	}
 	return out
 }
-
-// Names are the server names at which TLS goes on by itself; false without any such server.
-func Names(groups []Group) ([]string, bool) {
-	var out []string
-	found := false
-	for _, g := range groups {
-		for _, s := range g.Servers {
-			if s.Automatic() {
-				out, found = append(out, s.Names()...), true
-			}
-		}
-	}
-	return out, found
-}

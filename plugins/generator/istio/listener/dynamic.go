@@ -47,7 +47,7 @@ func (l Lookup) byName(f config.Families) []*listenerv3.Filter {
 func unknownHosts(p Reporting) *listenerv3.FilterChain {
 	var none *Guards
 	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing.Families)
-	host := route.AllowAny(cluster.AllowAnyDynamic)
+	host := route.AllowAny(cluster.AllowAnyDynamic, false)
 	m := connectionManager(p, "outbound_"+VirtualOutbound+"_"+host.Name, filters)
 	m.RouteSpecifier = inline(route.Inline(host.Name, host))
 	return &listenerv3.FilterChain{

@@ -111,11 +111,15 @@ func certificateFiles(out *tls.CommonTlsContext, certificate, key string, secret
 }
 
 // clientNames are the names of which a client's certificate must have one; any if there are none.
+// It may be anybody's where the server says so.
 func clientNames(s *networking.ServerTLSSettings) *tls.CertificateValidationContext {
 	out := &tls.CertificateValidationContext{}
 	for _, n := range s.SubjectAltNames {
 		// the untyped list is what Istio sends, and what people's EnvoyFilters match
 		out.MatchSubjectAltNames = append(out.MatchSubjectAltNames, &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Exact{Exact: n}})
+	}
+	if asks(s) && s.InsecureSkipVerify.GetValue() {
+		out.TrustChainVerification = tls.CertificateValidationContext_ACCEPT_UNTRUSTED
 	}
 	if s.CaCrl != "" && s.CredentialName == "" && len(s.CredentialNames) == 0 {
 		out.Crl = &core.DataSource{Specifier: &core.DataSource_Filename{Filename: s.CaCrl}}

@@ -123,7 +123,7 @@ func TestGatewayHosts(t *testing.T) {
 }
 
 func TestConfigurationIsWhatEncodingTheWholeWouldBe(t *testing.T) {
-	a, b := AllowAny("PassthroughCluster"), Unknown(80)
+	a, b := AllowAny("PassthroughCluster", false), Unknown(80)
 	var got routev3.RouteConfiguration
 	if err := proto.Unmarshal(bytes.Join(Configuration("80", [][]byte{EncodedHost(a), nil, EncodedHost(b)}), nil), &got); err != nil {
 		t.Fatal(err)

@@ -45,9 +45,11 @@ func VirtualHost(name string, domains []string, routes []*routev3.Route) *routev
 	return &routev3.VirtualHost{Name: name, Domains: domains, Routes: routes, IncludeRequestAttemptCount: true}
 }
 
-// AllowAny sends requests for hosts that nobody knows to a cluster: the one that goes where they were going, or an egress proxy.
-func AllowAny(to string) *routev3.VirtualHost {
+// AllowAny sends requests for hosts that nobody knows to a cluster: the one that goes where they
+// were going, or an egress proxy. forwarded: it is told the host that was asked for.
+func AllowAny(to string, forwarded bool) *routev3.VirtualHost {
 	action := NewAction(nil)
+	action.AppendXForwardedHost = forwarded
 	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to}
 	name := "allow_any"
 	if to == cluster.AllowAnyDynamic {
