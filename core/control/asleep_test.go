@@ -79,55 +79,60 @@ func TestOnDemand(t *testing.T) {
 	})
 }
 
-// A source that starts on demand sleeps while there is nothing for it to read, and holds no revision up.
-func TestSourceOnDemand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var woken []string
-		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-			Expected{Name: "memory", Kind: pb.KindRegistry, LossApplies: true}, Expected{Name: "keys", Kind: pb.KindConfig, OnDemand: true})
-		ready := func() *pb.Ready {
-			return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
-		}
-		pass := func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		k := b.join("keys", ready())
-		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
-			t.Fatalf("there is nothing to read, and Serve returns %v", err)
-		}
-		m := b.join("memory", readyMemory())
-		m.rows("endpoints", nil, row("ns/a.com/1", "1"))
-		m.synced()
-		if pass(time.Second); len(b.Ready()) > 0 || len(woken) > 0 {
-			t.Fatalf("the first revision waits for %v; woken: %v", b.Ready(), woken)
-		}
-		m.rows("services", nil, row("ns/a.com", "1"))
-		m.rows("services", nil, row("ns/b.com", "1"))
-		if pass(time.Second); !slices.Equal(woken, []string{"keys"}) || len(b.Revision().Partial) > 0 {
-			t.Fatalf("rows have woken %v; revision %+v", woken, b.Revision())
-		}
-		k = b.join("keys", ready())
-		if got := keys(k.state()); !slices.Equal(got, []string{"services ns/a.com=1", "services ns/b.com=1"}) {
-			t.Errorf("it was sent %v", got)
-		}
-		k.rows("jwks", nil, row("u", "set"))
-		k.synced()
-		if pass(2 * drowsy); len(k.end) > 0 {
-			t.Fatal("it sleeps while there is something to read")
-		}
-		m.send(deletes("services", "ns/a.com", "ns/b.com"))
-		pass(time.Second)
-		k.send(deletes("jwks", "u"))
-		pass(2 * drowsy)
-		if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
-			t.Errorf("there is nothing to read any more, and Serve returns %v", err)
-		}
-		m.rows("services", nil, row("ns/c.com", "1"))
-		if pass(time.Second); len(woken) != 2 {
-			t.Errorf("it was not woken again: %v", woken)
-		}
-	})
+// A source or controller that starts on demand sleeps while there is nothing for it to read, and
+// holds no revision up.
+func TestReaderOnDemand(t *testing.T) {
+	for _, kind := range []pb.Kind{pb.KindConfig, pb.KindController} {
+		t.Run(kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testReaderOnDemand(t, kind) }) })
+	}
+}
+
+func testReaderOnDemand(t *testing.T, kind pb.Kind) {
+	var woken []string
+	b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+		Expected{Name: "memory", Kind: pb.KindRegistry, LossApplies: true}, Expected{Name: "keys", Kind: kind, OnDemand: true})
+	ready := func() *pb.Ready {
+		return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
+	}
+	pass := func(d time.Duration) {
+		time.Sleep(d)
+		synctest.Wait()
+	}
+	k := b.join("keys", ready())
+	if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
+		t.Fatalf("there is nothing to read, and Serve returns %v", err)
+	}
+	m := b.join("memory", readyMemory())
+	m.rows("endpoints", nil, row("ns/a.com/1", "1"))
+	m.synced()
+	if pass(time.Second); len(b.Ready()) > 0 || len(woken) > 0 {
+		t.Fatalf("the first revision waits for %v; woken: %v", b.Ready(), woken)
+	}
+	m.rows("services", nil, row("ns/a.com", "1"))
+	m.rows("services", nil, row("ns/b.com", "1"))
+	if pass(time.Second); !slices.Equal(woken, []string{"keys"}) || len(b.Revision().Partial) > 0 {
+		t.Fatalf("rows have woken %v; revision %+v", woken, b.Revision())
+	}
+	k = b.join("keys", ready())
+	if got := keys(k.state()); !slices.Equal(got, []string{"services ns/a.com=1", "services ns/b.com=1"}) {
+		t.Errorf("it was sent %v", got)
+	}
+	k.rows("jwks", nil, row("u", "set"))
+	k.synced()
+	if pass(2 * drowsy); len(k.end) > 0 {
+		t.Fatal("it sleeps while there is something to read")
+	}
+	m.send(deletes("services", "ns/a.com", "ns/b.com"))
+	pass(time.Second)
+	k.send(deletes("jwks", "u"))
+	pass(2 * drowsy)
+	if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
+		t.Errorf("there is nothing to read any more, and Serve returns %v", err)
+	}
+	m.rows("services", nil, row("ns/c.com", "1"))
+	if pass(time.Second); len(woken) != 2 {
+		t.Errorf("it was not woken again: %v", woken)
+	}
 }
 
 func deletes(table string, keys ...string) *pb.FromPlugin {
