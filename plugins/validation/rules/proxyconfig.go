@@ -120,10 +120,6 @@ func (c *checker) proxyTracing(at path, t *mesh.Tracing) {
 		}
 	case *mesh.Tracing_Datadog_:
 		c.hostPort(at.field("datadog").field("address"), tracer.Datadog.GetAddress())
-	case *mesh.Tracing_OpenCensusAgent_:
-		if address := tracer.OpenCensusAgent.GetAddress(); address == "" {
-			c.fail(missingSetting, at.field("openCensusAgent").field("address"), "address is required")
-		}
 	}
 	c.percent(at.field("sampling"), t.Sampling)
 	for _, name := range sorted(t.CustomTags) {
