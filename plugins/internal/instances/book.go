@@ -1,7 +1,6 @@
 package instances
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -18,16 +17,22 @@ func Tables() []string { return []string{state.Services, state.Endpoints, Faults
 
 // Naming says how services are called in the mesh.
 type Naming struct {
-	// Source begins keys in the table of faults; Registry is the name of the registry that services are said to be of.
-	Source, Registry string
-	Namespace        string
+	// Source begins keys in the table of faults; empty: nothing is shown there, nor logged (Lost says what is lost).
+	Source string
+	// Registry is the name of the registry that services are said to be of.
+	Registry  string
+	Namespace string
 	// Host makes a service's host of its name. Names that differ in case alone are one service.
 	Host func(service string) string
+	// Name is what a service is called for people, by its name in lower case; nil: that.
+	Name func(service string) string
 	// Reasons are what the plugin's own reasons mean.
 	Reasons map[Reason]Meaning
 }
 
-// Book has what there is of each service, and the rows that were published of it.
+// Book has what there is of each service, and the rows that were published of it. A change costs what changed: an
+// instance that is set anew has its own rows made, and the service's; all of the service's only where its ports or its
+// resolution become others by that.
 type Book struct {
 	naming   Naming
 	services map[string]*page
@@ -38,21 +43,11 @@ type Book struct {
 	told  string
 }
 
-// page is a service.
-type page struct {
-	// parts are what it is made of, by instance.
-	parts     map[string]part
-	service   []byte
-	endpoints map[string][]byte
-}
-
-type part struct {
-	members []Member
-	lost    Tally
-}
-
 // New returns an empty one.
 func New(n Naming) *Book {
+	if n.Name == nil {
+		n.Name = func(service string) string { return service }
+	}
 	return &Book{naming: n, services: map[string]*page{}, touched: map[string]bool{}, lost: map[string]Tally{}, shown: shown{}}
 }
 
@@ -61,14 +56,15 @@ func (b *Book) Set(service, instance string, members []Member, lost Tally) {
 	key := strings.ToLower(service)
 	p := b.services[key]
 	if p == nil {
-		p = &page{parts: map[string]part{}, endpoints: map[string][]byte{}}
+		if len(members)+len(lost) == 0 {
+			return
+		}
+		p = newPage()
 		b.services[key] = p
 	}
-	if b.touched[key] = true; len(members)+len(lost) == 0 {
-		delete(p.parts, instance)
-		return
+	if p.set(instance, part{members, lost}) {
+		b.touched[key] = true
 	}
-	p.parts[instance] = part{members, lost}
 }
 
 // Members returns what an instance is in a service.
@@ -79,28 +75,38 @@ func (b *Book) Members(service, instance string) []Member {
 	return nil
 }
 
+// Touch has a service's row made anew: its name may be another one.
+func (b *Book) Touch(service string) {
+	if key := strings.ToLower(service); b.services[key] != nil {
+		b.touched[key] = true
+	}
+}
+
 // Services returns how many there are.
 func (b *Book) Services() int { return len(b.services) }
+
+// Pending reports whether there may be something to publish.
+func (b *Book) Pending() bool { return len(b.touched) > 0 }
+
+// Lost is what is lost of each service of which something is, as it was when changes were asked for last. It is not to
+// be changed.
+func (b *Book) Lost() map[string]Tally { return b.lost }
 
 // Changes are rows to publish, by table.
 type Changes struct {
 	Upserts map[string][]*sdk.Row
 	Deletes map[string][]string
+	// Lost: what is lost of some service is another than before.
+	Lost bool
 }
 
 // Publish publishes what changed since it did so last, and logs how much is lost where that changed. It reports whether anything was published.
 func (b *Book) Publish(out sdk.Publisher) (any bool, err error) {
 	changes := b.Changes()
-	for _, table := range Tables() {
-		if len(changes.Upserts[table])+len(changes.Deletes[table]) == 0 {
-			continue
-		}
-		any = true
-		if err := out.Update(table, changes.Upserts[table], changes.Deletes[table]); err != nil {
-			return any, err
-		}
+	if any, err = changes.Publish(out); err != nil || !changes.Lost || b.naming.Source == "" {
+		return any, err
 	}
-	if now := sums(b.lost); now != b.told {
+	if now := b.naming.sums(b.lost); now != b.told {
 		if b.told = now; now != "" {
 			out.Log(sdk.Info, "some of what "+b.naming.Registry+" has is not in the mesh; `coxswain config` shows what and why", "reasons", now)
 		}
@@ -108,62 +114,37 @@ func (b *Book) Publish(out sdk.Publisher) (any bool, err error) {
 	return any, nil
 }
 
+// Publish publishes them. It reports whether there are any.
+func (c *Changes) Publish(out sdk.Publisher) (any bool, err error) {
+	for _, table := range Tables() {
+		if len(c.Upserts[table])+len(c.Deletes[table]) == 0 {
+			continue
+		}
+		any = true
+		if err := out.Update(table, c.Upserts[table], c.Deletes[table]); err != nil {
+			return any, err
+		}
+	}
+	return any, nil
+}
+
 // Changes returns what is to be published since it was asked last.
 func (b *Book) Changes() Changes {
-	out := Changes{map[string][]*sdk.Row{}, map[string][]string{}}
+	out := Changes{Upserts: map[string][]*sdk.Row{}, Deletes: map[string][]string{}}
 	for _, key := range slices.Sorted(maps.Keys(b.touched)) {
-		b.turn(key, &out)
-		up, down := b.naming.update(b.shown, key, b.lost[key])
-		out.Upserts[Faults], out.Deletes[Faults] = append(out.Upserts[Faults], up...), append(out.Deletes[Faults], down...)
+		p := b.services[key]
+		lost := p.turn(&b.naming, key, &out)
+		if !maps.Equal(b.lost[key], lost) {
+			out.Lost = true
+			b.naming.show(b.shown, key, lost, &out)
+		}
+		if b.lost[key] = lost; len(lost) == 0 {
+			delete(b.lost, key)
+		}
+		if len(p.parts) == 0 {
+			delete(b.services, key)
+		}
 	}
 	clear(b.touched)
 	return out
-}
-
-// turn finds what changes of one service.
-func (b *Book) turn(key string, out *Changes) {
-	p, lost := b.services[key], Tally{}
-	var all []Member
-	for _, instance := range slices.Sorted(maps.Keys(p.parts)) {
-		part := p.parts[instance]
-		all = append(all, part.members...)
-		for r, e := range part.lost {
-			lost.add(r, e)
-		}
-	}
-	service, endpoints := b.naming.assemble(key, all, lost)
-	b.service(p, key, service, out)
-	now := make(map[string][]byte, len(endpoints))
-	for _, row := range sdk.EndpointRows(endpoints...) {
-		now[row.Key] = row.Payload
-		if !bytes.Equal(p.endpoints[row.Key], row.Payload) {
-			out.Upserts[state.Endpoints] = append(out.Upserts[state.Endpoints], row)
-		}
-	}
-	for k := range p.endpoints {
-		if _, ok := now[k]; !ok {
-			out.Deletes[state.Endpoints] = append(out.Deletes[state.Endpoints], k)
-		}
-	}
-	p.endpoints = now
-	if b.lost[key] = lost; len(lost) == 0 {
-		delete(b.lost, key)
-	}
-	if len(p.parts) == 0 {
-		delete(b.services, key)
-	}
-}
-
-func (b *Book) service(p *page, key string, service *sdk.Service, out *Changes) {
-	if service == nil {
-		if p.service != nil {
-			out.Deletes[state.Services] = append(out.Deletes[state.Services], sdk.ServiceKey(b.naming.Namespace, b.naming.Host(key)))
-		}
-		p.service = nil
-		return
-	}
-	if row := sdk.ServiceRow(service); !bytes.Equal(p.service, row.Payload) {
-		out.Upserts[state.Services] = append(out.Upserts[state.Services], row)
-		p.service = row.Payload
-	}
 }

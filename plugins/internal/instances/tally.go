@@ -39,15 +39,17 @@ const (
 type Meaning struct {
 	Effect Effect
 	Text   string
+	// Told: the plugin logs it itself.
+	Told bool
 }
 
 // common are the meanings of this package's reasons; it is never changed.
 var common = map[Reason]Meaning{
-	Name:     {Left, "have a DNS name where others have IP addresses and are left out"},
-	Ports:    {Left, "are ports beyond the 64 that a service may have and are left out; if instances have ports of their own each, set servicePort"},
-	Protocol: {Partly, "are ports at which instances differ in what they speak; most of them are right"},
-	Same:     {Left, "are where another instance is and are left out"},
-	Host:     {Left, "make no DNS name and are left out"},
+	Name:     {Effect: Left, Text: "have a DNS name where others have IP addresses and are left out"},
+	Ports:    {Effect: Left, Text: "are ports beyond the 64 that a service may have and are left out; if instances have ports of their own each, set servicePort"},
+	Protocol: {Effect: Partly, Text: "are ports at which instances differ in what they speak; most of them are right"},
+	Same:     {Effect: Left, Text: "are where another instance is and are left out"},
+	Host:     {Effect: Left, Text: "make no DNS name and are left out"},
 }
 
 // Tally counts what was lost, with an example of each reason. The zero value, nil, can be read.
@@ -71,14 +73,61 @@ func (t Tally) add(r Reason, more Example) {
 	t[r] = e
 }
 
+// losses are what is lost of a service by instances, and by members that are served: for each reason by where it was
+// found, of which the first is the example.
+type losses map[Reason]*loss
+
+type loss struct {
+	count int
+	by    map[place]Example
+	first place
+}
+
+// change has what was lost somewhere be something else.
+func (l losses) change(at place, was, now Tally) {
+	for r, e := range was {
+		of := l[r]
+		delete(of.by, at)
+		switch of.count -= e.Count; {
+		case len(of.by) == 0:
+			delete(l, r)
+		case of.first == at:
+			of.first = slices.MinFunc(slices.Collect(maps.Keys(of.by)), place.compare)
+		}
+	}
+	for r, e := range now {
+		of := l[r]
+		if of == nil {
+			of = &loss{by: map[place]Example{}, first: at}
+			l[r] = of
+		}
+		of.count += e.Count
+		if of.by[at] = e; at.compare(of.first) < 0 {
+			of.first = at
+		}
+	}
+}
+
+// tally sums them up.
+func (l losses) tally() Tally {
+	t := Tally{}
+	for r, of := range l {
+		t[r] = Example{of.count, of.by[of.first].Of}
+	}
+	return t
+}
+
 // mostShown is of how many services the table faults shows something. The log counts all.
 const mostShown = 1000
 
 // shown is what the table faults has of this plugin, by service and key.
 type shown map[string]map[string]string
 
-// update returns what changes so that the table shows a service's tally.
-func (n *Naming) update(s shown, name string, t Tally) (upserts []*sdk.Row, deletes []string) {
+// show finds what changes so that the table shows a service's tally.
+func (n *Naming) show(s shown, name string, t Tally, out *Changes) {
+	if n.Source == "" {
+		return
+	}
 	now := map[string]string{}
 	if len(s) < mostShown || s[name] != nil {
 		for r, e := range t {
@@ -87,18 +136,17 @@ func (n *Naming) update(s shown, name string, t Tally) (upserts []*sdk.Row, dele
 	}
 	for key, payload := range now {
 		if s[name][key] != payload {
-			upserts = append(upserts, &sdk.Row{Key: key, Source: n.Source, Payload: []byte(payload)})
+			out.Upserts[Faults] = append(out.Upserts[Faults], &sdk.Row{Key: key, Source: n.Source, Payload: []byte(payload)})
 		}
 	}
 	for key := range s[name] {
 		if _, ok := now[key]; !ok {
-			deletes = append(deletes, key)
+			out.Deletes[Faults] = append(out.Deletes[Faults], key)
 		}
 	}
 	if s[name] = now; len(now) == 0 {
 		delete(s, name)
 	}
-	return upserts, deletes
 }
 
 // fault is a row of the table.
@@ -131,11 +179,13 @@ func (n *Naming) fault(name string, r Reason, e Example) string {
 }
 
 // sums adds up what is lost of all services, a reason=count each.
-func sums(all map[string]Tally) string {
+func (n *Naming) sums(all map[string]Tally) string {
 	sum := Tally{}
 	for _, t := range all {
 		for r, e := range t {
-			sum.add(r, e)
+			if !n.Reasons[r].Told {
+				sum.add(r, e)
+			}
 		}
 	}
 	var parts []string

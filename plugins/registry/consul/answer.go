@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
 // client asks Consul's HTTP API. Its methods may be called by several goroutines at once.
@@ -50,7 +52,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("status %d: %s%s", r.status, clip(r.text), r.hint())
+	return fmt.Sprintf("status %d: %s%s", r.status, instances.Clip(r.text), r.hint())
 }
 
 // hint says what to do.
@@ -66,16 +68,6 @@ func (r *refusal) hint() string {
 
 // rights are those that a token needs.
 const rights = `; its policy has to say service_prefix "" {policy = "read"} and node_prefix "" {policy = "read"}`
-
-// clip makes one line of at most 300 bytes.
-func clip(text string) string {
-	const most = 300
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
 
 // entry is one of what /v1/health/service/NAME answers with. Fields that aren't read are left out.
 // Source: Consul, "Health HTTP Endpoint", list service instances for service.

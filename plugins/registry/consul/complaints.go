@@ -1,12 +1,9 @@
 package consul
 
 import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -16,7 +13,6 @@ type complaints struct {
 	failing map[*watch]bool
 	hidden  map[*watch]bool
 	said    map[string]time.Time
-	totals  map[reason]int
 }
 
 func newComplaints(out sdk.Publisher) *complaints {
@@ -34,7 +30,7 @@ func (c *complaints) often(what string, now time.Time) bool {
 
 func (c *complaints) fails(w *watch, err error, now time.Time) {
 	c.failing[w] = true
-	if text := clip(err.Error()); !c.often("fails", now) {
+	if text := instances.Clip(err.Error()); !c.often("fails", now) {
 		c.out.Log(sdk.Warn, "Consul can't be asked; what it said last stays", "of", w.String(), "error", text, "unanswered", len(c.failing))
 	}
 }
@@ -75,22 +71,4 @@ func (c *complaints) answers(w *watch, now time.Time) {
 func (c *complaints) forget(w *watch) {
 	delete(c.failing, w)
 	delete(c.hidden, w)
-}
-
-// lost logs how much could not be mapped, when that changes.
-func (c *complaints) lost(b *book) {
-	now := totals(b.tallies)
-	delete(now, lostAnswer) // these two are told otherwise
-	delete(now, lostHidden)
-	if maps.Equal(now, c.totals) {
-		return
-	}
-	c.totals = now
-	var parts []string
-	for _, r := range slices.Sorted(maps.Keys(now)) {
-		parts = append(parts, fmt.Sprintf("%s=%d", r, now[r]))
-	}
-	if len(parts) > 0 {
-		c.out.Log(sdk.Info, "some of what Consul has is not in the mesh; `coxswain config` shows what and why", "reasons", strings.Join(parts, " "))
-	}
 }

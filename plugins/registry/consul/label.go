@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
 // tagLabel begins the label of a tag that is no KEY|VALUE.
@@ -12,7 +13,7 @@ const tagLabel = "tag/"
 // labels are an instance's metadata; its tags of the form KEY|VALUE, as Istio's registry had them, or KEY=VALUE; and
 // each other tag as tag/TAG: "true". Metadata goes before tags, and the first tag before the next. lost is called for
 // each tag that is not among them.
-func labels(e *entry, lost func(reason, string)) map[string]string {
+func labels(e *entry, lost func(instances.Reason, string)) map[string]string {
 	out := make(map[string]string, len(e.Service.Meta)+len(e.Service.Tags))
 	for k, v := range e.Service.Meta {
 		out[k] = v
@@ -22,7 +23,7 @@ func labels(e *entry, lost func(reason, string)) map[string]string {
 		if !ok {
 			key, value = tagLabel+tag, "true"
 		}
-		if !isLabel(key) {
+		if !instances.IsLabel(key) {
 			lost(lostTag, tag)
 			continue
 		}
@@ -40,29 +41,7 @@ func pair(tag string) (key, value string, ok bool) {
 	if key, value, ok = strings.Cut(tag, "|"); !ok {
 		key, value, ok = strings.Cut(tag, "=")
 	}
-	return key, value, ok && isLabel(key)
-}
-
-// isLabel reports whether a text can be a label's key: what selectors select by.
-// Source: Kubernetes, "Labels and Selectors", syntax and character set.
-func isLabel(key string) bool {
-	prefix, name, ok := strings.Cut(key, "/")
-	if !ok {
-		prefix, name = "", key
-	} else if !hosts.ValidName(prefix, false) {
-		return false
-	}
-	if name == "" || len(name) > 63 {
-		return false
-	}
-	for i, c := range []byte(name) {
-		alphanumeric := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		inside := c == '-' || c == '_' || c == '.'
-		if !alphanumeric && (!inside || i == 0 || i == len(name)-1) {
-			return false
-		}
-	}
-	return true
+	return key, value, ok && instances.IsLabel(key)
 }
 
 // locality is region/zone/subzone: what a label says, or the instance's or its node's locality (Consul 1.17), or the

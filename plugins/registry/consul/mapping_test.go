@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -59,9 +60,9 @@ func describe(t *testing.T, c *Config, name string, all []entry) string {
 	t.Helper()
 	b := newBook(c)
 	b.set(&watch{name: name}, all)
-	rows, _ := b.changes()
+	rows := b.Changes()
 	var out strings.Builder
-	for _, r := range rows.upserts[state.Services] {
+	for _, r := range rows.Upserts[state.Services] {
 		s, err := sdk.ServiceOf(r)
 		if err != nil {
 			t.Fatal(err)
@@ -78,8 +79,8 @@ func describe(t *testing.T, c *Config, name string, all []entry) string {
 		}
 		out.WriteString("\n")
 	}
-	slices.SortFunc(rows.upserts[state.Endpoints], func(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) })
-	for _, r := range rows.upserts[state.Endpoints] {
+	slices.SortFunc(rows.Upserts[state.Endpoints], func(a, b *sdk.Row) int { return strings.Compare(a.Key, b.Key) })
+	for _, r := range rows.Upserts[state.Endpoints] {
 		e, err := sdk.EndpointOf(r)
 		if err != nil {
 			t.Fatal(err)
@@ -100,9 +101,9 @@ func describe(t *testing.T, c *Config, name string, all []entry) string {
 		}
 		out.WriteString("\n")
 	}
-	lost := b.tallies[strings.ToLower(name)]
+	lost := b.Lost()[strings.ToLower(name)]
 	for _, r := range slices.Sorted(maps.Keys(lost)) {
-		fmt.Fprintf(&out, "lost %s %d: %s\n", r, lost[r].count, lost[r].of)
+		fmt.Fprintf(&out, "lost %s %d: %s\n", r, lost[r].Count, lost[r].Of)
 	}
 	return out.String()
 }
@@ -195,29 +196,29 @@ func TestBroken(t *testing.T) {
 	b := newBook(configured(t, `{}`))
 	w := &watch{name: "web"}
 	b.set(w, []entry{at("web", 1), at("web", 2)})
-	b.changes()
+	b.Changes()
 	b.set(w, []entry{
 		at("web", 1, func(e *entry) { e.Service.Address = "???" }), at("web", 2, func(e *entry) { e.Service.Port = 0 }),
 		at("web", 3, func(e *entry) { e.Service.Port = 70000 }), at("web", 4),
 	})
-	rows, _ := b.changes()
-	if len(rows.deletes[state.Endpoints]) != 0 || len(rows.upserts[state.Endpoints]) != 1 || len(rows.upserts[faults]) != 2 {
+	rows := b.Changes()
+	if len(rows.Deletes[state.Endpoints]) != 0 || len(rows.Upserts[state.Endpoints]) != 1 || len(rows.Upserts[instances.Faults]) != 2 {
 		t.Errorf("%v", rows)
 	}
 	b.set(w, []entry{at("web", 4)})
-	if rows, _ = b.changes(); len(rows.deletes[state.Endpoints]) != 2 || len(rows.deletes[faults]) != 2 {
+	if rows = b.Changes(); len(rows.Deletes[state.Endpoints]) != 2 || len(rows.Deletes[instances.Faults]) != 2 {
 		t.Errorf("%v", rows)
 	}
 	b.hold(w, lostAnswer)
-	if rows, _ = b.changes(); len(rows.upserts[faults]) != 1 || len(rows.deletes[state.Endpoints]) != 0 {
+	if rows = b.Changes(); len(rows.Upserts[instances.Faults]) != 1 || len(rows.Deletes[state.Endpoints]) != 0 {
 		t.Errorf("%v", rows)
 	}
 	b.release(w)
-	if rows, _ = b.changes(); len(rows.deletes[faults]) != 1 || len(rows.upserts[state.Endpoints]) != 0 {
+	if rows = b.Changes(); len(rows.Deletes[instances.Faults]) != 1 || len(rows.Upserts[state.Endpoints]) != 0 {
 		t.Errorf("%v", rows)
 	}
 	b.remove(w)
-	if rows, _ = b.changes(); len(rows.deletes[state.Endpoints]) != 1 || len(rows.deletes[state.Services]) != 1 || len(b.services) != 0 {
+	if rows = b.Changes(); len(rows.Deletes[state.Endpoints]) != 1 || len(rows.Deletes[state.Services]) != 1 || b.Services() != 0 {
 		t.Errorf("%v", rows)
 	}
 }
@@ -275,7 +276,7 @@ func TestReadme(t *testing.T) {
 		Secret: "token",
 		Describe: func(example string) string {
 			return describe(t, configured(t, `{}`), "web", entries(t, strings.NewReader(example)))
-		}, Reasons: registrytest.Names(explanations),
+		}, Reasons: registrytest.Names(reasons),
 	}.Check(t, blocks)
 }
 

@@ -9,8 +9,8 @@
 package consul
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/sdk"
-	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // Plugin returns registry/consul.
@@ -18,7 +18,7 @@ func Plugin() sdk.Plugin {
 	return sdk.Plugin{
 		Name:         "registry/consul",
 		Version:      "1",
-		Publishes:    []string{state.Services, state.Endpoints, faults},
+		Publishes:    instances.Tables(),
 		ConfigSchema: []byte(schema),
 		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)

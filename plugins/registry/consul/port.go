@@ -7,28 +7,26 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
-	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
 // served is a port of an instance.
 type served struct {
-	// service is the port's number in the mesh, at its number at the instance.
-	service, at uint32
-	// name is Consul's (1.22), empty for an instance's only one.
-	name     string
-	protocol string
+	// port is the service's; its name is Consul's (1.22), empty for an instance's only one. at is its number at the instance.
+	port instances.Port
+	at   uint32
 }
 
 // ports are those that an instance has: Consul's named ones, or its one.
-func (c *Config) ports(e *entry, override int, lost func(reason, string)) (all []served) {
+func (c *Config) ports(e *entry, override int, lost func(instances.Reason, string)) (all []served) {
 	of := func(p port, only bool) {
 		if p.Port < 1 || p.Port > 65535 {
 			lost(lostPort, e.id())
 			return
 		}
-		s := served{service: uint32(p.Port), at: uint32(p.Port), name: p.Name, protocol: c.protocol(e, p.Name)}
+		s := served{instances.Port{Number: uint32(p.Port), Name: p.Name, Protocol: c.protocol(e, p.Name)}, uint32(p.Port)}
 		if only || p.Default {
-			s.service = c.servicePort(e, s.at, lost)
+			s.port.Number = c.servicePort(e, s.at, lost)
 		}
 		all = append(all, s)
 	}
@@ -48,7 +46,7 @@ func (c *Config) ports(e *entry, override int, lost func(reason, string)) (all [
 }
 
 // servicePort is the number that an instance's port has in the mesh: what its metadata says, or the config, or its own.
-func (c *Config) servicePort(e *entry, at uint32, lost func(reason, string)) uint32 {
+func (c *Config) servicePort(e *entry, at uint32, lost func(instances.Reason, string)) uint32 {
 	if text := e.Service.Meta[c.Meta.Port]; text != "" && c.Meta.Port != "" {
 		if n, err := strconv.ParseUint(text, 10, 16); err == nil && n > 0 {
 			return uint32(n)
@@ -89,64 +87,3 @@ func (c *Config) protocol(e *entry, portName string) string {
 // protocolTags are tags that by themselves say a protocol. Names of programs, such as redis, are not among them: who
 // tags an instance so may mean the program alone.
 var protocolTags = []string{"http", "http2", "https", "grpc", "grpc-web", "tcp", "tls", "udp"}
-
-// servicePortsMost is how many ports a service may have.
-const servicePortsMost = 64
-
-// servicePorts are the ports of a service: all that its instances have, by number, at most servicePortsMost. Where
-// instances differ in what they speak at a port, most of them are right; lost is called for each of the others, and for
-// each that has a port which is one too many.
-func servicePorts(all []member, lost func(reason, string)) []*sdk.Port {
-	votes := map[uint32]map[served]int{}
-	for _, m := range all {
-		if votes[m.port.service] == nil {
-			votes[m.port.service] = map[served]int{}
-		}
-		votes[m.port.service][served{name: m.port.name, protocol: m.port.protocol}]++
-	}
-	numbers := make([]uint32, 0, len(votes))
-	for n := range votes {
-		numbers = append(numbers, n)
-	}
-	slices.Sort(numbers)
-	if more := len(numbers) - servicePortsMost; more > 0 {
-		for _, n := range numbers[servicePortsMost:] {
-			lost(lostPorts, strconv.Itoa(int(n)))
-		}
-		numbers = numbers[:servicePortsMost]
-	}
-	taken := map[string]bool{}
-	out := make([]*sdk.Port, len(numbers))
-	for i, n := range numbers {
-		best, most := elect(votes[n])
-		if sum(votes[n]) > most {
-			lost(lostProtocol, strconv.Itoa(int(n)))
-		}
-		name := best.name
-		if name == "" {
-			name = strings.ToLower(cmp.Or(best.protocol, "auto")) + "-" + strconv.Itoa(int(n))
-		}
-		if taken[name] {
-			name += "-" + strconv.Itoa(int(n))
-		}
-		taken[name] = true
-		out[i] = &sdk.Port{Number: n, Name: name, Protocol: best.protocol}
-	}
-	return out
-}
-
-func elect(votes map[served]int) (best served, most int) {
-	for s, n := range votes {
-		if n > most || n == most && (s.protocol < best.protocol || s.protocol == best.protocol && s.name < best.name) {
-			best, most = s, n
-		}
-	}
-	return best, most
-}
-
-func sum(votes map[served]int) (n int) {
-	for _, v := range votes {
-		n += v
-	}
-	return n
-}

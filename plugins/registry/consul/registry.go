@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -186,7 +187,7 @@ func (l *loop) reach(ctx context.Context) {
 		}
 	}
 	if l.away == nil {
-		l.away = errors.New(clip(l.failed.Error()))
+		l.away = errors.New(instances.Clip(l.failed.Error()))
 		sdk.Lost(ctx, l.away)
 	}
 }
@@ -233,17 +234,9 @@ func (l *loop) drop(w *watch) {
 
 // publish publishes what changed, and Synced once nothing is missing.
 func (l *loop) publish(ctx context.Context) error {
-	out, any := l.book.changes()
-	if any {
-		for _, table := range tables {
-			if len(out.upserts[table])+len(out.deletes[table]) == 0 {
-				continue
-			}
-			if err := l.out.Update(table, out.upserts[table], out.deletes[table]); err != nil {
-				return err
-			}
-		}
-		l.complaints.lost(l.book)
+	any, err := l.book.Publish(l.out)
+	if err != nil {
+		return err
 	}
 	if !l.synced && len(l.missing) == 0 && !l.blind() {
 		l.synced = true

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -185,7 +186,7 @@ func TestRights(t *testing.T) {
 	w.put("third", at("third", 6))
 	h := begin(t, w, nil)
 	w.alter(func() { w.filtered["web"] = true })
-	h.WaitRows(faults, func(rows map[string]*sdk.Row) bool {
+	h.WaitRows(instances.Faults, func(rows map[string]*sdk.Row) bool {
 		r := rows["consul:web:hidden"]
 		return r != nil && strings.Contains(string(r.Payload), "hidden by Consul's ACLs")
 	})
@@ -195,7 +196,7 @@ func TestRights(t *testing.T) {
 	w.alter(func() { delete(w.filtered, "web") })
 	w.put("web", at("web", 1), at("web", 2))
 	has(t, h, "web", "10.0.0.1", "10.0.0.2")
-	h.WaitRows(faults, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
+	h.WaitRows(instances.Faults, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
 
 	w.alter(func() { w.filtered["web"], w.filtered["third"] = true, true })
 	blind := plugintest.Start(t, Plugin(), map[string]any{"address": w.URL, "maxRetry": "300ms"})

@@ -28,6 +28,9 @@ type watch struct {
 
 func (w *watch) lists() bool { return w.name == "" }
 
+// place is where its service is found: DATACENTER/NAME.
+func (w *watch) place() string { return w.datacenter + "/" + w.name }
+
 // String names what it asks about.
 func (w *watch) String() string {
 	what := "the list of services"

@@ -344,3 +344,9 @@ func (b *book) faults() (all []kinds.Fault) {
 	}
 	return all
 }
+
+// publish publishes what changed of services and endpoints.
+func (b *book) publish() error {
+	b.make()
+	return b.parts.Publish()
+}
