@@ -3,10 +3,9 @@ package zookeeper
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -14,22 +13,23 @@ import (
 
 // book has what ZooKeeper has, and the services that are made of it. It has no clock and starts nothing.
 type book struct {
-	config *Config
-	parts  *sdk.Parts
-	// sources are the nodes of providers and instances, by path, and hosts the offers of each host by source.
+	config   *Config
+	out      sdk.Publisher
+	services *instances.Book // by host
+	// sources are the nodes of providers and instances, by path, hosts the offers of each host by source, and names how
+	// many there are of each name.
 	sources map[string]*source
 	hosts   map[string]map[string][]*offer
+	names   map[string]map[igv]int
 	// rules are overrides, by interface and node; served is what instances of a revision serve, by its node's path, and
 	// waiting who needs that.
 	rules   map[string]map[string]*override
 	served  map[string]*served
 	waiting map[string]map[string]bool
-	// touched are hosts whose service is to be made anew.
-	touched map[string]bool
-	// tallies are what is lost of hosts, notes of other places, and wrong are nodes that can't be read.
-	tallies, notes map[string]tally
-	wrong          map[string]kinds.Fault
-	news           bool
+	// notes are what is lost at other places than hosts, and wrong are nodes that can't be read.
+	notes map[string]instances.Tally
+	wrong map[string]kinds.Fault
+	news  bool
 }
 
 // source is a node of a provider or an instance.
@@ -40,11 +40,14 @@ type source struct {
 }
 
 func newBook(c *Config, out sdk.Publisher) *book {
-	return &book{
-		config: c, parts: sdk.NewParts(out), sources: map[string]*source{}, hosts: map[string]map[string][]*offer{}, rules: map[string]map[string]*override{},
-		served: map[string]*served{}, waiting: map[string]map[string]bool{}, touched: map[string]bool{}, tallies: map[string]tally{}, notes: map[string]tally{},
-		wrong: map[string]kinds.Fault{},
+	b := &book{
+		config: c, out: out, sources: map[string]*source{}, hosts: map[string]map[string][]*offer{}, names: map[string]map[igv]int{}, rules: map[string]map[string]*override{},
+		served: map[string]*served{}, waiting: map[string]map[string]bool{}, notes: map[string]instances.Tally{}, wrong: map[string]kinds.Fault{},
 	}
+	b.services = instances.New(instances.Naming{
+		Registry: "Zookeeper", Namespace: c.MeshNamespace, Host: func(host string) string { return host }, Name: func(host string) string { return b.first(host).String() },
+	})
+	return b
 }
 
 // provider takes a node below an interface's providers; its name says it all.
@@ -122,33 +125,99 @@ func (b *book) offer(at string, s *source) {
 	b.put(at, s)
 }
 
-// put makes a source's offers those of its hosts.
+// put makes a source's offers those of its hosts; nil: it is gone.
 func (b *book) put(at string, s *source) {
-	b.fine(at)
-	b.withdraw(at)
-	b.sources[at] = s
-	for host, offers := range s.offers {
-		if b.hosts[host] == nil {
-			b.hosts[host] = map[string][]*offer{}
+	if s != nil {
+		b.fine(at)
+	}
+	was := b.sources[at]
+	if b.sources[at] = s; s == nil {
+		delete(b.sources, at)
+	}
+	if was != nil {
+		for host := range was.offers {
+			if s == nil || s.offers[host] == nil {
+				b.enlist(host, at, nil)
+			}
 		}
-		b.hosts[host][at] = offers
-		b.touched[host] = true
+	}
+	if s != nil {
+		for host, offers := range s.offers {
+			b.enlist(host, at, offers)
+		}
 	}
 }
 
-// withdraw takes a source's offers from all hosts.
-func (b *book) withdraw(at string) {
-	s := b.sources[at]
-	if s == nil {
+// enlist makes offers those of a source at a host.
+func (b *book) enlist(host, at string, offers []*offer) {
+	before := b.first(host)
+	if b.hosts[host] == nil {
+		b.hosts[host], b.names[host] = map[string][]*offer{}, map[igv]int{}
+	}
+	names := b.names[host]
+	for _, o := range b.hosts[host][at] {
+		if names[o.service]--; names[o.service] == 0 {
+			delete(names, o.service)
+		}
+	}
+	for _, o := range offers {
+		names[o.service]++
+	}
+	if b.hosts[host][at] = offers; len(offers) == 0 {
+		delete(b.hosts[host], at)
+	}
+	if b.set(host, at); len(b.hosts[host]) == 0 {
+		delete(b.hosts, host)
+		delete(b.names, host)
 		return
 	}
-	for host := range s.offers {
-		if delete(b.hosts[host], at); len(b.hosts[host]) == 0 {
-			delete(b.hosts, host)
-		}
-		b.touched[host] = true
+	now := b.first(host)
+	if now.name != before.name {
+		b.setAll(host)
 	}
-	delete(b.sources, at)
+	if now != before {
+		b.services.Touch(host)
+	}
+}
+
+// first is the name of a host's service: of several the first in order.
+func (b *book) first(host string) (first igv) {
+	for name := range b.names[host] {
+		if first.name == "" || name.String() < first.String() {
+			first = name
+		}
+	}
+	return first
+}
+
+func (b *book) setAll(host string) {
+	for at := range b.hosts[host] {
+		b.set(host, at)
+	}
+}
+
+// set makes what a source offers at a host members of the service there.
+func (b *book) set(host, at string) {
+	first, lost := b.first(host), instances.Tally{}
+	var members []instances.Member
+	for _, o := range b.hosts[host][at] {
+		if b.unsaid(o) {
+			lost.Add(lostMetadata, o.of)
+		}
+		if o.service.name != first.name {
+			lost.Add(lostCase, o.service.String())
+			continue
+		}
+		m, ok := b.config.member(o, b.rulesOf(o))
+		if ok {
+			members = append(members, m)
+			continue
+		}
+		for r, e := range m.Lost {
+			lost.Add(r, e.Of)
+		}
+	}
+	b.services.Set(host, at, members, lost)
 }
 
 // forget has nobody wait for an instance's revision any more that only it needs.
@@ -170,7 +239,7 @@ func (b *book) forget(at string) {
 func (b *book) drop(at string) {
 	b.fine(at)
 	b.forget(at)
-	b.withdraw(at)
+	b.put(at, nil)
 }
 
 // serves takes the value of a revision's node; nil: there is none. One that can't be read leaves what there was, and so
@@ -215,10 +284,10 @@ func (b *book) override(at, name string, there bool) {
 	default:
 		delete(b.rules[name], at)
 	}
-	for host, by := range b.hosts {
-		for _, offers := range by {
-			if slices.ContainsFunc(offers, func(o *offer) bool { return !o.application && o.service.name == name }) {
-				b.touched[host] = true
+	for host, names := range b.names {
+		for one := range names {
+			if one.name == name {
+				b.setAll(host)
 				break
 			}
 		}
@@ -226,14 +295,14 @@ func (b *book) override(at, name string, there bool) {
 }
 
 // note counts something of a place that is no host's; 0: there is none of it.
-func (b *book) note(place string, r reason, count int, of string) {
-	if b.notes[place][r] == (example{count, of}) || count == 0 && b.notes[place][r].count == 0 {
+func (b *book) note(place string, r instances.Reason, count int, of string) {
+	if b.notes[place][r] == (instances.Example{Count: count, Of: of}) || count == 0 && b.notes[place][r].Count == 0 {
 		return
 	}
 	if b.news = true; b.notes[place] == nil {
-		b.notes[place] = tally{}
+		b.notes[place] = instances.Tally{}
 	}
-	if b.notes[place][r] = (example{count, of}); count == 0 {
+	if b.notes[place][r] = (instances.Example{Count: count, Of: of}); count == 0 {
 		delete(b.notes[place], r)
 	}
 	if len(b.notes[place]) == 0 {
@@ -274,39 +343,21 @@ func (b *book) fine(at string) {
 	}
 }
 
-// make makes the services of touched hosts anew.
-func (b *book) make() {
-	for _, host := range sortedKeys(b.touched) {
-		var offers []*offer
-		for _, at := range sortedKeys(b.hosts[host]) {
-			offers = append(offers, b.hosts[host][at]...)
-		}
-		lost := tally{}
-		s, endpoints := b.config.assemble(host, offers, b.rulesOf, lost.add)
-		b.unsaid(offers, lost)
-		if s == nil {
-			b.parts.Set(host, nil, nil)
-		} else {
-			b.parts.Set(host, []*sdk.Service{s}, endpoints)
-		}
-		if b.news = b.news || !maps.Equal(b.tallies[host], lost); len(lost) == 0 {
-			delete(b.tallies, host)
-		} else {
-			b.tallies[host] = lost
-		}
-	}
-	clear(b.touched)
+// publish publishes what changed of services and endpoints.
+func (b *book) publish() error {
+	changes := b.services.Changes()
+	b.news = b.news || changes.Lost
+	_, err := changes.Publish(b.out)
+	return err
 }
 
-// unsaid counts instances of an application that don't say which interfaces they serve.
-func (b *book) unsaid(offers []*offer, lost tally) {
-	for _, o := range offers {
-		if o.application && o.parameters[revisionKey] != "" {
-			if s := (&source{instance: &instance{metadata: o.parameters}, application: o.owner}); b.need(s) != "" && b.served[b.need(s)] == nil {
-				lost.add(lostMetadata, o.of)
-			}
-		}
+// unsaid reports whether an offer is an application's whose instance doesn't say which interfaces it serves.
+func (b *book) unsaid(o *offer) bool {
+	if !o.application || o.parameters[revisionKey] == "" {
+		return false
 	}
+	need := b.need(&source{instance: &instance{metadata: o.parameters}, application: o.owner})
+	return need != "" && b.served[need] == nil
 }
 
 // rulesOf are the overrides of an offer's interface.
@@ -327,26 +378,19 @@ func (b *book) faults() (all []kinds.Fault) {
 	for _, f := range b.wrong {
 		all = append(all, f)
 	}
-	for host, t := range b.tallies {
-		all = append(all, t.faults(host)...)
-	}
-	for place, t := range b.notes {
-		all = append(all, t.faults(place)...)
+	for _, tallies := range []map[string]instances.Tally{b.services.Lost(), b.notes} {
+		for place, t := range tallies {
+			all = append(all, faults(t, place)...)
+		}
 	}
 	for name, rules := range b.rules {
-		lost := tally{}
+		lost := instances.Tally{}
 		for _, r := range rules {
 			if r != nil && len(r.others) > 0 {
-				lost.add(lostOverride, r.others[0])
+				lost.Add(lostOverride, r.others[0])
 			}
 		}
-		all = append(all, lost.faults(name)...)
+		all = append(all, faults(lost, name)...)
 	}
 	return all
-}
-
-// publish publishes what changed of services and endpoints.
-func (b *book) publish() error {
-	b.make()
-	return b.parts.Publish()
 }

@@ -150,7 +150,7 @@ func (c *Config) checkNames() error {
 		}
 	}
 	for label, parameter := range c.Labels {
-		if !isLabel(label) {
+		if !instances.IsLabel(label) {
 			return strict.Errorf("labels", "%q can be no label", label)
 		}
 		if secret[parameter] {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 )
 
 // follower says what is read and when, and gives the book what was found. It has no clock and starts nothing.
@@ -421,7 +423,7 @@ func (f *follower) follow(t target, what what, name string, there bool) {
 	if n == nil {
 		return
 	}
-	for _, r := range []reason{lostHidden, lostGone, lostLimit, lostRule} {
+	for _, r := range []instances.Reason{lostHidden, lostGone, lostLimit, lostRule} {
 		f.book.note(shown(t.path), r, 0, "")
 	}
 	if n.what == oneInstance {
@@ -469,7 +471,7 @@ func (f *follower) unneeded(need string) {
 }
 
 // rules counts nodes that are rules for Dubbo's consumers.
-func (f *follower) rules(at string, children []string, r reason, is func(string) bool) {
+func (f *follower) rules(at string, children []string, r instances.Reason, is func(string) bool) {
 	count, example := 0, ""
 	for _, child := range children {
 		if is(child) {

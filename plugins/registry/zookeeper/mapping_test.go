@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -107,8 +108,7 @@ func (t tree) walk(f *follower, now clock) {
 // published is what a book has published, and what is lost, a line each.
 func published(t testing.TB, b *book, p *table) string {
 	t.Helper()
-	b.make()
-	if err := b.parts.Publish(); err != nil {
+	if err := b.publish(); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
@@ -150,7 +150,7 @@ func published(t testing.TB, b *book, p *table) string {
 	lines := make([]string, len(faults))
 	for i, f := range faults {
 		lines[i] = fmt.Sprintf("lost %s %s: %s\n", f.File, f.Field, f.Message)
-		if e, ok := explanations[reason(f.Field)]; ok {
+		if e, ok := explanations[instances.Reason(f.Field)]; ok {
 			lines[i] = strings.Replace(lines[i], " "+e, "", 1)
 		}
 	}

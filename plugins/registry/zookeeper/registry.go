@@ -138,7 +138,7 @@ type errand struct {
 // pause is how long nothing is to be done unless news come.
 func (l *loop) pause() time.Duration {
 	most := time.Second // for signs of life
-	if len(l.book.touched) > 0 {
+	if l.book.services.Pending() {
 		most = l.gather()
 	}
 	if at := l.follower.alarm(); !at.IsZero() {
@@ -162,7 +162,7 @@ func (l *loop) takeAll(r found, results <-chan found) error {
 	return l.follower.take(r, time.Now())
 }
 
-// gather is for how long changes gather while more is being read: a service is made anew as a whole.
+// gather is for how long changes gather while more is being read.
 func (l *loop) gather() time.Duration {
 	if !l.synced {
 		return time.Second
@@ -173,8 +173,7 @@ func (l *loop) gather() time.Duration {
 // give publishes what changed of services and endpoints.
 func (l *loop) give() error {
 	l.gave = time.Now()
-	l.book.make()
-	return l.book.parts.Publish()
+	return l.book.publish()
 }
 
 // publish publishes what changed, unless more comes at once, and Synced once the first list is in.
@@ -198,7 +197,7 @@ func (l *loop) publish(ctx context.Context) error {
 	if err := l.tell(); err != nil {
 		return err
 	}
-	if !l.synced && l.follower.synced() && len(l.book.touched) == 0 {
+	if !l.synced && l.follower.synced() && !l.book.services.Pending() {
 		l.synced = true
 		l.out.Log(sdk.Info, "the first list is in", "hosts", len(l.book.hosts), "nodes", len(l.book.sources))
 		return l.out.Synced()
