@@ -1,5 +1,5 @@
-// Package xds is the built-in plugin config/xds: Istio's resources of a server that speaks "MCP over xDS", as istiod,
-// Nacos and other control planes do: each kind is a type GROUP/VERSION/KIND of the aggregated discovery service, whose
+// Package xds is the built-in plugin config/xds: Istio's resources of a server that speaks "MCP over xDS", as istiod
+// and other control planes do: each kind is a type GROUP/VERSION/KIND of the aggregated discovery service, whose
 // resources are istio.mcp.v1alpha1.Resource.
 //
 // address.go says how the server is reached and node.go who asks. source.go connects, again and again, and stream.go
