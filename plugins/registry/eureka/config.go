@@ -24,6 +24,7 @@ type Config struct {
 type written struct {
 	secure.Login
 	Servers           []string        `json:"servers"`
+	RemoteRegions     []string        `json:"remoteRegions"`
 	TLS               *secure.TLS     `json:"tls"`
 	By                string          `json:"by"`
 	Applications      instances.Names `json:"applications"`
@@ -120,7 +121,20 @@ func (c *Config) checkServers() error {
 			return strict.Errorf(at, "%s is there twice", s)
 		}
 	}
+	for i, r := range c.RemoteRegions {
+		if r == "" || strings.ContainsAny(r, ", ") {
+			return strict.Errorf(strict.At("remoteRegions", i), "%q is no region's name, such as us-east-1", r)
+		}
+	}
 	return nil
+}
+
+// query is what is asked for beside the servers' own region.
+func (c *Config) query() string {
+	if len(c.RemoteRegions) == 0 {
+		return ""
+	}
+	return "?regions=" + url.QueryEscape(strings.Join(c.RemoteRegions, ","))
 }
 
 func (c *Config) checkAccess() error {

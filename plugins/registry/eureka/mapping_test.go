@@ -181,6 +181,7 @@ func TestConfig(t *testing.T) {
 		`{"servers": ["http://mesh:pw@h/eureka"]}`:                 "servers[0]",
 		`{"servers": ["http://a:pw@h\u0000/eureka"]}`:              "servers[0]",
 		`{"servers": ["http://h/eureka", "http://h/eureka/"]}`:     "servers[1]",
+		`{"remoteRegions": ["a,b"]}`:                               "remoteRegions[0]",
 		`{"servers": ["http://h/eureka/apps/"]}`:                   "servers[0]",
 		`{"servers": ["http://h/eureka?x=1"]}`:                     "servers[0]",
 		`{"password": "pw"}`:                                       "username",

@@ -35,6 +35,7 @@ const schema = `{
   "additionalProperties": false,
   "properties": {
     "servers": {"type": "array", "items": {"type": "string"}, "minItems": 1, "default": ["http://127.0.0.1:8761/eureka"], "description": "URLs of Eureka's servers, up to and without /apps. One is asked; where it fails, the next."},
+    "remoteRegions": {"type": "array", "items": {"type": "string"}, "description": "Other regions, as the servers call them, whose instances count, too."},
     "username": {"type": "string", "description": "Who asks."},
     "password": {"type": "string"},
     "passwordFile": {"type": "string", "description": "File with the password; read anew for each question."},

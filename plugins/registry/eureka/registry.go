@@ -92,7 +92,7 @@ func (l *loop) ask(ctx context.Context, clock func() time.Time) error {
 		}
 		now = clock()
 	}
-	body, err := l.client.get(ctx, l.url(), "/apps")
+	body, err := l.client.get(ctx, l.url(), "/apps"+l.config.query())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (l *loop) ask(ctx context.Context, clock func() time.Time) error {
 
 // delta asks for what changed. done: what there is here is what the server has then.
 func (l *loop) delta(ctx context.Context) (done bool, err error) {
-	body, err := l.client.get(ctx, l.url(), "/apps/delta")
+	body, err := l.client.get(ctx, l.url(), "/apps/delta"+l.config.query())
 	if refused := (*refusal)(nil); errors.As(err, &refused) && (refused.status == 403 || refused.status == 404) {
 		l.noDeltas = true
 		l.out.Log(sdk.Info, "the server doesn't tell what changed, and is asked for everything each time", "server", l.url())

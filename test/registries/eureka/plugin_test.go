@@ -55,6 +55,43 @@ func has(t *testing.T, h *plugintest.Harness, service string, want ...string) {
 	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(endpoints(rows, service), want) })
 }
 
+// TestRegions: a server that knows another region, whose server it asks itself, tells of both as one, and of those that come and go later, too; one that
+// keeps regions apart does so where remoteRegions asks for it.
+func TestRegions(t *testing.T) {
+	need.All(t)
+	far := start(t, "--open=true")
+	far.Put(t, registries.Web(2))
+	knows := []string{
+		"--eureka.client.region=east", "--eureka.server.remote-region-registry-fetch-interval=1", "--eureka.server.remote-region-urls-with-name.west=http://" + far.address + "/eureka/",
+	}
+	one := start(t, knows...)
+	apart := start(t, append(knows, "--eureka.server.disable-transparent-fallback-to-other-region=true")...)
+	ask := func(s *server, more ...string) *plugintest.Harness {
+		h := begin(t, map[string]any{"servers": []string{"http://" + s.address + "/eureka"}, "timeout": "20s", "remoteRegions": more})
+		h.WaitSynced()
+		return h
+	}
+	one.Put(t, registries.Web(1))
+	apart.Put(t, registries.Web(1))
+	own, both := ask(apart), []*plugintest.Harness{ask(one), ask(apart, "west")}
+	have := func(want ...string) {
+		t.Helper()
+		for _, h := range both {
+			has(t, h, "web", want...)
+		}
+	}
+	has(t, own, "web", "10.0.0.1:80")
+	have("10.0.0.1:80", "10.0.0.2:80")
+	far.Put(t, registries.Web(3))
+	have("10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80")
+	far.Remove(t, registries.Web(2))
+	have("10.0.0.1:80", "10.0.0.3:80")
+	one.Put(t, registries.Web(4))
+	apart.Put(t, registries.Web(4))
+	have("10.0.0.1:80", "10.0.0.3:80", "10.0.0.4:80")
+	has(t, own, "web", "10.0.0.1:80", "10.0.0.4:80")
+}
+
 // TestLease: an instance that doesn't renew its lease goes when the server says so; one that an operator takes out of service drains, and comes back.
 func TestLease(t *testing.T) {
 	need.All(t)
