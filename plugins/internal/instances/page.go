@@ -15,26 +15,26 @@ import (
 )
 
 // page is a service: its instances, where their members are, and what follows of all that are served. What follows is
-// kept up with each change of a place.
+// kept up with each change of a place. Most services are small: maps that few of them need are made when they do.
 type page struct {
 	parts  map[string]part // by instance
 	places map[place]*spot
-	// changed are places at which members came or went.
-	changed map[place]bool
+	// changed are places at which members came or went, some of them twice.
+	changed []place
 	lost    losses
 	// served is how many places have a member that is, and of those: votes are what is spoken at ports, external how many
-	// are outside of the mesh; named are those that are DNS names, crowded those at which there are others.
-	served         int
-	votes          map[uint32]map[Port]int
-	external       int
-	named, crowded map[place]bool
-	// idle is how many have no weight, and ready, by port, those that have one and are healthy.
-	idle  int
-	ready map[uint32]int
-	// row is the service's, stood what is published of endpoints was made for.
+	// are outside of the mesh, idle how many have no weight; named are those that are DNS names, crowded those at which
+	// there are others.
+	served, external, idle int
+	votes                  map[Port]votes
+	named, crowded         map[place]bool
+	// row is the service's; stood are the standing ports that what is published of endpoints was made for.
 	row   []byte
 	stood map[uint32]bool
 }
+
+// votes are how many members speak something at a port, and how many of them are healthy and have a weight.
+type votes struct{ all, ready int }
 
 // part is what there is of an instance.
 type part struct {
@@ -63,10 +63,7 @@ type spot struct {
 }
 
 func newPage() *page {
-	return &page{
-		parts: map[string]part{}, places: map[place]*spot{}, changed: map[place]bool{}, lost: losses{}, votes: map[uint32]map[Port]int{}, named: map[place]bool{},
-		crowded: map[place]bool{}, ready: map[uint32]int{}, stood: map[uint32]bool{},
-	}
+	return &page{parts: map[string]part{}, places: map[place]*spot{}, votes: map[Port]votes{}}
 }
 
 // set makes a part all that there is of an instance. It reports whether it was another one.
@@ -80,7 +77,7 @@ func (p *page) set(instance string, now part) bool {
 		at := was.members[i].place()
 		s := p.places[at]
 		s.members = slices.DeleteFunc(s.members, func(m *Member) bool { return m == &was.members[i] })
-		p.changed[at] = true
+		p.changed = append(p.changed, at)
 	}
 	for i := range now.members {
 		m := &now.members[i]
@@ -91,13 +88,21 @@ func (p *page) set(instance string, now part) bool {
 			p.places[at] = s
 		}
 		n, _ := slices.BinarySearchFunc(s.members, m, before)
-		s.members, p.changed[at] = slices.Insert(s.members, n, m), true
+		s.members, p.changed = slices.Insert(s.members, n, m), append(p.changed, at)
 	}
-	p.lost.change(place{address: instance}, was.lost, now.lost)
+	p.loses(place{address: instance}, was.lost, now.lost)
 	if p.parts[instance] = now; gone {
 		delete(p.parts, instance)
 	}
 	return true
+}
+
+// loses has what was lost somewhere be something else.
+func (p *page) loses(at place, was, now Tally) {
+	if p.lost == nil && len(now) > 0 {
+		p.lost = losses{}
+	}
+	p.lost.change(at, was, now)
 }
 
 // before says which of two members at a place is served.
@@ -111,7 +116,9 @@ func before(a, b *Member) int {
 
 // turn finds what changes of the service, and returns what is lost of it.
 func (p *page) turn(n *Naming, key string, out *Changes) Tally {
-	for at := range p.changed {
+	slices.SortFunc(p.changed, place.compare)
+	p.changed = slices.Compact(p.changed)
+	for _, at := range p.changed {
 		p.settle(at)
 	}
 	host := n.Host(key)
@@ -122,9 +129,7 @@ func (p *page) turn(n *Naming, key string, out *Changes) Tally {
 		p.stood, all = ready, true
 	}
 	if all {
-		for at := range p.places {
-			p.changed[at] = true
-		}
+		p.changed = slices.SortedFunc(maps.Keys(p.places), place.compare)
 	}
 	p.endpoints(n, host, service, out)
 	return lost
@@ -133,7 +138,7 @@ func (p *page) turn(n *Naming, key string, out *Changes) Tally {
 // endpoints publishes what changes of endpoints at places that changed.
 func (p *page) endpoints(n *Naming, host string, service *sdk.Service, out *Changes) {
 	upserted, gone := map[string]bool{}, []string(nil)
-	for _, at := range slices.SortedFunc(maps.Keys(p.changed), place.compare) {
+	for _, at := range p.changed {
 		s := p.places[at]
 		e := p.endpoint(n, host, service, at, s.served)
 		var row *sdk.Row
@@ -155,7 +160,7 @@ func (p *page) endpoints(n *Naming, host string, service *sdk.Service, out *Chan
 			delete(p.places, at)
 		}
 	}
-	clear(p.changed)
+	p.changed = nil
 	for _, k := range gone {
 		if !upserted[k] { // the key of a place may be another's now
 			out.Deletes[state.Endpoints] = append(out.Deletes[state.Endpoints], k)
@@ -170,58 +175,57 @@ func (p *page) settle(at place) {
 	if len(s.members) > 0 {
 		now = s.members[0]
 	}
-	mark(p.crowded, at, len(s.members) > 1)
+	mark(&p.crowded, at, len(s.members) > 1)
 	if was := s.served; was != nil {
-		p.count(at, was, -1)
-		p.lost.change(at, was.Lost, nil)
+		p.count(was, -1)
+		p.loses(at, was.Lost, nil)
 	}
 	if s.served = now; now != nil {
-		p.count(at, now, 1)
-		p.lost.change(at, nil, now.Lost)
+		p.count(now, 1)
+		p.loses(at, nil, now.Lost)
 	}
-	mark(p.named, at, now != nil && !hosts.IsIP(at.address))
+	mark(&p.named, at, now != nil && !hosts.IsIP(at.address))
 }
 
-func mark(set map[place]bool, at place, is bool) {
-	if is {
-		set[at] = true
-	} else {
-		delete(set, at)
+func mark(set *map[place]bool, at place, is bool) {
+	switch {
+	case !is:
+		delete(*set, at)
+	case *set == nil:
+		*set = map[place]bool{at: true}
+	default:
+		(*set)[at] = true
 	}
 }
 
 // count adds what follows of a member that is served, or takes it away.
-func (p *page) count(at place, m *Member, by int) {
+func (p *page) count(m *Member, by int) {
 	p.served += by
-	votes := p.votes[at.number]
-	if votes == nil {
-		votes = map[Port]int{}
-		p.votes[at.number] = votes
-	}
-	if votes[m.Port] += by; votes[m.Port] == 0 {
-		if delete(votes, m.Port); len(votes) == 0 {
-			delete(p.votes, at.number)
-		}
-	}
-	if m.External {
-		p.external += by
-	}
+	v := p.votes[m.Port]
+	v.all += by
 	switch {
 	case m.Endpoint.Weight == 0:
 		p.idle += by
 	case m.Endpoint.Health == pb.EndpointHealthHealthy:
-		if p.ready[at.number] += by; p.ready[at.number] == 0 {
-			delete(p.ready, at.number)
-		}
+		v.ready += by
+	}
+	if p.votes[m.Port] = v; v.all == 0 {
+		delete(p.votes, m.Port)
+	}
+	if m.External {
+		p.external += by
 	}
 }
 
 // standing are ports at which members without a weight are sent nothing, if there are any such members.
 func (p *page) standing() map[uint32]bool {
+	if p.idle == 0 {
+		return nil
+	}
 	ports := map[uint32]bool{}
-	if p.idle > 0 {
-		for number := range p.ready {
-			ports[number] = true
+	for port, v := range p.votes {
+		if v.ready > 0 {
+			ports[port.Number] = true
 		}
 	}
 	return ports
@@ -294,38 +298,35 @@ func (p *page) endpoint(n *Naming, host string, service *sdk.Service, at place, 
 
 // ports are those of a service: all that its members have, by number, at most MostPorts. Where members differ in what they speak at a port, most
 // of them are right.
-func ports(votes map[uint32]map[Port]int, lost Tally) []*sdk.Port {
-	numbers := slices.Sorted(maps.Keys(votes))
-	for _, n := range numbers[min(len(numbers), MostPorts):] {
-		lost.Add(Ports, strconv.Itoa(int(n)))
-	}
-	numbers = numbers[:min(len(numbers), MostPorts)]
+func ports(votes map[Port]votes, lost Tally) []*sdk.Port {
+	all := slices.SortedFunc(maps.Keys(votes), func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(votes[b].all, votes[a].all), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name))
+	})
 	taken := map[string]bool{}
-	out := make([]*sdk.Port, len(numbers))
-	for i, n := range numbers {
-		best := elect(votes[n])
-		if len(votes[n]) > 1 {
-			lost.Add(Protocol, strconv.Itoa(int(n)))
+	var out []*sdk.Port
+	var told uint32 // that members differ at it
+	for i, p := range all {
+		number := strconv.Itoa(int(p.Number))
+		if i > 0 && all[i-1].Number == p.Number {
+			if told != p.Number && out[len(out)-1].Number == p.Number {
+				told = p.Number
+				lost.Add(Protocol, number)
+			}
+			continue
 		}
-		name := best.Name
+		if len(out) == MostPorts {
+			lost.Add(Ports, number)
+			continue
+		}
+		name := p.Name
 		if name == "" {
-			name = strings.ToLower(cmp.Or(best.Protocol, "auto")) + "-" + strconv.Itoa(int(n))
+			name = strings.ToLower(cmp.Or(p.Protocol, "auto")) + "-" + number
 		}
 		for taken[name] {
-			name += "-" + strconv.Itoa(int(n))
+			name += "-" + number
 		}
 		taken[name] = true
-		out[i] = &sdk.Port{Number: n, Name: name, Protocol: best.Protocol}
+		out = append(out, &sdk.Port{Number: p.Number, Name: name, Protocol: p.Protocol})
 	}
 	return out
-}
-
-func elect(votes map[Port]int) (best Port) {
-	most := 0
-	for p, n := range votes {
-		if n > most || n == most && (p.Protocol < best.Protocol || p.Protocol == best.Protocol && p.Name < best.Name) {
-			best, most = p, n
-		}
-	}
-	return best
 }
