@@ -36,6 +36,9 @@ var rules = []rule{
 	{of: "", forbids: []string{"istio.io/istio"}, why: "no code of the program that this one replaces"},
 	{of: "", except: []string{"cmd", "plugins"}, forbids: []string{"plugins"}, why: "only the command links plugins"},
 	{of: "test/need", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
+	{of: "plugins/shared", forbids: []string{"plugins/authenticator", "plugins/config", "plugins/controller", "plugins/generator", "plugins/patch", "plugins/registry"},
+		why: "what plugins and commands share is below all plugins"},
+	{of: "plugins/shared/istio", forbids: []string{"sdk", "plugins"}, why: "what Istio's words mean depends on nothing of ours"},
 	{of: "plugins/validation/finding", forbids: []string{"plugins"}, why: "what checks say imports no check"},
 }
 
@@ -88,7 +91,7 @@ func TestLayers(t *testing.T) {
 				}
 			}
 			if bothPlugins(folder, local(i)) {
-				t.Errorf("%s imports %s: a plugin imports no other plugin; what two share belongs into plugins/internal", folder, local(i))
+				t.Errorf("%s imports %s: a plugin imports no other plugin; what two share belongs into plugins/internal or plugins/shared", folder, local(i))
 			}
 		}
 	}
@@ -98,15 +101,15 @@ func (r rule) breaks(folder, imported string) bool {
 	return under(folder, r.of) && !anyUnder(folder, r.except) && anyUnder(imported, r.forbids)
 }
 
-// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>. plugins/validation is a library too, one
-// that the command also uses.
+// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>. plugins/shared and plugins/validation are
+// libraries, which the command uses too.
 func bothPlugins(a, b string) bool {
 	return plugin(a) != "" && plugin(b) != "" && plugin(a) != plugin(b)
 }
 
 func plugin(folder string) string {
 	s := strings.Split(folder, "/")
-	if len(s) < 3 || s[0] != "plugins" || s[1] == "internal" || s[1] == "validation" {
+	if len(s) < 3 || s[0] != "plugins" || slices.Contains([]string{"internal", "shared", "validation"}, s[1]) {
 		return ""
 	}
 	return strings.Join(s[:3], "/")
@@ -143,6 +146,8 @@ func TestRules(t *testing.T) {
 		{"examples/registry-hello", "core/view", true},
 		{"cmd/coxswain", "plugins/config/file", false},
 		{"test/e2e", "plugins/config/file", true},
+		{"plugins/shared/istio", "plugins/generator/istio/config", true},
+		{"plugins/generator/grpc", "plugins/shared/istio", false},
 		{"sdk/state", "core/view", true},
 	} {
 		bad := false

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -29,7 +30,7 @@ type dialer struct {
 type caller struct {
 	service *config.Service
 	// reach is how the service reaches the scope's namespace.
-	reach    config.Reach
+	reach    istio.Reach
 	protocol config.Protocol
 	chain    listener.Chain
 	// further chains, where a virtual service tells connections apart.

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -88,7 +89,7 @@ func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r row[*config.DestinationRule])
 
 // isAboutOwn reports whether a rule's host is a service of its own namespace, or none at all.
 func (g *graph) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
-	if config.IsWildcard(rule.Host) {
+	if istio.IsWildcard(rule.Host) {
 		return false
 	}
 	in, _ := g.declared.Get(c, rule.Host)
@@ -101,7 +102,7 @@ func (g *graph) indexRoutes(name string) *incr.Index[string, string, row[*config
 		v := r.value
 		var out []string
 		if len(v.Spec.ExportTo) > 0 {
-			out = slices.DeleteFunc(config.Export(v.Spec.ExportTo, nil, v.Namespace), func(n string) bool { return n == everywhere })
+			out = slices.DeleteFunc(istio.Export(v.Spec.ExportTo, nil, v.Namespace), func(n string) bool { return n == everywhere })
 		}
 		for _, m := range connectionMatches(v.Spec) {
 			if n := m.GetSourceNamespace(); n != "" {
@@ -132,5 +133,5 @@ func connectionMatches(s *networking.VirtualService) []connectionMatch {
 
 // hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
 func (g *graph) hidesRoutes(c *incr.Ctx) bool {
-	return !slices.Contains(config.Export(nil, g.exports.Of(c, only).virtualServices, ""), everywhere)
+	return !slices.Contains(istio.Export(nil, g.exports.Of(c, only).virtualServices, ""), everywhere)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -34,7 +35,7 @@ func (g *graph) connectionServices(c *incr.Ctx, h sought) []*config.VirtualServi
 	add := func(list []incr.Item[string, row[*config.VirtualService]]) {
 		for _, i := range list {
 			v := i.Value.value
-			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return config.Overlaps(w, h.Host) })
+			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host) })
 			if overlaps && routesConnections(v) && !slices.Contains(out, v) && g.imports(c, h.Scope, v, h.Via) {
 				out = append(out, v)
 			}
@@ -42,7 +43,7 @@ func (g *graph) connectionServices(c *incr.Ctx, h sought) []*config.VirtualServi
 	}
 	add(g.serviceByHost.Of(c, h.Host))
 	add(g.wildServices.Of(c, only))
-	if config.IsWildcard(h.Host) {
+	if istio.IsWildcard(h.Host) {
 		add(g.connectionsUnder.Of(c, h.Host))
 	}
 	return g.inOrder(c, h.Scope.Namespace, out)

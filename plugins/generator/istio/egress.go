@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -39,7 +40,7 @@ type egressHost struct {
 
 // covers reports whether the entry is about a host of a namespace.
 func (e egressHost) covers(namespace, host string) bool {
-	return (e.namespace == everywhere || e.namespace == namespace) && config.Covers(e.host, host)
+	return (e.namespace == everywhere || e.namespace == namespace) && istio.Covers(e.host, host)
 }
 
 // excludes reports whether some entry leaves out a host of a namespace.
@@ -166,7 +167,7 @@ func (l *egressListener) narrow(s *config.Service) *config.Service {
 func (l *egressListener) importsRoutes(v *config.VirtualService) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool {
 		return !e.not && (e.namespace == everywhere || e.namespace == v.Namespace) &&
-			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return config.Overlaps(e.host, h) && !l.excludes(v.Namespace, h) })
+			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return istio.Overlaps(e.host, h) && !l.excludes(v.Namespace, h) })
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -235,7 +236,7 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
 	names := s.Names()
 	for _, i := range b.hosts.Of(b.c, b.set.Scope) {
-		covered := slices.ContainsFunc(names, func(n string) bool { return config.Covers(n, i.Key.Host) })
+		covered := slices.ContainsFunc(names, func(n string) bool { return istio.Covers(n, i.Key.Host) })
 		if i.Value.External || !covered {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -54,7 +55,7 @@ func (g *graph) serversAt(c *incr.Ctx, k gatewayKey) []gateway.Server {
 func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 	var found []*config.Gateway
 	for _, i := range g.gatewayRows.All(c) {
-		if config.Selects(i.Value.value.Spec.Selector, labels) {
+		if istio.Selects(i.Value.value.Spec.Selector, labels) {
 			found = append(found, i.Value.value)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -72,7 +73,7 @@ func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte 
 	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	known := func(h string) bool {
 		return slices.ContainsFunc(members, func(m incr.Item[host, *config.Service]) bool {
-			named := m.Key.Host == h || config.IsWildcard(h) && config.Overlaps(h, m.Key.Host)
+			named := m.Key.Host == h || istio.IsWildcard(h) && istio.Overlaps(h, m.Key.Host)
 			return named && (l == nil || l.imports(m.Value) != nil)
 		})
 	}

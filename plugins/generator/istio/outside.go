@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -37,7 +38,7 @@ func (g *graph) sidecarOutside(c *incr.Ctx, s Scope, from *config.Sidecar, p *ne
 		return cluster.Passthrough
 	}
 	name := cluster.Name{
-		Host:   config.Resolve(p.EgressProxy.Host, from.Namespace, g.domain),
+		Host:   istio.Resolve(p.EgressProxy.Host, from.Namespace, g.domain),
 		Subset: p.EgressProxy.Subset,
 		Port:   p.EgressProxy.GetPort().GetNumber(),
 	}

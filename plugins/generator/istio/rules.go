@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -31,7 +32,7 @@ func (g *graph) addRules() {
 		return []ruleKey{{r.value.Namespace, r.value.Host}}
 	})
 	g.wildcard = incr.NewIndex(g.destinationRules, "wildcard rules", func(_ string, r row[*config.DestinationRule]) []string {
-		if config.IsWildcard(r.value.Host) {
+		if istio.IsWildcard(r.value.Host) {
 			return []string{r.value.Namespace}
 		}
 		return nil
@@ -80,11 +81,11 @@ func (g *graph) mostSpecific(c *incr.Ctx, p rulePool, namespace, host string) []
 	}
 	var hosts []string
 	for _, i := range g.wildcard.Of(c, namespace) {
-		if h := i.Value.value.Host; h != host && config.Covers(h, host) {
+		if h := i.Value.value.Host; h != host && istio.Covers(h, host) {
 			hosts = append(hosts, h)
 		}
 	}
-	slices.SortFunc(hosts, config.MoreSpecific)
+	slices.SortFunc(hosts, istio.MoreSpecific)
 	for _, h := range slices.Compact(hosts) {
 		if list := g.ruleGroups.Of(c, groupKey{p, namespace, h}); len(list) > 0 {
 			return list
@@ -118,7 +119,7 @@ func (g *graph) selectedBy(c *incr.Ctx, namespace string, labels map[string]stri
 	var out []string
 	for _, i := range g.selecting.Of(c, namespace) {
 		selector := i.Value.value.Spec.GetWorkloadSelector().GetMatchLabels()
-		if len(selector) > 0 && config.Selects(selector, labels) {
+		if len(selector) > 0 && istio.Selects(selector, labels) {
 			out = append(out, endpoint.Selector(selector))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -154,7 +155,7 @@ func choose(list []incr.Item[string, row[*config.Sidecar]], labels map[string]st
 	for _, i := range list {
 		s := i.Value.value
 		mine := s.Spec.WorkloadSelector != nil
-		if mine && (labels == nil || !config.Selects(s.Spec.WorkloadSelector.Labels, labels)) {
+		if mine && (labels == nil || !istio.Selects(s.Spec.WorkloadSelector.Labels, labels)) {
 			continue
 		}
 		if best == nil || mine && !selects || mine == selects && s.Before(best.Meta) < 0 {

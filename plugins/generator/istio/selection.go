@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -62,7 +63,7 @@ func connectionSelectors(v *networking.VirtualService) []map[string]string {
 func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[string]string) string {
 	var out []string
 	for _, s := range all.All(c) {
-		if config.Selects(endpoint.ParseSelector(s.Key), labels) {
+		if istio.Selects(endpoint.ParseSelector(s.Key), labels) {
 			out = append(out, s.Key)
 		}
 	}
@@ -75,5 +76,5 @@ func answers(selections string) func(labels map[string]string) bool {
 	for _, s := range strings.Split(selections, selectorSeparator) {
 		maps.Copy(known, endpoint.ParseSelector(s))
 	}
-	return func(labels map[string]string) bool { return config.Selects(labels, known) }
+	return func(labels map[string]string) bool { return istio.Selects(labels, known) }
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -48,7 +49,7 @@ func (g *graph) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualServi
 
 // servicesOf are the services that a host of a virtual service means: of those that a wildcard covers, such as have no closer one.
 func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service {
-	if !config.IsWildcard(h) {
+	if !istio.IsWildcard(h) {
 		if service, ok := g.visible.Get(c, host{k.Scope, h}); ok {
 			return []*config.Service{service}
 		}
@@ -56,7 +57,7 @@ func (g *graph) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service
 	}
 	var out []*config.Service
 	for _, i := range g.hosts.Of(c, k.Scope) {
-		if !config.Covers(h, i.Key.Host) {
+		if !istio.Covers(h, i.Key.Host) {
 			continue
 		}
 		if list := g.servicesFor.Of(c, sought{i.Key, k.Via}); len(list) > 0 && list[0].Key == k.Service {

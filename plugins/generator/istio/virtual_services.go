@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -20,10 +21,10 @@ func (g *graph) indexServices() {
 		if !r.value.Serves(config.MeshGateway) {
 			return nil
 		}
-		return slices.DeleteFunc(slices.Clone(r.value.Spec.Hosts), config.IsWildcard)
+		return slices.DeleteFunc(slices.Clone(r.value.Spec.Hosts), istio.IsWildcard)
 	})
 	g.wildServices = incr.NewIndex(g.virtualServices, "wildcard virtual services", func(_ string, r row[*config.VirtualService]) []string {
-		if r.value.Serves(config.MeshGateway) && slices.ContainsFunc(r.value.Spec.Hosts, config.IsWildcard) {
+		if r.value.Serves(config.MeshGateway) && slices.ContainsFunc(r.value.Spec.Hosts, istio.IsWildcard) {
 			return []string{only}
 		}
 		return nil
@@ -48,7 +49,7 @@ func routesConnections(v *config.VirtualService) bool { return len(v.Spec.Tcp)+l
 func wildcardsOver(hosts []string) []string {
 	var out []string
 	for _, h := range hosts {
-		if config.IsWildcard(h) {
+		if istio.IsWildcard(h) {
 			continue
 		}
 		for _, rest, ok := strings.Cut(h, "."); ok; _, rest, ok = strings.Cut(rest, ".") {
@@ -81,7 +82,7 @@ func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, e
 	var by string
 	for _, v := range g.inOrder(c, h.Scope.Namespace, wild) {
 		for _, w := range v.Spec.Hosts {
-			if config.IsWildcard(w) && config.Covers(w, h.Host) && (best == nil || config.MoreSpecific(w, by) < 0) {
+			if istio.IsWildcard(w) && istio.Covers(w, h.Host) && (best == nil || istio.MoreSpecific(w, by) < 0) {
 				best, by = v, w
 			}
 		}
@@ -95,8 +96,8 @@ func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, e
 // inOrder are those virtual services of a list that a namespace sees, in the order in which they count.
 func (g *graph) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualService) []*config.VirtualService {
 	defaults := g.exports.Of(c, only).virtualServices
-	reach := func(v *config.VirtualService) config.Reach { return v.Reach(namespace, defaults) }
-	list = slices.DeleteFunc(list, func(v *config.VirtualService) bool { return reach(v) == config.Nobody })
+	reach := func(v *config.VirtualService) istio.Reach { return v.Reach(namespace, defaults) }
+	list = slices.DeleteFunc(list, func(v *config.VirtualService) bool { return reach(v) == istio.Nobody })
 	slices.SortStableFunc(list, func(a, b *config.VirtualService) int {
 		return cmp.Or(cmp.Compare(reach(a), reach(b)), a.Before(b.Meta))
 	})
@@ -105,7 +106,7 @@ func (g *graph) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualSer
 
 // imports reports whether a virtual service counts in a scope for what goes out by an egress listener (see via).
 func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int) bool {
-	if v.Reach(s.Namespace, g.exports.Of(c, only).virtualServices) == config.Nobody {
+	if v.Reach(s.Namespace, g.exports.Of(c, only).virtualServices) == istio.Nobody {
 		return false
 	}
 	list := g.egressOf(c, s)
@@ -114,7 +115,7 @@ func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int)
 
 // known reports whether a host, or one that a wildcard has to do with, is a service at a port in the scope.
 func (g *graph) known(c *incr.Ctx, s Scope, h string, port uint32) bool {
-	if !config.IsWildcard(h) {
+	if !istio.IsWildcard(h) {
 		return g.isAt(c, host{s, h}, port)
 	}
 	return g.anyKnown.Of(c, hostPort{s, h, port})
@@ -124,7 +125,7 @@ func (g *graph) known(c *incr.Ctx, s Scope, h string, port uint32) bool {
 // wildcard overlaps.
 func (g *graph) findAnyKnown(c *incr.Ctx, k hostPort) (bool, error) {
 	return slices.ContainsFunc(g.hosts.Of(c, k.Scope), func(i incr.Item[host, *config.Service]) bool {
-		return config.Overlaps(k.Host, i.Key.Host) && g.isAt(c, i.Key, k.Port)
+		return istio.Overlaps(k.Host, i.Key.Host) && g.isAt(c, i.Key, k.Port)
 	}), nil
 }
 

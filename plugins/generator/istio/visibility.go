@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/selector"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -43,9 +44,9 @@ func visibilityOf(v *meshv1.ServiceEntryVisibility, labelled func() map[string]s
 	return v.DefaultVisibility
 }
 
-// exportedNamespaces are those that see a service (see config.Export), which are the join keys of services too.
+// exportedNamespaces are those that see a service (see istio.Export), which are the join keys of services too.
 func (g *graph) exportedNamespaces(c *incr.Ctx, s *config.Service) []string {
-	list := config.Export(s.ExportTo, g.exports.Of(c, only).services, s.Namespace)
+	list := istio.Export(s.ExportTo, g.exports.Of(c, only).services, s.Namespace)
 	if s.Registry != external {
 		return list
 	}
@@ -63,16 +64,16 @@ func (g *graph) exportedNamespaces(c *incr.Ctx, s *config.Service) []string {
 
 // isExported reports whether a service is seen in a namespace.
 func (g *graph) isExported(c *incr.Ctx, s *config.Service, namespace string) bool {
-	return g.reach(c, s, namespace) != config.Nobody
+	return g.reach(c, s, namespace) != istio.Nobody
 }
 
 // reach is how a service reaches a namespace.
-func (g *graph) reach(c *incr.Ctx, s *config.Service, namespace string) config.Reach {
+func (g *graph) reach(c *incr.Ctx, s *config.Service, namespace string) istio.Reach {
 	list := g.exportedNamespaces(c, s)
 	if len(list) == 0 {
-		return config.Nobody
+		return istio.Nobody
 	}
-	return config.ReachOf(list, nil, s.Namespace, namespace)
+	return istio.ReachOf(list, nil, s.Namespace, namespace)
 }
 
 func labelsOfNamespace(r *pb.Row) (map[string]string, error) {

@@ -4,8 +4,10 @@ package authn
 import (
 	"encoding/json"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	security "istio.io/api/security/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Mode is what a workload's port takes.
@@ -94,7 +96,7 @@ func first(list []*config.PeerAuthentication) Mode {
 // For is what a workload takes: the oldest policy that selects it counts.
 func (p Policies) For(labels map[string]string) Modes {
 	for _, w := range p.Workloads {
-		if config.Selects(w.Labels, labels) {
+		if istio.Selects(w.Labels, labels) {
 			return w.Modes
 		}
 	}

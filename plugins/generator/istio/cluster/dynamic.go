@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // IsDynamic reports whether proxies look up the host of each request, or the name in each TLS hello, under a wildcard.
 func IsDynamic(s *config.Service) bool {
-	return s.Resolution == pb.ServiceResolutionDynamicDns && (config.IsWildcard(s.Host) || s.Host == AllowAnyDynamic)
+	return s.Resolution == pb.ServiceResolutionDynamicDns && (istio.IsWildcard(s.Host) || s.Host == AllowAnyDynamic)
 }
 
 // CanBeDynamic reports whether connections of a protocol say what host they are for.

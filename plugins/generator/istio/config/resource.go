@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Tables of Istio's resources.
@@ -61,7 +63,7 @@ func ParseDestinationRule(row *pb.Row, domain string) (*DestinationRule, error) 
 	if err := unmarshal(row, r.Spec); err != nil {
 		return nil, err
 	}
-	r.Host = Resolve(r.Spec.Host, r.Namespace, domain)
+	r.Host = istio.Resolve(r.Spec.Host, r.Namespace, domain)
 	return r, nil
 }
 
@@ -94,14 +96,4 @@ func unmarshal(row *pb.Row, m proto.Message) error {
 		return fmt.Errorf("%s %s: %w", m.ProtoReflect().Descriptor().Name(), row.Key, err)
 	}
 	return nil
-}
-
-// Selects reports whether labels hold all of a selector's.
-func Selects(selector, labels map[string]string) bool {
-	for k, v := range selector {
-		if have, ok := labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
 }

@@ -3,9 +3,11 @@ package config
 import (
 	"slices"
 
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	security "istio.io/api/security/v1beta1"
 	typev1 "istio.io/api/type/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Tables of Istio's security resources.
@@ -88,7 +90,7 @@ func attaches(t targets, own bool, labels map[string]string) bool {
 
 func attachesTo(refs []*typev1.PolicyTargetReference, selector map[string]string, own bool, labels map[string]string) bool {
 	if len(refs) == 0 {
-		return Selects(selector, labels)
+		return istio.Selects(selector, labels)
 	}
 	name := labels[gatewayName]
 	return name != "" && own && slices.ContainsFunc(refs, func(r *typev1.PolicyTargetReference) bool {

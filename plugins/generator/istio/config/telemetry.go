@@ -1,8 +1,9 @@
 package config
 
 import (
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	telemetry "istio.io/api/telemetry/v1alpha1"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Telemetries is the table of Telemetry.

@@ -1,11 +1,12 @@
 package config
 
 import (
-	"slices"
 	"strings"
 
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // MeshGateway is the name that stands for all sidecars.
@@ -38,26 +39,20 @@ func (v *VirtualService) Serves(gateway string) bool {
 }
 
 // Reach is how the resource reaches proxies of a namespace.
-func (v *VirtualService) Reach(namespace string, defaults []string) Reach {
-	return ReachOf(v.Spec.ExportTo, defaults, v.Namespace, namespace)
+func (v *VirtualService) Reach(namespace string, defaults []string) istio.Reach {
+	return istio.ReachOf(v.Spec.ExportTo, defaults, v.Namespace, namespace)
 }
 
-// MayDelegate reports whether a virtual service of a namespace may leave routes to this one. Of the mesh's defaults, names count too.
+// MayDelegate reports whether a virtual service of a namespace may leave routes to this one.
 func (v *VirtualService) MayDelegate(namespace string, defaults []string) bool {
-	list := v.Spec.ExportTo
-	if len(list) == 0 {
-		list = defaults
-	}
-	return len(list) == 0 || slices.ContainsFunc(list, func(e string) bool {
-		return e == toEverybody || e == namespace || e == toOwn && v.Namespace == namespace
-	})
+	return istio.MayDelegate(v.Spec.ExportTo, defaults, v.Namespace, namespace)
 }
 
 type resolver struct{ namespace, domain string }
 
 func (r resolver) virtualService(s *networking.VirtualService) {
 	for i, h := range s.Hosts {
-		s.Hosts[i] = strings.ToLower(Resolve(h, r.namespace, r.domain)) // Envoy doesn't heed their case, and refuses to have them twice
+		s.Hosts[i] = strings.ToLower(istio.Resolve(h, r.namespace, r.domain)) // Envoy doesn't heed their case, and refuses to have them twice
 	}
 	if len(s.Gateways) == 0 {
 		s.Gateways = []string{MeshGateway}
@@ -101,7 +96,7 @@ func (r resolver) destinations(list []*networking.RouteDestination) {
 
 func (r resolver) destination(d *networking.Destination) {
 	if d != nil {
-		d.Host = Resolve(d.Host, r.namespace, r.domain)
+		d.Host = istio.Resolve(d.Host, r.namespace, r.domain)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Server is a server of a Gateway on a proxy.
@@ -138,6 +139,6 @@ func (s *Server) HostsFor(namespace string) []string {
 func (s *Server) Has(v *config.VirtualService) bool {
 	mine := s.HostsFor(v.Namespace)
 	return slices.ContainsFunc(v.Spec.Hosts, func(h string) bool {
-		return slices.ContainsFunc(mine, func(m string) bool { return config.Overlaps(m, h) })
+		return slices.ContainsFunc(mine, func(m string) bool { return istio.Overlaps(m, h) })
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Server is one server of a Gateway, with the virtual services that name that Gateway, the oldest first.
@@ -80,7 +81,7 @@ func (g gatewayHosts) get(name string, s Server) *routev3.VirtualHost {
 // joined makes one of virtual hosts with the same routes, under the most specific name, and puts all in order.
 func (g gatewayHosts) joined() []*routev3.VirtualHost {
 	var out []*routev3.VirtualHost
-	for _, name := range slices.SortedFunc(maps.Keys(g), config.MoreSpecific) {
+	for _, name := range slices.SortedFunc(maps.Keys(g), istio.MoreSpecific) {
 		h := g[name]
 		i := slices.IndexFunc(out, func(o *routev3.VirtualHost) bool {
 			return o.RequireTls == h.RequireTls && slices.Equal(o.Routes, h.Routes) && sameFilters(o.TypedPerFilterConfig, h.TypedPerFilterConfig)
@@ -114,8 +115,8 @@ func (s *Server) hostsOf(v *config.VirtualService) []string {
 	var out []string
 	for _, name := range s.HostsFor(v.Namespace) {
 		for _, vh := range v.Spec.Hosts {
-			if config.Overlaps(name, vh) {
-				out = append(out, strings.ToLower(config.Narrower(name, vh)))
+			if istio.Overlaps(name, vh) {
+				out = append(out, strings.ToLower(istio.Narrower(name, vh)))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package config
+package istio
 
 import "slices"
 
@@ -70,4 +70,15 @@ func ReachOf(exportTo, defaults []string, own, client string) Reach {
 		return Named
 	}
 	return Nobody
+}
+
+// MayDelegate reports whether a virtual service of the namespace client may leave routes to one of the namespace own. Of the mesh's
+// defaults, names count too.
+func MayDelegate(exportTo, defaults []string, own, client string) bool {
+	if len(exportTo) == 0 {
+		exportTo = defaults
+	}
+	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(e string) bool {
+		return e == toEverybody || e == client || e == toOwn && own == client
+	})
 }
