@@ -3,7 +3,7 @@ package grpc
 import (
 	security "istio.io/api/security/v1beta1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // strictMode is the mode of mutual TLS in which a server takes nothing else. In PERMISSIVE a gRPC server takes plain text: it can't tell the two
@@ -44,7 +44,7 @@ func (c *catalog) peer(namespace string, labels map[string]string) *security.Pee
 		if p.namespace != namespace || (len(selector) > 0) != (labels != nil) {
 			continue
 		}
-		if labels == nil || hosts.Selects(selector, labels) {
+		if labels == nil || istio.ServiceSelects(selector, labels) {
 			return p.spec
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	security "istio.io/api/security/v1beta1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 const rbacFilter = "envoy.filters.http.rbac"
@@ -22,7 +22,7 @@ func (c *catalog) policiesOf(who identity) []string {
 		if p.namespace != c.mesh.RootNamespace && p.namespace != who.namespace || p.spec.GetTargetRef() != nil || len(p.spec.GetTargetRefs()) > 0 {
 			continue
 		}
-		if selector := p.spec.GetSelector().GetMatchLabels(); len(selector) == 0 || hosts.Selects(selector, who.labels) {
+		if selector := p.spec.GetSelector().GetMatchLabels(); istio.Selects(selector, who.labels) {
 			keys = append(keys, p.key)
 		}
 	}

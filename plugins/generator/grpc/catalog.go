@@ -3,7 +3,6 @@ package grpc
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	meshv1 "istio.io/api/mesh/v1alpha1"
@@ -11,6 +10,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -130,7 +130,7 @@ func (c *catalog) service(v view, host string) *pb.Service {
 	var found *pb.Service
 	for _, s := range c.services[host] {
 		switch {
-		case !visible(s.ExportTo, s.Namespace, v.Namespace):
+		case !v.sees(s.ExportTo, c.mesh.DefaultServiceExportTo, s.Namespace):
 		case s.Namespace == v.Namespace:
 			return s.Service
 		case found == nil:
@@ -140,18 +140,7 @@ func (c *catalog) service(v view, host string) *pb.Service {
 	return found
 }
 
-// visible says whether what a namespace exports is seen from another.
-func visible(exportTo []string, owner, from string) bool {
-	if len(exportTo) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(exportTo, func(to string) bool { return to == "*" || to == from || to == "." && owner == from })
-}
-
-// covers says whether a host of a resource, which may begin with a wildcard, stands for a service's, and how closely.
-func covers(pattern, host string) (closeness int, ok bool) {
-	if suffix, wild := strings.CutPrefix(pattern, "*"); wild {
-		return len(suffix), strings.HasSuffix(host, suffix)
-	}
-	return len(pattern) + 1, pattern == host
+// sees reports whether a namespace sees what another exports; defaults are the mesh's for resources that don't say.
+func (v view) sees(exportTo, defaults []string, owner string) bool {
+	return istio.ReachOf(exportTo, defaults, owner, v.Namespace) != istio.Nobody
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -36,7 +37,7 @@ func (c *catalog) reachable(s *pb.Service, p *pb.Port, selected map[string]strin
 		if e.PortName != p.Name || e.Address == "" {
 			continue
 		}
-		if (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady) && (len(selected) == 0 || hosts.Selects(selected, hosts.AllLabels(e))) {
+		if (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady) && istio.Selects(selected, hosts.AllLabels(e)) {
 			out = append(out, e)
 		}
 	}

@@ -156,6 +156,43 @@ func TestRouted(t *testing.T) {
 	}
 }
 
+// TestDefaultsOfTheMesh: what doesn't say whom it is for is exported as the mesh's settings say.
+func TestDefaultsOfTheMesh(t *testing.T) {
+	seen := func(change func(*meshv1.MeshConfig)) (service bool, route string, subset bool) {
+		c := shop()
+		if change != nil {
+			change(c.mesh)
+		}
+		c.routing = append(c.routing, resource[*networking.VirtualService]{"shop", 1, "shop/echo", &networking.VirtualService{
+			Hosts: []string{host}, Http: []*networking.HTTPRoute{{Name: "routed", Route: []*networking.HTTPRouteDestination{{Destination: &networking.Destination{Host: host}}}}},
+		}})
+		from := view{Namespace: "other"}
+		if m, ok := c.build(routeType, from, "outbound|7070||"+host).(*routev3.RouteConfiguration); ok {
+			service, route = true, m.VirtualHosts[0].Routes[0].Name
+		}
+		_, _, subset = c.policies(from, subsetNamed("v2"), &pb.Port{Number: 7070})
+		return service, route, subset
+	}
+	for name, c := range map[string]struct {
+		change  func(*meshv1.MeshConfig)
+		service bool
+		route   string
+		subset  bool
+	}{
+		"for all":            {nil, true, "routed", true},
+		"services":           {func(m *meshv1.MeshConfig) { m.DefaultServiceExportTo = []string{"."} }, false, "", true},
+		"virtual services":   {func(m *meshv1.MeshConfig) { m.DefaultVirtualServiceExportTo = []string{"."} }, true, "", true},
+		"destination rules":  {func(m *meshv1.MeshConfig) { m.DefaultDestinationRuleExportTo = []string{"."} }, true, "routed", false},
+		"all, said in words": {func(m *meshv1.MeshConfig) { m.DefaultServiceExportTo = []string{"*"} }, true, "routed", true},
+	} {
+		if service, route, subset := seen(c.change); service != c.service || route != c.route || subset != c.subset {
+			t.Errorf("%s: service %v, route %q, subset %v", name, service, route, subset)
+		}
+	}
+}
+
+func subsetNamed(name string) subset { return subset{port: 7070, subset: name, host: host} }
+
 func TestModes(t *testing.T) {
 	c := shop()
 	add := func(namespace string, labels map[string]string, mode security.PeerAuthentication_MutualTLS_Mode, ports map[uint32]*security.PeerAuthentication_MutualTLS) {

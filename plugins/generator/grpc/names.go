@@ -76,14 +76,6 @@ func (c *catalog) find(v view, host string) *pb.Service {
 	return nil
 }
 
-// complete is a host as a resource of a namespace means it: a short name is one of its own namespace.
-func (c *catalog) complete(host, namespace string) string {
-	if strings.Contains(host, ".") || host == "*" {
-		return host
-	}
-	return host + "." + namespace + ".svc." + c.domain
-}
-
 func port(s *pb.Service, number uint32) *pb.Port {
 	for _, p := range s.Ports {
 		if p.Number == number {

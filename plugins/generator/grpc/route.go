@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -36,16 +37,17 @@ func everything() *routev3.RouteMatch {
 // those without routes for HTTP.
 func (c *catalog) routed(v view, host string) *resource[*networking.VirtualService] {
 	var found *resource[*networking.VirtualService]
-	best := -1
+	var best string
 	for i := range c.routing {
 		r := &c.routing[i]
 		gateways := r.spec.Gateways
-		if len(r.spec.Http) == 0 || len(gateways) > 0 && !slices.Contains(gateways, meshGateway) || !visible(r.spec.ExportTo, r.namespace, v.Namespace) {
+		if len(r.spec.Http) == 0 || len(gateways) > 0 && !slices.Contains(gateways, meshGateway) || !v.sees(r.spec.ExportTo, c.mesh.DefaultVirtualServiceExportTo, r.namespace) {
 			continue
 		}
 		for _, pattern := range r.spec.Hosts {
-			if n, ok := covers(c.complete(pattern, r.namespace), host); ok && n > best {
-				found, best = r, n
+			pattern = istio.Resolve(pattern, r.namespace, c.domain)
+			if istio.Covers(pattern, host) && (found == nil || istio.MoreSpecific(pattern, best) < 0) {
+				found, best = r, pattern
 			}
 		}
 	}
@@ -131,7 +133,7 @@ func (c *catalog) action(v view, namespace string, s *pb.Service, p *pb.Port, r 
 
 // destination names a cluster. Without a port it is the service's only one, else the one that was asked for.
 func (c *catalog) destination(v view, namespace string, s *pb.Service, p *pb.Port, d *networking.Destination) string {
-	to := subset{port: p.Number, subset: d.GetSubset(), host: c.complete(d.GetHost(), namespace)}
+	to := subset{port: p.Number, subset: d.GetSubset(), host: istio.Resolve(d.GetHost(), namespace, c.domain)}
 	if n := d.GetPort().GetNumber(); n != 0 {
 		to.port = n
 	} else if other := c.service(v, to.host); other != nil && to.host != s.Host && len(other.Ports) == 1 {

@@ -3,6 +3,7 @@ package grpc
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -46,14 +47,15 @@ func subsetIn(rule *networking.DestinationRule, name string) *networking.Subset 
 // rule is the destination rule that a client sees for a host: its own namespace's before others', the closest, the oldest of these.
 func (c *catalog) rule(v view, host string) *networking.DestinationRule {
 	var found *networking.DestinationRule
-	best, own := -1, false
+	best, own := "", false
 	for _, r := range c.rules {
-		n, ok := covers(c.complete(r.spec.Host, r.namespace), host)
+		of := istio.Resolve(r.spec.Host, r.namespace, c.domain)
 		mine := r.namespace == v.Namespace
 		switch {
-		case !ok || !visible(r.spec.ExportTo, r.namespace, v.Namespace) || len(r.spec.GetWorkloadSelector().GetMatchLabels()) > 0:
-		case found == nil, mine && !own, mine == own && n > best:
-			found, best, own = r.spec, n, mine
+		case !istio.Covers(of, host) || len(r.spec.GetWorkloadSelector().GetMatchLabels()) > 0:
+		case !v.sees(r.spec.ExportTo, c.mesh.DefaultDestinationRuleExportTo, r.namespace):
+		case found == nil, mine && !own, mine == own && istio.MoreSpecific(of, best) < 0:
+			found, best, own = r.spec, of, mine
 		}
 	}
 	return found

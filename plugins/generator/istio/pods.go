@@ -6,7 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -80,7 +80,7 @@ func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
 	}
 	for label, value := range w.Labels {
 		for _, s := range g.servicesWith(c, labelOf(k.Namespace, label, value), w.Cluster) {
-			if !hosts.Selects(s.Selector, w.Labels) {
+			if !istio.ServiceSelects(s.Selector, w.Labels) {
 				continue
 			}
 			for i, p := range s.Ports {

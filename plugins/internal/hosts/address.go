@@ -38,21 +38,6 @@ func VirtualAddress(s string) (address string, ok bool) {
 // IsRange says whether a service's address is a CIDR.
 func IsRange(address string) bool { return strings.Contains(address, "/") }
 
-// Overlap says whether some name is covered by both hosts.
-func Overlap(a, b string) bool {
-	suffixA, wildA := strings.CutPrefix(strings.ToLower(a), "*")
-	suffixB, wildB := strings.CutPrefix(strings.ToLower(b), "*")
-	switch {
-	case wildA && wildB:
-		return strings.HasSuffix(suffixA, suffixB) || strings.HasSuffix(suffixB, suffixA)
-	case wildA:
-		return strings.HasSuffix(suffixB, suffixA)
-	case wildB:
-		return strings.HasSuffix(suffixA, suffixB)
-	}
-	return suffixA == suffixB
-}
-
 // ValidName says whether a host is a DNS name; with wildcard, its first label may be `*`.
 func ValidName(host string, wildcard bool) bool {
 	if rest, ok := strings.CutPrefix(host, "*."); ok && wildcard {

@@ -109,21 +109,3 @@ func TestTLSModeLocalityNetwork(t *testing.T) {
 		t.Errorf("network %q", got)
 	}
 }
-
-func TestSelects(t *testing.T) {
-	labels := map[string]string{"a": "1", "b": ""}
-	for _, c := range []struct {
-		selector map[string]string
-		want     bool
-	}{
-		{nil, false},
-		{map[string]string{"a": "1"}, true},
-		{map[string]string{"a": "1", "b": ""}, true},
-		{map[string]string{"c": ""}, false},
-		{map[string]string{"a": "2"}, false},
-	} {
-		if got := Selects(c.selector, labels); got != c.want {
-			t.Errorf("Selects(%v) = %v", c.selector, got)
-		}
-	}
-}

@@ -107,13 +107,3 @@ func first(labels map[string]string, keys ...string) string {
 	}
 	return ""
 }
-
-// Selects says whether all labels of a selector are among labels. An empty selector selects nothing.
-func Selects(selector, labels map[string]string) bool {
-	for k, v := range selector {
-		if have, ok := labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return len(selector) > 0
-}

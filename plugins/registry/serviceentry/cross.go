@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -51,7 +52,7 @@ func readService(row *sdk.Row) (*service, error) {
 }
 
 func (s *service) selects(w *workload) bool {
-	return w != nil && w.namespace == s.Namespace && len(w.labels) > 0 && hosts.Selects(s.Selector, w.selectable)
+	return w != nil && w.namespace == s.Namespace && len(w.labels) > 0 && istio.ServiceSelects(s.Selector, w.selectable)
 }
 
 // addRows adds the endpoints that WorkloadEntries are for the service, behind those that its own registry knows.

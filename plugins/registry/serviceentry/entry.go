@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -70,7 +71,7 @@ func (e *entry) allocated(host string) (out []string) {
 
 // selects says whether a workload stands behind the entry.
 func (e *entry) selects(w *workload) bool {
-	return w != nil && w.namespace == e.namespace && hosts.Selects(e.selector, w.selectable)
+	return w != nil && w.namespace == e.namespace && istio.ServiceSelects(e.selector, w.selectable)
 }
 
 // copies is how often each endpoint counts: istiod makes a service for each address, and each of them has the endpoints. Of an entry that

@@ -25,6 +25,9 @@ func Covers(a, b string) bool {
 // Overlaps reports whether some name is meant by both.
 func Overlaps(a, b string) bool { return Covers(a, b) || Covers(b, a) }
 
+// OverlapsFold is Overlaps without regard to case, as names are compared that are not lower case yet.
+func OverlapsFold(a, b string) bool { return Overlaps(strings.ToLower(a), strings.ToLower(b)) }
+
 // Narrower returns the host that says more, of two that overlap.
 func Narrower(a, b string) string {
 	if Covers(a, b) {

@@ -81,3 +81,24 @@ func TestReach(t *testing.T) {
 		}
 	}
 }
+
+func TestSelects(t *testing.T) {
+	labels := map[string]string{"a": "1", "b": ""}
+	for _, c := range []struct {
+		selector map[string]string
+		want     bool
+	}{
+		{nil, false},
+		{map[string]string{"a": "1"}, true},
+		{map[string]string{"a": "1", "b": ""}, true},
+		{map[string]string{"c": ""}, false},
+		{map[string]string{"a": "2"}, false},
+	} {
+		if got := ServiceSelects(c.selector, labels); got != c.want {
+			t.Errorf("a service with selector %v: %v", c.selector, got)
+		}
+		if got := Selects(c.selector, labels); got != (c.want || len(c.selector) == 0) {
+			t.Errorf("a policy with selector %v: %v", c.selector, got)
+		}
+	}
+}

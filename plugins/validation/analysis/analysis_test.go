@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
+	mesh "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -294,6 +295,60 @@ spec: {hosts: ["` + host + `"], exportTo: [` + exportTo + `], http: [{route: [{d
 		}
 		if found != c.want {
 			t.Errorf("%s: %d are found, not %d", name, found, c.want)
+		}
+	}
+}
+
+// TestDefaultsOfTheMesh: what doesn't say whom it is for is exported as the mesh's settings say.
+func TestDefaultsOfTheMesh(t *testing.T) {
+	const clash = `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: a}
+spec: {hosts: [h.com], http: [{route: [{destination: {host: api.example.com}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v, namespace: b}
+spec: {hosts: [h.com], http: [{route: [{destination: {host: api.example.com}}]}]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: e, namespace: a}
+spec: {hosts: [api.example.com], resolution: DNS, ports: [{number: 80, name: a, protocol: HTTP}]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: e, namespace: b}
+spec: {hosts: [api.example.com], resolution: DNS, ports: [{number: 80, name: a, protocol: TCP}]}
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: s, namespace: b}
+spec: {egress: [{hosts: ["a/h.com"]}]}
+`
+	own := []string{"."}
+	for name, c := range map[string]struct {
+		settings *mesh.MeshConfig
+		want     []string
+	}{
+		"for all":          {nil, []string{meshHostClash, meshHostClash, protocolClash, protocolClash, hiddenHost}},
+		"services":         {&mesh.MeshConfig{DefaultServiceExportTo: own}, []string{meshHostClash, meshHostClash, hiddenHost}},
+		"virtual services": {&mesh.MeshConfig{DefaultVirtualServiceExportTo: own}, []string{protocolClash, protocolClash}},
+	} {
+		var r Reader
+		r.Add("a.yaml", []byte(clash))
+		r.Input.Mesh = c.settings
+		var got []string
+		for _, f := range r.All() {
+			if f.Code == meshHostClash || f.Code == protocolClash || f.Code == hiddenHost {
+				got = append(got, f.Code)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -77,7 +78,7 @@ func references(w *world) {
 		}
 	}
 	for _, d := range of[*networking.DestinationRule](w) {
-		if !strings.HasPrefix(d.spec.Host, "*") && len(w.lookup(d.spec.Host, d.Namespace)) == 0 {
+		if !istio.IsWildcard(d.spec.Host) && len(w.lookup(d.spec.Host, d.Namespace)) == 0 {
 			w.report(d.Resource, finding.Warnf(notFound, "spec.host", "Referenced host not found: %q", d.spec.Host).
 				WithHint("%s", hostHint(d.spec.Host, d.Namespace)))
 		}
@@ -133,7 +134,7 @@ func subsets(w *world) {
 
 func hasSubset(known map[string]map[string]bool, host, subset string) bool {
 	for rule, names := range known {
-		if names[subset] && (rule == host || strings.HasPrefix(rule, "*") && strings.HasSuffix(host, rule[1:])) {
+		if names[subset] && istio.Covers(rule, host) {
 			return true
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -33,7 +33,7 @@ func meshHosts(w *world) {
 			continue
 		}
 		for _, host := range v.spec.Hosts {
-			for _, scope := range scopes(v.spec.ExportTo, v.Namespace) {
+			for _, scope := range w.seenIn(v) {
 				key := hostIn{scope, fullName(host, v.Namespace)}
 				by[key] = append(by[key], v.Resource)
 			}
@@ -50,7 +50,7 @@ func meshHosts(w *world) {
 		list := slices.Clone(by[key])
 		if key.scope != "*" {
 			for _, other := range everywhere {
-				if hosts.Overlap(key.host, other.host) {
+				if istio.Overlaps(key.host, other.host) {
 					list = append(list, by[other]...)
 				}
 			}
@@ -60,20 +60,6 @@ func meshHosts(w *world) {
 				"which can lead to undefined behavior. This can be fixed by merging the conflicting VirtualServices into a single resource", names, key.scope, key.host)
 		})
 	}
-}
-
-// scopes are the namespaces in which something is seen; * for all.
-func scopes(exportTo []string, own string) []string {
-	if len(exportTo) == 0 {
-		return []string{"*"}
-	}
-	out := slices.Clone(exportTo)
-	for i, each := range out {
-		if each == "." {
-			out[i] = own
-		}
-	}
-	return out
 }
 
 // clash reports a finding about each of several resources, once.
@@ -152,7 +138,7 @@ func serves(g *item[*networking.Gateway], host, namespace string) bool {
 				from, name = "*", each
 			}
 			open := from == "*" || from == namespace || from == "." && g.Namespace == namespace
-			if open && hosts.Overlap(name, host) {
+			if open && istio.OverlapsFold(name, host) {
 				return true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -30,7 +31,7 @@ func protocols(w *world) {
 		for _, host := range s.spec.Hosts {
 			for _, p := range s.spec.Ports {
 				at := spoken{strings.ToLower(host), p.GetNumber()}
-				by[at] = append(by[at], entry{s.Resource, strings.ToUpper(p.GetProtocol()), scopes(s.spec.ExportTo, s.Namespace)})
+				by[at] = append(by[at], entry{s.Resource, strings.ToUpper(p.GetProtocol()), istio.Export(s.spec.ExportTo, w.mesh.GetDefaultServiceExportTo(), s.Namespace)})
 			}
 		}
 	}

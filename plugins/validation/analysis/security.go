@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
@@ -45,7 +46,7 @@ func (w *world) peerPolicy(namespace string, selector map[string]string) (name s
 		labels := p.spec.Selector.GetMatchLabels()
 		rank := 0
 		switch {
-		case p.Namespace == namespace && len(labels) > 0 && selects(labels, selector):
+		case p.Namespace == namespace && istio.ServiceSelects(labels, selector):
 			rank = 2
 		case p.Namespace == namespace && len(labels) == 0:
 			rank = 1

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	extensions "istio.io/api/extensions/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -115,7 +116,7 @@ func rivals(w *world, list []scoped, plural, many, both, at string) {
 		for _, workload := range w.matching(namespace, nil) {
 			var same []*Resource
 			for _, s := range by[namespace] {
-				if len(s.labels) > 0 && selects(s.labels, workload.Labels) {
+				if istio.ServiceSelects(s.labels, workload.Labels) {
 					same = append(same, s.Resource)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
@@ -106,7 +107,7 @@ type connections interface {
 func takesConnections(a, b connections) bool {
 	return (len(a.GetDestinationSubnets()) == 0 || containsAll(a.GetDestinationSubnets(), b.GetDestinationSubnets())) &&
 		(a.GetPort() == 0 || a.GetPort() == b.GetPort()) && (a.GetSourceNamespace() == "" || a.GetSourceNamespace() == b.GetSourceNamespace()) &&
-		selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
+		istio.Selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
 }
 
 // takesNames reports whether each narrower name is one of the wider, or below one of their wildcards.
@@ -129,7 +130,7 @@ func takes(wider, narrower *networking.HTTPMatchRequest) bool {
 	return takesText(a.GetUri(), b.GetUri()) && takesText(a.GetScheme(), b.GetScheme()) && takesText(a.GetMethod(), b.GetMethod()) &&
 		takesText(a.GetAuthority(), b.GetAuthority()) && takesAll(a.GetHeaders(), b.GetHeaders()) && takesAll(a.GetQueryParams(), b.GetQueryParams()) &&
 		(a.GetPort() == 0 || a.GetPort() == b.GetPort()) && (a.GetSourceNamespace() == "" || a.GetSourceNamespace() == b.GetSourceNamespace()) &&
-		selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
+		istio.Selects(a.GetSourceLabels(), b.GetSourceLabels()) && (len(a.GetGateways()) == 0 || containsAll(a.GetGateways(), b.GetGateways()))
 }
 
 // sameMatch compares all but the names.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -29,12 +29,17 @@ func hiddenHosts(w *world) {
 	}
 }
 
+// seenIn are the namespaces in which a VirtualService is seen; * for all.
+func (w *world) seenIn(v item[*networking.VirtualService]) []string {
+	return istio.Export(v.spec.ExportTo, w.mesh.GetDefaultVirtualServiceExportTo(), v.Namespace)
+}
+
 // imported says whether a Sidecar's clients get a VirtualService of their own namespace, for a host that they import.
 func (w *world) imported(s item[*networking.Sidecar], v item[*networking.VirtualService]) bool {
 	if len(v.spec.Gateways) > 0 && !slices.Contains(v.spec.Gateways, meshGateway) {
 		return false
 	}
-	visible := slices.ContainsFunc(scopes(v.spec.ExportTo, v.Namespace), func(n string) bool { return n == "*" || n == s.Namespace })
+	visible := slices.ContainsFunc(w.seenIn(v), func(n string) bool { return n == "*" || n == s.Namespace })
 	return visible && slices.ContainsFunc(v.spec.Hosts, func(host string) bool { return imports(s, v.Namespace, fullName(host, v.Namespace)) })
 }
 
@@ -46,7 +51,7 @@ func imports(s item[*networking.Sidecar], namespace, host string) bool {
 			if from == "." {
 				from = s.Namespace
 			}
-			if (from == "*" || from == namespace) && (name == "*" || hosts.Overlap(name, host)) {
+			if (from == "*" || from == namespace) && (name == "*" || istio.OverlapsFold(name, host)) {
 				return true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -13,9 +14,9 @@ import (
 
 // Defaults of a mesh.
 const (
-	defaultRoot  = "istio-system"
-	domainSuffix = ".svc.cluster.local"
-	meshGateway  = "mesh"
+	defaultRoot = "istio-system"
+	domain      = "cluster.local"
+	meshGateway = "mesh"
 )
 
 // world is all that is analysed, indexed.
@@ -84,7 +85,7 @@ func (w *world) readEntries() {
 
 func (w *world) addService(s Service) {
 	host := strings.ToLower(s.Host)
-	if strings.HasPrefix(host, "*") {
+	if istio.IsWildcard(host) {
 		w.wildcards = append(w.wildcards, host)
 	}
 	w.services[host] = append(w.services[host], s)
@@ -119,43 +120,29 @@ func (w *world) root() string {
 
 // fullName returns the name that a short one means in a namespace.
 func fullName(host, namespace string) string {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if strings.Contains(host, ".") || strings.HasPrefix(host, "*") {
-		return host
-	}
-	return host + "." + namespace + domainSuffix
+	return istio.Resolve(strings.ToLower(strings.TrimSuffix(host, ".")), namespace, domain)
 }
 
 // lookup returns the services that a destination's host means: itself, its whole name, or a wildcard that covers it.
 func (w *world) lookup(host, namespace string) []Service {
 	full := fullName(host, namespace)
-	for _, name := range []string{full, strings.ToLower(host), full + domainSuffix, full + ".cluster.local"} {
+	for _, name := range []string{full, strings.ToLower(host), full + ".svc." + domain, full + "." + domain} {
 		if list := w.services[name]; len(list) > 0 {
 			return list
 		}
 	}
 	for _, wildcard := range w.wildcards {
-		if strings.HasSuffix(full, wildcard[1:]) {
+		if istio.Covers(wildcard, full) {
 			return w.services[wildcard]
 		}
 	}
 	return nil
 }
 
-// selects says whether all labels of a selector are among labels; an empty selector selects all.
-func selects(selector, labels map[string]string) bool {
-	for k, v := range selector {
-		if have, ok := labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
-}
-
 // matching returns the workloads that a selector selects in a namespace; in all of them where the namespace is empty.
 func (w *world) matching(namespace string, selector map[string]string) (list []Workload) {
 	for _, each := range w.workloads {
-		if (namespace == "" || each.Namespace == namespace) && selects(selector, each.Labels) {
+		if (namespace == "" || each.Namespace == namespace) && istio.Selects(selector, each.Labels) {
 			list = append(list, each)
 		}
 	}

@@ -3,7 +3,7 @@ package rules
 import (
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
@@ -94,7 +94,7 @@ func (c *checker) virtualHosts(at path, b binding, sni bool) {
 	}
 	for i := 0; right && i < len(b.hosts); i++ {
 		for j := i + 1; j < len(b.hosts); j++ {
-			if hosts.Overlap(b.hosts[i], b.hosts[j]) {
+			if istio.OverlapsFold(b.hosts[i], b.hosts[j]) {
 				c.fail(overlapping, at.index(j), "duplicate hosts in virtual service: %s & %s", quote(b.hosts[i]), quote(b.hosts[j])).
 					hint("a host must not cover another of the same virtual service; remove one, or part them")
 			}
