@@ -8,13 +8,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/coxswain-mesh/coxswain/cmd/internal/bootstrap"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/scaffold"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
-	"github.com/spf13/cobra"
 )
 
 // completionPatience is how long a shell waits for names of a running control plane.
@@ -111,8 +113,8 @@ func (p *program) liveProxies(c *cobra.Command) (all []string) {
 	var page syncPage
 	p.page(c, "/debug/syncz", &page)
 	for _, s := range page.Streams {
-		if parts := strings.Split(s.Node, "~"); len(parts) == 4 {
-			all = append(all, parts[2])
+		if id, ok := istio.ParseNodeID(s.Node); ok {
+			all = append(all, id.Short())
 		} else {
 			all = append(all, s.Node)
 		}

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 	"github.com/spf13/pflag"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk/simulator"
 )
 
 // question is what flags say of a connection and a request.
@@ -47,19 +49,19 @@ func (q *question) ask(config *simulator.Config, node, address string) (conn sim
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "tcp" {
 		return conn, nil, fmt.Errorf("%q is no http://HOST[:PORT]/PATH, https://… or tcp://IP:PORT", address)
 	}
-	kind, ip := parts(node)
+	proxy, _ := istio.ParseNodeID(node)
 	switch {
 	case q.inbound && q.outbound:
 		return conn, nil, errors.New("a sidecar's connection is either --inbound or --outbound")
 	case q.inbound:
 		conn.Intercepted = 15006
-	case q.outbound, kind == "sidecar":
+	case q.outbound, proxy.Type == "sidecar":
 		conn.Intercepted = 15001
 	}
-	if conn.Source, err = q.source(ip, conn.Intercepted == 15001); err != nil {
+	if conn.Source, err = q.source(proxy.Address, conn.Intercepted == 15001); err != nil {
 		return conn, nil, err
 	}
-	if conn.Destination, err = q.destination(config, u, ip, conn.Intercepted); err != nil {
+	if conn.Destination, err = q.destination(config, u, proxy.Address, conn.Intercepted); err != nil {
 		return conn, nil, err
 	}
 	q.secure(&conn, u)
@@ -68,13 +70,6 @@ func (q *question) ask(config *simulator.Config, node, address string) (conn sim
 	}
 	r, err = q.request(u)
 	return conn, r, err
-}
-
-// parts are the kind and the address that Istio's IDs of nodes begin with: KIND~IP~NAME.NAMESPACE~DOMAIN.
-func parts(node string) (kind, ip string) {
-	kind, rest, _ := strings.Cut(node, "~")
-	ip, _, _ = strings.Cut(rest, "~")
-	return kind, ip
 }
 
 func (q *question) source(own string, outbound bool) (netip.AddrPort, error) {

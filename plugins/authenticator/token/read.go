@@ -7,8 +7,10 @@ import (
 	"os"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 const (
@@ -170,9 +172,8 @@ func decodeDigest(n *yaml.Node) (d digest, err error) {
 }
 
 func isIdentity(n *yaml.Node) bool {
-	rest, ok := strings.CutPrefix(n.Value, "spiffe://")
-	p := strings.Split(rest, "/")
-	return ok && n.Kind == yaml.ScalarNode && len(p) == 5 && p[0] != "" && p[1] == "ns" && p[2] != "" && p[3] == "sa" && p[4] != ""
+	_, ok := istio.ParseIdentity(n.Value)
+	return ok && n.Kind == yaml.ScalarNode
 }
 
 // wrong is a mistake at a node.

@@ -10,6 +10,7 @@ import (
 	meshv1 "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -51,20 +52,13 @@ func (g *generator) admit(s *state.State, identities []string) error {
 		return errNobody
 	}
 	root := rootNamespace(s)
-	if !slices.ContainsFunc(identities, func(id string) bool { return namespaceOf(id) == root }) {
+	if !slices.ContainsFunc(identities, func(uri string) bool {
+		id, ok := istio.ParseIdentity(uri)
+		return ok && id.Namespace == root
+	}) {
 		return fmt.Errorf("the configuration is for callers of the root namespace, %s; this one is %s", root, strings.Join(identities, ", "))
 	}
 	return nil
-}
-
-// namespaceOf is that of an identity spiffe://TRUST-DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT, empty for others.
-func namespaceOf(identity string) string {
-	rest, ok := strings.CutPrefix(identity, "spiffe://")
-	parts := strings.Split(rest, "/")
-	if !ok || len(parts) != 5 || parts[1] != "ns" || parts[3] != "sa" {
-		return ""
-	}
-	return parts[2]
 }
 
 func rootNamespace(s *state.State) string {

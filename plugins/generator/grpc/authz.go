@@ -14,15 +14,13 @@ import (
 
 const rbacFilter = "envoy.filters.http.rbac"
 
-// policiesOf are the keys of the authorization policies for a workload, in order: those of the root namespace and of its own, that select nothing or it.
+// policiesOf are the keys of the authorization policies for a workload, in order: those of the root namespace and of its own, that are for it.
 // https://istio.io/latest/docs/reference/config/security/authorization-policy/
 func (c *catalog) policiesOf(who identity) []string {
 	var keys []string
 	for _, p := range c.authorization {
-		if p.namespace != c.mesh.RootNamespace && p.namespace != who.namespace || p.spec.GetTargetRef() != nil || len(p.spec.GetTargetRefs()) > 0 {
-			continue
-		}
-		if selector := p.spec.GetSelector().GetMatchLabels(); istio.Selects(selector, who.labels) {
+		counts := p.namespace == c.mesh.RootNamespace || p.namespace == who.namespace
+		if counts && istio.Attaches(p.spec, p.namespace == who.namespace, who.labels) {
 			keys = append(keys, p.key)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	security "istio.io/api/security/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // asked is what a rule asks of calls: all of it. Who calls and what for are kept apart, as RBAC does.
@@ -146,19 +148,14 @@ func whatever(all []*rbacv3.Permission) *rbacv3.Permission {
 
 func unknown(string) *rbacv3.Principal { return nil }
 
-// principal is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT; cluster.local stands for the mesh's trust domain, and that for its aliases.
+// principal is TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT: one of the mesh's trust domains stands for all of them.
 func (c *catalog) principal(s string) *rbacv3.Principal {
 	if strings.HasPrefix(s, "*") {
 		return authenticated(pattern(s, ""))
 	}
-	set := &rbacv3.Principal_Set{Ids: []*rbacv3.Principal{authenticated(pattern(s, spiffeStart))}}
-	domain, rest, _ := strings.Cut(s, "/")
-	if domain == "cluster.local" || domain == c.mesh.TrustDomain {
-		for _, alias := range append([]string{c.mesh.TrustDomain}, c.mesh.TrustDomainAliases...) {
-			if alias != domain && alias != "" {
-				set.Ids = append(set.Ids, authenticated(pattern(alias+"/"+rest, spiffeStart)))
-			}
-		}
+	set := &rbacv3.Principal_Set{}
+	for _, name := range istio.InTrustDomains([]string{s}, istio.TrustDomains(c.mesh.TrustDomain, c.mesh.TrustDomainAliases)) {
+		set.Ids = append(set.Ids, authenticated(pattern(name, istio.Scheme)))
 	}
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_OrIds{OrIds: set}}
 }

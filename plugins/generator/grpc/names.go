@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -87,10 +88,8 @@ func port(s *pb.Service, number uint32) *pb.Port {
 
 // namespaceOf is the namespace in an id of Istio's form, TYPE~ADDRESS~NAME.NAMESPACE~DOMAIN; default in others.
 func namespaceOf(id string) string {
-	if parts := strings.Split(id, "~"); len(parts) == 4 {
-		if _, namespace, ok := strings.Cut(parts[2], "."); ok {
-			return namespace
-		}
+	if n, ok := istio.ParseNodeID(id); ok && n.Namespace != "" {
+		return n.Namespace
 	}
 	return "default"
 }

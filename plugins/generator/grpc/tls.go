@@ -2,7 +2,6 @@ package grpc
 
 import (
 	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -10,16 +9,16 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // A bootstrap of gRPC has a certificate provider of this name (A29), as Istio's agent writes it.
 const (
-	provider    = "default"
-	ownName     = "default"
-	rootsName   = "ROOTCA"
-	tlsSocket   = "envoy.transport_sockets.tls"
-	spiffeStart = "spiffe://"
+	provider  = "default"
+	ownName   = "default"
+	rootsName = "ROOTCA"
+	tlsSocket = "envoy.transport_sockets.tls"
 )
 
 // serverTLS asks clients for certificates of the mesh. Which names they have is no question here: gRPC refuses such a rule (A29).
@@ -55,11 +54,8 @@ func transport(m proto.Message) *corev3.TransportSocket {
 func (c *catalog) identities(s *pb.Service, endpoints []*pb.Endpoint) []string {
 	names := slices.Clone(s.SubjectAltNames)
 	for _, e := range endpoints {
-		switch {
-		case strings.HasPrefix(e.ServiceAccount, spiffeStart):
-			names = append(names, e.ServiceAccount)
-		case e.ServiceAccount != "":
-			names = append(names, spiffeStart+c.mesh.TrustDomain+"/ns/"+homeOf(e)+"/sa/"+e.ServiceAccount)
+		if n := istio.AccountIdentity(e.ServiceAccount, homeOf(e), c.mesh.TrustDomain); n != "" {
+			names = append(names, n)
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(names)))

@@ -2,7 +2,6 @@ package istio
 
 import (
 	"bytes"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"net"
 	"slices"
 
@@ -15,7 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // clusters: one function makes each cluster, keyed by the least it depends on; the collection says which of them a set has.
@@ -199,7 +200,7 @@ func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
 			names = append(names, name)
 		}
 	}
-	return authn.Aliases(names, g.domains.Of(c, only)[1:])
+	return istio.Aliases(names, g.domains.Of(c, only)[1:])
 }
 
 // allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.

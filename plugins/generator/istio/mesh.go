@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -27,7 +28,7 @@ const (
 	connectTimeout = 10 * time.Second
 	dnsRefresh     = 60 * time.Second
 	rootNamespace  = "istio-system"
-	trustDomain    = "cluster.local"
+	trustDomain    = istio.LocalTrustDomain
 	outboundPort   = 15001
 	inboundPort    = 15006
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -176,16 +177,7 @@ func splitKeys(joined string) []string {
 
 // trustDomains are the mesh's own and its aliases.
 func trustDomains(m *meshConfig) []string {
-	out := []string{m.TrustDomain}
-	if m.TrustDomain == "" {
-		out[0] = trustDomain
-	}
-	for _, d := range m.TrustDomainAliases {
-		if !slices.Contains(out, d) {
-			out = append(out, d)
-		}
-	}
-	return out
+	return istio.TrustDomains(m.TrustDomain, m.TrustDomainAliases)
 }
 
 func meshTLS(m *meshConfig) listener.MeshTLS {

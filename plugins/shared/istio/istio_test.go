@@ -102,3 +102,58 @@ func TestSelects(t *testing.T) {
 		}
 	}
 }
+
+func TestIdentity(t *testing.T) {
+	const whole = "spiffe://corp/ns/shop/sa/web"
+	id, ok := ParseIdentity(whole)
+	if want := (Identity{"corp", "shop", "web"}); !ok || id != want || id.String() != whole {
+		t.Errorf("%+v, %v", id, ok)
+	}
+	for _, s := range []string{"", "corp/ns/shop/sa/web", "spiffe://corp/ns/shop/sa/", "spiffe:///ns/shop/sa/web", "spiffe://corp/ns//sa/web", "spiffe://corp/ns/shop/sa/web/x", "spiffe://corp/sa/web/ns/shop"} {
+		if id, ok := ParseIdentity(s); ok {
+			t.Errorf("%q is taken for %+v", s, id)
+		}
+	}
+	for account, want := range map[string]string{"": "", "web": whole, "spiffe://other/x": "spiffe://other/x"} {
+		if got := AccountIdentity(account, "shop", "corp"); got != want {
+			t.Errorf("account %q: %q, want %q", account, got, want)
+		}
+	}
+	names := []string{"spiffe://corp/ns/a/sa/b", "other"}
+	if got, want := Aliases(names, []string{"old"}), []string{"other", "spiffe://corp/ns/a/sa/b", "spiffe://old/ns/a/sa/b"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestNodeID(t *testing.T) {
+	id, ok := ParseNodeID("sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local")
+	if want := (NodeID{"sidecar", "10.0.0.1", "web-1", "shop", "shop.svc.cluster.local"}); !ok || id != want || id.Short() != "web-1.shop" {
+		t.Errorf("%+v, %v", id, ok)
+	}
+	if id, ok := ParseNodeID("router~::1~gw~x"); !ok || id.Short() != "gw" || id.Namespace != "" {
+		t.Errorf("%+v, %v", id, ok)
+	}
+	for _, s := range []string{"", "web", "a~b~c", "a~b~c~d~e"} {
+		if id, ok := ParseNodeID(s); ok {
+			t.Errorf("%q is taken for %+v", s, id)
+		}
+	}
+}
+
+func TestTrustDomains(t *testing.T) {
+	if got := TrustDomains("", []string{"old", "old", LocalTrustDomain}); !slices.Equal(got, []string{LocalTrustDomain, "old"}) {
+		t.Error(got)
+	}
+	domains := []string{"corp", "old"}
+	for name, want := range map[string][]string{
+		"corp/ns/a/sa/b": {"corp/ns/a/sa/b", "old/ns/a/sa/b"}, "cluster.local/ns/a/sa/b": {"corp/ns/a/sa/b", "old/ns/a/sa/b"},
+		"old/ns/a/sa/b": {"corp/ns/a/sa/b", "old/ns/a/sa/b"}, "other/ns/a/sa/b": {"other/ns/a/sa/b"}, "*/ns/a/sa/b": {"*/ns/a/sa/b"}, "corp/*": {"corp/*"},
+	} {
+		if got := InTrustDomains([]string{name}, domains); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := SameTrustDomains([]string{"old", "other"}, domains); !slices.Equal(got, []string{"corp", "old", "other"}) {
+		t.Error(got)
+	}
+}

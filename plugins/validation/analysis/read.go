@@ -162,7 +162,7 @@ func (r *Reader) object(node *yaml.Node) {
 			r.object(&o.Items[i])
 		}
 	case o.Kind == "Service" && o.APIVersion == "v1":
-		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc."+domain, Namespace: namespace}
+		s := Service{Host: o.Metadata.Name + "." + namespace + ".svc." + domain, Namespace: namespace}
 		for _, p := range o.Spec.Ports {
 			s.Ports = append(s.Ports, p.Port)
 		}

@@ -70,14 +70,6 @@ func TestNobodyRefusesIsNoText(t *testing.T) {
 	}
 }
 
-func TestAliases(t *testing.T) {
-	names := []string{"spiffe://corp/ns/a/sa/b", "other"}
-	want := []string{"other", "spiffe://corp/ns/a/sa/b", "spiffe://old/ns/a/sa/b"}
-	if got := authn.Aliases(names, []string{"old"}); !equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func TestHeaderClaim(t *testing.T) {
 	for header, want := range map[string][]string{
 		"x-user":                             nil,

@@ -10,12 +10,11 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Values in policies may start or end with a star, or be one: anything that isn't empty.
-
-// scheme starts the names of workloads in certificates; policies leave it out.
-const scheme = "spiffe://"
 
 type headerMatcher = *routev3.HeaderMatcher
 
@@ -55,11 +54,11 @@ func identity(value string) *matcher.StringMatcher {
 	case value == "*":
 		return anything()
 	case strings.HasPrefix(value, "*"):
-		return pattern(scheme + ".*" + regexp.QuoteMeta(value[1:]))
+		return pattern(istio.Scheme + ".*" + regexp.QuoteMeta(value[1:]))
 	case strings.HasSuffix(value, "*"):
-		return prefix(scheme + strings.TrimSuffix(value, "*"))
+		return prefix(istio.Scheme + strings.TrimSuffix(value, "*"))
 	}
-	return exact(scheme + value)
+	return exact(istio.Scheme + value)
 }
 
 // glob is a regular expression for a text in which stars stand for something.

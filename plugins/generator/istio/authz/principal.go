@@ -3,7 +3,6 @@ package authz
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	rbac "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -11,6 +10,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 type askPrincipal = func(in *context, values []string) ([]*rbac.Principal, error)
@@ -70,7 +70,7 @@ func sourceCondition(key string) askPrincipal {
 func identities(in *context, values []string) ([]*rbac.Principal, error) {
 	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
 		return authenticated(identity(value)), nil
-	})(in, inAllDomains(values, in.domains))
+	})(in, istio.InTrustDomains(values, in.domains))
 }
 
 // namespace is the namespace of a workload; * stands for anything, anywhere.
@@ -84,28 +84,21 @@ func serviceAccount(in *context, value string) (*rbac.Principal, error) {
 	if !ok {
 		ns, name = in.namespace, value
 	}
-	return authenticated(pattern("spiffe://.+/ns/" + regexp.QuoteMeta(ns) + "/(.+/|)sa/" + regexp.QuoteMeta(name) + "(/.+)?")), nil
+	return authenticated(pattern(istio.Scheme + ".+/ns/" + regexp.QuoteMeta(ns) + "/(.+/|)sa/" + regexp.QuoteMeta(name) + "(/.+)?")), nil
 }
 
 // trustDomains are those of workloads; one of the mesh's stands for all of them.
 func trustDomains(in *context, values []string) ([]*rbac.Principal, error) {
-	var expanded []string
-	for _, v := range values {
-		if slices.Contains(in.domains, v) {
-			expanded = append(expanded, in.domains...)
-		} else {
-			expanded = append(expanded, v)
-		}
-	}
+	expanded := istio.SameTrustDomains(values, in.domains)
 	return eachPrincipal(func(_ *context, value string) (*rbac.Principal, error) {
 		switch {
 		case value == "*":
-			return authenticated(prefix(scheme)), nil
+			return authenticated(prefix(istio.Scheme)), nil
 		case strings.Contains(value, "*"):
-			return authenticated(pattern(scheme + glob(value, "[^/]*") + "/.*")), nil
+			return authenticated(pattern(istio.Scheme + glob(value, "[^/]*") + "/.*")), nil
 		}
-		return authenticated(prefix(scheme + value + "/")), nil
-	})(in, unique(expanded))
+		return authenticated(prefix(istio.Scheme + value + "/")), nil
+	})(in, expanded)
 }
 
 func peerAddress(_ *context, value string) (*rbac.Principal, error) {

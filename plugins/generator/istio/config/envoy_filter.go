@@ -6,6 +6,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -43,7 +44,7 @@ func ParseEnvoyFilter(row *pb.Row) (*EnvoyFilter, error) {
 
 // For reports whether it is for a workload in a namespace with labels.
 func (f *EnvoyFilter) For(namespace string, labels map[string]string) bool {
-	return attachesTo(f.Spec.GetTargetRefs(), f.Spec.GetWorkloadSelector().GetLabels(), f.Namespace == namespace, labels)
+	return istio.AttachesTo(f.Spec.GetTargetRefs(), f.Spec.GetWorkloadSelector().GetLabels(), f.Namespace == namespace, labels)
 }
 
 // Admits reports whether a patch is for a proxy of a version; says reports whether its metadata has a value.

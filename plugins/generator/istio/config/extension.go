@@ -6,6 +6,7 @@ import (
 	extensions "istio.io/api/extensions/v1alpha1"
 	typev1 "istio.io/api/type/v1beta1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -71,5 +72,5 @@ func ExtensionRow(key string) (table, row string) {
 
 // For reports whether it is for a workload in a namespace with labels.
 func (e *Extension) For(namespace string, labels map[string]string) bool {
-	return attachesTo(e.Spec.GetTargetRefs(), e.Spec.GetSelector().GetMatchLabels(), e.Namespace == namespace, labels)
+	return istio.AttachesTo(e.Spec.GetTargetRefs(), e.Spec.GetSelector().GetMatchLabels(), e.Namespace == namespace, labels)
 }

@@ -1,10 +1,7 @@
 package config
 
 import (
-	"slices"
-
 	security "istio.io/api/security/v1beta1"
-	typev1 "istio.io/api/type/v1beta1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -60,40 +57,10 @@ func ParseAuthorizationPolicy(row *pb.Row) (*AuthorizationPolicy, error) {
 
 // For reports whether it is for a workload in a namespace with labels.
 func (r *RequestAuthentication) For(namespace string, labels map[string]string) bool {
-	return attaches(r.Spec, r.Namespace == namespace, labels)
+	return istio.Attaches(r.Spec, r.Namespace == namespace, labels)
 }
 
 // For reports whether it is for a workload in a namespace with labels.
 func (a *AuthorizationPolicy) For(namespace string, labels map[string]string) bool {
-	return attaches(a.Spec, a.Namespace == namespace, labels)
-}
-
-// gatewayName is the label of workloads that run a Gateway of the Gateway API.
-const gatewayName = "gateway.networking.k8s.io/gateway-name"
-
-// targets is what policies have that choose workloads by labels, or by a reference to the Gateway that they run.
-type targets interface {
-	GetSelector() *typev1.WorkloadSelector
-	GetTargetRef() *typev1.PolicyTargetReference
-	GetTargetRefs() []*typev1.PolicyTargetReference
-}
-
-// attaches reports whether a policy in a namespace that counts for the workload is one for it. own: the namespace is the
-// workload's, where references look.
-func attaches(t targets, own bool, labels map[string]string) bool {
-	refs := t.GetTargetRefs()
-	if len(refs) == 0 && t.GetTargetRef() != nil {
-		refs = []*typev1.PolicyTargetReference{t.GetTargetRef()}
-	}
-	return attachesTo(refs, t.GetSelector().GetMatchLabels(), own, labels)
-}
-
-func attachesTo(refs []*typev1.PolicyTargetReference, selector map[string]string, own bool, labels map[string]string) bool {
-	if len(refs) == 0 {
-		return istio.Selects(selector, labels)
-	}
-	name := labels[gatewayName]
-	return name != "" && own && slices.ContainsFunc(refs, func(r *typev1.PolicyTargetReference) bool {
-		return r.Group == "gateway.networking.k8s.io" && r.Kind == "Gateway" && r.Name == name
-	})
+	return istio.Attaches(a.Spec, a.Namespace == namespace, labels)
 }

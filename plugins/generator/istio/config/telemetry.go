@@ -3,6 +3,7 @@ package config
 import (
 	telemetry "istio.io/api/telemetry/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -28,5 +29,5 @@ func (t *Telemetry) Attached() bool {
 
 // Selects reports whether the resource is attached to workloads of its namespace that have labels.
 func (t *Telemetry) Selects(labels map[string]string) bool {
-	return t.Attached() && attaches(t.Spec, true, labels)
+	return t.Attached() && istio.Attaches(t.Spec, true, labels)
 }

@@ -5,13 +5,15 @@ import (
 
 	telemetry "istio.io/api/telemetry/v1alpha1"
 	typev1 "istio.io/api/type/v1beta1"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Telemetry is for workloads that have labels, or for those of a Gateway of the Gateway API.
 func TestTelemetrySelects(t *testing.T) {
 	selector := &typev1.WorkloadSelector{MatchLabels: map[string]string{"app": "a"}}
 	gateway := &typev1.PolicyTargetReference{Group: "gateway.networking.k8s.io", Kind: "Gateway", Name: "gw"}
-	app, ofGateway := map[string]string{"app": "a"}, map[string]string{"app": "a", gatewayName: "gw"}
+	app, ofGateway := map[string]string{"app": "a"}, map[string]string{"app": "a", istio.GatewayName: "gw"}
 	for _, c := range []struct {
 		name     string
 		spec     *telemetry.Telemetry

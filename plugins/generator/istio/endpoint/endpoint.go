@@ -2,8 +2,8 @@ package endpoint
 
 import (
 	"cmp"
-	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -36,13 +36,7 @@ func (e *Endpoint) ServiceKey() string { return e.Namespace + "/" + e.Host }
 
 // Identity is the SPIFFE name of the workload; empty where it has no service account.
 func (e *Endpoint) Identity(trustDomain string) string {
-	switch {
-	case e.ServiceAccount == "":
-		return ""
-	case strings.HasPrefix(e.ServiceAccount, "spiffe://"):
-		return e.ServiceAccount
-	}
-	return "spiffe://" + trustDomain + "/ns/" + e.namespace() + "/sa/" + e.ServiceAccount
+	return istio.AccountIdentity(e.ServiceAccount, e.namespace(), trustDomain)
 }
 
 // namespace is the workload's.

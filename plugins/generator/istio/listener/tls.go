@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Transport protocols as the inspector names them.
@@ -44,7 +45,7 @@ func mutualTLS(http bool, mesh MeshTLS, own encode.Certificates) *core.Transport
 	for _, d := range mesh.TrustDomains {
 		//nolint:staticcheck // the untyped list is what Istio sends, and what people's EnvoyFilters match
 		validation.MatchSubjectAltNames = append(validation.MatchSubjectAltNames,
-			&matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: "spiffe://" + d + "/"}})
+			&matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: istio.Scheme + d + "/"}})
 	}
 	common := &tls.CommonTlsContext{
 		AlpnProtocols: alpn,

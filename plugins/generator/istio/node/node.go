@@ -11,6 +11,8 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Type of a proxy, the first part of its id.
@@ -58,21 +60,20 @@ func From(n *core.Node, extensions []string) (*Node, error) {
 	if n.GetId() == "" {
 		return nil, fmt.Errorf("%w: missing node id: want TYPE~IP~NAME.NAMESPACE~DOMAIN", ErrBadNode)
 	}
-	parts := strings.Split(n.Id, "~")
-	if len(parts) != 4 {
+	id, ok := istio.ParseNodeID(n.Id)
+	if !ok {
 		return nil, fmt.Errorf("%w: missing parts in the service node %q: want TYPE~IP~NAME.NAMESPACE~DOMAIN, such as sidecar~10.0.0.1~web-1.default~default.svc.cluster.local",
 			ErrBadNode, n.Id)
 	}
-	out := &Node{ID: n.Id, Type: Type(parts[0]), Domain: parts[3], Metadata: parseMetadata(n.Metadata), extensions: extensions}
+	out := &Node{ID: n.Id, Type: Type(id.Type), Domain: id.Domain, Metadata: parseMetadata(n.Metadata), extensions: extensions}
 	if out.Type != Sidecar && out.Type != Router {
-		return nil, fmt.Errorf("%w: unknown type %q in the service node %q: want sidecar or router", ErrBadNode, parts[0], n.Id)
+		return nil, fmt.Errorf("%w: unknown type %q in the service node %q: want sidecar or router", ErrBadNode, id.Type, n.Id)
 	}
-	name, namespace, _ := strings.Cut(parts[2], ".")
-	out.Name, out.Namespace = name, cmp.Or(out.Metadata.Namespace, ofDomain(out.Domain), namespace)
+	out.Name, out.Namespace = id.Name, cmp.Or(out.Metadata.Namespace, ofDomain(out.Domain), id.Namespace)
 	out.Labels, out.Cluster = out.Metadata.Labels, n.Cluster
 	out.Locality = locality(n.Locality)
 	var err error
-	out.Addresses, err = addresses(parts[1], out.Metadata.InstanceIPs)
+	out.Addresses, err = addresses(id.Address, out.Metadata.InstanceIPs)
 	if err != nil {
 		return nil, fmt.Errorf("%w: service node %q: %w", ErrBadNode, n.Id, err)
 	}

@@ -1,29 +1,46 @@
-package authz
+package istio
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// localDomain stands for the mesh's own trust domain, whatever it is called.
-const localDomain = "cluster.local"
+// LocalTrustDomain is the trust domain of a mesh that says none. In policies it stands for the mesh's own trust domain, whatever it is called.
+const LocalTrustDomain = "cluster.local"
 
-// identityParts is how many parts a whole name of a workload has: DOMAIN/ns/NAMESPACE/sa/NAME.
-const identityParts = 5
+// TrustDomains are a mesh's own and its aliases; who has an identity of one has it of all.
+func TrustDomains(own string, aliases []string) []string {
+	return unique(append([]string{cmp.Or(own, LocalTrustDomain)}, aliases...))
+}
 
-// inAllDomains adds, for each name of a workload that is of one of the mesh's trust domains, its names in the others.
-func inAllDomains(values, domains []string) []string {
+// InTrustDomains adds to names of workloads as policies write them, without Scheme, those that they have in the mesh's other trust
+// domains. A name that isn't whole, DOMAIN/ns/NAMESPACE/sa/NAME, or whose domain is a star, stays as it is.
+func InTrustDomains(values, domains []string) []string {
 	var out []string
 	for _, v := range values {
 		parts := strings.Split(v, "/")
 		own := parts[0]
-		if len(parts) != identityParts || own == "*" || own != localDomain && !slices.ContainsFunc(domains, covers(own)) {
+		if len(parts) != 5 || own == "*" || own != LocalTrustDomain && !slices.ContainsFunc(domains, covers(own)) {
 			out = append(out, v)
 			continue
 		}
 		out = append(out, inDomains(v, domains)...)
 	}
 	return out
+}
+
+// SameTrustDomains adds to trust domains those that mean the same in the mesh.
+func SameTrustDomains(values, domains []string) []string {
+	var out []string
+	for _, v := range values {
+		if slices.Contains(domains, v) {
+			out = append(out, domains...)
+		} else {
+			out = append(out, v)
+		}
+	}
+	return unique(out)
 }
 
 // inDomains are the names of one workload in each trust domain. A name whose domain starts with a star stays as it is where
