@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -17,11 +18,11 @@ type authorizers struct {
 	extensions *incr.Func[string, []*meshv1.MeshConfig_ExtensionProvider]
 	extension  *incr.Func[string, *meshv1.MeshConfig_ExtensionProvider]
 	authorizer *incr.Func[string, authz.Provider]
-	ofHost     *incr.Index[string, string, row[*config.Service]]
+	ofHost     *incr.Index[string, string, tables.Row[*config.Service]]
 }
 
 func (g *graph) addAuthorizers() {
-	g.ofHost = incr.NewIndex(g.services, "services by name", func(_ string, r row[*config.Service]) []string { return []string{r.value.Host} })
+	g.ofHost = incr.NewIndex(g.tables.Services, "services by name", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
 	g.extensions = project(g, "extension providers", (*meshConfig).GetExtensionProviders,
 		func(a, b []*meshv1.MeshConfig_ExtensionProvider) bool {
 			return slices.EqualFunc(a, b, func(x, y *meshv1.MeshConfig_ExtensionProvider) bool { return proto.Equal(x, y) })
@@ -52,15 +53,15 @@ func (g *graph) addAuthorizers() {
 // serviceNamed finds a service by NAMESPACE/HOST, or by HOST if that is in one namespace only.
 func (g *graph) serviceNamed(c *incr.Ctx, name string) (string, bool) {
 	if namespace, host, ok := strings.Cut(name, "/"); ok {
-		r, ok := g.services.Get(c, namespace+"/"+host)
+		r, ok := g.tables.Services.Get(c, namespace+"/"+host)
 		if !ok {
 			return "", false
 		}
-		return r.value.Host, true
+		return r.Value.Host, true
 	}
 	list := g.ofHost.Of(c, name)
 	if len(list) != 1 {
 		return "", false
 	}
-	return list[0].Value.value.Host, true
+	return list[0].Value.Value.Host, true
 }

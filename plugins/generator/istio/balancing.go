@@ -10,15 +10,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // balancing says where proxies are, as far as it counts: proxies of different places share what doesn't ask.
 type balancing struct {
 	// balancers are rules, and choosy are services, that ask where clients are; named are services whose endpoints stand in clusters.
-	balancers *incr.Index[string, string, row[*config.DestinationRule]]
-	choosy    *incr.Index[string, string, row[*config.Service]]
-	named     *incr.Index[string, string, row[*config.Service]]
+	balancers *incr.Index[string, string, tables.Row[*config.DestinationRule]]
+	choosy    *incr.Index[string, string, tables.Row[*config.Service]]
+	named     *incr.Index[string, string, tables.Row[*config.Service]]
 	asked     *incr.Func[string, asked]
 }
 
@@ -47,14 +48,14 @@ func (p clientPlace) place() endpoint.Place {
 }
 
 func (g *graph) addBalancing() {
-	g.balancers = incr.NewIndex(g.destinationRules, "rules that balance", func(_ string, r row[*config.DestinationRule]) []string {
-		return onlyIf(len(policiesThatBalance(r.value.Spec)) > 0)
+	g.balancers = incr.NewIndex(g.tables.DestinationRules, "rules that balance", func(_ string, r tables.Row[*config.DestinationRule]) []string {
+		return onlyIf(len(policiesThatBalance(r.Value.Spec)) > 0)
 	})
-	g.choosy = incr.NewIndex(g.services, "services that prefer", func(_ string, r row[*config.Service]) []string {
-		return onlyIf(r.value.TrafficDistribution != "")
+	g.choosy = incr.NewIndex(g.tables.Services, "services that prefer", func(_ string, r tables.Row[*config.Service]) []string {
+		return onlyIf(r.Value.TrafficDistribution != "")
 	})
-	g.named = incr.NewIndex(g.services, "services looked up", func(_ string, r row[*config.Service]) []string {
-		return onlyIf(cluster.Resolves(r.value))
+	g.named = incr.NewIndex(g.tables.Services, "services looked up", func(_ string, r tables.Row[*config.Service]) []string {
+		return onlyIf(cluster.Resolves(r.Value))
 	})
 	g.asked = incr.NewFunc(g.Graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
 		mesh := g.clusterSettings.Of(c, only)
@@ -63,7 +64,7 @@ func (g *graph) addBalancing() {
 		out.Locality = len(mesh.Locality.GetDistribute()) > 0 || mesh.Baseline.GetOutlierDetection() != nil || endpoint.HeedsZones(mesh.Zones)
 		for _, i := range g.balancers.Of(c, only) {
 			out.Locality = true
-			for _, p := range policiesThatBalance(i.Value.value.Spec) {
+			for _, p := range policiesThatBalance(i.Value.Value.Spec) {
 				settings = append(settings, p.GetLoadBalancer().GetLocalityLbSetting(), p.GetLoadBalancer().GetZoneAwareLbSetting())
 				out.Zones = out.Zones || p.GetLoadBalancer().GetZoneAwareLbSetting() != nil
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -30,7 +31,7 @@ type clusters struct {
 	patched     *incr.Func[patchedClusterKey, []byte]
 	behind      *incr.Func[inboundClusterKey, []byte]
 	endpointsOf *incr.Func[string, []*endpoint.Endpoint]
-	atAddress   *incr.Index[string, string, row[*endpoint.Endpoint]]
+	atAddress   *incr.Index[string, string, tables.Row[*endpoint.Endpoint]]
 }
 
 // clusterSet is the outbound clusters of a scope, as proxies of a flavour get them.
@@ -153,18 +154,18 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 }
 
 func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
-	s, ok := g.services.Get(c, k.Service)
-	if !ok || s.value.Port(k.Port) == nil {
+	s, ok := g.tables.Services.Get(c, k.Service)
+	if !ok || s.Value.Port(k.Port) == nil {
 		return nil, incr.Absent
 	}
 	in := cluster.Outbound{
-		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.value.Host, ByName: k.Client.ByName},
-		Service:    s.value,
-		Protocol:   config.ParseProtocol(s.value.Port(k.Port).Protocol),
+		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Value.Host, ByName: k.Client.ByName},
+		Service:    s.Value,
+		Protocol:   config.ParseProtocol(s.Value.Port(k.Port).Protocol),
 		Mesh:       g.clusterSettings.Of(c, only),
 		Client:     k.Client.client(),
-		Identities: g.namesOf(c, s.value),
-		Refuses:    g.peerMode.Of(c, s.value.Namespace) == authn.Disable,
+		Identities: g.namesOf(c, s.Value),
+		Refuses:    g.peerMode.Of(c, s.Value.Namespace) == authn.Disable,
 	}
 	var spec *networking.DestinationRule
 	if rule, ok := g.merged.Get(c, k.Rule); ok {
@@ -175,11 +176,11 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		in.Selected = spec.GetWorkloadSelector() != nil
 	}
 	in.Policy = in.Mesh.Underlay(in.Policy)
-	if cluster.PassesThrough(s.value, spec, k.Subset) {
-		in.Refuses = in.Refuses || !g.allMutual(c, s.value.Key, k.Port)
+	if cluster.PassesThrough(s.Value, spec, k.Subset) {
+		in.Refuses = in.Refuses || !g.allMutual(c, s.Value.Key, k.Port)
 	}
-	if cluster.Resolves(s.value) && !in.Original {
-		in.Endpoints = g.namedEndpoints(c, s.value, k, in.Policy)
+	if cluster.Resolves(s.Value) && !in.Original {
+		in.Endpoints = g.namedEndpoints(c, s.Value, k, in.Policy)
 		if in.Endpoints == nil {
 			return nil, incr.Absent
 		}
@@ -313,15 +314,15 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	var number uint32
 	for _, t := range decodeTargets(k.Targets) {
 		s, ok := g.targeted(c, t.Service)
-		if !ok || s.value.Port(t.Number) == nil {
+		if !ok || s.Value.Port(t.Number) == nil {
 			continue
 		}
 		if len(in.Services) == 0 {
-			in.Protocol, number = config.ParseProtocol(s.value.Port(t.Number).Protocol), t.Number
-			in.Redirect = cluster.Redirected(s.value, t.Number)
+			in.Protocol, number = config.ParseProtocol(s.Value.Port(t.Number).Protocol), t.Number
+			in.Redirect = cluster.Redirected(s.Value, t.Number)
 		}
 		in.Port = t.Target
-		named := serviceNamed(s.value)
+		named := serviceNamed(s.Value)
 		if t.Number == number && !slices.Contains(in.Services, named) { // others are at a port of another number
 			in.Services = append(in.Services, named)
 		}
@@ -354,7 +355,7 @@ func (g *graph) inboundStat(c *incr.Ctx, t target) string {
 	if pattern == "" || !ok {
 		return ""
 	}
-	of := cluster.TowardsService(s.value, t.Number, "")
+	of := cluster.TowardsService(s.Value, t.Number, "")
 	of.Target = t.Target
 	return cluster.StatName(pattern, of)
 }

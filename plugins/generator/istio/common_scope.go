@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -22,7 +23,7 @@ type special struct {
 	services *incr.Index[string, string, export]
 	hosts    *incr.Index[string, string, []string]
 	rules    *incr.Index[string, string, []string]
-	routes   *incr.Index[string, string, row[*config.VirtualService]]
+	routes   *incr.Index[string, string, tables.Row[*config.VirtualService]]
 	// declared are the namespaces that have a service of a host.
 	declared incr.Collection[string, []string]
 	isOwn    *incr.Func[string, bool]
@@ -32,12 +33,12 @@ func (g *graph) addSpecial(exported incr.Collection[string, export]) {
 	g.special.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
 		return slices.DeleteFunc(slices.Clone(e.namespaces), func(n string) bool { return n == everywhere })
 	})
-	byHost := incr.NewIndex(g.services, "namespaces of host", func(_ string, r row[*config.Service]) []string { return []string{r.value.Host} })
+	byHost := incr.NewIndex(g.tables.Services, "namespaces of host", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
 	g.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
-		func(_ *incr.Ctx, _ string, members []incr.Item[string, row[*config.Service]]) ([]string, error) {
+		func(_ *incr.Ctx, _ string, members []incr.Item[string, tables.Row[*config.Service]]) ([]string, error) {
 			var out []string
 			for _, m := range members {
-				out = append(out, m.Value.value.Namespace)
+				out = append(out, m.Value.Value.Namespace)
 			}
 			slices.Sort(out)
 			return slices.Compact(out), nil
@@ -48,7 +49,7 @@ func (g *graph) addSpecial(exported incr.Collection[string, export]) {
 		}
 		return nil
 	})
-	g.special.rules = incr.NewIndex(incr.Map(g.destinationRules, "namespaces of special rules", slices.Equal, g.ruleIsFor),
+	g.special.rules = incr.NewIndex(incr.Map(g.tables.DestinationRules, "namespaces of special rules", slices.Equal, g.ruleIsFor),
 		"special rules", func(_ string, namespaces []string) []string { return namespaces })
 	g.special.routes = g.indexRoutes("virtual services for some namespaces")
 	g.isOwn = incr.NewFunc(g.Graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
@@ -74,8 +75,8 @@ func (g *graph) scopeOfRouter(c *incr.Ctx, namespace, selected string) Scope {
 
 // ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about
 // services of that namespace and for everybody.
-func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r row[*config.DestinationRule]) ([]string, error) {
-	rule := r.value
+func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
+	rule := r.Value
 	exports := rule.Exports()
 	public := len(exports) == 0 && !rule.Private(g.exports.Of(c, only).destinationRules) || slices.Equal(exports, []string{everywhere})
 	if public && (rule.Namespace == g.root.Of(c, only) || g.isAboutOwn(c, rule)) {
@@ -97,9 +98,9 @@ func (g *graph) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
 }
 
 // indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose connections they ask for.
-func (g *graph) indexRoutes(name string) *incr.Index[string, string, row[*config.VirtualService]] {
-	return incr.NewIndex(g.virtualServices, name, func(_ string, r row[*config.VirtualService]) []string {
-		v := r.value
+func (g *graph) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
+	return incr.NewIndex(g.tables.VirtualServices, name, func(_ string, r tables.Row[*config.VirtualService]) []string {
+		v := r.Value
 		var out []string
 		if len(v.Spec.ExportTo) > 0 {
 			out = slices.DeleteFunc(istio.Export(v.Spec.ExportTo, nil, v.Namespace), func(n string) bool { return n == everywhere })

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -32,9 +33,9 @@ func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k
 // connectionServices are the virtual services that have routes for connections to a host, in the order in which they count.
 func (g *graph) connectionServices(c *incr.Ctx, h sought) []*config.VirtualService {
 	var out []*config.VirtualService
-	add := func(list []incr.Item[string, row[*config.VirtualService]]) {
+	add := func(list []incr.Item[string, tables.Row[*config.VirtualService]]) {
 		for _, i := range list {
-			v := i.Value.value
+			v := i.Value.Value
 			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host) })
 			if overlaps && routesConnections(v) && !slices.Contains(out, v) && g.imports(c, h.Scope, v, h.Via) {
 				out = append(out, v)
@@ -184,22 +185,22 @@ func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (liste
 		}
 		return out, true
 	}
-	v, ok := g.virtualServices.Get(c, r.Service)
+	v, ok := g.tables.VirtualServices.Get(c, r.Service)
 	if !ok {
 		return out, false
 	}
-	route := routeAt(v.value.Spec, r)
+	route := routeAt(v.Value.Spec, r)
 	if len(route) == 0 {
 		return out, false
 	}
-	out.Forward = g.forward(c, s, v.value, route, r.Port, r.PortName)
+	out.Forward = g.forward(c, s, v.Value, route, r.Port, r.PortName)
 	if len(out.Forward.Shares) == 1 {
 		if n, ok := cluster.ParseName(out.Forward.Shares[0].Cluster); ok {
 			out.Forward.Lookup = g.lookup(c, s, chain, n)
 		}
 	}
 	if !r.Narrow {
-		out.Config = v.value.Path("virtual-service")
+		out.Config = v.Value.Path("virtual-service")
 	}
 	return out, true
 }

@@ -12,14 +12,14 @@ import (
 func (g *graph) addDelegates() {
 	g.whole = incr.NewFunc(g.Graph, "virtual service with delegates", sameVirtualService,
 		func(c *incr.Ctx, key string) (*config.VirtualService, error) {
-			r, ok := g.virtualServices.Get(c, key)
+			r, ok := g.tables.VirtualServices.Get(c, key)
 			if !ok {
 				return nil, incr.Absent
 			}
-			if !route.Delegates(r.value) {
-				return r.value, nil
+			if !route.Delegates(r.Value) {
+				return r.Value, nil
 			}
-			return route.WithDelegates(r.value, func(key string) *config.VirtualService { return g.delegate(c, r.value, key) }), nil
+			return route.WithDelegates(r.Value, func(key string) *config.VirtualService { return g.delegate(c, r.Value, key) }), nil
 		})
 }
 
@@ -29,9 +29,9 @@ func sameVirtualService(a, b *config.VirtualService) bool {
 
 // delegate is a virtual service that another may delegate to: one without hosts, which the other's namespace sees.
 func (g *graph) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
-	d, ok := g.virtualServices.Get(c, key)
-	if !ok || len(d.value.Spec.Hosts) > 0 || !d.value.MayDelegate(root.Namespace, g.exports.Of(c, only).virtualServices) {
+	d, ok := g.tables.VirtualServices.Get(c, key)
+	if !ok || len(d.Value.Spec.Hosts) > 0 || !d.Value.MayDelegate(root.Namespace, g.exports.Of(c, only).virtualServices) {
 		return nil
 	}
-	return d.value
+	return d.Value
 }

@@ -6,16 +6,17 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // addDestinations indexes virtual services by the hosts that they lead to. A Sidecar that imports one imports its destinations too.
 func (g *graph) addDestinations() {
-	g.destinations = incr.NewIndex(g.virtualServices, "virtual services by destination", func(_ string, r row[*config.VirtualService]) []string {
-		if !r.value.Serves(config.MeshGateway) {
+	g.destinations = incr.NewIndex(g.tables.VirtualServices, "virtual services by destination", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		if !r.Value.Serves(config.MeshGateway) {
 			return nil
 		}
-		return destinationsOf(r.value.Spec)
+		return destinationsOf(r.Value.Spec)
 	})
 }
 
@@ -70,7 +71,7 @@ func isForOthers(matches []*networking.HTTPMatchRequest, client string) bool {
 func (g *graph) routedPortsOf(c *incr.Ctx, h host, via int) [][]uint32 {
 	var out [][]uint32
 	for _, i := range g.destinations.Of(c, h.Host) {
-		v := i.Value.value
+		v := i.Value.Value
 		if !g.imports(c, h.Scope, v, via) {
 			continue
 		}

@@ -61,12 +61,12 @@ const (
 func (g *graph) addEgress() {
 	g.egress = incr.NewFunc(g.Graph, "egress of scope", func(a, b []egressListener) bool { return reflect.DeepEqual(a, b) },
 		func(c *incr.Ctx, s Scope) ([]egressListener, error) {
-			r, ok := g.sidecars.Get(c, s.Sidecar)
+			r, ok := g.tables.Sidecars.Get(c, s.Sidecar)
 			if !ok {
 				return nil, nil
 			}
 			var out []egressListener
-			for i, l := range r.value.Spec.Egress {
+			for i, l := range r.Value.Spec.Egress {
 				out = append(out, readEgress(l, s.Namespace))
 				out[i].at = i
 			}

@@ -74,7 +74,7 @@ func newEngine(c Config) *engine {
 		g:           g,
 		connections: map[uint64]*connection{},
 		seats:       newSeats(),
-		assignments: newAssignments(g.reader),
+		assignments: newAssignments(g.tables.Reader),
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[Scope]int{},
 		holds:       newHolds(),
@@ -102,7 +102,7 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 
 // load stages the rows that changed.
 func (e *engine) load(change *state.Change, out sdk.Output) {
-	for name, load := range e.g.load {
+	for name, load := range e.g.tables.Load {
 		table := change.State.Table(name)
 		for _, key := range change.Keys[name] {
 			if err := load(key, table.Get(key)); err != nil {

@@ -39,7 +39,7 @@ func (e *engine) Explain(_ string, view uint64, name string) (rows, missing []st
 
 // missed names something that was looked for in vain: a row by its key, or rows by what they would have been found by.
 func (g *graph) missed(r incr.Row) state.Name {
-	if key, ok := r.Key.(string); ok && g.load[r.Table] != nil {
+	if key, ok := r.Key.(string); ok && g.tables.Load[r.Table] != nil {
 		return state.Name{Table: r.Table, Key: key}
 	}
 	switch k := r.Key.(type) {

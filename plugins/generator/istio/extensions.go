@@ -8,13 +8,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extension"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // userExtensions: which filters that users bring along count for a proxy, and what they are.
 type userExtensions struct {
-	trafficIn      *incr.Index[string, string, row[*config.Extension]]
-	pluginsIn      *incr.Index[string, string, row[*config.Extension]]
+	trafficIn      *incr.Index[string, string, tables.Row[*config.Extension]]
+	pluginsIn      *incr.Index[string, string, tables.Row[*config.Extension]]
 	userExtension  *incr.Func[string, *extension.Extension]
 	extensionLists *incr.Func[extensionListKey, extension.List]
 	// discovered are configurations of filters that proxies ask for by name; nil where there is none.
@@ -41,20 +42,20 @@ type discoveryKey struct {
 }
 
 func (g *graph) addExtensions() {
-	namespace := func(_ string, r row[*config.Extension]) []string { return []string{r.value.Namespace} }
-	g.trafficIn = incr.NewIndex(g.trafficExtensions, "traffic extensions by namespace", namespace)
-	g.pluginsIn = incr.NewIndex(g.wasmPlugins, "wasm plugins by namespace", namespace)
+	namespace := func(_ string, r tables.Row[*config.Extension]) []string { return []string{r.Value.Namespace} }
+	g.trafficIn = incr.NewIndex(g.tables.TrafficExtensions, "traffic extensions by namespace", namespace)
+	g.pluginsIn = incr.NewIndex(g.tables.WasmPlugins, "wasm plugins by namespace", namespace)
 	g.userExtension = incr.NewFunc(g.Graph, "extension", incr.Same[*extension.Extension], func(c *incr.Ctx, key string) (*extension.Extension, error) {
-		rows := g.trafficExtensions
+		rows := g.tables.TrafficExtensions
 		table, name := config.ExtensionRow(key)
 		if table == config.WasmPlugins {
-			rows = g.wasmPlugins
+			rows = g.tables.WasmPlugins
 		}
 		r, ok := rows.Get(c, name)
 		if !ok {
 			return nil, incr.Absent
 		}
-		return extension.New(r.value)
+		return extension.New(r.Value)
 	})
 	g.extensionLists = incr.NewFunc(g.Graph, "extensions", extension.List.Equal, func(c *incr.Ctx, k extensionListKey) (extension.List, error) {
 		return extension.NewList(g.extensionsNamed(c, k.Keys), k.Server), nil

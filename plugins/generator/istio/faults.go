@@ -64,7 +64,7 @@ func refusal(err error) *encode.RefusedError {
 func names(g *graph, rows []incr.Row) []state.Name {
 	var out []state.Name
 	for _, r := range rows {
-		if key, ok := r.Key.(string); ok && g.load[r.Table] != nil {
+		if key, ok := r.Key.(string); ok && g.tables.Load[r.Table] != nil {
 			out = append(out, state.Name{Table: r.Table, Key: key})
 		}
 	}

@@ -35,9 +35,9 @@ const privileged = 1024
 
 // internalRanges are the addresses of the mesh's networks, in order.
 func (g *graph) internalRanges(c *incr.Ctx) []netip.Prefix {
-	r, _ := g.networksRow.Get(c, state.Networks)
+	r, _ := g.tables.Networks.Get(c, state.Networks)
 	var out []netip.Prefix
-	for _, n := range r.value.GetNetworks() {
+	for _, n := range r.Value.GetNetworks() {
 		for _, e := range n.GetEndpoints() {
 			if p, ok := rangeOf(e.GetFromCidr()); ok {
 				out = append(out, p)

@@ -44,8 +44,8 @@ func (g *graph) serversAt(c *incr.Ctx, k gatewayKey) []gateway.Server {
 	ports := parsePorts(k.Ports)
 	var all []gateway.Server
 	for _, key := range strings.Split(k.Gateways, ",") {
-		if r, ok := g.gatewayRows.Get(c, key); ok {
-			all = append(all, gateway.ServersOf(r.value, ports.find)...)
+		if r, ok := g.tables.Gateways.Get(c, key); ok {
+			all = append(all, gateway.ServersOf(r.Value, ports.find)...)
 		}
 	}
 	return all
@@ -54,9 +54,9 @@ func (g *graph) serversAt(c *incr.Ctx, k gatewayKey) []gateway.Server {
 // selectedGateways are the keys of the Gateways that select a proxy, the oldest first, joined.
 func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 	var found []*config.Gateway
-	for _, i := range g.gatewayRows.All(c) {
-		if istio.Selects(i.Value.value.Spec.Selector, labels) {
-			found = append(found, i.Value.value)
+	for _, i := range g.tables.Gateways.All(c) {
+		if istio.Selects(i.Value.Value.Spec.Selector, labels) {
+			found = append(found, i.Value.Value)
 		}
 	}
 	slices.SortFunc(found, func(a, b *config.Gateway) int { return a.Before(b.Meta) })
@@ -71,7 +71,7 @@ func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 func (g *graph) servicesAt(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
 	var out []*config.VirtualService
 	for _, i := range g.atGateway.Of(c, gateway) {
-		out = append(out, i.Value.value)
+		out = append(out, i.Value.Value)
 	}
 	return g.inOrder(c, namespace, out)
 }
@@ -132,11 +132,11 @@ func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) por
 			if !ok || t.Number != n {
 				continue
 			}
-			_, own := s.value.Labels[noTranslation]
+			_, own := s.Value.Labels[noTranslation]
 			if !found && !own {
 				p.Target, found = t.Target, true
 			}
-			p.UDP = p.UDP || g.quic && slices.ContainsFunc(s.value.Ports, func(port *pb.Port) bool { // the same number may be there for TCP too
+			p.UDP = p.UDP || g.quic && slices.ContainsFunc(s.Value.Ports, func(port *pb.Port) bool { // the same number may be there for TCP too
 				return port.Number == n && config.ParseProtocol(port.Protocol) == config.UDP
 			})
 		}
@@ -151,8 +151,8 @@ func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) por
 func (g *graph) portsOf(c *incr.Ctx, gateways string) []uint32 {
 	var out []uint32
 	for _, key := range strings.Split(gateways, ",") {
-		if r, ok := g.gatewayRows.Get(c, key); ok {
-			for _, s := range r.value.Spec.Servers {
+		if r, ok := g.tables.Gateways.Get(c, key); ok {
+			for _, s := range r.Value.Spec.Servers {
 				out = append(out, s.GetPort().GetNumber())
 			}
 		}

@@ -33,10 +33,10 @@ func (g *graph) addInbound() {
 			t := group[0]
 			s, ok := g.targeted(c, t.Service)
 			families := k.Proxy.Dialing.Families
-			if !ok || s.value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
+			if !ok || s.Value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
 				continue
 			}
-			in.Ports = append(in.Ports, portOf(s.value, t))
+			in.Ports = append(in.Ports, portOf(s.Value, t))
 		}
 		return encode.Bytes(listener.BuildInbound(in)), nil
 	})

@@ -50,11 +50,11 @@ func (g *graph) sidecarSpec(c *incr.Ctx, key string) *networking.Sidecar {
 	if key == "" {
 		return nil
 	}
-	r, ok := g.sidecars.Get(c, key)
+	r, ok := g.tables.Sidecars.Get(c, key)
 	if !ok {
 		return nil
 	}
-	return r.value.Spec
+	return r.Value.Spec
 }
 
 // unicast is the first address that others can dial.
@@ -81,20 +81,20 @@ func (k ingressKey) named() bool { return k.Address != "" }
 
 // ingressPorts are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
 func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, p *listener.Proxy, own bool) []listener.Port {
-	r, ok := g.sidecars.Get(c, k.Sidecar)
+	r, ok := g.tables.Sidecars.Get(c, k.Sidecar)
 	if !ok {
 		return nil
 	}
 	var out []listener.Port
-	for _, l := range r.value.Spec.Ingress {
+	for _, l := range r.Value.Spec.Ingress {
 		number := l.GetPort().GetNumber()
 		if standsAlone(l.CaptureMode, p.Dialed) != own || !freeFor(l, p, own) {
 			continue
 		}
-		name := r.value.Name + "." + k.Namespace
+		name := r.Value.Name + "." + k.Namespace
 		port := listener.Port{
-			Target: number, Number: number, Host: name, Short: name, Service: r.value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
-			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: r.value.Name}.Path("sidecar"),
+			Target: number, Number: number, Host: name, Short: name, Service: r.Value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
+			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: r.Value.Name}.Path("sidecar"),
 		}
 		if g.ingressTLS && l.Tls != nil {
 			port.TLS, port.Protocol = l.Tls, port.Protocol.Opened()
@@ -174,9 +174,9 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 	if pattern == "" {
 		return ""
 	}
-	r, _ := g.sidecars.Get(c, k.Ingress.Sidecar)
+	r, _ := g.tables.Sidecars.Get(c, k.Ingress.Sidecar)
 	number := l.GetPort().GetNumber()
-	of := cluster.StatOf{Host: r.value.Name + "." + k.Ingress.Namespace, Name: r.value.Name}
+	of := cluster.StatOf{Host: r.Value.Name + "." + k.Ingress.Namespace, Name: r.Value.Name}
 	of.Short = of.Host
 	for _, s := range g.servicesBehind(c, k.Targets, number) {
 		of.Host, of.Short, of.Name = s.Host, s.Host, s.Name
@@ -189,7 +189,7 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []cluster.Service {
 	for _, t := range decodeTargets(targets) {
 		if s, ok := g.targeted(c, t.Service); ok && t.Target == port {
-			return []cluster.Service{serviceNamed(s.value)}
+			return []cluster.Service{serviceNamed(s.Value)}
 		}
 	}
 	return nil
@@ -199,8 +199,8 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 // services that name it (targets), so that a server takes what its clients may send. A rule counts for who imports its host.
 func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []target) {
 	if len(targets) > 0 {
-		if s, ok := g.targeted(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.value.Host) {
-			if rule := g.ruleFor(c, Scope{Namespace: s.value.Namespace}, s.value); rule != nil && rule.Spec.TrafficPolicy != nil {
+		if s, ok := g.targeted(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.Value.Host) {
+			if rule := g.ruleFor(c, Scope{Namespace: s.Value.Namespace}, s.Value); rule != nil && rule.Spec.TrafficPolicy != nil {
 				in.RulePath = rule.Path("destination-rule")
 				policy := cluster.PolicyFor(rule.Spec, "", targets[0].Number)
 				in.Pool, in.Budget = policy.GetConnectionPool(), policy.GetRetryBudget()

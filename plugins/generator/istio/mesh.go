@@ -2,7 +2,6 @@ package istio
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -32,14 +30,6 @@ const (
 	outboundPort   = 15001
 	inboundPort    = 15006
 )
-
-func parseMesh(r *pb.Row) (*meshConfig, error) {
-	m := &meshConfig{}
-	if err := proto.Unmarshal(r.Payload, m); err != nil {
-		return nil, fmt.Errorf("mesh config: %w", err)
-	}
-	return m, nil
-}
 
 func defaultMesh() *meshConfig {
 	return &meshConfig{
@@ -139,8 +129,8 @@ func (g *graph) addMesh() {
 // project is a function of the mesh's settings alone.
 func project[V any](g *graph, name string, f func(*meshConfig) V, equal func(a, b V) bool) *incr.Func[string, V] {
 	return incr.NewFunc(g.Graph, name, equal, func(c *incr.Ctx, _ string) (V, error) {
-		if r, ok := g.meshRow.Get(c, state.Mesh); ok {
-			return f(r.value), nil
+		if r, ok := g.tables.Mesh.Get(c, state.Mesh); ok {
+			return f(r.Value), nil
 		}
 		return f(defaultMesh()), nil
 	})

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"slices"
 	"strings"
 	"unique"
@@ -9,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // namesKey is what the names of a port's hosts depend on.

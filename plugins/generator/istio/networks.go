@@ -1,32 +1,28 @@
 package istio
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	meshv1 "istio.io/api/mesh/v1alpha1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
-	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // networks are the mesh's: what its settings say, and services that are gateways of one. A mesh that has none pays nothing for them.
 type networks struct {
-	networksRow *incr.Input[string, row[*meshv1.MeshNetworks]]
 	// outer are services that are reached from outside, which gateways of networks are.
-	outer *incr.Index[string, string, row[*config.Service]]
+	outer *incr.Index[string, string, tables.Row[*config.Service]]
 	// outerThere are those of other clusters, each with its own labels.
-	outerThere *incr.Index[string, string, row[*config.Service]]
+	outerThere *incr.Index[string, string, tables.Row[*config.Service]]
 	// entries are gateways that are no services.
-	entries *incr.Index[string, string, row[endpoint.Gateway]]
+	entries *incr.Index[string, string, tables.Row[endpoint.Gateway]]
 	// known are the networks; nil without any.
 	known *incr.Func[string, *endpoint.Networks]
 	// nodeLocal: there are services whose clients stay on their node.
@@ -52,48 +48,34 @@ const (
 )
 
 func (g *graph) addNetworks() {
-	g.networksRow = table(g, state.Networks, func(r *pb.Row) (*meshv1.MeshNetworks, error) {
-		m := &meshv1.MeshNetworks{}
-		if err := proto.Unmarshal(r.Payload, m); err != nil {
-			return nil, fmt.Errorf("mesh networks: %w", err)
-		}
-		return m, nil
-	})
-	outside := func(_ string, r row[*config.Service]) []string { return onlyIf(len(r.value.ExternalAddresses) > 0) }
-	g.outer = incr.NewIndex(g.services, "services reached from outside", outside)
-	g.outerThere = incr.NewIndex(g.clusterServices, "services of other clusters reached from outside", outside)
-	g.entries = incr.NewIndex(table(g, state.NetworkGateways, readGateway), "gateways of networks", func(string, row[endpoint.Gateway]) []string { return []string{only} })
-	onNodes := incr.NewIndex(g.services, "services on nodes", func(_ string, r row[*config.Service]) []string { return onlyIf(r.value.NodeLocal) })
+	outside := func(_ string, r tables.Row[*config.Service]) []string {
+		return onlyIf(len(r.Value.ExternalAddresses) > 0)
+	}
+	g.outer = incr.NewIndex(g.tables.Services, "services reached from outside", outside)
+	g.outerThere = incr.NewIndex(g.tables.ClusterServices, "services of other clusters reached from outside", outside)
+	g.entries = incr.NewIndex(g.tables.NetworkGateways, "gateways of networks", func(string, tables.Row[endpoint.Gateway]) []string { return []string{only} })
+	onNodes := incr.NewIndex(g.tables.Services, "services on nodes", func(_ string, r tables.Row[*config.Service]) []string { return onlyIf(r.Value.NodeLocal) })
 	g.nodeLocal = incr.NewFunc(g.Graph, "services on nodes exist", incr.Same[bool], func(c *incr.Ctx, _ string) (bool, error) {
 		return len(onNodes.Of(c, only)) > 0, nil
 	})
 	g.networks.known = incr.NewFunc(g.Graph, "networks", (*endpoint.Networks).Equal, func(c *incr.Ctx, _ string) (*endpoint.Networks, error) {
-		r, _ := g.networksRow.Get(c, state.Networks)
+		r, _ := g.tables.Networks.Get(c, state.Networks)
 		var found []endpoint.Gateway
 		for _, i := range slices.Concat(g.outer.Of(c, only), g.outerThere.Of(c, only)) {
-			for _, gateway := range networkGateways(i.Value.value, r.value) {
+			for _, gateway := range networkGateways(i.Value.Value, r.Value) {
 				if !slices.Contains(found, gateway) { // a service of another cluster alone has a row in both
 					found = append(found, gateway)
 				}
 			}
 		}
 		for _, i := range g.entries.Of(c, only) {
-			found = append(found, i.Value.value)
+			found = append(found, i.Value.Value)
 		}
-		if len(r.value.GetNetworks())+len(found) == 0 {
+		if len(r.Value.GetNetworks())+len(found) == 0 {
 			return nil, nil
 		}
-		return endpoint.NewNetworks(r.value, found), nil
+		return endpoint.NewNetworks(r.Value, found), nil
 	})
-}
-
-// readGateway reads a row of table networkgateways.
-func readGateway(r *pb.Row) (endpoint.Gateway, error) {
-	e, err := sdk.EndpointOf(r)
-	if err != nil {
-		return endpoint.Gateway{}, err
-	}
-	return endpoint.Gateway{Network: e.Network, Cluster: e.Cluster, Address: e.Address, Port: e.Port}, nil
 }
 
 // networkGateways are the gateways that a service is: to the network that its label names, if it has the port, or to one whose settings name the service.

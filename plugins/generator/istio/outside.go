@@ -11,9 +11,9 @@ import (
 
 // outside is the cluster for requests (see cluster.ForConnections) to destinations that a scope doesn't know: as its Sidecar says, and otherwise as the mesh does.
 func (g *graph) outside(c *incr.Ctx, s Scope) string {
-	if r, ok := g.sidecars.Get(c, s.Sidecar); ok && s.Sidecar != "" {
-		if p := r.value.Spec.OutboundTrafficPolicy; p != nil {
-			return g.sidecarOutside(c, s, r.value, p)
+	if r, ok := g.tables.Sidecars.Get(c, s.Sidecar); ok && s.Sidecar != "" {
+		if p := r.Value.Spec.OutboundTrafficPolicy; p != nil {
+			return g.sidecarOutside(c, s, r.Value, p)
 		}
 	}
 	switch s := g.listenerSettings.Of(c, only); {

@@ -47,7 +47,7 @@ func (g *graph) hostsBehind(c *incr.Ctx, k inboundClusterKey, name string) []str
 	var out []string
 	for _, t := range decodeTargets(k.Targets) {
 		if s, ok := g.targeted(c, t.Service); ok && inboundName(t) == name {
-			out = append(out, s.value.Host)
+			out = append(out, s.Value.Host)
 		}
 	}
 	if !k.Ingress.named() {
@@ -56,6 +56,6 @@ func (g *graph) hostsBehind(c *incr.Ctx, k inboundClusterKey, name string) []str
 	if len(out) > 0 {
 		return out[:1]
 	}
-	r, _ := g.sidecars.Get(c, k.Ingress.Sidecar)
-	return []string{r.value.Name + "." + r.value.Namespace}
+	r, _ := g.tables.Sidecars.Get(c, k.Ingress.Sidecar)
+	return []string{r.Value.Name + "." + r.Value.Namespace}
 }

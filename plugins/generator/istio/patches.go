@@ -12,12 +12,13 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // patches: which EnvoyFilters count for a proxy, and their patches, read. Without any, nothing asks.
 type patches struct {
-	filtersIn *incr.Index[string, string, row[*config.EnvoyFilter]]
+	filtersIn *incr.Index[string, string, tables.Row[*config.EnvoyFilter]]
 	// patch is the one of an EnvoyFilter at a place in its list.
 	patch *incr.Func[patchKey, *envoyfilter.Patch]
 	sets  *incr.Func[string, *envoyfilter.Set]
@@ -34,16 +35,16 @@ type patchKey struct {
 type patchKeys struct{ Clusters, Listeners, Routes, Extensions string }
 
 func (g *graph) addPatches() {
-	g.filtersIn = incr.NewIndex(g.envoyFilters, "envoy filters by namespace",
-		func(_ string, r row[*config.EnvoyFilter]) []string { return []string{r.value.Namespace} })
+	g.filtersIn = incr.NewIndex(g.tables.EnvoyFilters, "envoy filters by namespace",
+		func(_ string, r tables.Row[*config.EnvoyFilter]) []string { return []string{r.Value.Namespace} })
 	specs := incr.NewFunc(g.Graph, "patch of envoy filter",
 		func(a, b *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool { return proto.Equal(a, b) },
 		func(c *incr.Ctx, k patchKey) (*networking.EnvoyFilter_EnvoyConfigObjectPatch, error) {
-			r, ok := g.envoyFilters.Get(c, k.Filter)
-			if !ok || k.Index >= len(r.value.Spec.ConfigPatches) {
+			r, ok := g.tables.EnvoyFilters.Get(c, k.Filter)
+			if !ok || k.Index >= len(r.Value.Spec.ConfigPatches) {
 				return nil, incr.Absent
 			}
-			return r.value.Spec.ConfigPatches[k.Index], nil
+			return r.Value.Spec.ConfigPatches[k.Index], nil
 		})
 	g.patch = incr.NewFunc(g.Graph, "patch", incr.Same[*envoyfilter.Patch], func(c *incr.Ctx, k patchKey) (*envoyfilter.Patch, error) {
 		p, ok := specs.Get(c, k)
@@ -64,8 +65,8 @@ func (g *graph) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 	var filters []*config.EnvoyFilter
 	for _, k := range splitKeys(keys) {
 		key, list, _ := strings.Cut(k, placeMark)
-		if r, ok := g.envoyFilters.Get(c, key); ok {
-			filters = append(filters, r.value)
+		if r, ok := g.tables.EnvoyFilters.Get(c, key); ok {
+			filters = append(filters, r.Value)
 			places[key] = parsePlaces(list)
 		}
 	}
@@ -107,7 +108,7 @@ func (g *graph) patchesOf(c *incr.Ctx, n *node.Node, labels map[string]string) p
 	}
 	var out patchKeys
 	for _, i := range list {
-		if f := i.Value.value; f.For(n.Namespace, labels) {
+		if f := i.Value.Value; f.For(n.Namespace, labels) {
 			out.add(f, func(patch int) bool { return f.Admits(patch, n.Metadata.Version, n.Metadata.Texts.Are) })
 		}
 	}

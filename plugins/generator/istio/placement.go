@@ -143,8 +143,8 @@ func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey
 func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
 	self := n.Addresses[0]
 	for _, e := range g.atAddress.Of(c, self) {
-		s, ok := g.services.Get(c, e.Value.value.ServiceKey())
-		if ok && isHeadless(s.value, g.dialing(n)) {
+		s, ok := g.tables.Services.Get(c, e.Value.Value.ServiceKey())
+		if ok && isHeadless(s.Value, g.dialing(n)) {
 			return self
 		}
 	}
@@ -213,9 +213,9 @@ func (g *graph) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
 			continue
 		}
 		for _, e := range g.atAddress.Of(c, a) {
-			ep := e.Value.value
-			s, ok := g.services.Get(c, ep.ServiceKey())
-			if ep.Namespace == n.Namespace && !(ok && s.value.Registry == config.Kubernetes) {
+			ep := e.Value.Value
+			s, ok := g.tables.Services.Get(c, ep.ServiceKey())
+			if ep.Namespace == n.Namespace && !(ok && s.Value.Registry == config.Kubernetes) {
 				return ep
 			}
 		}

@@ -6,28 +6,21 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// unread is a workload of which the row is known to be right, and nothing else kept: there are many, and few have a proxy that asks.
-type unread struct{}
-
-func readWorkload(r *pb.Row) (unread, error) {
-	_, err := sdk.WorkloadOf(r)
-	return unread{}, err
-}
-
 // workloadAt is the workload with a key; nil without one.
 func (g *graph) workloadAt(c *incr.Ctx, key string) *pb.Workload {
-	r, ok := g.workloads.Get(c, key)
+	r, ok := g.tables.Workloads.Get(c, key)
 	if !ok {
 		return nil
 	}
 	out := &pb.Workload{}
-	if err := out.Unmarshal(r.payload); err != nil {
+	if err := out.Unmarshal(r.Payload); err != nil {
 		return nil // it was right when it came
 	}
 	return out
@@ -96,13 +89,13 @@ func (g *graph) selectedTargets(c *incr.Ctx, k targetsKey) (out []foundTarget) {
 // servicesWith are the services that select by a label, as a cluster has them; "": as the first one has them.
 func (g *graph) servicesWith(c *incr.Ctx, label, cluster string) (out []*config.Service) {
 	for _, m := range g.servicesByLabel.Of(c, label) {
-		if s := m.Value.value; cluster == "" || s.Cluster == "" || s.Cluster == cluster {
+		if s := m.Value.Value; cluster == "" || s.Cluster == "" || s.Cluster == cluster {
 			out = append(out, s)
 		}
 	}
 	for _, m := range g.servicesThere.Of(c, label) {
-		if s := m.Value.value; cluster != "" && s.Cluster == cluster {
-			if first, ok := g.services.Get(c, sdk.ServiceKey(s.Namespace, s.Host)); ok && first.value.Cluster != cluster {
+		if s := m.Value.Value; cluster != "" && s.Cluster == cluster {
+			if first, ok := g.tables.Services.Get(c, sdk.ServiceKey(s.Namespace, s.Host)); ok && first.Value.Cluster != cluster {
 				out = append(out, s)
 			}
 		}
@@ -111,10 +104,10 @@ func (g *graph) servicesWith(c *incr.Ctx, label, cluster string) (out []*config.
 }
 
 // serviceIn is a service as a cluster has it, if it is known to be otherwise there.
-func (g *graph) serviceIn(c *incr.Ctx, key, cluster string) (row[*config.Service], bool) {
-	s, ok := g.services.Get(c, key)
-	if ok && cluster != "" && s.value.Cluster != cluster {
-		if there, ok := g.clusterServices.Get(c, key+"/"+cluster); ok && there.value.Cluster == cluster {
+func (g *graph) serviceIn(c *incr.Ctx, key, cluster string) (tables.Row[*config.Service], bool) {
+	s, ok := g.tables.Services.Get(c, key)
+	if ok && cluster != "" && s.Value.Cluster != cluster {
+		if there, ok := g.tables.ClusterServices.Get(c, key+"/"+cluster); ok && there.Value.Cluster == cluster {
 			return there, true
 		}
 	}
@@ -122,11 +115,11 @@ func (g *graph) serviceIn(c *incr.Ctx, key, cluster string) (row[*config.Service
 }
 
 // targeted is the service of a target, by its key: that of a cluster, or of all.
-func (g *graph) targeted(c *incr.Ctx, key string) (row[*config.Service], bool) {
-	if s, ok := g.services.Get(c, key); ok {
+func (g *graph) targeted(c *incr.Ctx, key string) (tables.Row[*config.Service], bool) {
+	if s, ok := g.tables.Services.Get(c, key); ok {
 		return s, true
 	}
-	return g.clusterServices.Get(c, key)
+	return g.tables.ClusterServices.Get(c, key)
 }
 
 // portAt is where a workload serves a service's port; 0: it has none of the name that the service says.

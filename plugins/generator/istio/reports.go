@@ -12,13 +12,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // reports: which Telemetry counts for a proxy, and what its listeners report then.
 type reports struct {
-	telemetriesIn *incr.Index[string, string, row[*config.Telemetry]]
+	telemetriesIn *incr.Index[string, string, tables.Row[*config.Telemetry]]
 	telemetryMesh *incr.Func[string, *meshv1.MeshConfig]
 	proxyDefaults *incr.Func[string, *meshv1.ProxyConfig]
 	report        *incr.Func[reportKey, *telemetry.Reports]
@@ -34,8 +35,8 @@ type reportKey struct {
 const telemetrySeparator = ","
 
 func (g *graph) addReports() {
-	g.telemetriesIn = incr.NewIndex(g.telemetries, "telemetry by namespace", func(_ string, r row[*config.Telemetry]) []string {
-		return []string{r.value.Namespace}
+	g.telemetriesIn = incr.NewIndex(g.tables.Telemetries, "telemetry by namespace", func(_ string, r tables.Row[*config.Telemetry]) []string {
+		return []string{r.Value.Namespace}
 	})
 	g.telemetryMesh = project(g, "mesh for telemetry", telemetry.Mesh, func(a, b *meshv1.MeshConfig) bool { return proto.Equal(a, b) })
 	g.proxyDefaults = project(g, "mesh for proxies", (*meshConfig).GetDefaultConfig,
@@ -45,8 +46,8 @@ func (g *graph) addReports() {
 			return g.serviceNamed(c, service)
 		}}
 		for _, key := range strings.Split(k.Telemetry, telemetrySeparator) {
-			if r, ok := g.telemetries.Get(c, key); ok {
-				in.Resources = append(in.Resources, r.value.Spec)
+			if r, ok := g.tables.Telemetries.Get(c, key); ok {
+				in.Resources = append(in.Resources, r.Value.Spec)
 			}
 		}
 		return telemetry.Build(in), nil
@@ -84,7 +85,7 @@ func (g *graph) namespaceTelemetry(c *incr.Ctx, namespace string) []string {
 func (g *graph) telemetryIn(c *incr.Ctx, namespace string) []*config.Telemetry {
 	var out []*config.Telemetry
 	for _, i := range g.telemetriesIn.Of(c, namespace) {
-		out = append(out, i.Value.value)
+		out = append(out, i.Value.Value)
 	}
 	slices.SortFunc(out, func(a, b *config.Telemetry) int { return a.Before(b.Meta) })
 	return out
@@ -138,8 +139,8 @@ func (g *graph) hasCluster(c *incr.Ctx, scope Scope, name string) bool {
 	if !ok {
 		return false
 	}
-	return slices.ContainsFunc(g.ofHost.Of(c, n.Host), func(i incr.Item[string, row[*config.Service]]) bool {
-		s := i.Value.value
+	return slices.ContainsFunc(g.ofHost.Of(c, n.Host), func(i incr.Item[string, tables.Row[*config.Service]]) bool {
+		s := i.Value.Value
 		return g.isExported(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -20,10 +21,10 @@ type routes struct {
 	selectors incr.Collection[string, struct{}]
 	// connectionSelectors are those of routes for connections.
 	connectionSelectors incr.Collection[string, struct{}]
-	serviceByHost       *incr.Index[string, string, row[*config.VirtualService]]
-	wildServices        *incr.Index[string, string, row[*config.VirtualService]]
-	connectionsUnder    *incr.Index[string, string, row[*config.VirtualService]]
-	atGateway           *incr.Index[string, string, row[*config.VirtualService]]
+	serviceByHost       *incr.Index[string, string, tables.Row[*config.VirtualService]]
+	wildServices        *incr.Index[string, string, tables.Row[*config.VirtualService]]
+	connectionsUnder    *incr.Index[string, string, tables.Row[*config.VirtualService]]
+	atGateway           *incr.Index[string, string, tables.Row[*config.VirtualService]]
 	onPort              *incr.Index[scopePort, hostPort, *config.Service]
 	servicesFor         *incr.Func[sought, []*config.VirtualService]
 	routedPorts         *incr.Func[routedKey, []uint32]
@@ -355,12 +356,12 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 // portFrom is onlyPort for requests at a gateway: the service of the virtual service's own namespace is meant rather than another of the
 // host, if the gateway sees it.
 func (g *graph) portFrom(c *incr.Ctx, s Scope, namespace, name string, fallback uint32) uint32 {
-	own, ok := g.services.Get(c, namespace+"/"+name)
+	own, ok := g.tables.Services.Get(c, namespace+"/"+name)
 	switch {
-	case !ok || !g.isExported(c, own.value, s.Namespace):
+	case !ok || !g.isExported(c, own.Value, s.Namespace):
 		return g.onlyPort(c, host{s, name}, fallback)
-	case len(own.value.Ports) == 1:
-		return own.value.Ports[0].Number
+	case len(own.Value.Ports) == 1:
+		return own.Value.Ports[0].Number
 	}
 	return fallback
 }

@@ -44,8 +44,8 @@ func (g *graph) addRuleGroups() {
 		var list []*config.DestinationRule
 		defaults := g.exports.Of(c, only).destinationRules
 		for _, i := range g.byHost.Of(c, ruleKey{k.Namespace, k.Host}) {
-			if k.Pool.has(i.Value.value, defaults) {
-				list = append(list, i.Value.value)
+			if k.Pool.has(i.Value.Value, defaults) {
+				list = append(list, i.Value.Value)
 			}
 		}
 		slices.SortFunc(list, func(a, b *config.DestinationRule) int { return a.Before(b.Meta) })
@@ -58,8 +58,8 @@ func (g *graph) addRuleGroups() {
 	g.merged = incr.NewFunc(g.Graph, "merged rule", samePointer[config.DestinationRule], func(c *incr.Ctx, keys string) (*config.DestinationRule, error) {
 		var list []*config.DestinationRule
 		for key := range strings.SplitSeq(keys, listSeparator) {
-			if r, ok := g.destinationRules.Get(c, key); ok {
-				list = append(list, r.value)
+			if r, ok := g.tables.DestinationRules.Get(c, key); ok {
+				list = append(list, r.Value)
 			}
 		}
 		if len(list) == 0 {

@@ -6,16 +6,17 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // rules find the DestinationRule that counts for a client's traffic to a host.
 type rules struct {
-	byHost   *incr.Index[ruleKey, string, row[*config.DestinationRule]]
-	wildcard *incr.Index[string, string, row[*config.DestinationRule]]
+	byHost   *incr.Index[ruleKey, string, tables.Row[*config.DestinationRule]]
+	wildcard *incr.Index[string, string, tables.Row[*config.DestinationRule]]
 	// selecting are the rules of a namespace that are for some of its workloads.
-	selecting  *incr.Index[string, string, row[*config.DestinationRule]]
+	selecting  *incr.Index[string, string, tables.Row[*config.DestinationRule]]
 	ruleGroups *incr.Func[groupKey, []ruleGroup]
 	// merged is the rule that several make together, by their keys.
 	merged *incr.Func[string, *config.DestinationRule]
@@ -28,18 +29,18 @@ type ruleKey struct{ Namespace, Host string }
 type ruleAsk struct{ Client, Selected, Service, Host string }
 
 func (g *graph) addRules() {
-	g.byHost = incr.NewIndex(g.destinationRules, "rules by host", func(_ string, r row[*config.DestinationRule]) []ruleKey {
-		return []ruleKey{{r.value.Namespace, r.value.Host}}
+	g.byHost = incr.NewIndex(g.tables.DestinationRules, "rules by host", func(_ string, r tables.Row[*config.DestinationRule]) []ruleKey {
+		return []ruleKey{{r.Value.Namespace, r.Value.Host}}
 	})
-	g.wildcard = incr.NewIndex(g.destinationRules, "wildcard rules", func(_ string, r row[*config.DestinationRule]) []string {
-		if istio.IsWildcard(r.value.Host) {
-			return []string{r.value.Namespace}
+	g.wildcard = incr.NewIndex(g.tables.DestinationRules, "wildcard rules", func(_ string, r tables.Row[*config.DestinationRule]) []string {
+		if istio.IsWildcard(r.Value.Host) {
+			return []string{r.Value.Namespace}
 		}
 		return nil
 	})
-	g.selecting = incr.NewIndex(g.destinationRules, "rules for workloads", func(_ string, r row[*config.DestinationRule]) []string {
-		if r.value.Spec.GetWorkloadSelector() != nil {
-			return []string{r.value.Namespace}
+	g.selecting = incr.NewIndex(g.tables.DestinationRules, "rules for workloads", func(_ string, r tables.Row[*config.DestinationRule]) []string {
+		if r.Value.Spec.GetWorkloadSelector() != nil {
+			return []string{r.Value.Namespace}
 		}
 		return nil
 	})
@@ -81,7 +82,7 @@ func (g *graph) mostSpecific(c *incr.Ctx, p rulePool, namespace, host string) []
 	}
 	var hosts []string
 	for _, i := range g.wildcard.Of(c, namespace) {
-		if h := i.Value.value.Host; h != host && istio.Covers(h, host) {
+		if h := i.Value.Value.Host; h != host && istio.Covers(h, host) {
 			hosts = append(hosts, h)
 		}
 	}
@@ -118,7 +119,7 @@ func (g *graph) ruleFor(c *incr.Ctx, client Scope, s *config.Service) *config.De
 func (g *graph) selectedBy(c *incr.Ctx, namespace string, labels map[string]string) string {
 	var out []string
 	for _, i := range g.selecting.Of(c, namespace) {
-		selector := i.Value.value.Spec.GetWorkloadSelector().GetMatchLabels()
+		selector := i.Value.Value.Spec.GetWorkloadSelector().GetMatchLabels()
 		if len(selector) > 0 && istio.Selects(selector, labels) {
 			out = append(out, endpoint.Selector(selector))
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -42,10 +43,10 @@ type scopes struct {
 	// hosts lists them by scope.
 	hosts *incr.Index[Scope, host, *config.Service]
 	// sidecarFor is the Sidecar resource that counts for a workload.
-	sidecarsIn *incr.Index[string, string, row[*config.Sidecar]]
+	sidecarsIn *incr.Index[string, string, tables.Row[*config.Sidecar]]
 	egress     *incr.Func[Scope, []egressListener]
 	// destinations are the virtual services that lead to a host.
-	destinations *incr.Index[string, string, row[*config.VirtualService]]
+	destinations *incr.Index[string, string, tables.Row[*config.VirtualService]]
 }
 
 // everywhere is the join key of services that everybody sees.
@@ -53,13 +54,13 @@ const everywhere = "*"
 
 func (g *graph) addScopes() {
 	g.live = incr.NewInput[Scope](g.Graph, "scopes", incr.Same[struct{}])
-	g.sidecarsIn = incr.NewIndex(g.sidecars, "sidecars by namespace", func(_ string, r row[*config.Sidecar]) []string {
-		return []string{r.value.Namespace}
+	g.sidecarsIn = incr.NewIndex(g.tables.Sidecars, "sidecars by namespace", func(_ string, r tables.Row[*config.Sidecar]) []string {
+		return []string{r.Value.Namespace}
 	})
 	g.addEgress()
 	g.addDestinations()
-	exported := incr.Map(g.services, "exported services", sameExport, func(c *incr.Ctx, _ string, r row[*config.Service]) (export, error) {
-		return export{r.value, g.exportedNamespaces(c, r.value)}, nil
+	exported := incr.Map(g.tables.Services, "exported services", sameExport, func(c *incr.Ctx, _ string, r tables.Row[*config.Service]) (export, error) {
+		return export{r.Value, g.exportedNamespaces(c, r.Value)}, nil
 	})
 	g.addSpecial(exported)
 	pairs := incr.Join(g.live, exported, "services in scope",
@@ -149,11 +150,11 @@ func (g *graph) sidecarFor(c *incr.Ctx, namespace string, labels map[string]stri
 }
 
 // choose prefers Sidecars that select the labels; nil labels are selected by none. The oldest wins.
-func choose(list []incr.Item[string, row[*config.Sidecar]], labels map[string]string) string {
+func choose(list []incr.Item[string, tables.Row[*config.Sidecar]], labels map[string]string) string {
 	var best *config.Sidecar
 	selects := false
 	for _, i := range list {
-		s := i.Value.value
+		s := i.Value.Value
 		mine := s.Spec.WorkloadSelector != nil
 		if mine && (labels == nil || !istio.Selects(s.Spec.WorkloadSelector.Labels, labels)) {
 			continue

@@ -14,15 +14,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // policies find the security policies that count for a workload, and make their filters.
 type policies struct {
-	peersIn         *incr.Index[string, string, row[*config.PeerAuthentication]]
-	tokensIn        *incr.Index[string, string, row[*config.RequestAuthentication]]
-	authorizationIn *incr.Index[string, string, row[*config.AuthorizationPolicy]]
+	peersIn         *incr.Index[string, string, tables.Row[*config.PeerAuthentication]]
+	tokensIn        *incr.Index[string, string, tables.Row[*config.RequestAuthentication]]
+	authorizationIn *incr.Index[string, string, tables.Row[*config.AuthorizationPolicy]]
 	// peers are the PeerAuthentications that count in a namespace; refusals what clients must know of them.
 	peers    *incr.Func[string, authn.Policies]
 	refusals *incr.Func[string, string]
@@ -41,12 +42,14 @@ type guardsKey struct {
 }
 
 func (g *graph) addPolicies() {
-	g.peersIn = incr.NewIndex(g.peerAuthentications, "peer authentications by namespace",
-		func(_ string, r row[*config.PeerAuthentication]) []string { return []string{r.value.Namespace} })
-	g.tokensIn = incr.NewIndex(g.requestAuthentications, "request authentications by namespace",
-		func(_ string, r row[*config.RequestAuthentication]) []string { return []string{r.value.Namespace} })
-	g.authorizationIn = incr.NewIndex(g.authorizationPolicies, "authorization policies by namespace",
-		func(_ string, r row[*config.AuthorizationPolicy]) []string { return []string{r.value.Namespace} })
+	g.peersIn = incr.NewIndex(g.tables.PeerAuthentications, "peer authentications by namespace",
+		func(_ string, r tables.Row[*config.PeerAuthentication]) []string { return []string{r.Value.Namespace} })
+	g.tokensIn = incr.NewIndex(g.tables.RequestAuthentications, "request authentications by namespace",
+		func(_ string, r tables.Row[*config.RequestAuthentication]) []string {
+			return []string{r.Value.Namespace}
+		})
+	g.authorizationIn = incr.NewIndex(g.tables.AuthorizationPolicies, "authorization policies by namespace",
+		func(_ string, r tables.Row[*config.AuthorizationPolicy]) []string { return []string{r.Value.Namespace} })
 	g.peers = incr.NewFunc(g.Graph, "peer authentication", authn.Policies.Equal, func(c *incr.Ctx, namespace string) (authn.Policies, error) {
 		root := g.root.Of(c, only)
 		own := inAge(g.peersIn.Of(c, namespace))
@@ -73,10 +76,10 @@ func (g *graph) addPolicies() {
 type aged interface{ Age() config.Meta }
 
 // inAge lists resources, the oldest first.
-func inAge[V aged](list []incr.Item[string, row[V]]) []V {
+func inAge[V aged](list []incr.Item[string, tables.Row[V]]) []V {
 	var out []V
 	for _, i := range list {
-		out = append(out, i.Value.value)
+		out = append(out, i.Value.Value)
 	}
 	slices.SortStableFunc(out, func(a, b V) int { return a.Age().Before(b.Age()) })
 	return out
@@ -89,7 +92,7 @@ type policy interface {
 }
 
 // attached are the keys of the policies that are for a workload, joined: of its namespace's, then of the mesh's, each with the oldest first.
-func attached[V policy](c *incr.Ctx, g *graph, in *incr.Index[string, string, row[V]], namespace string, labels map[string]string) string {
+func attached[V policy](c *incr.Ctx, g *graph, in *incr.Index[string, string, tables.Row[V]], namespace string, labels map[string]string) string {
 	list := inAge(in.Of(c, namespace))
 	if root := g.root.Of(c, only); root != namespace {
 		list = append(list, inAge(in.Of(c, root))...)
@@ -127,11 +130,11 @@ func (g *graph) buildGuards(c *incr.Ctx, k guardsKey) (*listener.Guards, error) 
 	mesh := authz.Mesh{TrustDomains: g.domains.Of(c, only), Providers: map[string]authz.Provider{}}
 	var list []*authz.Policy
 	for _, key := range splitKeys(k.Authorization) {
-		r, ok := g.authorizationPolicies.Get(c, key)
+		r, ok := g.tables.AuthorizationPolicies.Get(c, key)
 		if !ok {
 			continue
 		}
-		p := r.value
+		p := r.Value
 		list = append(list, &authz.Policy{Namespace: p.Namespace, Name: p.Name, DryRun: authz.IsDryRun(p.Annotations), Spec: p.Spec})
 		if name := p.Spec.GetProvider().GetName(); p.Spec.Action == security.AuthorizationPolicy_CUSTOM {
 			if provider, ok := g.authorizer.Get(c, name); ok {
@@ -148,8 +151,8 @@ func (g *graph) keys(c *incr.Ctx) authn.Keys {
 	return authn.Keys{
 		By: g.fetch,
 		Find: func(set string) (string, bool) {
-			r, ok := g.keySets.Get(c, set)
-			return r.value, ok
+			r, ok := g.tables.KeySets.Get(c, set)
+			return r.Value, ok
 		},
 		Cluster: func(host string, port uint32) (string, bool) {
 			found, ok := g.serviceNamed(c, host)
@@ -161,8 +164,8 @@ func (g *graph) keys(c *incr.Ctx) authn.Keys {
 func (g *graph) tokenRules(c *incr.Ctx, keys string) []*security.JWTRule {
 	var out []*security.JWTRule
 	for _, key := range splitKeys(keys) {
-		if r, ok := g.requestAuthentications.Get(c, key); ok {
-			out = append(out, r.value.Spec.JwtRules...)
+		if r, ok := g.tables.RequestAuthentications.Get(c, key); ok {
+			out = append(out, r.Value.Spec.JwtRules...)
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -21,10 +22,10 @@ const selectorSeparator = ";"
 
 // addSelectors adds the selectors that matches ask for.
 func (g *graph) addSelectors(name string, of func(*networking.VirtualService) []map[string]string) incr.Collection[string, struct{}] {
-	return incr.FlatMap(g.virtualServices, name, incr.Same[struct{}],
-		func(_ *incr.Ctx, _ string, r row[*config.VirtualService]) ([]incr.Item[string, struct{}], error) {
+	return incr.FlatMap(g.tables.VirtualServices, name, incr.Same[struct{}],
+		func(_ *incr.Ctx, _ string, r tables.Row[*config.VirtualService]) ([]incr.Item[string, struct{}], error) {
 			var out []incr.Item[string, struct{}]
-			for _, labels := range of(r.value.Spec) {
+			for _, labels := range of(r.Value.Spec) {
 				if len(labels) > 0 {
 					out = append(out, incr.Item[string, struct{}]{Key: endpoint.Selector(labels)})
 				}

@@ -1,10 +1,11 @@
 package istio
 
 import (
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
-	networking "istio.io/api/networking/v1alpha3"
 )
 
 // endpointView is what load assignments depend on of the proxies that get them.

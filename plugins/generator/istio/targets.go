@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -69,14 +70,14 @@ func byPort(list []target) [][]target {
 }
 
 func (g *graph) addTargets() {
-	byService := incr.NewIndex(g.endpoints, "endpoints by service", func(_ string, r row[*endpoint.Endpoint]) []string {
-		return []string{r.value.ServiceKey()}
+	byService := incr.NewIndex(g.tables.Endpoints, "endpoints by service", func(_ string, r tables.Row[*endpoint.Endpoint]) []string {
+		return []string{r.Value.ServiceKey()}
 	})
 	g.identities = incr.NewFunc(g.Graph, "identities", slices.Equal, func(c *incr.Ctx, service string) ([]string, error) {
 		domain := g.listenerSettings.Of(c, only).trustDomain
 		var out []string
 		for _, e := range byService.Of(c, service) {
-			if id := e.Value.value.Identity(domain); id != "" {
+			if id := e.Value.Value.Identity(domain); id != "" {
 				out = append(out, id)
 			}
 		}
@@ -86,22 +87,22 @@ func (g *graph) addTargets() {
 	g.endpointsOf = incr.NewFunc(g.Graph, "endpoints of service", slices.Equal, func(c *incr.Ctx, service string) ([]*endpoint.Endpoint, error) {
 		var out []*endpoint.Endpoint
 		for _, e := range byService.Of(c, service) {
-			out = append(out, e.Value.value)
+			out = append(out, e.Value.Value)
 		}
 		return out, nil
 	})
-	g.atAddress = incr.NewIndex(g.endpoints, "endpoints by address", func(_ string, r row[*endpoint.Endpoint]) []string {
-		return append([]string{r.value.Address}, r.value.MoreAddresses...)
+	g.atAddress = incr.NewIndex(g.tables.Endpoints, "endpoints by address", func(_ string, r tables.Row[*endpoint.Endpoint]) []string {
+		return append([]string{r.Value.Address}, r.Value.MoreAddresses...)
 	})
-	byLabel := func(_ string, r row[*config.Service]) []string {
-		if s := r.value; s.Registry == config.Kubernetes && len(s.Selector) > 0 {
+	byLabel := func(_ string, r tables.Row[*config.Service]) []string {
+		if s := r.Value; s.Registry == config.Kubernetes && len(s.Selector) > 0 {
 			k := slices.Min(slices.Collect(maps.Keys(s.Selector)))
 			return []string{labelOf(s.Namespace, k, s.Selector[k])}
 		}
 		return nil
 	}
-	g.servicesByLabel = incr.NewIndex(g.services, "services by a label that they select", byLabel)
-	g.servicesThere = incr.NewIndex(g.clusterServices, "services of other clusters by a label that they select", byLabel)
+	g.servicesByLabel = incr.NewIndex(g.tables.Services, "services by a label that they select", byLabel)
+	g.servicesThere = incr.NewIndex(g.tables.ClusterServices, "services of other clusters by a label that they select", byLabel)
 	g.targets = incr.NewFunc(g.Graph, "targets of workload", slices.Equal, g.findTargets)
 }
 
@@ -120,20 +121,20 @@ func (g *graph) findTargets(c *incr.Ctx, k targetsKey) ([]target, error) {
 	selected := g.selectedTargets(c, k)
 	for _, address := range strings.Split(k.Addresses, ",") {
 		for _, e := range g.atAddress.Of(c, address) {
-			ep := e.Value.value
+			ep := e.Value.Value
 			s, ok := g.serviceIn(c, ep.ServiceKey(), ep.Cluster)
 			if !ok || ep.Namespace != k.Namespace {
 				continue
 			}
 			switch {
-			case s.value.Registry != config.Kubernetes:
+			case s.Value.Registry != config.Kubernetes:
 			case k.Pod == "" && isEntry(ep):
 				selected = nil // it says its ports itself
 			case k.Pod == "" || len(selected) > 0:
 				continue // selectors say more than who is ready, and an address may be that of another pod by now
 			}
-			place := slices.IndexFunc(s.value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
-			all = append(all, foundTarget{target{s.value.Key, ep.ServicePort, ep.Port}, s.value, place})
+			place := slices.IndexFunc(s.Value.Ports, func(p *pb.Port) bool { return p.Number == ep.ServicePort })
+			all = append(all, foundTarget{target{s.Value.Key, ep.ServicePort, ep.Port}, s.Value, place})
 		}
 	}
 	all = append(all, selected...)

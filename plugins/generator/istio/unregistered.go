@@ -21,11 +21,11 @@ type routedKey struct {
 
 func (g *graph) addUnregistered() {
 	g.routedPorts = incr.NewFunc(g.Graph, "ports of virtual service", slices.Equal, func(c *incr.Ctx, k routedKey) ([]uint32, error) {
-		v, ok := g.virtualServices.Get(c, k.Service)
+		v, ok := g.tables.VirtualServices.Get(c, k.Service)
 		if !ok {
 			return nil, incr.Absent
 		}
-		return g.findRoutedPorts(c, k, v.value), nil
+		return g.findRoutedPorts(c, k, v.Value), nil
 	})
 	g.anyKnown = incr.NewFunc(g.Graph, "services of a wildcard on port", incr.Same[bool], g.findAnyKnown)
 }
@@ -116,7 +116,7 @@ func (g *graph) hostsOutside(c *incr.Ctx, view routeView, k virtualHostKey, list
 func (g *graph) routedAt(c *incr.Ctx, s Scope, via int, such func(ports []uint32) bool) []*config.VirtualService {
 	var list []*config.VirtualService
 	for _, i := range g.atGateway.Of(c, config.MeshGateway) {
-		v := i.Value.value
+		v := i.Value.Value
 		if g.imports(c, s, v, via) && such(g.routedPorts.Of(c, routedKey{s, via, v.Key})) {
 			list = append(list, v)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -17,26 +18,26 @@ type sought struct {
 }
 
 func (g *graph) indexServices() {
-	g.serviceByHost = incr.NewIndex(g.virtualServices, "virtual services by host", func(_ string, r row[*config.VirtualService]) []string {
-		if !r.value.Serves(config.MeshGateway) {
+	g.serviceByHost = incr.NewIndex(g.tables.VirtualServices, "virtual services by host", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		if !r.Value.Serves(config.MeshGateway) {
 			return nil
 		}
-		return slices.DeleteFunc(slices.Clone(r.value.Spec.Hosts), istio.IsWildcard)
+		return slices.DeleteFunc(slices.Clone(r.Value.Spec.Hosts), istio.IsWildcard)
 	})
-	g.wildServices = incr.NewIndex(g.virtualServices, "wildcard virtual services", func(_ string, r row[*config.VirtualService]) []string {
-		if r.value.Serves(config.MeshGateway) && slices.ContainsFunc(r.value.Spec.Hosts, istio.IsWildcard) {
+	g.wildServices = incr.NewIndex(g.tables.VirtualServices, "wildcard virtual services", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		if r.Value.Serves(config.MeshGateway) && slices.ContainsFunc(r.Value.Spec.Hosts, istio.IsWildcard) {
 			return []string{only}
 		}
 		return nil
 	})
-	g.connectionsUnder = incr.NewIndex(g.virtualServices, "routes for connections by wildcard", func(_ string, r row[*config.VirtualService]) []string {
-		if !r.value.Serves(config.MeshGateway) || !routesConnections(r.value) {
+	g.connectionsUnder = incr.NewIndex(g.tables.VirtualServices, "routes for connections by wildcard", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		if !r.Value.Serves(config.MeshGateway) || !routesConnections(r.Value) {
 			return nil
 		}
-		return wildcardsOver(r.value.Spec.Hosts)
+		return wildcardsOver(r.Value.Spec.Hosts)
 	})
-	g.atGateway = incr.NewIndex(g.virtualServices, "virtual services by gateway", func(_ string, r row[*config.VirtualService]) []string {
-		return r.value.Spec.Gateways
+	g.atGateway = incr.NewIndex(g.tables.VirtualServices, "virtual services by gateway", func(_ string, r tables.Row[*config.VirtualService]) []string {
+		return r.Value.Spec.Gateways
 	})
 	g.servicesFor = incr.NewFunc(g.Graph, "virtual services for host", slices.Equal, g.findServices)
 	g.addUnregistered()
@@ -65,7 +66,7 @@ func wildcardsOver(hosts []string) []string {
 func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, error) {
 	var named []*config.VirtualService
 	for _, i := range g.serviceByHost.Of(c, h.Host) {
-		if v := i.Value.value; g.imports(c, h.Scope, v, h.Via) {
+		if v := i.Value.Value; g.imports(c, h.Scope, v, h.Via) {
 			named = append(named, v)
 		}
 	}
@@ -74,7 +75,7 @@ func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, e
 	}
 	var wild []*config.VirtualService
 	for _, i := range g.wildServices.Of(c, only) {
-		if v := i.Value.value; g.imports(c, h.Scope, v, h.Via) {
+		if v := i.Value.Value; g.imports(c, h.Scope, v, h.Via) {
 			wild = append(wild, v)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/selector"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // visibility is how widely ServiceEntries may be seen at most, whatever they say (MeshConfig.serviceEntryVisibility).
@@ -22,8 +21,8 @@ func (g *graph) addVisibility() {
 		func(a, b *meshv1.ServiceEntryVisibility) bool { return proto.Equal(a, b) })
 	g.entryVisibility = incr.NewFunc(g.Graph, "visibility of a namespace's service entries", incr.Same[visibility], func(c *incr.Ctx, namespace string) (visibility, error) {
 		return visibilityOf(settings.Of(c, only), func() map[string]string {
-			r, _ := g.namespaces.Get(c, namespace)
-			return r.value
+			r, _ := g.tables.Namespaces.Get(c, namespace)
+			return r.Value
 		}), nil
 	})
 }
@@ -74,10 +73,4 @@ func (g *graph) reach(c *incr.Ctx, s *config.Service, namespace string) istio.Re
 		return istio.Nobody
 	}
 	return istio.ReachOf(list, nil, s.Namespace, namespace)
-}
-
-func labelsOfNamespace(r *pb.Row) (map[string]string, error) {
-	n := &pb.Namespace{}
-	err := n.Unmarshal(r.Payload)
-	return n.Labels, err
 }

@@ -1,4 +1,4 @@
-package istio
+package tables
 
 import (
 	"maps"
@@ -12,10 +12,10 @@ import (
 
 // addServices adds the services, each with what it is in other clusters: their rows are one service's by the time that they are in the graph, so that what is
 // made of a service knows nothing of clusters, and a change in one of them costs what a change of the service does.
-func (g *graph) addServices() {
-	g.services = table(g, state.Services, config.ParseService)
-	g.clusterServices = table(g, state.ClusterServices, config.ParseService)
-	set, there := g.load[state.Services], g.load[state.ClusterServices]
+func (t *Tables) addServices() {
+	t.Services = table(t, state.Services, config.ParseService)
+	t.ClusterServices = table(t, state.ClusterServices, config.ParseService)
+	set, there := t.Load[state.Services], t.Load[state.ClusterServices]
 	own, others := map[string]*pb.Row{}, map[string]map[string]*pb.Row{}
 	load := func(service string) error {
 		var rows []*pb.Row
@@ -28,13 +28,13 @@ func (g *graph) addServices() {
 		}
 		return set(service, row)
 	}
-	g.load[state.Services] = func(key string, r *pb.Row) error {
+	t.Load[state.Services] = func(key string, r *pb.Row) error {
 		if own[key] = r; r == nil {
 			delete(own, key)
 		}
 		return load(key)
 	}
-	g.load[state.ClusterServices] = func(key string, r *pb.Row) error {
+	t.Load[state.ClusterServices] = func(key string, r *pb.Row) error {
 		if err := there(key, r); err != nil {
 			return err
 		}
