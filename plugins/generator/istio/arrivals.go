@@ -95,7 +95,7 @@ func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain
 // callersOf are the places of a service's ports.
 func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) callers {
 	found := gathering{placed: map[arrival]struct{ via, index int }{}}
-	reach := g.reach(c, s, d.Scope.Namespace)
+	reach := g.mesh.Reach(c, s, d.Scope.Namespace)
 	for _, in := range g.importsOf(c, h, s) {
 		for _, p := range in.service.Ports {
 			if cluster.IsDynamic(in.service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authz"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -23,7 +24,7 @@ type authorizers struct {
 
 func (g *graph) addAuthorizers() {
 	g.ofHost = incr.NewIndex(g.tables.Services, "services by name", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
-	g.extensions = project(g, "extension providers", (*meshConfig).GetExtensionProviders,
+	g.extensions = mesh.Project(g.mesh, "extension providers", (*mesh.Config).GetExtensionProviders,
 		func(a, b []*meshv1.MeshConfig_ExtensionProvider) bool {
 			return slices.EqualFunc(a, b, func(x, y *meshv1.MeshConfig_ExtensionProvider) bool { return proto.Equal(x, y) })
 		})

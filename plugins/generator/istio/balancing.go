@@ -58,7 +58,7 @@ func (g *graph) addBalancing() {
 		return onlyIf(cluster.Resolves(r.Value))
 	})
 	g.asked = incr.NewFunc(g.Graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
-		mesh := g.clusterSettings.Of(c, only)
+		mesh := g.mesh.Clusters(c)
 		settings := []prioritizer{mesh.Locality, mesh.Zones}
 		out := asked{Zones: mesh.Zones != nil}
 		out.Locality = len(mesh.Locality.GetDistribute()) > 0 || mesh.Baseline.GetOutlierDetection() != nil || endpoint.HeedsZones(mesh.Zones)

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -44,7 +45,7 @@ func TestNearness(t *testing.T) {
 		{"zones switched off by the rule", `{"localityLbSetting": {}}`, `{"zoneAwareLbSetting": {"enabled": false}}`, "", none},
 		{"the service's wish", `{"zoneAwareLbSetting": {}}`, `{}`, "PreferClose", locality},
 	} {
-		mesh, balancer := &meshConfig{}, &networking.LoadBalancerSettings{}
+		mesh, balancer := &mesh.Config{}, &networking.LoadBalancerSettings{}
 		if protojson.Unmarshal([]byte(c.mesh), mesh) != nil || protojson.Unmarshal([]byte(c.rule), balancer) != nil {
 			t.Fatal(c.name)
 		}

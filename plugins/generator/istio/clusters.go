@@ -162,7 +162,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Name:       cluster.Name{Port: k.Port, Subset: k.Subset, Host: s.Value.Host, ByName: k.Client.ByName},
 		Service:    s.Value,
 		Protocol:   config.ParseProtocol(s.Value.Port(k.Port).Protocol),
-		Mesh:       g.clusterSettings.Of(c, only),
+		Mesh:       g.mesh.Clusters(c),
 		Client:     k.Client.client(),
 		Identities: g.namesOf(c, s.Value),
 		Refuses:    g.peerMode.Of(c, s.Value.Namespace) == authn.Disable,
@@ -197,7 +197,7 @@ func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
 	names := slices.Concat(s.SubjectAltNames, g.identities.Of(c, s.Key))
 	for _, account := range s.ServiceAccounts {
 		e := endpoint.Endpoint{Endpoint: pb.Endpoint{Namespace: s.Namespace, ServiceAccount: account}}
-		if name := e.Identity(g.listenerSettings.Of(c, only).trustDomain); !slices.Contains(names, name) {
+		if name := e.Identity(g.mesh.Listeners(c).TrustDomain); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -234,7 +234,7 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, pol
 	}
 	g.speak(c, &spec, cluster.TLSTowards(rule, k.Subset, k.Port), s.Namespace)
 	spec.Unready, spec.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
-	near := cluster.NearnessOf(policy, s, g.clusterSettings.Of(c, only))
+	near := cluster.NearnessOf(policy, s, g.mesh.Clusters(c))
 	spec.Balance = near.Balance(k.Client.Place.place(), k.Client.Zones)
 	spec.Horizon = g.horizon(c, k.Client.Network, s)
 	spec.Horizon.Networks = nil // gateways stand for endpoints that are pushed, not for those that are looked up
@@ -267,7 +267,7 @@ func staticNames(k clientKey, dynamic bool) []string {
 }
 
 func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
-	mesh := g.clusterSettings.Of(c, only)
+	mesh := g.mesh.Clusters(c)
 	timeout := mesh.ConnectTimeout
 	var out *clusterv3.Cluster
 	switch k.Name {
@@ -331,7 +331,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 		return nil, incr.Absent
 	}
 	g.limit(c, &in, k, decodeTargets(k.Targets))
-	if g.localInbound.Of(c, only) {
+	if g.mesh.LocalInbound(c) {
 		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))
 	}
 	in.Stat = g.inboundStat(c, decodeTargets(k.Targets)[0])
@@ -340,7 +340,7 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 
 // buildBehind makes the cluster behind a port, whoever names it, as the proxy and the mesh want it.
 func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey) []byte {
-	in.Mesh, in.Source = g.clusterSettings.Of(c, only), k.Families.Behind()
+	in.Mesh, in.Source = g.mesh.Clusters(c), k.Families.Behind()
 	out := cluster.BuildInbound(in)
 	if k.SameCase {
 		cluster.SameCase(out, in.Protocol)
@@ -350,7 +350,7 @@ func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey
 
 // inboundStat names the cluster behind a workload's port in statistics; empty: Istio's name.
 func (g *graph) inboundStat(c *incr.Ctx, t target) string {
-	pattern := g.clusterSettings.Of(c, only).InboundStat
+	pattern := g.mesh.Clusters(c).InboundStat
 	s, ok := g.targeted(c, t.Service)
 	if pattern == "" || !ok {
 		return ""

@@ -78,8 +78,8 @@ func (g *graph) scopeOfRouter(c *incr.Ctx, namespace, selected string) Scope {
 func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
 	rule := r.Value
 	exports := rule.Exports()
-	public := len(exports) == 0 && !rule.Private(g.exports.Of(c, only).destinationRules) || slices.Equal(exports, []string{everywhere})
-	if public && (rule.Namespace == g.root.Of(c, only) || g.isAboutOwn(c, rule)) {
+	public := len(exports) == 0 && !rule.Private(g.mesh.Exports(c).DestinationRules) || slices.Equal(exports, []string{everywhere})
+	if public && (rule.Namespace == g.mesh.Root(c) || g.isAboutOwn(c, rule)) {
 		return nil, incr.Absent
 	}
 	out := slices.DeleteFunc(slices.Clone(exports), func(e string) bool { return e == everywhere || e == "." })
@@ -134,5 +134,5 @@ func connectionMatches(s *networking.VirtualService) []connectionMatch {
 
 // hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
 func (g *graph) hidesRoutes(c *incr.Ctx) bool {
-	return !slices.Contains(istio.Export(nil, g.exports.Of(c, only).virtualServices, ""), everywhere)
+	return !slices.Contains(istio.Export(nil, g.mesh.Exports(c).VirtualServices, ""), everywhere)
 }

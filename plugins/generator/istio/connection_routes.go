@@ -219,7 +219,7 @@ func (g *graph) lookup(c *incr.Ctx, s Scope, chain listener.Chain, to cluster.Na
 // outboundStat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise as given. portName is that of
 // the port at which they came.
 func (g *graph) outboundStat(c *incr.Ctx, s Scope, n cluster.Name, portName, otherwise string) string {
-	pattern := g.clusterSettings.Of(c, only).OutboundStat
+	pattern := g.mesh.Clusters(c).OutboundStat
 	if pattern == "" {
 		return otherwise
 	}

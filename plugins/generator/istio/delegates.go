@@ -30,7 +30,7 @@ func sameVirtualService(a, b *config.VirtualService) bool {
 // delegate is a virtual service that another may delegate to: one without hosts, which the other's namespace sees.
 func (g *graph) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
 	d, ok := g.tables.VirtualServices.Get(c, key)
-	if !ok || len(d.Value.Spec.Hosts) > 0 || !d.Value.MayDelegate(root.Namespace, g.exports.Of(c, only).virtualServices) {
+	if !ok || len(d.Value.Spec.Hosts) > 0 || !d.Value.MayDelegate(root.Namespace, g.mesh.Exports(c).VirtualServices) {
 		return nil
 	}
 	return d.Value

@@ -104,7 +104,7 @@ func (g *graph) extensionView(c *incr.Ctx, n *node.Node, labels map[string]strin
 // before those of the root namespace, the oldest first.
 func (g *graph) extensionsOf(c *incr.Ctx, n *node.Node, labels map[string]string) string {
 	list := g.extensionsIn(c, n.Namespace)
-	if root := g.root.Of(c, only); root != n.Namespace {
+	if root := g.mesh.Root(c); root != n.Namespace {
 		list = append(list, g.extensionsIn(c, root)...)
 	}
 	var keys []string

@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -33,7 +34,7 @@ type graph struct {
 	tables *tables.Tables
 	// proxies are those that are connected, by seat.
 	proxies *incr.Input[uint64, *node.Node]
-	mesh
+	mesh    *mesh.Settings
 	scopes
 	rules
 	policies
@@ -64,7 +65,7 @@ type graph struct {
 func newGraph(c Config, options ...incr.Option) *graph {
 	in := incr.New(options...)
 	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, fetch: authn.Fetch(c.JWKSFetch), entryNetworks: c.EntryNetworks, persistentSessions: c.PersistentSessions}
-	g.addMesh()
+	g.mesh = mesh.New(in, g.tables, c.Domain)
 	g.addScopes()
 	g.addRules()
 	g.addBalancing()
@@ -87,6 +88,9 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addPlacement()
 	return g
 }
+
+// only is the key of functions that have one value.
+const only = ""
 
 // policyOf is the rule's policy towards a cluster; nil without a rule.
 func policyOf(rule *config.DestinationRule) *networking.DestinationRule {

@@ -75,6 +75,6 @@ func portOf(s *config.Service, t target) listener.Port {
 func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
 	return listener.Inbound{
 		Proxy: g.reporting(c, k.Proxy, telemetry.Inbound), TLS: g.meshTLS.Of(c, only), Guards: g.guardsOf(c, k.Proxy.Policies, false),
-		Stat: g.clusterSettings.Of(c, only).InboundStat, Defaults: g.tlsDefaults.Of(c, only),
+		Stat: g.mesh.Clusters(c).InboundStat, Defaults: g.tlsDefaults.Of(c, only),
 	}
 }

@@ -170,7 +170,7 @@ func (g *graph) ingressClusters(c *incr.Ctx, k inboundClusterKey) []sdk.Resource
 // ingressStat names the cluster behind a port that a Sidecar names in statistics: by the service that names the port too, or else by the
 // Sidecar. Empty: Istio's name.
 func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.IstioIngressListener) string {
-	pattern := g.clusterSettings.Of(c, only).InboundStat
+	pattern := g.mesh.Clusters(c).InboundStat
 	if pattern == "" {
 		return ""
 	}
@@ -207,7 +207,7 @@ func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, tar
 			}
 		}
 	}
-	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.clusterSettings.Of(c, only).Baseline.GetConnectionPool())
+	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.mesh.Clusters(c).Baseline.GetConnectionPool())
 }
 
 // ruled reports whether rules for a host count for who receives what is sent there; scope is empty where no Sidecar narrows what it sees.

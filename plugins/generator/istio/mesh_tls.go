@@ -7,11 +7,12 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 func (g *graph) addTLSDefaults() {
-	said := project(g, "mesh for TLS", tlsDefaults, incr.Same[listener.TLSDefaults])
+	said := mesh.Project(g.mesh, "mesh for TLS", tlsDefaults, incr.Same[listener.TLSDefaults])
 	g.tlsDefaults = incr.NewFunc(g.Graph, "TLS with others", incr.Same[listener.TLSDefaults], func(c *incr.Ctx, _ string) (listener.TLSDefaults, error) {
 		out := said.Of(c, only)
 		out.Secrets = g.secretCluster(c)
@@ -20,7 +21,7 @@ func (g *graph) addTLSDefaults() {
 }
 
 // tlsDefaults are the mesh's settings for TLS with others.
-func tlsDefaults(m *meshConfig) listener.TLSDefaults {
+func tlsDefaults(m *mesh.Config) listener.TLSDefaults {
 	d := m.GetTlsDefaults()
 	return listener.TLSDefaults{
 		Ciphers: strings.Join(d.GetCipherSuites(), ","),

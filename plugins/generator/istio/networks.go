@@ -139,18 +139,15 @@ func (g *graph) networkOf(c *incr.Ctx, n *node.Node) clientNetwork {
 
 // horizon is how far clients see towards a service.
 func (g *graph) horizon(c *incr.Ctx, n clientNetwork, s *config.Service) endpoint.Horizon {
-	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, only), Cluster: n.Cluster, Local: g.isLocal(c, s.Host)}
+	out := endpoint.Horizon{Network: n.Network, Families: n.Families, View: n.View, Networks: g.networks.known.Of(c, only), Cluster: n.Cluster, Local: g.mesh.IsLocal(c, s.Host)}
 	if s.NodeLocal {
 		out.OnNode, out.Node = true, n.Node
 	}
 	if out.Networks != nil {
-		out.Found = s.Registry != external || g.entryNetworks
+		out.Found = s.Registry != config.External || g.entryNetworks
 	}
 	return out
 }
-
-// external is the registry of services that are declared: their endpoints say themselves in which network they are.
-const external = "External"
 
 func (n clientNetwork) facts(out map[string]string) {
 	if n.Network != "" {

@@ -16,10 +16,10 @@ func (g *graph) outside(c *incr.Ctx, s Scope) string {
 			return g.sidecarOutside(c, s, r.Value, p)
 		}
 	}
-	switch s := g.listenerSettings.Of(c, only); {
-	case s.dynamic:
+	switch s := g.mesh.Listeners(c); {
+	case s.Dynamic:
 		return cluster.AllowAnyDynamic
-	case s.allowAny:
+	case s.AllowAny:
 		return cluster.Passthrough
 	}
 	return cluster.BlackHole
@@ -27,7 +27,7 @@ func (g *graph) outside(c *incr.Ctx, s Scope) string {
 
 // looksUp reports whether hosts that nobody knows are looked up, in the scope of a Sidecar (its key, empty for none).
 func (g *graph) looksUp(c *incr.Ctx, sidecar string) bool {
-	return g.listenerSettings.Of(c, only).dynamic && g.outside(c, Scope{Sidecar: sidecar}) == cluster.AllowAnyDynamic
+	return g.mesh.Listeners(c).Dynamic && g.outside(c, Scope{Sidecar: sidecar}) == cluster.AllowAnyDynamic
 }
 
 func (g *graph) sidecarOutside(c *incr.Ctx, s Scope, from *config.Sidecar, p *networking.OutboundTrafficPolicy) string {

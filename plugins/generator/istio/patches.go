@@ -70,7 +70,7 @@ func (g *graph) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 			places[key] = parsePlaces(list)
 		}
 	}
-	root := g.root.Of(c, only)
+	root := g.mesh.Root(c)
 	slices.SortStableFunc(filters, func(a, b *config.EnvoyFilter) int {
 		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), -compareBool(a.Namespace == root, b.Namespace == root), a.Before(b.Meta))
 	})
@@ -103,7 +103,7 @@ func parsePlaces(list string) []int {
 // patchesOf name the patches that count for a proxy.
 func (g *graph) patchesOf(c *incr.Ctx, n *node.Node, labels map[string]string) patchKeys {
 	list := g.filtersIn.Of(c, n.Namespace)
-	if root := g.root.Of(c, only); root != n.Namespace {
+	if root := g.mesh.Root(c); root != n.Namespace {
 		list = slices.Concat(list, g.filtersIn.Of(c, root))
 	}
 	var out patchKeys

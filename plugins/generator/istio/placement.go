@@ -160,7 +160,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
 		Dialing:          g.dialing(n),
 		Ports:            g.portsFor(c, n),
-		Paths:            g.listenerSettings.Of(c, only).paths,
+		Paths:            g.mesh.Listeners(c).Paths,
 		Router:           n.Type == node.Router,
 		Sessions:         g.persistentSessions,
 		Stats:            n.Supports("istio.stats"),
@@ -180,7 +180,7 @@ func (g *graph) portsFor(c *incr.Ctx, n *node.Node) listener.Ports {
 	if n.Type == node.Router {
 		return listener.Ports{}
 	}
-	out := g.listenerSettings.Of(c, only).ports
+	out := g.mesh.Listeners(c).Ports
 	out.Status, out.Metrics, out.Unprivileged = n.Metadata.StatusPort, n.Metadata.PrometheusPort, n.Metadata.Unprivileged
 	if p := n.Metadata.HTTPProxyPort; p != nil {
 		out.Proxy = *p

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
@@ -38,8 +39,8 @@ func (g *graph) addReports() {
 	g.telemetriesIn = incr.NewIndex(g.tables.Telemetries, "telemetry by namespace", func(_ string, r tables.Row[*config.Telemetry]) []string {
 		return []string{r.Value.Namespace}
 	})
-	g.telemetryMesh = project(g, "mesh for telemetry", telemetry.Mesh, func(a, b *meshv1.MeshConfig) bool { return proto.Equal(a, b) })
-	g.proxyDefaults = project(g, "mesh for proxies", (*meshConfig).GetDefaultConfig,
+	g.telemetryMesh = mesh.Project(g.mesh, "mesh for telemetry", telemetry.Mesh, func(a, b *meshv1.MeshConfig) bool { return proto.Equal(a, b) })
+	g.proxyDefaults = mesh.Project(g.mesh, "mesh for proxies", (*mesh.Config).GetDefaultConfig,
 		func(a, b *meshv1.ProxyConfig) bool { return proto.Equal(a, b) })
 	g.report = incr.NewFunc(g.Graph, "reports", (*telemetry.Reports).Equal, func(c *incr.Ctx, k reportKey) (*telemetry.Reports, error) {
 		in := telemetry.Input{Mesh: g.telemetryMesh.Of(c, only), Side: k.Side, Find: func(service string) (string, bool) {
@@ -58,7 +59,7 @@ func (g *graph) addReports() {
 // those of its namespace that select it.
 func (g *graph) telemetryOf(c *incr.Ctx, namespace string, labels map[string]string) string {
 	var out []string
-	root := g.root.Of(c, only)
+	root := g.mesh.Root(c)
 	if root != namespace && root != "" {
 		out = append(out, g.namespaceTelemetry(c, root)...)
 	}
@@ -141,7 +142,7 @@ func (g *graph) hasCluster(c *incr.Ctx, scope Scope, name string) bool {
 	}
 	return slices.ContainsFunc(g.ofHost.Of(c, n.Host), func(i incr.Item[string, tables.Row[*config.Service]]) bool {
 		s := i.Value.Value
-		return g.isExported(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
+		return g.mesh.Sees(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
 	})
 }
 
@@ -159,7 +160,7 @@ func (g *graph) settingsOf(c *incr.Ctx, n *node.Node) listener.Settings {
 		HTTP10:           n.Metadata.HTTP10,
 		BalancedInbound:  n.Metadata.BalancedInbound,
 		BalancedOutbound: n.Metadata.BalancedOutbound,
-		Detection:        g.listenerSettings.Of(c, only).detection,
+		Detection:        g.mesh.Listeners(c).Detection,
 	}
 	if t := n.Metadata.IdleTimeout; t != nil {
 		out.IdleTimeout, out.Timed = *t, true

@@ -308,7 +308,7 @@ func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) 
 		list = g.hostRoutes.Of(c, hostRoutesKey{View: k.View, Service: k.Service, Port: k.asked()})
 	} else {
 		to := cluster.Name{Port: k.Port, Host: k.Host}
-		list = []*routev3.Route{route.Default(to, g.ruleTowards(c, k.View.Scope, k.Host), g.retries.Of(c, only))}
+		list = []*routev3.Route{route.Default(to, g.ruleTowards(c, k.View.Scope, k.Host), g.mesh.Retries(c))}
 	}
 	h := route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)
 	h.IncludeRequestAttemptCount = !k.View.Headers.NoAttempts
@@ -340,7 +340,7 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 		},
 		PortOf:  func(string) uint32 { return port }, // a sidecar sees of services only the port at which a request came
 		Rule:    func(h string) *networking.DestinationRule { return g.ruleTowards(c, view.Scope, h) },
-		Retries: g.retries.Of(c, only),
+		Retries: g.mesh.Retries(c),
 
 		ForwardedHost: view.Headers.ForwardedHost,
 	}
@@ -358,7 +358,7 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 func (g *graph) portFrom(c *incr.Ctx, s Scope, namespace, name string, fallback uint32) uint32 {
 	own, ok := g.tables.Services.Get(c, namespace+"/"+name)
 	switch {
-	case !ok || !g.isExported(c, own.Value, s.Namespace):
+	case !ok || !g.mesh.Sees(c, own.Value, s.Namespace):
 		return g.onlyPort(c, host{s, name}, fallback)
 	case len(own.Value.Ports) == 1:
 		return own.Value.Ports[0].Number

@@ -42,7 +42,7 @@ const listSeparator = ","
 func (g *graph) addRuleGroups() {
 	g.ruleGroups = incr.NewFunc(g.Graph, "rule groups", slices.Equal, func(c *incr.Ctx, k groupKey) ([]ruleGroup, error) {
 		var list []*config.DestinationRule
-		defaults := g.exports.Of(c, only).destinationRules
+		defaults := g.mesh.Exports(c).DestinationRules
 		for _, i := range g.byHost.Of(c, ruleKey{k.Namespace, k.Host}) {
 			if k.Pool.has(i.Value.Value, defaults) {
 				list = append(list, i.Value.Value)

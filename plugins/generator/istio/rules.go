@@ -56,7 +56,7 @@ func (g *graph) addRules() {
 // candidates are the groups for the most specific host in the first place that has any: the client's namespace, the service's, the
 // root namespace. What others there say less specifically is hidden, even if no candidate selects the client.
 func (g *graph) candidates(c *incr.Ctx, a ruleAsk) []ruleGroup {
-	root := g.root.Of(c, only)
+	root := g.mesh.Root(c)
 	own := localRules
 	if a.Client == root {
 		own = privateRules // what the root namespace exports comes last, for its own clients too

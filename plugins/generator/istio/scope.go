@@ -50,7 +50,7 @@ type scopes struct {
 }
 
 // everywhere is the join key of services that everybody sees.
-const everywhere = "*"
+const everywhere = istio.Everywhere
 
 func (g *graph) addScopes() {
 	g.live = incr.NewInput[Scope](g.Graph, "scopes", incr.Same[struct{}])
@@ -60,7 +60,7 @@ func (g *graph) addScopes() {
 	g.addEgress()
 	g.addDestinations()
 	exported := incr.Map(g.tables.Services, "exported services", sameExport, func(c *incr.Ctx, _ string, r tables.Row[*config.Service]) (export, error) {
-		return export{r.Value, g.exportedNamespaces(c, r.Value)}, nil
+		return export{r.Value, g.mesh.Exported(c, r.Value)}, nil
 	})
 	g.addSpecial(exported)
 	pairs := incr.Join(g.live, exported, "services in scope",
@@ -101,7 +101,7 @@ func (g *graph) pick(c *incr.Ctx, h host, members []incr.Item[incr.Pair[Scope, s
 	slices.SortFunc(list, func(a, b *config.Service) int {
 		return cmp.Or(
 			-compareBool(!h.Scope.Router && a.Namespace == h.Scope.Namespace, !h.Scope.Router && b.Namespace == h.Scope.Namespace),
-			cmp.Compare(g.reach(c, a, h.Scope.Namespace), g.reach(c, b, h.Scope.Namespace)),
+			cmp.Compare(g.mesh.Reach(c, a, h.Scope.Namespace), g.mesh.Reach(c, b, h.Scope.Namespace)),
 			config.Older(a, b))
 	})
 	if len(g.egressOf(c, h.Scope)) == 0 {
@@ -142,7 +142,7 @@ func (g *graph) sidecarFor(c *incr.Ctx, namespace string, labels map[string]stri
 	if s := choose(g.sidecarsIn.Of(c, namespace), labels); s != "" {
 		return s
 	}
-	root := g.root.Of(c, only)
+	root := g.mesh.Root(c)
 	if root == "" || root == namespace {
 		return ""
 	}

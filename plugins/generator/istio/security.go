@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -31,7 +32,9 @@ type policies struct {
 	// domains are the mesh's trust domains, its own first.
 	domains *incr.Func[string, []string]
 	meshTLS *incr.Func[string, listener.MeshTLS]
-	guards  *incr.Func[guardsKey, *listener.Guards]
+	// tlsDefaults are for TLS with others.
+	tlsDefaults *incr.Func[string, listener.TLSDefaults]
+	guards      *incr.Func[guardsKey, *listener.Guards]
 	authorizers
 }
 
@@ -51,7 +54,7 @@ func (g *graph) addPolicies() {
 	g.authorizationIn = incr.NewIndex(g.tables.AuthorizationPolicies, "authorization policies by namespace",
 		func(_ string, r tables.Row[*config.AuthorizationPolicy]) []string { return []string{r.Value.Namespace} })
 	g.peers = incr.NewFunc(g.Graph, "peer authentication", authn.Policies.Equal, func(c *incr.Ctx, namespace string) (authn.Policies, error) {
-		root := g.root.Of(c, only)
+		root := g.mesh.Root(c)
 		own := inAge(g.peersIn.Of(c, namespace))
 		if namespace == root {
 			return authn.In(own, nil), nil
@@ -64,12 +67,13 @@ func (g *graph) addPolicies() {
 	g.peerMode = incr.NewFunc(g.Graph, "peer mode", incr.Same[authn.Mode], func(c *incr.Ctx, namespace string) (authn.Mode, error) {
 		return g.peers.Of(c, namespace).Mode, nil
 	})
-	g.domains = project(g, "trust domains", trustDomains, slices.Equal)
-	g.meshTLS = project(g, "mesh for mutual TLS", meshTLS, func(a, b listener.MeshTLS) bool {
+	g.domains = mesh.Project(g.mesh, "trust domains", trustDomains, slices.Equal)
+	g.meshTLS = mesh.Project(g.mesh, "mesh for mutual TLS", meshTLS, func(a, b listener.MeshTLS) bool {
 		return slices.Equal(a.TrustDomains, b.TrustDomains) && slices.Equal(a.Ciphers, b.Ciphers) && a.Only13 == b.Only13
 	})
 	g.guards = incr.NewFunc(g.Graph, "guards", nil, g.buildGuards)
 	g.addAuthorizers()
+	g.addTLSDefaults()
 }
 
 // aged is a resource of Istio, which knows its age.
@@ -94,7 +98,7 @@ type policy interface {
 // attached are the keys of the policies that are for a workload, joined: of its namespace's, then of the mesh's, each with the oldest first.
 func attached[V policy](c *incr.Ctx, g *graph, in *incr.Index[string, string, tables.Row[V]], namespace string, labels map[string]string) string {
 	list := inAge(in.Of(c, namespace))
-	if root := g.root.Of(c, only); root != namespace {
+	if root := g.mesh.Root(c); root != namespace {
 		list = append(list, inAge(in.Of(c, root))...)
 	}
 	var keys []string
@@ -179,11 +183,11 @@ func splitKeys(joined string) []string {
 }
 
 // trustDomains are the mesh's own and its aliases.
-func trustDomains(m *meshConfig) []string {
+func trustDomains(m *mesh.Config) []string {
 	return istio.TrustDomains(m.TrustDomain, m.TrustDomainAliases)
 }
 
-func meshTLS(m *meshConfig) listener.MeshTLS {
+func meshTLS(m *mesh.Config) listener.MeshTLS {
 	return listener.MeshTLS{
 		TrustDomains: trustDomains(m),
 		Only13:       m.GetMeshMTLS().GetMinProtocolVersion() == meshv1.MeshConfig_TLSConfig_TLSV1_3,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -29,7 +30,7 @@ import (
 // withMesh gives the world settings of the mesh (JSON) besides the usual ones.
 func (w *world) withMesh(settings string) {
 	w.t.Helper()
-	m := defaultMesh()
+	m := mesh.Default()
 	given := &meshv1.MeshConfig{}
 	if err := protojson.Unmarshal([]byte(settings), given); err != nil {
 		w.t.Fatal(err)
@@ -502,7 +503,7 @@ func TestClusterAliases(t *testing.T) {
 
 func TestHostsOfOneClusterByDefault(t *testing.T) {
 	has := func(settings string, host string) bool {
-		m := defaultMesh()
+		m := mesh.Default()
 		given := &meshv1.MeshConfig{}
 		if err := protojson.Unmarshal([]byte(settings), given); err != nil {
 			t.Fatal(err)

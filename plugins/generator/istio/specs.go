@@ -39,7 +39,7 @@ func (g *graph) addSpecs() {
 		rule := policyOf(g.ruleFor(c, k.View.Scope, s))
 		subset := cluster.FindSubset(rule, name.Subset)
 		own := cluster.PolicyFor(rule, name.Subset, name.Port)
-		policy := g.clusterSettings.Of(c, only).Underlay(own)
+		policy := g.mesh.Clusters(c).Underlay(own)
 		if name.Subset != "" && subset == nil || !cluster.UsesEDS(s, policy, k.View.Router) {
 			return out, nil
 		}
@@ -48,7 +48,7 @@ func (g *graph) addSpecs() {
 		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 		out.Mutual = name.ByName
 		// What the mesh says of outliers lets nobody fail over.
-		out.Balance = cluster.NearnessOf(own, s, g.clusterSettings.Of(c, only)).Balance(k.View.Place.place(), k.View.Place.Zones)
+		out.Balance = cluster.NearnessOf(own, s, g.mesh.Clusters(c)).Balance(k.View.Place.place(), k.View.Place.Zones)
 		_, out.Sessions = s.Session()
 		out.Dual = g.dualStack
 		out.Horizon = g.horizon(c, k.View.Network, s)

@@ -74,7 +74,7 @@ func (g *graph) addTargets() {
 		return []string{r.Value.ServiceKey()}
 	})
 	g.identities = incr.NewFunc(g.Graph, "identities", slices.Equal, func(c *incr.Ctx, service string) ([]string, error) {
-		domain := g.listenerSettings.Of(c, only).trustDomain
+		domain := g.mesh.Listeners(c).TrustDomain
 		var out []string
 		for _, e := range byService.Of(c, service) {
 			if id := e.Value.Value.Identity(domain); id != "" {

@@ -96,7 +96,7 @@ func (g *graph) findServices(c *incr.Ctx, h sought) ([]*config.VirtualService, e
 
 // inOrder are those virtual services of a list that a namespace sees, in the order in which they count.
 func (g *graph) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualService) []*config.VirtualService {
-	defaults := g.exports.Of(c, only).virtualServices
+	defaults := g.mesh.Exports(c).VirtualServices
 	reach := func(v *config.VirtualService) istio.Reach { return v.Reach(namespace, defaults) }
 	list = slices.DeleteFunc(list, func(v *config.VirtualService) bool { return reach(v) == istio.Nobody })
 	slices.SortStableFunc(list, func(a, b *config.VirtualService) int {
@@ -107,7 +107,7 @@ func (g *graph) inOrder(c *incr.Ctx, namespace string, list []*config.VirtualSer
 
 // imports reports whether a virtual service counts in a scope for what goes out by an egress listener (see via).
 func (g *graph) imports(c *incr.Ctx, s Scope, v *config.VirtualService, via int) bool {
-	if v.Reach(s.Namespace, g.exports.Of(c, only).virtualServices) == istio.Nobody {
+	if v.Reach(s.Namespace, g.mesh.Exports(c).VirtualServices) == istio.Nobody {
 		return false
 	}
 	list := g.egressOf(c, s)

@@ -14,11 +14,12 @@ const (
 	Everybody
 )
 
-// Words of exportTo.
+// Everywhere is the word of exportTo for all namespaces.
+const Everywhere = "*"
+
 const (
-	toEverybody = "*"
-	toOwn       = "."
-	toNobody    = "~"
+	toOwn    = "."
+	toNobody = "~"
 )
 
 // Export is what exportTo means for a resource of the namespace own: names of namespaces, `*` alone, or nothing. Where it says nothing the
@@ -28,8 +29,8 @@ func Export(exportTo, defaults []string, own string) []string {
 		exportTo = defaultExport(defaults)
 	}
 	switch {
-	case slices.Contains(exportTo, toEverybody):
-		return []string{toEverybody}
+	case slices.Contains(exportTo, Everywhere):
+		return []string{Everywhere}
 	case slices.Contains(exportTo, toNobody):
 		return nil
 	}
@@ -46,8 +47,8 @@ func Export(exportTo, defaults []string, own string) []string {
 
 func defaultExport(defaults []string) []string {
 	switch {
-	case len(defaults) == 0 || slices.Contains(defaults, toEverybody):
-		return []string{toEverybody}
+	case len(defaults) == 0 || slices.Contains(defaults, Everywhere):
+		return []string{Everywhere}
 	case slices.Contains(defaults, toOwn):
 		return []string{toOwn}
 	}
@@ -60,7 +61,7 @@ func ReachOf(exportTo, defaults []string, own, client string) Reach {
 		exportTo = defaultExport(defaults)
 	}
 	switch {
-	case slices.Contains(exportTo, toEverybody):
+	case slices.Contains(exportTo, Everywhere):
 		return Everybody
 	case slices.Contains(exportTo, toNobody):
 		return Nobody
@@ -79,6 +80,6 @@ func MayDelegate(exportTo, defaults []string, own, client string) bool {
 		exportTo = defaults
 	}
 	return len(exportTo) == 0 || slices.ContainsFunc(exportTo, func(e string) bool {
-		return e == toEverybody || e == client || e == toOwn && own == client
+		return e == Everywhere || e == client || e == toOwn && own == client
 	})
 }

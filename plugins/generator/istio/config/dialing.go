@@ -120,6 +120,9 @@ func (s *Service) AddressesFor(d Dialing) []string {
 // Kubernetes is the registry whose services have one address of each family. Elsewhere addresses are independent of each other.
 const Kubernetes = "Kubernetes"
 
+// External is the registry of services that are declared: their endpoints say themselves in which network they are.
+const External = "External"
+
 func list(s string) []string {
 	if s == "" {
 		return nil

@@ -1,4 +1,4 @@
-package istio
+package mesh
 
 import (
 	"slices"
@@ -16,12 +16,12 @@ import (
 // visibility is how widely ServiceEntries may be seen at most, whatever they say (MeshConfig.serviceEntryVisibility).
 type visibility = meshv1.ServiceEntryVisibility_Visibility
 
-func (g *graph) addVisibility() {
-	settings := project(g, "visibility of service entries", func(m *meshConfig) *meshv1.ServiceEntryVisibility { return m.ServiceEntryVisibility },
+func (s *Settings) addVisibility() {
+	settings := Project(s, "visibility of service entries", func(m *Config) *meshv1.ServiceEntryVisibility { return m.ServiceEntryVisibility },
 		func(a, b *meshv1.ServiceEntryVisibility) bool { return proto.Equal(a, b) })
-	g.entryVisibility = incr.NewFunc(g.Graph, "visibility of a namespace's service entries", incr.Same[visibility], func(c *incr.Ctx, namespace string) (visibility, error) {
+	s.entryVisibility = incr.NewFunc(s.graph, "visibility of a namespace's service entries", incr.Same[visibility], func(c *incr.Ctx, namespace string) (visibility, error) {
 		return visibilityOf(settings.Of(c, only), func() map[string]string {
-			r, _ := g.tables.Namespaces.Get(c, namespace)
+			r, _ := s.namespaces.Get(c, namespace)
 			return r.Value
 		}), nil
 	})
@@ -43,34 +43,34 @@ func visibilityOf(v *meshv1.ServiceEntryVisibility, labelled func() map[string]s
 	return v.DefaultVisibility
 }
 
-// exportedNamespaces are those that see a service (see istio.Export), which are the join keys of services too.
-func (g *graph) exportedNamespaces(c *incr.Ctx, s *config.Service) []string {
-	list := istio.Export(s.ExportTo, g.exports.Of(c, only).services, s.Namespace)
-	if s.Registry != external {
+// Exported are the namespaces that see a service (see istio.Export), which are the join keys of services too.
+func (s *Settings) Exported(c *incr.Ctx, of *config.Service) []string {
+	list := istio.Export(of.ExportTo, s.Exports(c).Services, of.Namespace)
+	if of.Registry != config.External {
 		return list
 	}
-	switch g.entryVisibility.Of(c, s.Namespace) {
+	switch s.entryVisibility.Of(c, of.Namespace) {
 	case meshv1.ServiceEntryVisibility_NONE:
 		return nil
 	case meshv1.ServiceEntryVisibility_NAMESPACE:
-		if slices.Contains(list, everywhere) || slices.Contains(list, s.Namespace) {
-			return []string{s.Namespace}
+		if slices.Contains(list, istio.Everywhere) || slices.Contains(list, of.Namespace) {
+			return []string{of.Namespace}
 		}
 		return nil
 	}
 	return list
 }
 
-// isExported reports whether a service is seen in a namespace.
-func (g *graph) isExported(c *incr.Ctx, s *config.Service, namespace string) bool {
-	return g.reach(c, s, namespace) != istio.Nobody
+// Sees reports whether a namespace sees a service.
+func (s *Settings) Sees(c *incr.Ctx, of *config.Service, namespace string) bool {
+	return s.Reach(c, of, namespace) != istio.Nobody
 }
 
-// reach is how a service reaches a namespace.
-func (g *graph) reach(c *incr.Ctx, s *config.Service, namespace string) istio.Reach {
-	list := g.exportedNamespaces(c, s)
+// Reach is how a service reaches a namespace.
+func (s *Settings) Reach(c *incr.Ctx, of *config.Service, namespace string) istio.Reach {
+	list := s.Exported(c, of)
 	if len(list) == 0 {
 		return istio.Nobody
 	}
-	return istio.ReachOf(list, nil, s.Namespace, namespace)
+	return istio.ReachOf(list, nil, of.Namespace, namespace)
 }
