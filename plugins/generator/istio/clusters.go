@@ -165,7 +165,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Mesh:       g.mesh.Clusters(c),
 		Client:     k.Client.client(),
 		Identities: g.namesOf(c, s.Value),
-		Refuses:    g.peerMode.Of(c, s.Value.Namespace) == authn.Disable,
+		Refuses:    g.policies.Mode(c, s.Value.Namespace) == authn.Disable,
 	}
 	var spec *networking.DestinationRule
 	if rule, ok := g.merged.Get(c, k.Rule); ok {
@@ -201,7 +201,7 @@ func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
 			names = append(names, name)
 		}
 	}
-	return istio.Aliases(names, g.domains.Of(c, only)[1:])
+	return istio.Aliases(names, g.policies.TrustDomains(c)[1:])
 }
 
 // allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.

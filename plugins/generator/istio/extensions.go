@@ -67,7 +67,7 @@ func (g *graph) addExtensions() {
 
 func (g *graph) extensionsNamed(c *incr.Ctx, keys string) []*extension.Extension {
 	var out []*extension.Extension
-	for _, key := range splitKeys(keys) {
+	for _, key := range tables.SplitKeys(keys) {
 		if e, ok := g.userExtension.Get(c, key); ok {
 			out = append(out, e)
 		}
@@ -117,5 +117,5 @@ func (g *graph) extensionsOf(c *incr.Ctx, n *node.Node, labels map[string]string
 }
 
 func (g *graph) extensionsIn(c *incr.Ctx, namespace string) []*config.Extension {
-	return inAge(slices.Concat(g.trafficIn.Of(c, namespace), g.pluginsIn.Of(c, namespace)))
+	return tables.InAge(slices.Concat(g.trafficIn.Of(c, namespace), g.pluginsIn.Of(c, namespace)))
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -26,8 +28,6 @@ type graph struct {
 	quic bool
 	// persistentSessions stay with an endpoint.
 	persistentSessions bool
-	// fetch says who fetches key sets.
-	fetch authn.Fetch
 	// entryNetworks: declared endpoints are looked for in the mesh's networks.
 	entryNetworks bool
 
@@ -37,7 +37,8 @@ type graph struct {
 	mesh    *mesh.Settings
 	scopes
 	rules
-	policies
+	providers *provider.Providers
+	policies  *policy.Policies
 	reports
 	balancing
 	networks
@@ -64,13 +65,14 @@ type graph struct {
 
 func newGraph(c Config, options ...incr.Option) *graph {
 	in := incr.New(options...)
-	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, fetch: authn.Fetch(c.JWKSFetch), entryNetworks: c.EntryNetworks, persistentSessions: c.PersistentSessions}
+	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, entryNetworks: c.EntryNetworks, persistentSessions: c.PersistentSessions}
 	g.mesh = mesh.New(in, g.tables, c.Domain)
 	g.addScopes()
 	g.addRules()
 	g.addBalancing()
 	g.addNetworks()
-	g.addPolicies()
+	g.providers = provider.New(in, g.tables, g.mesh)
+	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
 	g.addReports()
 	g.addPatches()
 	g.addExtensions()

@@ -63,7 +63,7 @@ func (g *graph) addPatches() {
 func (g *graph) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 	places := map[string][]int{}
 	var filters []*config.EnvoyFilter
-	for _, k := range splitKeys(keys) {
+	for _, k := range tables.SplitKeys(keys) {
 		key, list, _ := strings.Cut(k, placeMark)
 		if r, ok := g.tables.EnvoyFilters.Get(c, key); ok {
 			filters = append(filters, r.Value)

@@ -79,7 +79,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			Targets:  targets,
 			Ingress:  ingress,
 			Outside:  g.outside(c, scope),
-			Policies: g.policiesOf(c, n, labels),
+			Policies: g.policies.Of(c, n, labels),
 		},
 		Routes: routeView{
 			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
@@ -170,7 +170,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map
 	}
 	out.Tracing = g.tracingOf(c, n, scope, labels, out.Telemetry)
 	if n.Type == node.Router {
-		out.Policies = g.policiesOf(c, n, labels)
+		out.Policies = g.policies.Of(c, n, labels)
 	}
 	return out
 }

@@ -44,7 +44,7 @@ func (g *graph) addReports() {
 		func(a, b *meshv1.ProxyConfig) bool { return proto.Equal(a, b) })
 	g.report = incr.NewFunc(g.Graph, "reports", (*telemetry.Reports).Equal, func(c *incr.Ctx, k reportKey) (*telemetry.Reports, error) {
 		in := telemetry.Input{Mesh: g.telemetryMesh.Of(c, only), Side: k.Side, Find: func(service string) (string, bool) {
-			return g.serviceNamed(c, service)
+			return g.providers.Service(c, service)
 		}}
 		for _, key := range strings.Split(k.Telemetry, telemetrySeparator) {
 			if r, ok := g.tables.Telemetries.Get(c, key); ok {
@@ -140,8 +140,7 @@ func (g *graph) hasCluster(c *incr.Ctx, scope Scope, name string) bool {
 	if !ok {
 		return false
 	}
-	return slices.ContainsFunc(g.ofHost.Of(c, n.Host), func(i incr.Item[string, tables.Row[*config.Service]]) bool {
-		s := i.Value.Value
+	return slices.ContainsFunc(g.providers.ServicesOf(c, n.Host), func(s *config.Service) bool {
 		return g.mesh.Sees(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
 	})
 }

@@ -61,6 +61,6 @@ func (g *graph) addSpecs() {
 func (g *graph) speak(c *incr.Ctx, s *endpoint.Spec, tls *networking.ClientTLSSettings, namespace string) {
 	s.Plaintext = tls != nil && tls.Mode != networking.ClientTLSSettings_ISTIO_MUTUAL
 	if tls == nil {
-		s.Refusals = g.refusals.Of(c, namespace)
+		s.Refusals = g.policies.Refusals(c, namespace)
 	}
 }
