@@ -45,7 +45,7 @@ type addition[M interface {
 
 func (a addition[M]) add(g *graph) *incr.Func[additions, []sdk.Resource] {
 	one := incr.NewFunc(g.Graph, "one of "+a.name, bytes.Equal, func(c *incr.Ctx, k listed[additions]) ([]byte, error) {
-		for _, m := range a.all(g.sets.Of(c, k.List.Patches), k.List) {
+		for _, m := range a.all(g.patches.Set(c, k.List.Patches), k.List) {
 			if m.GetName() == k.Name {
 				return encode.Patched(m), nil
 			}
@@ -54,7 +54,7 @@ func (a addition[M]) add(g *graph) *incr.Func[additions, []sdk.Resource] {
 	})
 	return incr.NewFunc(g.Graph, a.name, sameResources, func(c *incr.Ctx, k additions) ([]sdk.Resource, error) {
 		var out []sdk.Resource
-		for _, m := range a.all(g.sets.Of(c, k.Patches), k) {
+		for _, m := range a.all(g.patches.Set(c, k.Patches), k) {
 			if body, ok := one.Get(c, listed[additions]{k, m.GetName()}); ok {
 				out = append(out, sdk.Resource{Name: m.GetName(), Body: body})
 			}

@@ -38,7 +38,7 @@ type clusters struct {
 type clusterSet struct {
 	Scope  Scope
 	Client clientKey
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 }
 
@@ -298,7 +298,7 @@ type inboundClusterKey struct {
 	Families config.Families
 	// SameCase is as clientKey has it.
 	SameCase bool
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 }
 

@@ -6,8 +6,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
@@ -58,9 +60,9 @@ type graph struct {
 	routes
 	lists
 	nameTables
-	patches
-	userExtensions
-	placement *incr.Func[uint64, placed]
+	patches    *patches.Patches
+	extensions *extensions.Extensions
+	placement  *incr.Func[uint64, placed]
 }
 
 func newGraph(c Config, options ...incr.Option) *graph {
@@ -74,8 +76,8 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
 	g.addReports()
-	g.addPatches()
-	g.addExtensions()
+	g.patches = patches.New(in, g.tables, g.mesh)
+	g.extensions = extensions.New(in, g.tables, g.mesh, g.patches)
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()

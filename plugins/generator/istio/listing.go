@@ -39,7 +39,7 @@ func (l listing[K]) add(g *graph) *incr.Func[K, []sdk.Resource] {
 		if i < 0 {
 			return nil, incr.Absent
 		}
-		body, kept := l.patch(c, g.sets.Of(c, *l.patches(&k.List)), k.List, all[i])
+		body, kept := l.patch(c, g.patches.Set(c, *l.patches(&k.List)), k.List, all[i])
 		if !kept {
 			return nil, incr.Absent
 		}

@@ -50,7 +50,7 @@ type listenerSet struct {
 	Self string
 	// Selections are the source selectors of routes for connections that the proxy answers.
 	Selections string
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 }
 
@@ -81,7 +81,7 @@ func (g *graph) addOutbound() {
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
 		func(c *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
 			if k.Left.Patches != "" {
-				patched, ok := g.sets.Of(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
+				patched, ok := g.patches.Set(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
 				if !ok {
 					return nil, nil
 				}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -27,7 +28,7 @@ func (g *graph) buildPatchedCluster(c *incr.Ctx, k patchedClusterKey) ([]byte, e
 	if !ok {
 		return nil, incr.Absent
 	}
-	body, ok = g.sets.Of(c, k.Patches).Cluster(side(k.Cluster.Client.Router), k.Name, nil, body)
+	body, ok = g.patches.Set(c, k.Patches).Cluster(patches.Side(k.Cluster.Client.Router), k.Name, nil, body)
 	if !ok {
 		return nil, incr.Absent
 	}
@@ -39,7 +40,7 @@ func sideOf(router bool, name string) envoyfilter.Context {
 	if name == cluster.InboundPassthrough {
 		return networking.EnvoyFilter_SIDECAR_INBOUND
 	}
-	return side(router)
+	return patches.Side(router)
 }
 
 // hostsBehind are the services that name a port of the workload. A port that a Sidecar names is of the first of them, or else of the Sidecar.

@@ -3,6 +3,7 @@ package istio
 import (
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -15,7 +16,7 @@ func (g *graph) patchedRoute(c *incr.Ctx, k routeKey) [][]byte {
 		return nil
 	}
 	body := slices.Concat(fields...)
-	return [][]byte{g.sets.Of(c, k.View.Patches).Routes(side(k.View.Gateways != ""), body, parsePorts(k.View.Ports).sources)}
+	return [][]byte{g.patches.Set(c, k.View.Patches).Routes(patches.Side(k.View.Gateways != ""), body, parsePorts(k.View.Ports).sources)}
 }
 
 // sources are the ports of Gateways that are served at a port of the proxy.

@@ -64,7 +64,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels))
 	ingress := g.ingressOf(c, scope, n)
 	place, named := g.placeOf(c, n, labels)
-	patches := g.patchesOf(c, n, labels)
+	patches := g.patches.Of(c, n, labels)
 	targets := ""
 	if n.Metadata.Interception != node.None || ingress.named() {
 		targets = encodeTargets(g.targetsOf(c, n))
@@ -87,7 +87,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		},
 		Names: nameView{Scope: scope, Client: g.nameClient(n)},
 
-		Extensions: g.extensionView(c, n, labels, patches.Extensions),
+		Extensions: extensionView(g.extensions.View(c, n, labels, patches.Extensions)),
 	}
 }
 
@@ -95,7 +95,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.labelsOf(c, n)
 	scope := g.scopeOfRouter(c, n.Namespace, g.selectedBy(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
-	patches := g.patchesOf(c, n, labels)
+	patches := g.patches.Of(c, n, labels)
 	view := routeView{
 		Scope: scope, Namespace: n.Namespace, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
 		Headers: g.headersOf(c, n),
@@ -115,7 +115,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 		Routes: view,
 		Names:  nameView{Scope: scope, Router: true},
 
-		Extensions: g.extensionView(c, n, labels, patches.Extensions),
+		Extensions: extensionView(g.extensions.View(c, n, labels, patches.Extensions)),
 	}
 }
 
@@ -165,7 +165,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map
 		Sessions:         g.persistentSessions,
 		Stats:            n.Supports("istio.stats"),
 		Telemetry:        g.telemetryOf(c, n.Namespace, labels),
-		Extensions:       g.extensionsOf(c, n, labels),
+		Extensions:       g.extensions.Of(c, n, labels),
 		Settings:         g.settingsOf(c, n),
 	}
 	out.Tracing = g.tracingOf(c, n, scope, labels, out.Telemetry)

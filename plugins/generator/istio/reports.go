@@ -96,7 +96,7 @@ func (g *graph) telemetryIn(c *incr.Ctx, namespace string) []*config.Telemetry {
 func (g *graph) reporting(c *incr.Ctx, p listener.Proxy, side telemetry.Side) listener.Reporting {
 	out := listener.Reporting{Proxy: p, Reports: g.report.Of(c, reportKey{p.Telemetry, side})}
 	if p.Extensions != "" {
-		out.Extensions = g.extensionLists.Of(c, extensionListKey{p.Extensions, side == telemetry.Inbound})
+		out.Extensions = g.extensions.List(c, p.Extensions, side == telemetry.Inbound)
 	}
 	return out
 }

@@ -27,7 +27,7 @@ type lists struct {
 type fixedKey struct {
 	Inbound inboundKey
 	Outside string
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 }
 
@@ -47,7 +47,7 @@ type gatewaySet struct {
 	Proxy listener.Proxy
 	// Unprivileged: the proxy can't open low ports, and is asked to.
 	Unprivileged bool
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 }
 

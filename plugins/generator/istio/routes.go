@@ -54,7 +54,7 @@ type routeView struct {
 	Selections string
 	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gatewayKey); empty for sidecars.
 	Gateways, Ports string
-	// Patches change them (patchKeys).
+	// Patches change them (patches.Keys).
 	Patches string
 	// Headers say what proxies add to requests.
 	Headers routeHeaders

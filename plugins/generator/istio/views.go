@@ -2,6 +2,7 @@ package istio
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -145,6 +146,11 @@ func (k routeView) content(e *engine, v *view) content {
 	return newNamed(e, v, &k.Scope, e.g.route, func(name string) routeKey { return routeKey{k, name} })
 }
 
+// extensionView: configurations of filters that proxies ask for by name.
+type extensionView extensions.View
+
 func (k extensionView) content(e *engine, v *view) content {
-	return newNamed(e, v, nil, e.g.discovered, func(name string) discoveryKey { return discoveryKey{k, name} })
+	return newNamed(e, v, nil, e.g.extensions.Discovered, func(name string) extensions.Discovery {
+		return extensions.Discovery{View: extensions.View(k), Name: name}
+	})
 }

@@ -1,4 +1,5 @@
-package istio
+// Package patches finds the patches of EnvoyFilters that count for a proxy, and reads them. What they do is in envoyfilter.
+package patches
 
 import (
 	"cmp"
@@ -11,14 +12,18 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// patches: which EnvoyFilters count for a proxy, and their patches, read. Without any, nothing asks.
-type patches struct {
-	filtersIn *incr.Index[string, string, tables.Row[*config.EnvoyFilter]]
+// Patches are those of all proxies. Without any, nothing asks.
+type Patches struct {
+	rows *incr.Input[string, tables.Row[*config.EnvoyFilter]]
+	mesh *mesh.Settings
+
+	in *incr.Index[string, string, tables.Row[*config.EnvoyFilter]]
 	// patch is the one of an EnvoyFilter at a place in its list.
 	patch *incr.Func[patchKey, *envoyfilter.Patch]
 	sets  *incr.Func[string, *envoyfilter.Set]
@@ -30,59 +35,73 @@ type patchKey struct {
 	Index  int
 }
 
-// patchKeys name the patches that count for a proxy, by the resources that they may change: EnvoyFilters, by key, with the places of the
+// Keys name the patches that count for a proxy, by the resources that they may change: EnvoyFilters, by key, with the places of the
 // patches in their lists (NAMESPACE/NAME#0.2,…). Empty without.
-type patchKeys struct{ Clusters, Listeners, Routes, Extensions string }
+type Keys struct{ Clusters, Listeners, Routes, Extensions string }
 
-func (g *graph) addPatches() {
-	g.filtersIn = incr.NewIndex(g.tables.EnvoyFilters, "envoy filters by namespace",
+// New adds the EnvoyFilters to a graph.
+func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *Patches {
+	f := &Patches{rows: t.EnvoyFilters, mesh: settings}
+	f.in = incr.NewIndex(f.rows, "envoy filters by namespace",
 		func(_ string, r tables.Row[*config.EnvoyFilter]) []string { return []string{r.Value.Namespace} })
-	specs := incr.NewFunc(g.Graph, "patch of envoy filter",
+	specs := incr.NewFunc(graph, "patch of envoy filter",
 		func(a, b *networking.EnvoyFilter_EnvoyConfigObjectPatch) bool { return proto.Equal(a, b) },
 		func(c *incr.Ctx, k patchKey) (*networking.EnvoyFilter_EnvoyConfigObjectPatch, error) {
-			r, ok := g.tables.EnvoyFilters.Get(c, k.Filter)
+			r, ok := f.rows.Get(c, k.Filter)
 			if !ok || k.Index >= len(r.Value.Spec.ConfigPatches) {
 				return nil, incr.Absent
 			}
 			return r.Value.Spec.ConfigPatches[k.Index], nil
 		})
-	g.patch = incr.NewFunc(g.Graph, "patch", incr.Same[*envoyfilter.Patch], func(c *incr.Ctx, k patchKey) (*envoyfilter.Patch, error) {
+	f.patch = incr.NewFunc(graph, "patch", incr.Same[*envoyfilter.Patch], func(c *incr.Ctx, k patchKey) (*envoyfilter.Patch, error) {
 		p, ok := specs.Get(c, k)
 		if !ok {
 			return nil, incr.Absent
 		}
 		return envoyfilter.Parse(p)
 	})
-	g.sets = incr.NewFunc(g.Graph, "patches", (*envoyfilter.Set).Equal, func(c *incr.Ctx, keys string) (*envoyfilter.Set, error) {
-		return g.patchSet(c, keys), nil
+	f.sets = incr.NewFunc(graph, "patches", (*envoyfilter.Set).Equal, func(c *incr.Ctx, keys string) (*envoyfilter.Set, error) {
+		return f.patchSet(c, keys), nil
 	})
+	return f
 }
+
+// Set is the patches that keys name, in their order.
+func (f *Patches) Set(c *incr.Ctx, keys string) *envoyfilter.Set { return f.sets.Of(c, keys) }
 
 // patchSet reads patches, in their order: by priority, those of the root namespace before others, the oldest first. Patches that can't be
 // read are left out, and reported.
-func (g *graph) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
+func (f *Patches) patchSet(c *incr.Ctx, keys string) *envoyfilter.Set {
 	places := map[string][]int{}
 	var filters []*config.EnvoyFilter
 	for _, k := range tables.SplitKeys(keys) {
 		key, list, _ := strings.Cut(k, placeMark)
-		if r, ok := g.tables.EnvoyFilters.Get(c, key); ok {
+		if r, ok := f.rows.Get(c, key); ok {
 			filters = append(filters, r.Value)
 			places[key] = parsePlaces(list)
 		}
 	}
-	root := g.mesh.Root(c)
+	root := f.mesh.Root(c)
 	slices.SortStableFunc(filters, func(a, b *config.EnvoyFilter) int {
-		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), -compareBool(a.Namespace == root, b.Namespace == root), a.Before(b.Meta))
+		return cmp.Or(cmp.Compare(a.Spec.Priority, b.Spec.Priority), rank(b.Namespace == root)-rank(a.Namespace == root), a.Before(b.Meta))
 	})
 	var out []*envoyfilter.Patch
-	for _, f := range filters {
-		for _, i := range places[f.Key] {
-			if p, ok := g.patch.Get(c, patchKey{f.Key, i}); ok {
+	for _, filter := range filters {
+		for _, i := range places[filter.Key] {
+			if p, ok := f.patch.Get(c, patchKey{filter.Key, i}); ok {
 				out = append(out, p)
 			}
 		}
 	}
 	return envoyfilter.NewSet(out)
+}
+
+// rank is 1 for what comes first.
+func rank(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
 }
 
 const (
@@ -100,23 +119,23 @@ func parsePlaces(list string) []int {
 	return out
 }
 
-// patchesOf name the patches that count for a proxy.
-func (g *graph) patchesOf(c *incr.Ctx, n *node.Node, labels map[string]string) patchKeys {
-	list := g.filtersIn.Of(c, n.Namespace)
-	if root := g.mesh.Root(c); root != n.Namespace {
-		list = slices.Concat(list, g.filtersIn.Of(c, root))
+// Of name the patches that count for a proxy, whose workload has labels.
+func (f *Patches) Of(c *incr.Ctx, n *node.Node, labels map[string]string) Keys {
+	list := f.in.Of(c, n.Namespace)
+	if root := f.mesh.Root(c); root != n.Namespace {
+		list = slices.Concat(list, f.in.Of(c, root))
 	}
-	var out patchKeys
+	var out Keys
 	for _, i := range list {
-		if f := i.Value.Value; f.For(n.Namespace, labels) {
-			out.add(f, func(patch int) bool { return f.Admits(patch, n.Metadata.Version, n.Metadata.Texts.Are) })
+		if one := i.Value.Value; one.For(n.Namespace, labels) {
+			out.add(one, func(patch int) bool { return one.Admits(patch, n.Metadata.Version, n.Metadata.Texts.Are) })
 		}
 	}
 	return out
 }
 
 // add adds the patches of an EnvoyFilter that a proxy is admitted to.
-func (k *patchKeys) add(f *config.EnvoyFilter, admits func(patch int) bool) {
+func (k *Keys) add(f *config.EnvoyFilter, admits func(patch int) bool) {
 	var clusters, listeners, routes, extensions []string
 	for i, p := range f.Spec.ConfigPatches {
 		if !admits(i) {
@@ -156,8 +175,8 @@ func join(to *string, key string, places []string) {
 	*to += key + placeMark + strings.Join(places, placeSeparator)
 }
 
-// side is the one that patches know a proxy's own resources by, apart from what a sidecar's workload receives.
-func side(router bool) envoyfilter.Context {
+// Side is the one that patches know a proxy's own resources by, apart from what a sidecar's workload receives.
+func Side(router bool) envoyfilter.Context {
 	if router {
 		return networking.EnvoyFilter_GATEWAY
 	}

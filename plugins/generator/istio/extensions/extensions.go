@@ -1,0 +1,140 @@
+// Package extensions finds the filters that users bring along (WasmPlugin, TrafficExtension) which count for a proxy. What they are is in
+// extension.
+package extensions
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extension"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+)
+
+// Extensions are the filters that users bring along, of all proxies: which of them count for one, and what they are.
+type Extensions struct {
+	tables  *tables.Tables
+	mesh    *mesh.Settings
+	patches *patches.Patches
+
+	trafficIn *incr.Index[string, string, tables.Row[*config.Extension]]
+	pluginsIn *incr.Index[string, string, tables.Row[*config.Extension]]
+	extension *incr.Func[string, *extension.Extension]
+	lists     *incr.Func[listKey, extension.List]
+	// Discovered are configurations of filters that proxies ask for by name; nil where there is none.
+	Discovered *incr.Func[Discovery, [][]byte]
+}
+
+// listKey is the extensions of a proxy (keys, joined) on one side of it.
+type listKey struct {
+	Keys   string
+	Server bool
+}
+
+// View is what configurations of filters depend on of the proxies that ask for them: their extensions, and the patches that may
+// add some.
+type View struct {
+	Extensions, Patches string
+	// Direct: there is no agent between them and the control plane.
+	Direct bool
+}
+
+// Discovery is a configuration that is asked for by name.
+type Discovery struct {
+	View View
+	Name string
+}
+
+// New adds the extensions to a graph. Patches may add configurations of filters.
+func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, patches *patches.Patches) *Extensions {
+	x := &Extensions{tables: t, mesh: settings, patches: patches}
+	namespace := func(_ string, r tables.Row[*config.Extension]) []string { return []string{r.Value.Namespace} }
+	x.trafficIn = incr.NewIndex(x.tables.TrafficExtensions, "traffic extensions by namespace", namespace)
+	x.pluginsIn = incr.NewIndex(x.tables.WasmPlugins, "wasm plugins by namespace", namespace)
+	x.extension = incr.NewFunc(graph, "extension", incr.Same[*extension.Extension], func(c *incr.Ctx, key string) (*extension.Extension, error) {
+		rows := x.tables.TrafficExtensions
+		table, name := config.ExtensionRow(key)
+		if table == config.WasmPlugins {
+			rows = x.tables.WasmPlugins
+		}
+		r, ok := rows.Get(c, name)
+		if !ok {
+			return nil, incr.Absent
+		}
+		return extension.New(r.Value)
+	})
+	x.lists = incr.NewFunc(graph, "extensions", extension.List.Equal, func(c *incr.Ctx, k listKey) (extension.List, error) {
+		return extension.NewList(x.named(c, k.Keys), k.Server), nil
+	})
+	x.Discovered = incr.NewFunc(graph, "extension configuration", sameFields, func(c *incr.Ctx, k Discovery) ([][]byte, error) {
+		return x.discover(c, k), nil
+	})
+	return x
+}
+
+func sameFields(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+
+// List are the extensions that keys name, on one side of a proxy.
+func (x *Extensions) List(c *incr.Ctx, keys string, server bool) extension.List {
+	return x.lists.Of(c, listKey{keys, server})
+}
+
+func (x *Extensions) named(c *incr.Ctx, keys string) []*extension.Extension {
+	var out []*extension.Extension
+	for _, key := range tables.SplitKeys(keys) {
+		if e, ok := x.extension.Get(c, key); ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// discover is the configuration of a name; patches come first.
+func (x *Extensions) discover(c *incr.Ctx, k Discovery) [][]byte {
+	if k.View.Patches != "" {
+		if m := x.patches.Set(c, k.View.Patches).Extension(k.Name); m != nil {
+			return [][]byte{encode.Patched(m)}
+		}
+	}
+	for _, e := range x.named(c, k.View.Extensions) {
+		if e.Name == k.Name && e.Config != nil {
+			if k.View.Direct {
+				return [][]byte{encode.Bytes(e.Direct)}
+			}
+			return [][]byte{encode.Bytes(e.Config)}
+		}
+	}
+	return nil
+}
+
+// View is what counts of a proxy, whose workload has labels.
+func (x *Extensions) View(c *incr.Ctx, n *node.Node, labels map[string]string, patches string) View {
+	v := View{Extensions: x.Of(c, n, labels), Patches: patches}
+	v.Direct = v.Extensions != "" && !n.Metadata.Client.From.Served()
+	return v
+}
+
+// Of are the keys of the extensions that count for a workload: those of its own namespace
+// before those of the root namespace, the oldest first.
+func (x *Extensions) Of(c *incr.Ctx, n *node.Node, labels map[string]string) string {
+	list := x.in(c, n.Namespace)
+	if root := x.mesh.Root(c); root != n.Namespace {
+		list = append(list, x.in(c, root)...)
+	}
+	var keys []string
+	for _, e := range list {
+		if e.For(n.Namespace, labels) {
+			keys = append(keys, e.Key)
+		}
+	}
+	return tables.JoinKeys(keys)
+}
+
+func (x *Extensions) in(c *incr.Ctx, namespace string) []*config.Extension {
+	return tables.InAge(slices.Concat(x.trafficIn.Of(c, namespace), x.pluginsIn.Of(c, namespace)))
+}
