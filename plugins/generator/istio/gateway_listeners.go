@@ -62,7 +62,7 @@ func rangeOf(s string) (netip.Prefix, bool) {
 func (g *graph) addGatewayListeners() {
 	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
 		in := listener.Gateway{
-			Bind: k.Bind, Proxy: g.reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: g.policies.TLSDefaults(c),
+			Bind: k.Bind, Proxy: g.reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: g.policies.TLSDefaults(c),
 			Guards: g.policies.Guards(c, k.Set.Proxy.Policies, true), Internal: g.internalRanges(c),
 		}
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}

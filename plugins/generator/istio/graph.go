@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -41,7 +42,7 @@ type graph struct {
 	rules
 	providers *provider.Providers
 	policies  *policy.Policies
-	reports
+	reports   *reports.Reports
 	balancing
 	networks
 	identities *incr.Func[string, []string]
@@ -75,9 +76,9 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addNetworks()
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
-	g.addReports()
 	g.patches = patches.New(in, g.tables, g.mesh)
 	g.extensions = extensions.New(in, g.tables, g.mesh, g.patches)
+	g.reports = reports.New(in, g.tables, g.mesh, g.providers, g.extensions)
 	g.addTargets()
 	g.addClusters()
 	g.addSpecs()

@@ -26,7 +26,7 @@ func (g *graph) proxyListener(c *incr.Ctx, p listener.Proxy, outside string) []s
 	at := p.Dialing.Families.Loopback()
 	l := listener.BuildOutbound(listener.Outbound{
 		Bind: proxyBind(p), More: strings.Join(at[1:], ","), Dialed: true, HTTP: true,
-		Protocol: config.HTTP, Route: proxyRoute, Forwards: true, Outside: outside, Proxy: g.reporting(c, p, telemetry.Outbound),
+		Protocol: config.HTTP, Route: proxyRoute, Forwards: true, Outside: outside, Proxy: g.reports.Reporting(c, p, telemetry.Outbound),
 	})
 	return []sdk.Resource{{Name: l.Name, Body: encode.Bytes(l)}}
 }

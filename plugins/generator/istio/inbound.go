@@ -74,7 +74,7 @@ func portOf(s *config.Service, t target) listener.Port {
 // inboundOf is what the listeners of a workload's ports have in common.
 func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
 	return listener.Inbound{
-		Proxy: g.reporting(c, k.Proxy, telemetry.Inbound), TLS: g.policies.MeshTLS(c), Guards: g.policies.Guards(c, k.Proxy.Policies, false),
+		Proxy: g.reports.Reporting(c, k.Proxy, telemetry.Inbound), TLS: g.policies.MeshTLS(c), Guards: g.policies.Guards(c, k.Proxy.Policies, false),
 		Stat: g.mesh.Clusters(c).InboundStat, Defaults: g.policies.TLSDefaults(c),
 	}
 }

@@ -69,7 +69,7 @@ func (g *graph) addOutbound() {
 	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ caller) []place { return []place{a.Place} })
 	shapes := incr.Group(byPlace, "shape of listener", sameShape, shapeOf)
 	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, k virtualKey) ([]byte, error) {
-		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, g.reporting(c, k.Proxy, telemetry.Outbound))), nil
+		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, g.reports.Reporting(c, k.Proxy, telemetry.Outbound))), nil
 	})
 	all := incr.Join(g.outbound.sets, shapes, "listeners of sets",
 		func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} },
@@ -104,6 +104,6 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Lookups:  s.Lookups,
 		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
 		Outside:  g.outside(c, at.Dialer.Scope),
-		Proxy:    g.reporting(c, p, telemetry.Outbound),
+		Proxy:    g.reports.Reporting(c, p, telemetry.Outbound),
 	}))
 }

@@ -124,7 +124,7 @@ const noGateway = "-"
 
 func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey {
 	out := clientKey{
-		SameCase:         g.proxyConfig(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
+		SameCase:         g.mesh.Proxy(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		Certificates:     n.Metadata.Client,
 		Router:           n.Type == node.Router,
@@ -164,11 +164,11 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map
 		Router:           n.Type == node.Router,
 		Sessions:         g.persistentSessions,
 		Stats:            n.Supports("istio.stats"),
-		Telemetry:        g.telemetryOf(c, n.Namespace, labels),
+		Telemetry:        g.reports.Of(c, n.Namespace, labels),
 		Extensions:       g.extensions.Of(c, n, labels),
-		Settings:         g.settingsOf(c, n),
+		Settings:         g.mesh.ForListeners(c, n),
 	}
-	out.Tracing = g.tracingOf(c, n, scope, labels, out.Telemetry)
+	out.Tracing = g.reports.Tracing(c, n, func(name string) bool { return g.hasCluster(c, scope, name) }, labels, out.Telemetry)
 	if n.Type == node.Router {
 		out.Policies = g.policies.Of(c, n, labels)
 	}

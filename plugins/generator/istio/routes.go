@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -372,4 +373,10 @@ func (g *graph) onlyPort(c *incr.Ctx, h host, fallback uint32) uint32 {
 		return s.Ports[0].Number
 	}
 	return fallback
+}
+
+// headersOf are the settings of a proxy that its routes heed.
+func (g *graph) headersOf(c *incr.Ctx, n *node.Node) routeHeaders {
+	h := g.mesh.Proxy(c, n).GetProxyHeaders()
+	return routeHeaders{NoAttempts: h.GetAttemptCount().GetDisabled().GetValue(), ForwardedHost: h.GetXForwardedHost().GetEnabled().GetValue()}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -167,4 +168,15 @@ func choose(list []incr.Item[string, tables.Row[*config.Sidecar]], labels map[st
 		return ""
 	}
 	return best.Key
+}
+
+// hasCluster reports whether proxies of a scope have an outbound cluster.
+func (g *graph) hasCluster(c *incr.Ctx, scope Scope, name string) bool {
+	n, ok := cluster.ParseName(name)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(g.providers.ServicesOf(c, n.Host), func(s *config.Service) bool {
+		return g.mesh.Sees(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.reaches(c, scope, s)
+	})
 }

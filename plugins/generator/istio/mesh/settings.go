@@ -68,6 +68,8 @@ type Settings struct {
 	localHosts *incr.Func[string, []clusterlocal.Host]
 	// localInbound: workloads listen on loopback, where their proxies dial them.
 	localInbound *incr.Func[string, bool]
+	// proxyDefaults are the settings of proxies that have none of their own.
+	proxyDefaults *incr.Func[string, *meshv1.ProxyConfig]
 }
 
 // Listeners are what listeners depend on, and what goes outside.
@@ -133,6 +135,7 @@ func New(graph *incr.Graph, t *tables.Tables, domain string) *Settings {
 	s.localInbound = Project(s, "mesh for inbound clusters", func(m *Config) bool {
 		return m.GetInboundTrafficPolicy().GetMode() == meshv1.MeshConfig_InboundTrafficPolicy_LOCALHOST
 	}, incr.Same[bool])
+	s.proxyDefaults = Project(s, "mesh for proxies", (*Config).GetDefaultConfig, func(a, b *meshv1.ProxyConfig) bool { return proto.Equal(a, b) })
 	s.root = Project(s, "root namespace", (*Config).GetRootNamespace, incr.Same[string])
 	return s
 }
