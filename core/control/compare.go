@@ -58,7 +58,11 @@ func (t *Trial) compare() *comparison {
 			w.view(ch)
 		}
 		w.difference.Types = sortTypes(w.types)
-		if failed, of, reason := t.patcher.failures(); of > 0 && failed == of {
+		failed, of, reason := 0, t.patcher.Results(), ""
+		for r := range t.patcher.Failures() {
+			failed, reason = failed+1, r.Failed()
+		}
+		if of > 0 && failed == of {
 			w.difference.Emptied = append(w.difference.Emptied, fmt.Sprintf("it fails at all of the %d resources that it was asked about: %s", of, reason))
 		}
 	}

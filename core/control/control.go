@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
@@ -128,14 +129,11 @@ type Control struct {
 	started   bool
 	startedUp chan struct{}
 	served    served
-	patchers  map[string]*patcher
-	// stale is what connections do not see yet, composed what patches made of views; unasked: something went stale since patches were asked.
+	patchers  map[string]*patch.Patcher
+	// stale is what connections do not see yet, made what patches made of views; unasked: something went stale since patches were asked.
 	stale    map[*connection]map[string]bool
-	composed map[composedKey]*composition
-	// unswept: compositions have come or gone since results of patches were looked through that none stands on.
-	unswept  bool
+	made     *patch.Made
 	unasked  bool
-	nextCall uint64
 	conns    map[uint64]*connection
 	pace     *rate.Limiter // of revisions of endpoints alone
 	left     *left
@@ -229,7 +227,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patcher{}, stale: map[*connection]map[string]bool{}, composed: map[composedKey]*composition{}, callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
 	}
@@ -255,7 +253,7 @@ func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 func (c *Control) declare(k *known) {
 	c.known[k.Name] = k
 	if k.Kind == pb.KindPatch {
-		c.patchers[k.Name] = newPatcher(k)
+		c.patchers[k.Name] = c.newPatcher(k)
 	}
 }
 

@@ -134,6 +134,9 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 	}
 	k.Expected, c.rules = e, rules
 	k.absence.after = e.DropAfter
+	if p := c.patchers[e.Name]; p != nil {
+		p.Settings = k.patches(c.cfg.HoldMax)
+	}
 	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
 		c.moved.Merge(changes)
 		c.soon = true

@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -113,11 +112,10 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Stored != nil:
 		c.undeliveredStored(s, m.Stored, why)
 	case m.Patch != nil:
-		if p := c.patcherOf(s); p != nil && p.calls[m.Patch.Id] != nil {
-			r := p.calls[m.Patch.Id]
-			p.close(r)
-			r.failed = fmt.Sprintf("the call's %v", why)
-			c.answered(p, r)
+		if p := c.patcherOf(s); p != nil {
+			if r := p.Undelivered(m.Patch.Id, why, time.Now()); r != nil {
+				c.answered(p, r)
+			}
 		}
 	case m.Authenticate != nil:
 		c.undeliveredQuestion(s, m.Authenticate, why)

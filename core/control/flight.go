@@ -115,7 +115,8 @@ func (c *Control) handReaders() {
 		}
 		c.sendState(s, c.flight.number)
 		if s.Kind == pb.KindPatch {
-			c.forgetResults(c.patchers[s.Name])
+			c.patchers[s.Name].Forget()
+			c.spoilAll()
 		}
 	}
 }

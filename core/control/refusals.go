@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -121,7 +122,7 @@ func (c *Control) makes(k *known, conn *connection, typeURL string) bool {
 	case pb.KindGenerator:
 		return conn.generator[typeURL] == k.Name
 	case pb.KindPatch:
-		return slices.ContainsFunc(c.chain(conn, typeURL), func(p *patcher) bool { return p.Name == k.Name })
+		return slices.ContainsFunc(c.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name })
 	}
 	return publishesRows(k.ready)
 }

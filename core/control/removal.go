@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -192,16 +192,17 @@ func (n shown) put(conn *connection, url string, snap *view.Snapshot) {
 // unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
 func (c *Control) unpatched(k *known, rules Rules) shown {
 	next := shown{}
-	made := map[composedKey]*view.Snapshot{}
+	made := map[patch.Key]*view.Snapshot{}
 	for _, conn := range c.sortedConns() {
 		for url, v := range conn.views {
-			if v.Snapshot() == nil || !slices.ContainsFunc(c.chain(conn, url), func(p *patcher) bool { return p.Name == k.Name }) {
+			served := c.chain(conn, url)
+			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name }) {
 				continue
 			}
 			chain := c.chainBy(conn, url, rules, nil)
-			key := keyOf(v, chain)
+			key := patch.KeyOf(v, chain)
 			if made[key] == nil {
-				made[key] = patchedSoFar(v, chain, c.composed[keyOf(v, c.chain(conn, url))])
+				made[key] = c.made.SoFar(v, chain, served)
 			}
 			next.put(conn, url, made[key])
 		}
@@ -257,24 +258,6 @@ func differing(old, now *view.Snapshot) (names []string) {
 		}
 	}
 	return names
-}
-
-// patchedSoFar is a view as patches leave it, without asking them anything; have is what is served of it.
-func patchedSoFar(v *view.View, chain []*patcher, have *composition) *view.Snapshot {
-	good := sync.OnceValue(have.good)
-	bodies := map[string]*view.Body{}
-	for _, b := range v.Snapshot().Known() {
-		bodies[b.Name()] = b
-	}
-	for _, p := range chain {
-		_, facts := p.facts(v)
-		for _, b := range slices.Collect(maps.Values(bodies)) {
-			if r := p.results[patchKey{v.Type, b.Name(), b.Version(), facts}]; r != nil && !r.open && b.Exists() {
-				p.apply(r, good, bodies)
-			}
-		}
-	}
-	return view.NewSnapshot(view.NewSet(slices.Collect(maps.Values(bodies))), nil, v.Snapshot().Complete())
 }
 
 // unknownWithout says which callers of live connections no other authenticator would know.

@@ -171,6 +171,9 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		}
 	}
 	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
+	if p := c.patchers[k.Name]; p != nil {
+		p.Describes(k.ready)
+	}
 	for name, level := range levels {
 		c.known[name].level = level
 	}
@@ -274,6 +277,9 @@ func (c *Control) leave(s *session) {
 		return
 	}
 	delete(c.sessions, s.Name)
+	if p := c.patchers[s.Name]; p != nil {
+		p.Left()
+	}
 	delete(c.forced, s.Name)
 	c.left.forget(s)
 	s.away = time.Now()

@@ -99,8 +99,8 @@ func (c *Control) feedShadows() {
 		if s.lacks() && s.busy.IsZero() {
 			c.sendState(s, c.env.Number())
 			if t := c.trialOf(s); t.patcher != nil {
-				t.patcher.reset()
-				clear(t.composed)
+				t.patcher.Forget()
+				t.made.Clear()
 			}
 		}
 	}

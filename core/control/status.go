@@ -92,10 +92,8 @@ func (c *Control) refusedOf(plugin string) []admin.WorkFault {
 		}
 	}
 	if p := c.patchers[plugin]; p != nil {
-		for key, r := range p.results {
-			if r.failed != "" {
-				out = append(out, admin.WorkFault{What: "patch of " + key.typeURL + " " + key.name, Reason: r.failed, Since: r.since.UTC(), Skipped: p.Skips})
-			}
+		for r := range p.Failures() {
+			out = append(out, admin.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
 	}
 	slices.SortFunc(out, func(a, b admin.WorkFault) int {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -47,10 +48,8 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		c.exchange(t, shadow)
 	case pb.KindPatch:
 		t.patcher, c.patchers[name] = c.patchers[name], t.patcher
-		p := c.patchers[name]
-		p.round = max(p.round, t.patcher.round) + 1
-		p.adopt(same)
-		t.composed = map[composedKey]*composition{}
+		c.patchers[name].Succeeds(t.patcher, same)
+		t.made = patch.NewMade()
 		c.spoilAll()
 	}
 	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1, c.conns)

@@ -1,25 +1,6 @@
 package control
 
-import (
-	"testing"
-	"testing/synctest"
-)
-
-// TestSweep: a call that is under way is kept, though nothing stands on it yet; a result that nothing stands on goes.
-func TestSweep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newPatchWorld(t, nil)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		p, open, over := w.patchers["upper"], patchKey{name: "open"}, patchKey{name: "over"}
-		p.results[open], p.results[over] = &patched{open: true}, &patched{}
-		w.sweep()
-		if p.results[open] == nil || p.results[over] != nil {
-			t.Errorf("kept: %v", p.results)
-		}
-		delete(p.results, open)
-	})
-}
+import "testing"
 
 // TestLetGo: while anything waits that a plugin said before, what it spoke of is kept.
 func TestLetGo(t *testing.T) {

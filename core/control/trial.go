@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -24,9 +25,9 @@ type Trial struct {
 	// known and session are those of the one that is not served; no session: it has not joined, or has ended.
 	known   *known
 	session *session
-	patcher *patcher
-	// composed is what the patcher would make of views.
-	composed map[composedKey]*composition
+	patcher *patch.Patcher
+	// made is what the patch would make of views.
+	made *patch.Made
 	// rules by which the one that is not served serves proxies.
 	rules Rules
 	memo  map[pair]bool
@@ -123,7 +124,9 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 		}
 	}
 	if s.Kind == pb.KindPatch {
-		t.takePatcher(newPatcher(t.known))
+		t.patcher, t.made = c.newPatcher(t.known), patch.NewMade()
+		t.patcher.Learn(c.patchers[s.Name])
+		t.patcher.Begin()
 	}
 	c.schedule(time.Now())
 	return s, nil
@@ -135,7 +138,9 @@ func (c *Control) leaveTrial(s *session) {
 	c.left.forget(s)
 	c.abandon(s)
 	if t := c.trialOf(s); t != nil {
-		t.session = nil
+		if t.session = nil; t.patcher != nil {
+			t.patcher.Left()
+		}
 	}
 	c.schedule(time.Now())
 }

@@ -18,9 +18,6 @@ const (
 	lookEvery = time.Second
 )
 
-// maxUnanswered is how many calls in a row a patch may leave without an answer.
-const maxUnanswered = 5
-
 func (s *session) now(at time.Time) deadline.Moment { return deadline.Moment{At: at, Lost: s.lost} }
 
 // due is when a limit that began at a moment ends, as far as is known now.
@@ -192,10 +189,9 @@ func (s *session) gaveUp(now time.Time) error {
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
 func (c *Control) askAgain(s *session, now time.Time) {
 	p := c.patchers[s.Name]
-	if p == nil || c.sessions[s.Name] != s || p.missed == 0 || len(p.open) > 0 || now.Sub(p.missedAt) < s.pingEvery() {
+	if p == nil || c.sessions[s.Name] != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
-	p.missedAt = now
 	c.retryLate()
 	c.settle()
 }
@@ -219,13 +215,15 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 		return Stale{}
 	}
 	overdue, since := c.callers.desk.Overdue(s)
-	switch p := c.patchers[k.Name]; {
+	missed := Stale{}
+	if p := c.patchers[k.Name]; p != nil {
+		missed.Since, missed.Why = p.Stale()
+	}
+	switch {
 	case s.silent:
 		return Stale{s.pinged.At, "hung: it answers no ping"}
-	case p != nil && p.unanswered > 0:
-		return Stale{p.missedSince, fmt.Sprintf("hung: %d calls in a row without an answer", p.unanswered)}
-	case p != nil && p.missed > 0 && !p.missedSince.IsZero():
-		return Stale{p.missedSince, "late: it answers calls after limits.call"}
+	case missed.Why != "":
+		return missed
 	case overdue > 0:
 		return Stale{since, fmt.Sprintf("hung: %d questions without an answer", overdue)}
 	case !s.busy.IsZero() && now.Sub(s.busy) >= c.cfg.HoldMax:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -88,7 +89,7 @@ func TestPatchThatAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, func(e *Expected) { e.Limits.Progress = 30 * time.Second })
 		calls := w.asked()
-		for range 10 * maxUnanswered {
+		for range 10 * patch.MaxUnanswered {
 			time.Sleep(1500 * time.Millisecond)
 			w.answer(calls)
 			since := time.Now()

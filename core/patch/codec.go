@@ -1,4 +1,4 @@
-package control
+package patch
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 )
 
 // encode turns a call's resources into JSON if the patch asked for it.
-func (p *patcher) encode(m *pb.Patch) error {
+func (p *Patcher) encode(m *pb.Patch) error {
 	if !p.ready.Json {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *patcher) encode(m *pb.Patch) error {
 }
 
 // decode checks what a patch answered, by the rules of Envoy's fields too, and makes bodies of it.
-func (p *patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body, error) {
+func (p *Patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body, error) {
 	seen := map[string]bool{}
 	var bodies []*view.Body
 	for _, r := range resources {
@@ -61,7 +61,7 @@ func (p *patcher) decode(typeURL string, resources []*pb.Resource) ([]*view.Body
 }
 
 // value is the bytes of a resource that a patch answered with.
-func (p *patcher) value(typeURL string, r *pb.Resource) ([]byte, error) {
+func (p *Patcher) value(typeURL string, r *pb.Resource) ([]byte, error) {
 	msg, err := newMessage(typeURL)
 	switch {
 	case err != nil && p.ready.Json:

@@ -1,4 +1,4 @@
-package control
+package patch
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
 // TestPatchInJSON: a patch that asked for JSON gets it, always the same text, and its answers become protobuf.
 func TestPatchInJSON(t *testing.T) {
-	p := &patcher{known: &known{ready: &pb.Ready{Json: true}}}
+	p := &Patcher{ready: &pb.Ready{Json: true}}
 	body, err := proto.Marshal(&listenerv3.Listener{Name: "a", StatPrefix: "x"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,237 @@
+package control
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// newPatcher returns a plugin's patch, of which nothing is known yet.
+func (c *Control) newPatcher(k *known) *patch.Patcher {
+	p := patch.New(k.patches(c.cfg.HoldMax))
+	p.Describes(k.ready)
+	return p
+}
+
+func (k *known) patches(patience time.Duration) patch.Settings {
+	return patch.Settings{Name: k.Name, Skips: k.Skips, Call: k.Limits.Call, Patience: patience}
+}
+
+// patcherOf is the patch whose answers a session gives.
+func (c *Control) patcherOf(s *session) *patch.Patcher {
+	if t := c.trialOf(s); t != nil {
+		return t.patcher
+	}
+	return c.patchers[s.Name]
+}
+
+// allPatchers yields those that are served and those that are tried, and their sessions; nil: there is none.
+func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
+	return func(yield func(*patch.Patcher, *session) bool) {
+		for name, p := range c.patchers {
+			if !yield(p, c.sessions[name]) {
+				return
+			}
+		}
+		for _, t := range c.trials {
+			if t.patcher != nil && t.session != nil && !yield(t.patcher, t.session) {
+				return
+			}
+		}
+	}
+}
+
+// askPatches sends patches what they are to be asked.
+func (c *Control) askPatches() {
+	for p, s := range c.allPatchers() {
+		for _, call := range p.Calls() {
+			call.Revision = &pb.Revision{Epoch: c.epoch, Number: s.sent}
+			s.out.state(&stateJob{call: &pb.FromCore{Patch: call}})
+		}
+	}
+}
+
+// takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
+func (c *Control) takePatched(s *session, m *pb.Patched) error {
+	p := c.patcherOf(s)
+	r := p.Answered(m, time.Now())
+	if r == nil {
+		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+		return nil
+	}
+	if host.Crossed(m.Error) == "call" { // says its module's runner
+		c.cfg.Metrics.Crossed(s.Name, "call")
+	}
+	c.answered(p, r)
+	return nil
+}
+
+// answered goes on with what waited for a result.
+func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
+	if why := r.Failed(); why != "" {
+		c.cfg.Metrics.Fault(p.Name)
+		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
+	}
+	if c.flight != nil && c.flight.patching {
+		c.advance(time.Now())
+		return
+	}
+	c.settle()
+}
+
+// overdue fails calls that were not answered in time.
+func (c *Control) overdue(now time.Time, at func(time.Time)) {
+	for p, s := range c.allPatchers() {
+		late := p.Late(now, c.patchers[p.Name] == p, at)
+		if late.First {
+			r := late.Results[0]
+			c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
+		}
+		if late.Hangs != nil {
+			s.cancel(late.Hangs)
+		}
+		for _, r := range late.Results {
+			c.cfg.Metrics.Crossed(p.Name, "call")
+			c.answered(p, r)
+		}
+	}
+}
+
+// retryLate makes live patches be asked again about what they did not answer in time.
+func (c *Control) retryLate() {
+	for _, p := range c.patchers {
+		if p.Retry() {
+			c.spoilAll()
+		}
+	}
+}
+
+// patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile.
+func (c *Control) patcherIsBack(p *patch.Patcher) {
+	p.Joined()
+	c.askPatches()
+	c.spoilAll()
+	c.settle()
+}
+
+// asking reports whether patches owe answers.
+func (c *Control) asking() bool {
+	for _, p := range c.patchers {
+		if p.Asking() {
+			return true
+		}
+	}
+	return false
+}
+
+// chain returns the patches for a connection's type, in order. The first revision waits for all that aren't optional.
+func (c *Control) chain(conn *connection, typeURL string) []*patch.Patcher {
+	return c.chainBy(conn, typeURL, c.rules, nil)
+}
+
+// chainBy is chain by other rules, with another patch in the place of the one of its name.
+func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
+	if len(c.patchers) == 0 || rules.Patches == nil || c.traits(conn, typeURL).BodyType != "" {
+		return nil
+	}
+	var chain []*patch.Patcher
+	for _, name := range rules.Patches(typeURL, conn.peer.Node) {
+		p := c.patchers[name]
+		if instead != nil && instead.Name == name {
+			p = instead
+		}
+		if p != nil && p.Offers(typeURL) {
+			chain = append(chain, p)
+		}
+	}
+	return chain
+}
+
+// compose returns what the connection's view looks like after its patches; ok is false while patches are being asked, which waiting notes.
+func (c *Control) compose(conn *connection, typeURL string, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
+	return c.composeBy(conn, typeURL, c.chain(conn, typeURL), c.made, waiting)
+}
+
+// composeBy is compose by a chain, with what there is of it.
+func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Patcher, made *patch.Made, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
+	v := conn.views[typeURL]
+	if v == nil || v.Snapshot() == nil {
+		return nil, true
+	}
+	if len(chain) == 0 {
+		return v.Snapshot(), true
+	}
+	snap, ok = made.Of(v, chain, c.made, waiting, time.Now())
+	if !ok {
+		c.askPatches()
+	}
+	return snap, ok
+}
+
+// sweep lets go of results of patches that nothing stands on.
+func (c *Control) sweep() {
+	c.made.Sweep(func(yield func(*patch.Patcher) bool) {
+		for _, p := range c.patchers {
+			if !yield(p) {
+				return
+			}
+		}
+	}, func(yield func(*patch.Made) bool) {
+		for _, t := range c.trials {
+			if t.made != nil && !yield(t.made) {
+				return
+			}
+		}
+	})
+}
+
+// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what it has not, it is asked.
+func (t *Trial) hasComposed() bool {
+	if t.patcher == nil {
+		return true
+	}
+	if t.patcher.Asking() || t.c.asking() {
+		return false
+	}
+	waiting := patch.Waiting{}
+	t.compose(waiting, func(*connection, string, *view.Snapshot) {})
+	return len(waiting) == 0
+}
+
+// compose calls with what each connection would have of each type that the patch concerns, before or after; what is not known yet is noted.
+func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
+	c := t.c
+	for _, conn := range c.sortedConns() {
+		for url := range conn.views {
+			chain := c.chainBy(conn, url, t.rules, t.patcher)
+			now := c.chain(conn, url)
+			if !slices.Contains(chain, t.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.patcher.Name }) {
+				continue
+			}
+			if snap, ok := c.composeBy(conn, url, chain, t.made, waiting); ok {
+				with(conn, url, snap)
+			}
+		}
+	}
+}
+
+// patches gathers what proxies have and would have with the trial's patch.
+func (t *Trial) patches() []*passage {
+	type key struct{ old, now *view.Snapshot }
+	found := map[key]*passage{}
+	var all []*passage
+	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
+		k := key{conn.visible[url], snap}
+		if found[k] == nil {
+			found[k] = &passage{typeURL: url, old: k.old, now: k.now, names: map[string]bool{}, label: conn.views[url].Label}
+			all = append(all, found[k])
+		}
+		found[k].join(conn.subs[url])
+	})
+	return all
+}

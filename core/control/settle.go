@@ -1,0 +1,113 @@
+package control
+
+import (
+	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+)
+
+// spoil notes that what connections in these views get must be looked at again.
+func (c *Control) spoil(changed []*view.View) {
+	if len(changed) == 0 {
+		return
+	}
+	c.left.weigh(changed...)
+	set := make(map[*view.View]bool, len(changed))
+	for _, v := range changed {
+		set[v] = true
+	}
+	for _, conn := range c.conns {
+		for url, v := range conn.views {
+			if set[v] {
+				c.spoilType(conn, url)
+			}
+		}
+	}
+}
+
+func (c *Control) spoilType(conn *connection, typeURL string) {
+	if c.stale[conn] == nil {
+		c.stale[conn] = map[string]bool{}
+	}
+	c.stale[conn][typeURL] = true
+	c.unasked = true
+}
+
+func (c *Control) spoilAll() {
+	for _, conn := range c.conns {
+		for url := range conn.views {
+			c.spoilType(conn, url)
+		}
+	}
+}
+
+// settle makes what changed visible to all connections at once, if patches have seen all of it; otherwise they are asked, and it says false.
+func (c *Control) settle() bool {
+	if c.undo != 0 {
+		return true // what is there now is on its way out
+	}
+	if len(c.stale) == 0 {
+		c.guards(nil)
+		return true
+	}
+	if !c.unasked && c.asking() {
+		return false
+	}
+	c.unasked = false
+	ready := true
+	run := patch.Waiting{} // what is not ready
+	next := make(shown, len(c.stale))
+	for conn, types := range c.stale {
+		next[conn] = make(map[string]*view.Snapshot, len(types))
+		for url := range types {
+			snap, ok := c.compose(conn, url, run)
+			ready = ready && ok
+			next[conn][url] = snap
+		}
+	}
+	if !ready {
+		return false
+	}
+	if c.guards(next) {
+		return true
+	}
+	woken := 0
+	frozen := c.frozen()
+	for conn, types := range next {
+		if frozen[conn] {
+			continue
+		}
+		if delete(c.stale, conn); conn.show(types) {
+			woken++
+		}
+	}
+	c.cfg.Metrics.Woken(woken, len(next))
+	if len(c.patchers) > 0 {
+		c.made.DropUnused()
+	}
+	c.sweep()
+	return true
+}
+
+// show makes snapshots visible and wakes the stream if one is new.
+func (conn *connection) show(types map[string]*view.Snapshot) bool {
+	changed, what := false, xds.WakeDependent
+	for url, snap := range types {
+		if conn.visible[url] == snap {
+			continue
+		}
+		changed = true
+		if conn.c.traits(conn, url).After == "" {
+			what = xds.WakeAll
+		}
+		if snap == nil {
+			delete(conn.visible, url)
+		} else {
+			conn.visible[url] = snap
+		}
+	}
+	if changed {
+		conn.wake(what)
+	}
+	return changed
+}
