@@ -78,6 +78,7 @@ func TestDropped(t *testing.T) {
 	l := line.New(t, s.XDS)
 	config := "address: \"" + l.Address + "\", keepAlive: 10s, maxRetry: 1s, wait: 1s"
 	p := plane(t, set(t, strings.Replace(source(config), "kind: config,", "kind: config, onLoss: {drop-after: 2s},", 1)))
+	p.Ready(t)
 	gone := func(words ...string) {
 		t.Helper()
 		p.Away(t, "source", append(words, "its rows ")...)
