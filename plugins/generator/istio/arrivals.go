@@ -177,7 +177,7 @@ func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *co
 	if how.Dialed || config.ParseProtocol(p.Protocol).IsHTTP() || !isHeadless(s, how.Dialing) {
 		return nil, false
 	}
-	list := slices.SortedFunc(slices.Values(g.endpointsOf.Of(c, s.Key)), endpoint.Order)
+	list := slices.SortedFunc(slices.Values(g.workloads.Endpoints(c, s.Key)), endpoint.Order)
 	list = slices.DeleteFunc(list, func(e *endpoint.Endpoint) bool { return e.PortName != p.Name })
 	if len(list) == 0 && s.Registry != config.Kubernetes && len(s.Selector) == 0 {
 		return nil, false

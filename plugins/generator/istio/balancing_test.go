@@ -12,6 +12,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -19,9 +20,9 @@ import (
 
 func TestServicesThatPreferWhatIsNear(t *testing.T) {
 	for wish, want := range map[string][]string{
-		"PreferClose":    {networkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
-		"prefersamezone": {networkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
-		"PreferSameNode": {networkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone", "kubernetes.io/hostname"},
+		"PreferClose":    {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
+		"prefersamezone": {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
+		"PreferSameNode": {workload.NetworkLabel, "topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone", "kubernetes.io/hostname"},
 	} {
 		s := &config.Service{Service: pb.Service{Host: "near", TrafficDistribution: wish}}
 		if got := cluster.NearnessOf(nil, s, cluster.Mesh{}); !slices.Equal(got.Locality.GetFailoverPriority(), want) || !got.Failover {

@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -28,10 +28,8 @@ type clusters struct {
 	inSet       *incr.Index[clusterSet, setCluster, []byte]
 	static      *incr.Func[staticKey, []byte]
 	// patched are outbound clusters after patches.
-	patched     *incr.Func[patchedClusterKey, []byte]
-	behind      *incr.Func[inboundClusterKey, []byte]
-	endpointsOf *incr.Func[string, []*endpoint.Endpoint]
-	atAddress   *incr.Index[string, string, tables.Row[*endpoint.Endpoint]]
+	patched *incr.Func[patchedClusterKey, []byte]
+	behind  *incr.Func[inboundClusterKey, []byte]
 }
 
 // clusterSet is the outbound clusters of a scope, as proxies of a flavour get them.
@@ -51,9 +49,9 @@ type clientKey struct {
 	// Certificates is where they have those that they show as clients.
 	Certificates encode.Certificates
 	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
-	Place clientPlace
+	Place workload.Place
 	// Network is theirs, for clusters that hold their endpoints; empty where that makes no difference.
-	Network clientNetwork
+	Network workload.Network
 	// Zones is as clientPlace has it.
 	Zones bool
 	// SameCase: names of headers keep their case in HTTP/1.
@@ -68,7 +66,7 @@ func (s clusterSet) byName() clusterSet {
 
 // anywhere is the key for what doesn't ask where proxies are.
 func (k clientKey) anywhere() clientKey {
-	k.Place, k.Network = clientPlace{}, clientNetwork{}
+	k.Place, k.Network = workload.Place{}, workload.Network{}
 	return k
 }
 
@@ -194,7 +192,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 
 // namesOf are the identities that a service's workloads may have.
 func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
-	names := slices.Concat(s.SubjectAltNames, g.identities.Of(c, s.Key))
+	names := slices.Concat(s.SubjectAltNames, g.workloads.Identities(c, s.Key))
 	for _, account := range s.ServiceAccounts {
 		e := endpoint.Endpoint{Endpoint: pb.Endpoint{Namespace: s.Namespace, ServiceAccount: account}}
 		if name := e.Identity(g.mesh.Listeners(c).TrustDomain); !slices.Contains(names, name) {
@@ -207,7 +205,7 @@ func (g *graph) namesOf(c *incr.Ctx, s *config.Service) []string {
 // allMutual reports whether every endpoint of a service's port speaks the mesh's mutual TLS, and there is one.
 func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
 	some := false
-	for _, e := range g.endpointsOf.Of(c, service) {
+	for _, e := range g.workloads.Endpoints(c, service) {
 		if e.ServicePort == port {
 			some = true
 			if e.TlsMode != endpoint.Mutual {
@@ -235,10 +233,10 @@ func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, pol
 	g.speak(c, &spec, cluster.TLSTowards(rule, k.Subset, k.Port), s.Namespace)
 	spec.Unready, spec.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 	near := cluster.NearnessOf(policy, s, g.mesh.Clusters(c))
-	spec.Balance = near.Balance(k.Client.Place.place(), k.Client.Zones)
-	spec.Horizon = g.horizon(c, k.Client.Network, s)
+	spec.Balance = near.Balance(k.Client.Place.Endpoint(), k.Client.Zones)
+	spec.Horizon = g.networks.Horizon(c, k.Client.Network, s)
 	spec.Horizon.Networks = nil // gateways stand for endpoints that are pushed, not for those that are looked up
-	out := endpoint.BuildNames(spec, g.endpointsOf.Of(c, s.Key))
+	out := endpoint.BuildNames(spec, g.workloads.Endpoints(c, s.Key))
 	if len(out.Endpoints) == 0 {
 		return nil
 	}
@@ -302,7 +300,7 @@ type inboundClusterKey struct {
 	Patches string
 }
 
-func inboundName(t target) string { return cluster.InboundName(t.Target) }
+func inboundName(t workload.Target) string { return cluster.InboundName(t.Target) }
 
 // serviceNamed is a service as the metadata of clusters name it.
 func serviceNamed(s *config.Service) cluster.Service {
@@ -312,8 +310,8 @@ func serviceNamed(s *config.Service) cluster.Service {
 func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, error) {
 	var in cluster.Inbound
 	var number uint32
-	for _, t := range decodeTargets(k.Targets) {
-		s, ok := g.targeted(c, t.Service)
+	for _, t := range workload.DecodeTargets(k.Targets) {
+		s, ok := g.targets.Service(c, t.Service)
 		if !ok || s.Value.Port(t.Number) == nil {
 			continue
 		}
@@ -330,11 +328,11 @@ func (g *graph) buildInboundCluster(c *incr.Ctx, k inboundClusterKey) ([]byte, e
 	if len(in.Services) == 0 {
 		return nil, incr.Absent
 	}
-	g.limit(c, &in, k, decodeTargets(k.Targets))
+	g.limit(c, &in, k, workload.DecodeTargets(k.Targets))
 	if g.mesh.LocalInbound(c) {
 		in.Endpoint = net.JoinHostPort(k.Families.Loopback()[0], portName(in.Port))
 	}
-	in.Stat = g.inboundStat(c, decodeTargets(k.Targets)[0])
+	in.Stat = g.inboundStat(c, workload.DecodeTargets(k.Targets)[0])
 	return g.buildBehind(c, in, k), nil
 }
 
@@ -349,9 +347,9 @@ func (g *graph) buildBehind(c *incr.Ctx, in cluster.Inbound, k inboundClusterKey
 }
 
 // inboundStat names the cluster behind a workload's port in statistics; empty: Istio's name.
-func (g *graph) inboundStat(c *incr.Ctx, t target) string {
+func (g *graph) inboundStat(c *incr.Ctx, t workload.Target) string {
 	pattern := g.mesh.Clusters(c).InboundStat
-	s, ok := g.targeted(c, t.Service)
+	s, ok := g.targets.Service(c, t.Service)
 	if pattern == "" || !ok {
 		return ""
 	}

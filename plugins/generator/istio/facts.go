@@ -25,23 +25,11 @@ func (k clientKey) facts(out map[string]string) {
 	certificateFacts(k.Certificates, out)
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
 	out["families"] = k.Families.String()
-	k.Place.facts(out)
+	k.Place.Facts(out)
 	if k.Zones {
 		out["zones"] = "true"
 	}
-	k.Network.facts(out)
-}
-
-func (p clientPlace) facts(out map[string]string) {
-	if p.Locality != "" {
-		out["locality"] = p.Locality
-	}
-	if p.Zones {
-		out["zones"] = "true"
-	}
-	if p.Labels != "" {
-		out["labels"] = p.Labels
-	}
+	k.Network.Facts(out)
 }
 
 func (k gatewayKey) facts(out map[string]string) {
@@ -101,8 +89,8 @@ func (k clusterView) describe() (string, map[string]string) {
 func (k endpointView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	k.Scope.facts(facts)
-	k.Place.facts(facts)
-	k.Network.facts(facts)
+	k.Place.Facts(facts)
+	k.Network.Facts(facts)
 	return label(k.Router, k.Scope, k.Place.Locality), facts
 }
 

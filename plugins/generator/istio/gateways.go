@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -122,13 +123,13 @@ func parsePorts(s string) portMap {
 const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
 
 // gatewayPorts says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest service that has such a port decides.
-func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []target) portMap {
+func (g *graph) gatewayPorts(c *incr.Ctx, gateways string, targets []workload.Target) portMap {
 	var out portMap
 	for _, n := range g.portsOf(c, gateways) {
 		p := gatewayPort{Number: n, Target: n}
 		found := false
 		for _, t := range targets {
-			s, ok := g.targeted(c, t.Service)
+			s, ok := g.targets.Service(c, t.Service)
 			if !ok || t.Number != n {
 				continue
 			}
@@ -172,7 +173,7 @@ func (g *graph) gatewayServers(c *incr.Ctx, n *node.Node, labels map[string]stri
 	if selected == "" {
 		return gatewayKey{}
 	}
-	targets := g.targetsOf(c, n)
+	targets := g.targets.Of(c, n)
 	return gatewayKey{selected, g.gatewayPorts(c, selected, targets).String()}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -31,8 +32,6 @@ type graph struct {
 	quic bool
 	// persistentSessions stay with an endpoint.
 	persistentSessions bool
-	// entryNetworks: declared endpoints are looked for in the mesh's networks.
-	entryNetworks bool
 
 	tables *tables.Tables
 	// proxies are those that are connected, by seat.
@@ -43,14 +42,10 @@ type graph struct {
 	providers *provider.Providers
 	policies  *policy.Policies
 	reports   *reports.Reports
-	balancing
-	networks
-	identities *incr.Func[string, []string]
-	targets    *incr.Func[targetsKey, []target]
-	// servicesByLabel are a cluster's services that select workloads, by one of the labels that they ask for.
-	servicesByLabel *incr.Index[string, string, tables.Row[*config.Service]]
-	// servicesThere are the same as other clusters have them.
-	servicesThere *incr.Index[string, string, tables.Row[*config.Service]]
+	workloads *workload.Workloads
+	targets   *workload.Targets
+	places    *workload.Places
+	networks  *workload.Networks
 	clusters
 	specs    *incr.Func[specKey, endpoint.Spec]
 	outbound outboundListeners
@@ -68,18 +63,19 @@ type graph struct {
 
 func newGraph(c Config, options ...incr.Option) *graph {
 	in := incr.New(options...)
-	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, entryNetworks: c.EntryNetworks, persistentSessions: c.PersistentSessions}
+	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, persistentSessions: c.PersistentSessions}
 	g.mesh = mesh.New(in, g.tables, c.Domain)
+	g.workloads = workload.New(in, g.tables, g.mesh, c.DualStack)
+	g.targets = workload.NewTargets(in, g.tables, g.workloads)
+	g.places = workload.NewPlaces(in, g.tables, g.mesh, g.workloads)
+	g.networks = workload.NewNetworks(in, g.tables, g.mesh, g.workloads, c.EntryNetworks)
 	g.addScopes()
 	g.addRules()
-	g.addBalancing()
-	g.addNetworks()
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
 	g.patches = patches.New(in, g.tables, g.mesh)
 	g.extensions = extensions.New(in, g.tables, g.mesh, g.patches)
 	g.reports = reports.New(in, g.tables, g.mesh, g.providers, g.extensions)
-	g.addTargets()
 	g.addClusters()
 	g.addSpecs()
 	g.connectionSelectors = g.addSelectors("source selectors of connections", connectionSelectors)

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -29,9 +30,9 @@ func (g *graph) addInbound() {
 			in.Ports = g.ingressPorts(c, k.Ingress, &k.Proxy, false)
 			return encode.Bytes(listener.BuildInbound(in)), nil
 		}
-		for _, group := range byPort(decodeTargets(k.Targets)) {
+		for _, group := range workload.ByPort(workload.DecodeTargets(k.Targets)) {
 			t := group[0]
-			s, ok := g.targeted(c, t.Service)
+			s, ok := g.targets.Service(c, t.Service)
 			families := k.Proxy.Dialing.Families
 			if !ok || s.Value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
 				continue
@@ -55,7 +56,7 @@ func (g *graph) unnamed(c *incr.Ctx, k inboundKey) []uint32 {
 			named[l.GetPort().GetNumber()] = true
 		}
 	} else {
-		for _, t := range decodeTargets(k.Targets) {
+		for _, t := range workload.DecodeTargets(k.Targets) {
 			named[t.Target] = true
 		}
 	}
@@ -63,7 +64,7 @@ func (g *graph) unnamed(c *incr.Ctx, k inboundKey) []uint32 {
 }
 
 // portOf is a workload's port that a service names.
-func portOf(s *config.Service, t target) listener.Port {
+func portOf(s *config.Service, t workload.Target) listener.Port {
 	p := s.Port(t.Number)
 	return listener.Port{
 		Target: t.Target, Number: t.Number, Host: s.Host, Name: p.Name, Service: s.Name,

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -160,7 +161,7 @@ func (g *graph) ingressClusters(c *incr.Ctx, k inboundClusterKey) []sdk.Resource
 			Endpoint: defaultEndpoint(l.DefaultEndpoint, k),
 			Services: g.servicesBehind(c, k.Targets, number),
 		}
-		g.limit(c, &in, k, slices.DeleteFunc(decodeTargets(k.Targets), func(t target) bool { return t.Target != number }))
+		g.limit(c, &in, k, slices.DeleteFunc(workload.DecodeTargets(k.Targets), func(t workload.Target) bool { return t.Target != number }))
 		in.Stat = g.ingressStat(c, k, l)
 		out = append(out, sdk.Resource{Name: cluster.InboundName(number), Body: g.buildBehind(c, in, k)})
 	}
@@ -187,8 +188,8 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 
 // servicesBehind are the services that name a port of the workload; the first alone counts.
 func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []cluster.Service {
-	for _, t := range decodeTargets(targets) {
-		if s, ok := g.targeted(c, t.Service); ok && t.Target == port {
+	for _, t := range workload.DecodeTargets(targets) {
+		if s, ok := g.targets.Service(c, t.Service); ok && t.Target == port {
 			return []cluster.Service{serviceNamed(s.Value)}
 		}
 	}
@@ -197,9 +198,9 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 
 // limit sets what is said of connections to a port of the workload: by the Sidecar, and otherwise by the rule for the first of the
 // services that name it (targets), so that a server takes what its clients may send. A rule counts for who imports its host.
-func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []target) {
+func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []workload.Target) {
 	if len(targets) > 0 {
-		if s, ok := g.targeted(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.Value.Host) {
+		if s, ok := g.targets.Service(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.Value.Host) {
 			if rule := g.ruleFor(c, Scope{Namespace: s.Value.Namespace}, s.Value); rule != nil && rule.Spec.TrafficPolicy != nil {
 				in.RulePath = rule.Path("destination-rule")
 				policy := cluster.PolicyFor(rule.Spec, "", targets[0].Number)

@@ -44,7 +44,7 @@ func (g *graph) addNames() {
 			if len(g.importsOf(c, k.Right, s)) == 0 {
 				return nil, incr.Absent // only routes lead there
 			}
-			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return g.endpointsOf.Of(c, s.Key) })
+			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return g.workloads.Endpoints(c, s.Key) })
 			if len(out) == 0 {
 				return nil, incr.Absent
 			}
@@ -63,14 +63,5 @@ func (g *graph) addNames() {
 }
 
 func (g *graph) nameClient(n *node.Node) nametable.Client {
-	return nametable.Client{Dialing: g.dialing(n), Network: n.Metadata.Network}
-}
-
-// dialing is how the workload behind a proxy dials services.
-func (g *graph) dialing(n *node.Node) config.Dialing {
-	return config.Dialing{
-		Families: config.FamiliesOf(n.Addresses, g.dualStack),
-		Chosen:   n.Metadata.DNSCapture,
-		Cluster:  n.Metadata.ClusterID,
-	}
+	return nametable.Client{Dialing: g.workloads.Dialing(n), Network: n.Metadata.Network}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -28,18 +29,18 @@ func TestServicesAsGatewaysOfNetworks(t *testing.T) {
 		want   []endpoint.Gateway
 	}{
 		{"by the settings: in the registry's cluster", nil, []endpoint.Gateway{at("b", "east", "1.1.1.1", 30443), at("b", "east", "1.1.1.2", 30443)}},
-		{"by label", map[string]string{networkLabel: "c"}, []endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)}},
-		{"with a port", map[string]string{networkLabel: "c", gatewayPortLabel: "443"},
+		{"by label", map[string]string{workload.NetworkLabel: "c"}, []endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)}},
+		{"with a port", map[string]string{workload.NetworkLabel: "c", workload.GatewayPortLabel: "443"},
 			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 30443), at("c", "east", "1.1.1.2", 30443), at("c", "west", "2.2.2.2", 443)}},
-		{"with a port that is none", map[string]string{networkLabel: "c", gatewayPortLabel: "x"},
+		{"with a port that is none", map[string]string{workload.NetworkLabel: "c", workload.GatewayPortLabel: "x"},
 			[]endpoint.Gateway{at("c", "east", "1.1.1.1", 15443), at("c", "east", "1.1.1.2", 15443), at("c", "west", "2.2.2.2", 15443)}},
-		{"with a port that it hasn't got", map[string]string{networkLabel: "c", gatewayPortLabel: "444"}, nil},
+		{"with a port that it hasn't got", map[string]string{workload.NetworkLabel: "c", workload.GatewayPortLabel: "444"}, nil},
 	} {
 		s := &config.Service{Service: pb.Service{
 			Host: "gw.ns", Labels: c.labels, ExternalAddresses: map[string]string{"east": "1.1.1.1,1.1.1.2", "west": "2.2.2.2"},
 			ExternalPorts: map[string]uint32{"east/443": 30443}, Ports: []*pb.Port{{Number: 443}, {Number: 15443}},
 		}}
-		if got := networkGateways(s, named); !slices.Equal(got, c.want) {
+		if got := workload.NetworkGateways(s, named); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -55,7 +56,7 @@ func TestNetworksSplitViews(t *testing.T) {
 	if at(1) != at(2) {
 		t.Error("without networks proxies of different ones share a view")
 	}
-	gateway := &sdk.Service{Host: "gw", Namespace: "default", Labels: map[string]string{networkLabel: "b"}, ExternalAddresses: map[string]string{"east": "9.9.9.9"}}
+	gateway := &sdk.Service{Host: "gw", Namespace: "default", Labels: map[string]string{workload.NetworkLabel: "b"}, ExternalAddresses: map[string]string{"east": "9.9.9.9"}}
 	gateway.Ports = []*pb.Port{{Number: 15443}}
 	w.commit(rows(state.Services, sdk.ServiceRow(gateway)))
 	if at(1) == at(2) {

@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -46,8 +47,8 @@ func sideOf(router bool, name string) envoyfilter.Context {
 // hostsBehind are the services that name a port of the workload. A port that a Sidecar names is of the first of them, or else of the Sidecar.
 func (g *graph) hostsBehind(c *incr.Ctx, k inboundClusterKey, name string) []string {
 	var out []string
-	for _, t := range decodeTargets(k.Targets) {
-		if s, ok := g.targeted(c, t.Service); ok && inboundName(t) == name {
+	for _, t := range workload.DecodeTargets(k.Targets) {
+		if s, ok := g.targets.Service(c, t.Service); ok && inboundName(t) == name {
 			out = append(out, s.Value.Host)
 		}
 	}

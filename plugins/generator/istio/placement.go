@@ -1,13 +1,9 @@
 package istio
 
 import (
-	"maps"
-	"net/netip"
-
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -60,18 +56,18 @@ func (g *graph) addPlacement() {
 }
 
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
-	labels := g.labelsOf(c, n)
+	labels := g.workloads.Labels(c, n)
 	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels))
 	ingress := g.ingressOf(c, scope, n)
-	place, named := g.placeOf(c, n, labels)
+	place, named := g.places.Of(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
 	targets := ""
 	if n.Metadata.Interception != node.None || ingress.named() {
-		targets = encodeTargets(g.targetsOf(c, n))
+		targets = workload.EncodeTargets(g.targets.Of(c, n))
 	}
 	return placed{
 		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, Targets: targets, Ingress: ingress},
-		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networkOf(c, n)},
+		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{
 				scope, g.listenerProxy(c, n, scope, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels), patches.Listeners,
@@ -82,7 +78,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			Policies: g.policies.Of(c, n, labels),
 		},
 		Routes: routeView{
-			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
+			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.workloads.Dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
 			Headers: g.headersOf(c, n),
 		},
 		Names: nameView{Scope: scope, Client: g.nameClient(n)},
@@ -92,7 +88,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 }
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
-	labels := g.labelsOf(c, n)
+	labels := g.workloads.Labels(c, n)
 	scope := g.scopeOfRouter(c, n.Namespace, g.selectedBy(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
@@ -104,10 +100,10 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 		view.Gateways = noGateway
 	}
 	groups := g.groups.Of(c, servers)
-	place, named := g.placeOf(c, n, labels)
+	place, named := g.places.Of(c, n, labels)
 	return placed{
 		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: g.automatic.Of(c, servers)},
-		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networkOf(c, n)},
+		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
 			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
@@ -122,18 +118,18 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey {
+func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) clientKey {
 	out := clientKey{
 		SameCase:         g.mesh.Proxy(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		Certificates:     n.Metadata.Client,
 		Router:           n.Type == node.Router,
-		Families:         g.dialing(n).Families,
+		Families:         g.workloads.Dialing(n).Families,
 		Place:            place,
-		Zones:            g.asked.Of(c, only).Zones && n.Metadata.SelfDiscovery,
+		Zones:            g.places.Asked(c).Zones && n.Metadata.SelfDiscovery,
 	}
-	if g.asked.Of(c, only).Named {
-		out.Network = g.networkOf(c, n)
+	if g.places.Asked(c).Named {
+		out.Network = g.networks.Of(c, n)
 	}
 	return out
 }
@@ -142,9 +138,9 @@ func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place clientPlace) clientKey
 // listener.
 func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
 	self := n.Addresses[0]
-	for _, e := range g.atAddress.Of(c, self) {
-		s, ok := g.tables.Services.Get(c, e.Value.Value.ServiceKey())
-		if ok && isHeadless(s.Value, g.dialing(n)) {
+	for _, e := range g.workloads.At(c, self) {
+		s, ok := g.tables.Services.Get(c, e.ServiceKey())
+		if ok && isHeadless(s.Value, g.workloads.Dialing(n)) {
 			return self
 		}
 	}
@@ -158,7 +154,7 @@ func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map
 		Certificates:     n.Metadata.Server,
 		Dialed:           n.Type == node.Sidecar && n.Metadata.Interception == node.None,
 		Transparent:      n.Type == node.Sidecar && n.Metadata.Interception == node.TProxy,
-		Dialing:          g.dialing(n),
+		Dialing:          g.workloads.Dialing(n),
 		Ports:            g.portsFor(c, n),
 		Paths:            g.mesh.Listeners(c).Paths,
 		Router:           n.Type == node.Router,
@@ -186,39 +182,4 @@ func (g *graph) portsFor(c *incr.Ctx, n *node.Node) listener.Ports {
 		out.Proxy = *p
 	}
 	return out
-}
-
-// labelsOf are the labels of the proxy's pod, or those that a registry has for its address, with those that were set for the proxy, otherwise those that it says
-// it has. Beside them stand those that follow from where it runs.
-func (g *graph) labelsOf(c *incr.Ctx, n *node.Node) map[string]string {
-	labels := n.Labels
-	known := false
-	if _, pod := g.podOf(c, n); pod != nil {
-		labels, known = pod.Labels, true
-	} else if e := g.registered(c, n); e != nil {
-		labels, known = e.Labels, true
-	}
-	if own := n.Metadata.StaticLabels; known && len(own) > 0 {
-		all := maps.Clone(own)
-		maps.Copy(all, labels)
-		labels = all
-	}
-	return endpoint.Topology(labels, g.localityOf(c, n, labels), n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
-}
-
-// registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there, and one in a cluster may be that of another pod by now.
-func (g *graph) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
-	for _, a := range n.Addresses {
-		if ip, err := netip.ParseAddr(a); err != nil || ip.IsLoopback() {
-			continue
-		}
-		for _, e := range g.atAddress.Of(c, a) {
-			ep := e.Value.Value
-			s, ok := g.tables.Services.Get(c, ep.ServiceKey())
-			if ep.Namespace == n.Namespace && !(ok && s.Value.Registry == config.Kubernetes) {
-				return ep
-			}
-		}
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -119,9 +120,9 @@ func (g *graph) inboundList(c *incr.Ctx, k inboundClusterKey) []sdk.Resource {
 		return g.ingressClusters(c, k)
 	}
 	var out []sdk.Resource
-	for _, group := range byPort(decodeTargets(k.Targets)) {
+	for _, group := range workload.ByPort(workload.DecodeTargets(k.Targets)) {
 		key := k
-		key.Targets, key.Patches = encodeTargets(group), ""
+		key.Targets, key.Patches = workload.EncodeTargets(group), ""
 		if b, ok := g.behind.Get(c, key); ok {
 			out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
 		}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -71,7 +72,7 @@ func TestGatewaysOfSeveralClusters(t *testing.T) {
 	w := newWorld(t)
 	gateway := func(network, cluster, address string) *sdk.Service {
 		return &sdk.Service{
-			Host: "gw", Namespace: "default", Labels: map[string]string{networkLabel: network}, Ports: []*sdk.Port{{Number: 15443}},
+			Host: "gw", Namespace: "default", Labels: map[string]string{workload.NetworkLabel: network}, Ports: []*sdk.Port{{Number: 15443}},
 			ExternalAddresses: map[string]string{cluster: address},
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -13,9 +14,9 @@ type endpointView struct {
 	Scope  Scope
 	Router bool
 	// Place is where the proxies are, as far as somebody asks.
-	Place clientPlace
+	Place workload.Place
 	// Network is theirs, as far as it counts.
-	Network clientNetwork
+	Network workload.Network
 }
 
 type specKey struct {
@@ -48,10 +49,10 @@ func (g *graph) addSpecs() {
 		out.Unready, out.Unhealthy = s.PublishNotReady, cluster.Unhealthy(policy, s)
 		out.Mutual = name.ByName
 		// What the mesh says of outliers lets nobody fail over.
-		out.Balance = cluster.NearnessOf(own, s, g.mesh.Clusters(c)).Balance(k.View.Place.place(), k.View.Place.Zones)
+		out.Balance = cluster.NearnessOf(own, s, g.mesh.Clusters(c)).Balance(k.View.Place.Endpoint(), k.View.Place.Zones)
 		_, out.Sessions = s.Session()
 		out.Dual = g.dualStack
-		out.Horizon = g.horizon(c, k.View.Network, s)
+		out.Horizon = g.networks.Horizon(c, k.View.Network, s)
 		g.speak(c, &out, cluster.TLSTowards(rule, name.Subset, name.Port), s.Namespace)
 		return out, nil
 	})

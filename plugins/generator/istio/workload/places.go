@@ -1,4 +1,4 @@
-package istio
+package workload
 
 import (
 	"slices"
@@ -9,18 +9,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// balancing says where proxies are, as far as it counts: proxies of different places share what doesn't ask.
-type balancing struct {
-	// balancers are rules, and choosy are services, that ask where clients are; named are services whose endpoints stand in clusters.
-	balancers *incr.Index[string, string, tables.Row[*config.DestinationRule]]
-	choosy    *incr.Index[string, string, tables.Row[*config.Service]]
-	named     *incr.Index[string, string, tables.Row[*config.Service]]
-	asked     *incr.Func[string, asked]
+// Places say where proxies are, as far as it counts: proxies of different places share what doesn't ask.
+type Places struct {
+	workloads *Workloads
+	asking    *incr.Func[string, asked]
 }
 
 // asked is what somebody asks of where a client is.
@@ -35,7 +33,7 @@ type asked struct {
 }
 
 // clientPlace is what is asked of where a proxy is.
-type clientPlace struct {
+type Place struct {
 	Locality string
 	// Labels, as endpoint.Selector writes them.
 	Labels string
@@ -43,40 +41,48 @@ type clientPlace struct {
 	Zones bool
 }
 
-func (p clientPlace) place() endpoint.Place {
+// Endpoint is the place as load assignments know it.
+func (p Place) Endpoint() endpoint.Place {
 	return endpoint.Place{Locality: p.Locality, Labels: endpoint.ParseSelector(p.Labels)}
 }
 
-func (g *graph) addBalancing() {
-	g.balancers = incr.NewIndex(g.tables.DestinationRules, "rules that balance", func(_ string, r tables.Row[*config.DestinationRule]) []string {
+// NewPlaces adds them to a graph.
+func NewPlaces(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, w *Workloads) *Places {
+	p := &Places{workloads: w}
+	// balancers are rules, and choosy are services, that ask where clients are; named are services whose endpoints stand in clusters.
+	balancers := incr.NewIndex(t.DestinationRules, "rules that balance", func(_ string, r tables.Row[*config.DestinationRule]) []string {
 		return onlyIf(len(policiesThatBalance(r.Value.Spec)) > 0)
 	})
-	g.choosy = incr.NewIndex(g.tables.Services, "services that prefer", func(_ string, r tables.Row[*config.Service]) []string {
+	choosy := incr.NewIndex(t.Services, "services that prefer", func(_ string, r tables.Row[*config.Service]) []string {
 		return onlyIf(r.Value.TrafficDistribution != "")
 	})
-	g.named = incr.NewIndex(g.tables.Services, "services looked up", func(_ string, r tables.Row[*config.Service]) []string {
+	named := incr.NewIndex(t.Services, "services looked up", func(_ string, r tables.Row[*config.Service]) []string {
 		return onlyIf(cluster.Resolves(r.Value))
 	})
-	g.asked = incr.NewFunc(g.Graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
-		mesh := g.mesh.Clusters(c)
-		settings := []prioritizer{mesh.Locality, mesh.Zones}
+	p.asking = incr.NewFunc(graph, "asked of places", incr.Same[asked], func(c *incr.Ctx, _ string) (asked, error) {
+		mesh := settings.Clusters(c)
+		asking := []prioritizer{mesh.Locality, mesh.Zones}
 		out := asked{Zones: mesh.Zones != nil}
 		out.Locality = len(mesh.Locality.GetDistribute()) > 0 || mesh.Baseline.GetOutlierDetection() != nil || endpoint.HeedsZones(mesh.Zones)
-		for _, i := range g.balancers.Of(c, only) {
+		for _, i := range balancers.Of(c, only) {
 			out.Locality = true
 			for _, p := range policiesThatBalance(i.Value.Value.Spec) {
-				settings = append(settings, p.GetLoadBalancer().GetLocalityLbSetting(), p.GetLoadBalancer().GetZoneAwareLbSetting())
+				asking = append(asking, p.GetLoadBalancer().GetLocalityLbSetting(), p.GetLoadBalancer().GetZoneAwareLbSetting())
 				out.Zones = out.Zones || p.GetLoadBalancer().GetZoneAwareLbSetting() != nil
 			}
 		}
-		if len(g.choosy.Of(c, only)) > 0 {
-			settings = append(settings, &networking.LocalityLoadBalancerSetting{FailoverPriority: endpoint.NodeFirst()})
+		if len(choosy.Of(c, only)) > 0 {
+			asking = append(asking, &networking.LocalityLoadBalancerSetting{FailoverPriority: endpoint.NodeFirst()})
 		}
-		out.Named = len(g.named.Of(c, only)) > 0
-		out.Labels = labelsAsked(settings)
+		out.Named = len(named.Of(c, only)) > 0
+		out.Labels = labelsAsked(asking)
 		return out, nil
 	})
+	return p
 }
+
+// Asked is what somebody asks of where a client is.
+func (p *Places) Asked(c *incr.Ctx) asked { return p.asking.Of(c, only) }
 
 // onlyIf are the keys of an index that answers yes or no.
 func onlyIf(yes bool) []string {
@@ -123,19 +129,19 @@ func labelsAsked(list []prioritizer) string {
 		}
 	}
 	slices.Sort(out)
-	return strings.Join(slices.Compact(out), listSeparator)
+	return strings.Join(slices.Compact(out), ",")
 }
 
 // placeOf is what is asked of where a proxy is; named is what clusters ask of it.
-func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (out, named clientPlace) {
-	asked := g.asked.Of(c, only)
-	at := g.localityOf(c, n, labels)
+func (p *Places) Of(c *incr.Ctx, n *node.Node, labels map[string]string) (out, named Place) {
+	asked := p.Asked(c)
+	at := p.workloads.locality(c, n, labels)
 	if asked.Locality {
 		out.Locality = at
 	}
 	if asked.Labels != "" {
 		some := map[string]string{}
-		for l := range strings.SplitSeq(asked.Labels, listSeparator) {
+		for l := range strings.SplitSeq(asked.Labels, ",") {
 			if v, ok := labels[l]; ok {
 				some[l] = v
 			}
@@ -149,16 +155,15 @@ func (g *graph) placeOf(c *incr.Ctx, n *node.Node, labels map[string]string) (ou
 	return out, named
 }
 
-// localityOf is where a registry or the labels say that a proxy is, otherwise what it says itself.
-func (g *graph) localityOf(c *incr.Ctx, n *node.Node, labels map[string]string) string {
-	if _, pod := g.podOf(c, n); pod != nil && pod.Locality != "" {
-		return pod.Locality
+// Facts are what counts, for people who ask what splits views.
+func (p Place) Facts(out map[string]string) {
+	if p.Locality != "" {
+		out["locality"] = p.Locality
 	}
-	if e := g.registered(c, n); e != nil && e.Locality != "" {
-		return e.Locality
+	if p.Zones {
+		out["zones"] = "true"
 	}
-	if l, ok := endpoint.LocalityOf(labels); ok {
-		return l
+	if p.Labels != "" {
+		out["labels"] = p.Labels
 	}
-	return n.Locality
 }
