@@ -59,29 +59,6 @@ func TestOldestSidecarCounts(t *testing.T) {
 	}
 }
 
-// TestLastGroupThatSelectsNobody: rules for a host that are exported differently count as one group each; of those that select nobody in particular
-// the last one counts.
-func TestLastGroupThatSelectsNobody(t *testing.T) {
-	for name, c := range map[string]struct {
-		list     []ruleGroup
-		selected string
-		want     string
-	}{
-		"the last":                           {[]ruleGroup{{Keys: "1"}, {Keys: "2"}, {Keys: "3"}}, "", "3"},
-		"the first that selects":             {[]ruleGroup{{Keys: "1"}, {Keys: "2", Selecting: true, Selector: "x"}, {Keys: "3"}}, "x", "2"},
-		"not one that selects others":        {[]ruleGroup{{Keys: "1"}, {Keys: "2", Selecting: true, Selector: "y"}}, "x", "1"},
-		"a selector without labels selects":  {[]ruleGroup{{Keys: "1"}, {Keys: "2", Selecting: true}, {Keys: "3"}}, "", "2"},
-		"nothing where all select others":    {[]ruleGroup{{Keys: "2", Selecting: true, Selector: "y"}}, "", ""},
-		"the second of what the proxy meets": {[]ruleGroup{{Keys: "2", Selecting: true, Selector: "y"}}, "x" + selectorSeparator + "y", "2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := choice(c.list, c.selected); got != c.want {
-				t.Errorf("rules %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 // TestRulesThatAreExportedDifferently: the same by rows. One that is exported further than another gives that one what it lacks, and is a group of its own.
 func TestRulesThatAreExportedDifferently(t *testing.T) {
 	w := newWorld(t)

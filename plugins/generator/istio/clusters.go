@@ -120,7 +120,7 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	if set.Client.ByName && s.External {
 		return nil
 	}
-	rule := g.ruleFor(c, set.Scope, s)
+	rule := g.rules.For(c, set.Scope.client(), s)
 	subsets := []string{""}
 	k := clusterKey{Service: s.Key, Client: set.Client}
 	if !cluster.Resolves(s) {
@@ -166,7 +166,7 @@ func (g *graph) buildCluster(c *incr.Ctx, k clusterKey) ([]byte, error) {
 		Refuses:    g.policies.Mode(c, s.Value.Namespace) == authn.Disable,
 	}
 	var spec *networking.DestinationRule
-	if rule, ok := g.merged.Get(c, k.Rule); ok {
+	if rule, ok := g.rules.Merged(c, k.Rule); ok {
 		spec = rule.Spec
 		in.Policy = cluster.PolicyFor(spec, k.Subset, k.Port)
 		in.Original = cluster.OriginalSubset(spec, k.Subset, k.Port)
@@ -219,7 +219,7 @@ func (g *graph) allMutual(c *incr.Ctx, service string, port uint32) bool {
 // namedEndpoints are the endpoints that stand in the cluster itself, because proxies look them up; nil without any.
 func (g *graph) namedEndpoints(c *incr.Ctx, s *config.Service, k clusterKey, policy *networking.TrafficPolicy) *endpointv3.ClusterLoadAssignment {
 	var rule *networking.DestinationRule
-	if r, ok := g.merged.Get(c, k.Rule); ok {
+	if r, ok := g.rules.Merged(c, k.Rule); ok {
 		rule = r.Spec
 	}
 	spec := endpoint.Spec{

@@ -246,7 +246,7 @@ func routeAt(v *networking.VirtualService, r listener.Route) []*networking.Route
 // ruleTowards is a client's rule for a host, nil without one.
 func (g *graph) ruleTowards(c *incr.Ctx, s Scope, h string) *networking.DestinationRule {
 	if to, ok := g.visible.Get(c, host{s, h}); ok {
-		return policyOf(g.ruleFor(c, s, to))
+		return policyOf(g.rules.For(c, s.client(), to))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -43,7 +44,7 @@ func (g *graph) missed(r incr.Row) state.Name {
 		return state.Name{Table: r.Table, Key: key}
 	}
 	switch k := r.Key.(type) {
-	case ruleKey:
+	case rule.Key:
 		return state.Name{Table: config.DestinationRules, Key: k.Namespace + "/* for host " + k.Host}
 	case host:
 		return state.Name{Table: state.Services, Key: "*/" + k.Host + " visible in namespace " + k.Scope.Namespace}

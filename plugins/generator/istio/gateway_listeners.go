@@ -240,7 +240,7 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		if i.Value.External || !covered {
 			continue
 		}
-		rule := policyOf(b.ruleFor(b.c, b.set.Scope, i.Value))
+		rule := policyOf(b.rules.For(b.c, b.set.Scope.client(), i.Value))
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
 				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)

@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -38,7 +39,7 @@ type graph struct {
 	proxies *incr.Input[uint64, *node.Node]
 	mesh    *mesh.Settings
 	scopes
-	rules
+	rules     *rule.Rules
 	providers *provider.Providers
 	policies  *policy.Policies
 	reports   *reports.Reports
@@ -70,7 +71,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.places = workload.NewPlaces(in, g.tables, g.mesh, g.workloads)
 	g.networks = workload.NewNetworks(in, g.tables, g.mesh, g.workloads, c.EntryNetworks)
 	g.addScopes()
-	g.addRules()
+	g.rules = rule.New(in, g.tables, g.mesh)
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
 	g.patches = patches.New(in, g.tables, g.mesh)

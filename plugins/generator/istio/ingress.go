@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -201,7 +202,7 @@ func (g *graph) servicesBehind(c *incr.Ctx, targets string, port uint32) []clust
 func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, targets []workload.Target) {
 	if len(targets) > 0 {
 		if s, ok := g.targets.Service(c, targets[0].Service); ok && g.ruled(c, k.Scope, s.Value.Host) {
-			if rule := g.ruleFor(c, Scope{Namespace: s.Value.Namespace}, s.Value); rule != nil && rule.Spec.TrafficPolicy != nil {
+			if rule := g.rules.For(c, rule.Client{Namespace: s.Value.Namespace}, s.Value); rule != nil && rule.Spec.TrafficPolicy != nil {
 				in.RulePath = rule.Path("destination-rule")
 				policy := cluster.PolicyFor(rule.Spec, "", targets[0].Number)
 				in.Pool, in.Budget = policy.GetConnectionPool(), policy.GetRetryBudget()

@@ -57,7 +57,7 @@ func (g *graph) addPlacement() {
 
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
-	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.selectedBy(c, n.Namespace, labels))
+	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.rules.Selected(c, n.Namespace, labels))
 	ingress := g.ingressOf(c, scope, n)
 	place, named := g.places.Of(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
@@ -89,7 +89,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
-	scope := g.scopeOfRouter(c, n.Namespace, g.selectedBy(c, n.Namespace, labels))
+	scope := g.scopeOfRouter(c, n.Namespace, g.rules.Selected(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
 	view := routeView{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -20,6 +21,9 @@ type Scope struct {
 	// Router: of a gateway, for which its own namespace's services don't go before others.
 	Router bool
 }
+
+// client is whose traffic rules are asked for.
+func (s Scope) client() rule.Client { return rule.Client{Namespace: s.Namespace, Selected: s.Selected} }
 
 // narrowed is the scope if a Sidecar narrows it, for what asks only then.
 func (s Scope) narrowed() Scope {

@@ -17,9 +17,6 @@ import (
 // Matches of virtual services may ask for labels of the proxy. What counts for a view is which of those asked for it has, not
 // the labels: proxies with the same answers share routes.
 
-// selectorSeparator stands between selectors in a view's key; quoted selectors don't hold it.
-const selectorSeparator = ";"
-
 // addSelectors adds the selectors that matches ask for.
 func (g *graph) addSelectors(name string, of func(*networking.VirtualService) []map[string]string) incr.Collection[string, struct{}] {
 	return incr.FlatMap(g.tables.VirtualServices, name, incr.Same[struct{}],
@@ -68,13 +65,13 @@ func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[s
 			out = append(out, s.Key)
 		}
 	}
-	return strings.Join(out, selectorSeparator)
+	return strings.Join(out, endpoint.SelectorSeparator)
 }
 
 // answers reads selections: whether the proxy has labels, of which all are asked for in selectors.
 func answers(selections string) func(labels map[string]string) bool {
 	known := map[string]string{}
-	for _, s := range strings.Split(selections, selectorSeparator) {
+	for _, s := range strings.Split(selections, endpoint.SelectorSeparator) {
 		maps.Copy(known, endpoint.ParseSelector(s))
 	}
 	return func(labels map[string]string) bool { return istio.Selects(labels, known) }

@@ -37,7 +37,7 @@ func (g *graph) addSpecs() {
 		if !ok || s.Port(name.Port) == nil {
 			return out, nil
 		}
-		rule := policyOf(g.ruleFor(c, k.View.Scope, s))
+		rule := policyOf(g.rules.For(c, k.View.Scope.client(), s))
 		subset := cluster.FindSubset(rule, name.Subset)
 		own := cluster.PolicyFor(rule, name.Subset, name.Port)
 		policy := g.mesh.Clusters(c).Underlay(own)

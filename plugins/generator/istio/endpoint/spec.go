@@ -37,6 +37,9 @@ type Spec struct {
 	Horizon Horizon
 }
 
+// SelectorSeparator stands between selectors in the key of a view or of a function; quoted selectors don't hold it.
+const SelectorSeparator = ";"
+
 // Selector writes labels as text that is the same for equal labels.
 func Selector(labels map[string]string) string {
 	var b strings.Builder

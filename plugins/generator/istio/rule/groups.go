@@ -1,4 +1,4 @@
-package istio
+package rule
 
 import (
 	"slices"
@@ -9,25 +9,25 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// rulePool is which rules of a namespace are asked.
-type rulePool int
+// pool is which rules of a namespace are asked.
+type pool int
 
 const (
 	// localRules count for clients of the namespace itself, privateRules for them alone, exportedRules for others.
-	localRules rulePool = iota
+	localRules pool = iota
 	privateRules
 	exportedRules
 )
 
 // groupKey is a host's rules in a pool of a namespace.
 type groupKey struct {
-	Pool      rulePool
+	Pool      pool
 	Namespace string
 	Host      string
 }
 
-// ruleGroup is rules for a host that count as one.
-type ruleGroup struct {
+// group is rules for a host that count as one.
+type group struct {
 	// Keys are those of the rows, the oldest first, joined by commas.
 	Keys string
 	// Exports are the namespaces that it is for, joined by commas; empty: all.
@@ -39,27 +39,27 @@ type ruleGroup struct {
 
 const listSeparator = ","
 
-func (g *graph) addRuleGroups() {
-	g.ruleGroups = incr.NewFunc(g.Graph, "rule groups", slices.Equal, func(c *incr.Ctx, k groupKey) ([]ruleGroup, error) {
+func (r *Rules) addGroups(graph *incr.Graph) {
+	r.groups = incr.NewFunc(graph, "rule groups", slices.Equal, func(c *incr.Ctx, k groupKey) ([]group, error) {
 		var list []*config.DestinationRule
-		defaults := g.mesh.Exports(c).DestinationRules
-		for _, i := range g.byHost.Of(c, ruleKey{k.Namespace, k.Host}) {
+		defaults := r.mesh.Exports(c).DestinationRules
+		for _, i := range r.byHost.Of(c, Key{k.Namespace, k.Host}) {
 			if k.Pool.has(i.Value.Value, defaults) {
 				list = append(list, i.Value.Value)
 			}
 		}
 		slices.SortFunc(list, func(a, b *config.DestinationRule) int { return a.Before(b.Meta) })
-		var out []ruleGroup
+		var out []group
 		for _, group := range config.GroupRules(list) {
 			out = append(out, describeGroup(group))
 		}
 		return out, nil
 	})
-	g.merged = incr.NewFunc(g.Graph, "merged rule", samePointer[config.DestinationRule], func(c *incr.Ctx, keys string) (*config.DestinationRule, error) {
+	r.merged = incr.NewFunc(graph, "merged rule", same, func(c *incr.Ctx, keys string) (*config.DestinationRule, error) {
 		var list []*config.DestinationRule
 		for key := range strings.SplitSeq(keys, listSeparator) {
-			if r, ok := g.tables.DestinationRules.Get(c, key); ok {
-				list = append(list, r.Value)
+			if one, ok := r.rows.Get(c, key); ok {
+				list = append(list, one.Value)
 			}
 		}
 		if len(list) == 0 {
@@ -71,7 +71,7 @@ func (g *graph) addRuleGroups() {
 	})
 }
 
-func (p rulePool) has(r *config.DestinationRule, defaults []string) bool {
+func (p pool) has(r *config.DestinationRule, defaults []string) bool {
 	switch p {
 	case localRules:
 		return r.Local()
@@ -81,13 +81,13 @@ func (p rulePool) has(r *config.DestinationRule, defaults []string) bool {
 	return !r.Private(defaults)
 }
 
-func describeGroup(list []*config.DestinationRule) ruleGroup {
+func describeGroup(list []*config.DestinationRule) group {
 	keys := make([]string, len(list))
 	for i, r := range list {
 		keys[i] = r.Key
 	}
 	selector := list[0].Spec.GetWorkloadSelector()
-	return ruleGroup{
+	return group{
 		Keys:      strings.Join(keys, listSeparator),
 		Exports:   strings.Join(list[0].Exports(), listSeparator),
 		Selecting: selector != nil,
@@ -96,7 +96,7 @@ func describeGroup(list []*config.DestinationRule) ruleGroup {
 }
 
 // visibleIn reports whether clients of a namespace see a group of another.
-func (r *ruleGroup) visibleIn(client, own string) bool {
+func (r *group) visibleIn(client, own string) bool {
 	if r.Exports == "" {
 		return true
 	}
@@ -104,3 +104,5 @@ func (r *ruleGroup) visibleIn(client, own string) bool {
 		return e == "*" || e == client || e == "." && own == client
 	})
 }
+
+func same(a, b *config.DestinationRule) bool { return a == b }
