@@ -42,6 +42,52 @@ var rules = []rule{
 	{of: "plugins/validation/finding", forbids: []string{"plugins"}, why: "what checks say imports no check"},
 }
 
+// istioLayers are the packages of generator/istio that compute incrementally, from the bottom up: each imports no other of its own line, and
+// nothing of the lines below it.
+var istioLayers = [][]string{
+	{"tables"},
+	{"mesh"},
+	{"provider", "patches", "workload", "rule"},
+	{"policy", "extensions"},
+	{"reports"},
+}
+
+// TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what resources look like know no graph, and
+// nothing imports the plugin itself but who links it.
+func TestArrowsOfIstio(t *testing.T) {
+	const root = "plugins/generator/istio"
+	layer := map[string]int{}
+	for i, line := range istioLayers {
+		for _, name := range line {
+			layer[root+"/"+name] = i + 1
+		}
+	}
+	seen := 0
+	for _, p := range packages(t) {
+		folder := local(p.ImportPath)
+		if !under(folder, root) || folder == root {
+			continue
+		}
+		if layer[folder] > 0 {
+			seen++
+		}
+		for _, i := range p.Imports {
+			at := local(i)
+			switch {
+			case at == root:
+				t.Errorf("%s imports %s: arrows go one way", folder, at)
+			case layer[folder] == 0 && (layer[at] > 0 || at == "sdk/incr"):
+				t.Errorf("%s imports %s: it says what resources look like, and knows no graph", folder, at)
+			case layer[at] > 0 && layer[at] >= layer[folder]:
+				t.Errorf("%s imports %s: arrows go one way", folder, at)
+			}
+		}
+	}
+	if seen != len(layer) {
+		t.Errorf("%d packages are there of %d with a layer", seen, len(layer))
+	}
+}
+
 // pkg is what `go list -json` says of a package.
 type pkg struct {
 	ImportPath                         string

@@ -1,8 +1,10 @@
 // Package istio is the built-in plugin generator/istio: clusters, endpoints, listeners and routes for sidecars and gateways,
 // with the meaning and the names that istiod gives them.
 //
-// What resources look like is in the packages below, as pure functions: config (rows), node (proxies), cluster, endpoint, listener, route. This package
-// says what they are made from and what must be made again: graph.go and its neighbours over sdk/incr, engine.go towards the core.
+// What resources look like is in packages below, as pure functions: config (rows), node (proxies), cluster, endpoint, listener, route and others. What they
+// are made from, and what must be made again, is in packages over sdk/incr: tables, mesh, provider, policy, patches, extensions, reports, workload, rule.
+// This package makes clusters, listeners and routes of both, and places proxies; graph.go wires, engine.go is the side towards the core. See
+// docs/guides/istio-feature.md.
 package istio
 
 import (
