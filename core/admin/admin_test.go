@@ -29,8 +29,8 @@ func (s twin) Ready() []string    { return s.reasons }
 func (s twin) Revision() Revision { return Revision{Epoch: 7, Number: 3} }
 func (s twin) Plugins() []Plugin {
 	return []Plugin{{Name: "files", Kind: "config", State: "serving", Rows: 2,
-		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{"networking.istio.io/EnvoyFilter", "a/ef"}}, Since: time.Unix(1, 0)}},
-		Held:   &Hold{Rows: 1, Names: []RowName{{"networking.istio.io/Sidecar", "a/sc"}}}}}
+		Faults: []WorkFault{{What: "cluster x", Reason: "Envoy would refuse it", Rows: []RowName{{Table: "networking.istio.io/EnvoyFilter", Key: "a/ef"}}, Since: time.Unix(1, 0)}},
+		Held:   &Hold{Rows: 1, Names: []RowName{{Table: "networking.istio.io/Sidecar", Key: "a/sc"}}}}}
 }
 func (s twin) Views() []View {
 	return []View{{Type: typeURL("rds"), ID: 2, Label: "ns a"}, {Type: typeURL("cds"), ID: 1, Label: "all"}}

@@ -15,7 +15,7 @@ func (q *Questions) dump(who caller, node string) ([]*view.Body, error) {
 	}
 	var out []*view.Body
 	for _, t := range types {
-		m := t.message()
+		m := dumped(t).message()
 		if m == nil {
 			continue
 		}
@@ -29,7 +29,7 @@ func (q *Questions) dump(who caller, node string) ([]*view.Body, error) {
 }
 
 // message is the part of a ConfigDump for a type; nil for types that Envoy's dump has not.
-func (t TypeDump) message() proto.Message {
+func (t dumped) message() proto.Message {
 	switch t.Type {
 	case typeURL("cds"):
 		m := &adminv3.ClustersConfigDump{}
@@ -74,7 +74,7 @@ func (t TypeDump) message() proto.Message {
 }
 
 // resource is a body as it was sent, nothing where it is sensitive.
-func (t TypeDump) resource(b *view.Body) *anypb.Any {
+func (t dumped) resource(b *view.Body) *anypb.Any {
 	if t.Sensitive {
 		return nil
 	}

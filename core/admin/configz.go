@@ -46,7 +46,7 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 		for _, r := range s.rows(t.Name) {
 			n := name{kind, r.Key}
 			o := newObject(Object{Kind: kind, Group: group, entry: newEntry(r), Served: true}, wrong[n])
-			o.hold(kept[RowName{t.Name, r.Key}])
+			o.hold(kept[RowName{Table: t.Name, Key: r.Key}])
 			all = append(all, o)
 			delete(wrong, n)
 		}

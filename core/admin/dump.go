@@ -69,7 +69,7 @@ func (s *Server) configDump(w http.ResponseWriter, r *http.Request) {
 	configs := []map[string]any{}
 	for _, t := range types {
 		if wanted(t.Type, r.URL.Query().Get("types")) {
-			configs = append(configs, t.json())
+			configs = append(configs, dumped(t).json())
 		}
 	}
 	slices.SortFunc(configs, func(a, b map[string]any) int { return strings.Compare(a["@type"].(string), b["@type"].(string)) })
@@ -84,7 +84,10 @@ func wanted(url, types string) bool {
 	return slices.ContainsFunc(strings.Split(types, ","), func(t string) bool { return typeURL(t) == url })
 }
 
-func (t TypeDump) json() map[string]any {
+// dumped is what a node is to have of a type, as pages show it.
+type dumped TypeDump
+
+func (t dumped) json() map[string]any {
 	at := sectionOf(t.Type)
 	items := []map[string]any{}
 	for _, b := range t.Bodies {
@@ -105,7 +108,7 @@ func (t TypeDump) json() map[string]any {
 }
 
 // body returns a resource as JSON; that of a sensitive one says only that there is one.
-func (t TypeDump) body(b *view.Body) any {
+func (t dumped) body(b *view.Body) any {
 	if t.Sensitive {
 		return map[string]any{"@type": t.Type, "name": b.Name(), "redacted": true}
 	}

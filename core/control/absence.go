@@ -3,9 +3,9 @@ package control
 import (
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // absence is since when a plugin has not had what it publishes: its source is lost, or its session has ended. It is a state machine: what happens and
@@ -107,11 +107,11 @@ func (k *known) succeeds(s *session) {
 }
 
 // seen is the absence as people see it; nil: there is none.
-func (k *known) seen() *admin.Away {
+func (k *known) seen() *report.Away {
 	if k.absence.since.IsZero() {
 		return nil
 	}
-	a := &admin.Away{Since: k.absence.since.UTC(), Why: k.absence.why, Dropped: k.shard.Aside()}
+	a := &report.Away{Since: k.absence.since.UTC(), Why: k.absence.why, Dropped: k.shard.Aside()}
 	if due := k.absence.due(); !due.IsZero() {
 		a.Drops = due.UTC()
 	}

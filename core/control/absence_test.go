@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -56,7 +56,7 @@ func lost(why string) *pb.FromPlugin { return &pb.FromPlugin{Lost: &pb.Lost{Reas
 
 func found() *pb.FromPlugin { return &pb.FromPlugin{Found: &pb.Found{}} }
 
-func (m *mirror) away(want *admin.Away) {
+func (m *mirror) away(want *report.Away) {
 	m.t.Helper()
 	if d := cmp.Diff(want, m.PluginRows()["memory"].Away); d != "" {
 		m.t.Error(d)
@@ -69,7 +69,7 @@ func TestRowsOfALostSourceAreDropped(t *testing.T) {
 		m := dropping(t, 5*time.Minute)
 		began := time.Now()
 		m.m.send(lost("connection refused"))
-		m.away(&admin.Away{Since: began.UTC(), Why: "connection refused", Drops: began.Add(5 * time.Minute).UTC()})
+		m.away(&report.Away{Since: began.UTC(), Why: "connection refused", Drops: began.Add(5 * time.Minute).UTC()})
 		time.Sleep(5*time.Minute - time.Second)
 		m.run()
 		m.sees("a.com", "b.com", "c.com")
@@ -77,10 +77,10 @@ func TestRowsOfALostSourceAreDropped(t *testing.T) {
 		m.run()
 		m.sees()
 		m.holds()
-		m.away(&admin.Away{Since: began.UTC(), Why: "connection refused", Drops: began.Add(5 * time.Minute).UTC(), Dropped: true})
-		want := []admin.TableRows{
-			{Table: "endpoints", Hidden: []admin.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com/http/1.1.1.1:80"}}},
-			{Table: "services", Hidden: []admin.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com"}}},
+		m.away(&report.Away{Since: began.UTC(), Why: "connection refused", Drops: began.Add(5 * time.Minute).UTC(), Dropped: true})
+		want := []report.TableRows{
+			{Table: "endpoints", Hidden: []report.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com/http/1.1.1.1:80"}}},
+			{Table: "services", Hidden: []report.HiddenRows{{Reason: "onLoss", Text: "the source is away for longer than onLoss allows (drop-after: 5m0s)", Rows: 3, Example: "ns/a.com"}}},
 		}
 		if d := cmp.Diff(want, m.TableRows("memory")); d != "" {
 			t.Error(d)
@@ -106,7 +106,7 @@ func TestTheDefaultNeverDrops(t *testing.T) {
 		time.Sleep(100 * time.Hour)
 		m.run()
 		m.sees("a.com", "b.com", "c.com")
-		m.away(&admin.Away{Since: began.UTC(), Why: "connection refused"})
+		m.away(&report.Away{Since: began.UTC(), Why: "connection refused"})
 	})
 }
 
@@ -323,6 +323,6 @@ func TestSourceThatFlaps(t *testing.T) {
 		if n := strings.Count(log.String(), "source is"); n < 2 || n > 20 {
 			t.Errorf("%d lines", n)
 		}
-		m.away(&admin.Away{Since: time.Now().UTC(), Why: "for good"})
+		m.away(&report.Away{Since: time.Now().UTC(), Why: "for good"})
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -113,7 +113,7 @@ func TestGreatLossIsHeld(t *testing.T) {
 			!strings.Contains(strings.Join(h.Reasons, "; "), "3 of 4 services would go") {
 			t.Errorf("%+v, %v", h, err)
 		}
-		if h := m.PluginRows()["memory"].Held; h == nil || !slices.Contains(h.Names, admin.RowName{Table: "services", Key: "ns/b.com"}) || len(h.Names) != 6 {
+		if h := m.PluginRows()["memory"].Held; h == nil || !slices.Contains(h.Names, report.RowName{Table: "services", Key: "ns/b.com"}) || len(h.Names) != 6 {
 			t.Errorf("people see %+v", h)
 		}
 		if m.Revision().Number <= served {

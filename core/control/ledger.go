@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/report"
 )
 
 // Hiding are numbers of a plugin that is a source of rows.
@@ -34,17 +34,17 @@ func (c *Control) Hiding() map[string]Hiding {
 const atOnce = 10_000
 
 // TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or held.
-func (c *Control) TableRows(plugin string) []admin.TableRows {
+func (c *Control) TableRows(plugin string) []report.TableRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.known[plugin]
 	if k == nil {
 		return nil
 	}
-	tables := map[string]*admin.TableRows{}
-	of := func(name string) *admin.TableRows {
+	tables := map[string]*report.TableRows{}
+	of := func(name string) *report.TableRows {
 		if tables[name] == nil {
-			tables[name] = &admin.TableRows{Table: name}
+			tables[name] = &report.TableRows{Table: name}
 		}
 		return tables[name]
 	}
@@ -61,7 +61,7 @@ func (c *Control) TableRows(plugin string) []admin.TableRows {
 		why   environment.Why
 		by    *environment.Shard
 	}
-	hidden, seen := map[why]*admin.HiddenRows{}, 0
+	hidden, seen := map[why]*report.HiddenRows{}, 0
 	for h := range c.env.HiddenOf(k.shard) {
 		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
 			c.mu.Unlock()
@@ -79,20 +79,20 @@ func (c *Control) TableRows(plugin string) []admin.TableRows {
 	for w, rows := range hidden {
 		of(w.table).Hidden = append(of(w.table).Hidden, *rows)
 	}
-	all := make([]admin.TableRows, 0, len(tables))
+	all := make([]report.TableRows, 0, len(tables))
 	for _, t := range tables {
-		slices.SortFunc(t.Hidden, func(a, b admin.HiddenRows) int {
+		slices.SortFunc(t.Hidden, func(a, b report.HiddenRows) int {
 			return cmp.Or(cmp.Compare(a.By, b.By), cmp.Compare(a.Reason, b.Reason))
 		})
 		all = append(all, *t)
 	}
-	slices.SortFunc(all, func(a, b admin.TableRows) int { return cmp.Compare(a.Table, b.Table) })
+	slices.SortFunc(all, func(a, b report.TableRows) int { return cmp.Compare(a.Table, b.Table) })
 	return all
 }
 
 // hidden says why a row of a plugin is hidden.
-func (k *known) hidden(h environment.Hidden) *admin.HiddenRows {
-	rows := &admin.HiddenRows{Reason: string(h.Why), Example: h.Key}
+func (k *known) hidden(h environment.Hidden) *report.HiddenRows {
+	rows := &report.HiddenRows{Reason: string(h.Why), Example: h.Key}
 	if h.By != nil {
 		rows.By = h.By.Name
 	}

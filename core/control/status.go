@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -18,10 +18,10 @@ func (c *Control) Ready() []string {
 }
 
 // Revision returns the revision that is served.
-func (c *Control) Revision() admin.Revision {
+func (c *Control) Revision() report.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := admin.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
+	r := report.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
 	for _, name := range r.Partial {
 		if k := c.known[name]; k != nil && !k.late.IsZero() {
 			if r.PartialSince == nil {
@@ -44,11 +44,11 @@ type PluginRows struct {
 	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before.
 	Withheld []string
 	// Faults are pieces of its work that failed and kept their last good result.
-	Faults []admin.WorkFault
+	Faults []report.WorkFault
 	// Held is what is kept back; nil: nothing.
-	Held *admin.Hold
+	Held *report.Hold
 	// Away is since when its source is; nil: it is there.
-	Away *admin.Away
+	Away *report.Away
 }
 
 // PluginRows returns what is known of each declared plugin, by name.
@@ -60,9 +60,9 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	for name, k := range c.known {
 		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names(), Away: k.seen()}
 		for _, f := range k.faults {
-			w := admin.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
+			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
 			for _, row := range f.Rows {
-				w.Rows = append(w.Rows, admin.RowName{Table: row.Table, Key: row.Key})
+				w.Rows = append(w.Rows, report.RowName{Table: row.Table, Key: row.Key})
 			}
 			r.Faults = append(r.Faults, w)
 		}
@@ -73,9 +73,9 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		}
 		if c.holds[name] != nil {
 			h := c.held(name)
-			r.Held = &admin.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
+			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
 			for u := range c.env.Held(k.shard) {
-				r.Held.Names = append(r.Held.Names, admin.RowName{Table: u.Table, Key: u.Key})
+				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})
 			}
 		}
 		out[name] = r
@@ -84,29 +84,29 @@ func (c *Control) PluginRows() map[string]PluginRows {
 }
 
 // refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
-func (c *Control) refusedOf(plugin string) []admin.WorkFault {
-	var out []admin.WorkFault
+func (c *Control) refusedOf(plugin string) []report.WorkFault {
+	var out []report.WorkFault
 	if s := c.sessions[plugin]; s != nil && s.generates() {
 		for _, r := range s.views.Standing() {
-			out = append(out, admin.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
+			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
 	if p := c.patchers[plugin]; p != nil {
 		for r := range p.Failures() {
-			out = append(out, admin.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
+			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
 	}
-	slices.SortFunc(out, func(a, b admin.WorkFault) int {
+	slices.SortFunc(out, func(a, b report.WorkFault) int {
 		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Reason, b.Reason), a.Since.Compare(b.Since))
 	})
-	return slices.CompactFunc(out, func(a, b admin.WorkFault) bool { return a.What == b.What && a.Reason == b.Reason })
+	return slices.CompactFunc(out, func(a, b report.WorkFault) bool { return a.What == b.What && a.Reason == b.Reason })
 }
 
 // Views returns all views that connections are in.
-func (c *Control) Views() []admin.View {
+func (c *Control) Views() []report.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []admin.View
+	var out []report.View
 	for _, name := range slices.Sorted(maps.Keys(c.sessions)) {
 		s := c.sessions[name]
 		if !s.generates() {
@@ -116,7 +116,7 @@ func (c *Control) Views() []admin.View {
 			if v.Connections == 0 {
 				continue
 			}
-			a := admin.View{Type: v.Type, ID: v.ID, Plugin: name, Label: v.Label, Facts: v.Facts, Connections: v.Connections}
+			a := report.View{Type: v.Type, ID: v.ID, Plugin: name, Label: v.Label, Facts: v.Facts, Connections: v.Connections}
 			for _, b := range v.Snapshot().Bodies() {
 				a.Resources++
 				a.Bytes += b.Size(false)
@@ -128,17 +128,17 @@ func (c *Control) Views() []admin.View {
 }
 
 // Streams returns the connected streams.
-func (c *Control) Streams() []admin.Stream {
+func (c *Control) Streams() []report.Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []admin.Stream
+	var out []report.Stream
 	for _, conn := range c.sortedConns() {
-		s := admin.Stream{
+		s := report.Stream{
 			Connection: conn.id, Node: conn.peer.Node.GetId(), Protocol: conn.peer.Protocol, Remote: conn.peer.RemoteAddress,
-			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]admin.StreamType{},
+			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]report.StreamType{},
 		}
 		for url, sub := range conn.subs {
-			t := admin.StreamType{Wildcard: sub.wildcard, Names: len(sub.names)}
+			t := report.StreamType{Wildcard: sub.wildcard, Names: len(sub.names)}
 			if v := conn.views[url]; v != nil {
 				t.View = v.ID
 			}
@@ -152,7 +152,7 @@ func (c *Control) Streams() []admin.Stream {
 }
 
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
-func (c *Control) Tables() []admin.Table {
+func (c *Control) Tables() []report.Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := map[string]map[string]int{}
@@ -168,9 +168,9 @@ func (c *Control) Tables() []admin.Table {
 		}
 	}
 	maps.Copy(all, c.env.Counts())
-	var out []admin.Table
+	var out []report.Table
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, admin.Table{Name: name, Shards: maps.Clone(all[name])})
+		out = append(out, report.Table{Name: name, Shards: maps.Clone(all[name])})
 	}
 	return out
 }
@@ -187,10 +187,10 @@ func (c *Control) Rows(table string) []*pb.Row {
 }
 
 // Dump returns what the streams of a node are to have.
-func (c *Control) Dump(nodeID string) ([]admin.TypeDump, bool) {
+func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []admin.TypeDump
+	var out []report.TypeDump
 	found := false
 	for _, conn := range c.sortedConns() {
 		if conn.peer.Node.GetId() != nodeID {
@@ -204,8 +204,8 @@ func (c *Control) Dump(nodeID string) ([]admin.TypeDump, bool) {
 	return out, found
 }
 
-func (c *Control) dump(conn *connection, url string) admin.TypeDump {
-	d := admin.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
+func (c *Control) dump(conn *connection, url string) report.TypeDump {
+	d := report.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
 	visible, sub := conn.visible[url], conn.subs[url]
 	if sub.wildcard {
 		d.Bodies = visible.Bodies()
