@@ -1,0 +1,89 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// opinions are words of what the core is to know nothing of: they belong into plugins and into what the command hands over.
+var opinions = regexp.MustCompile(`(?i:istio|spiffe|pilot|envoyfilter|sidecar|ztunnel|waypoint|citadel)|HealthInformation|\bSERVICE_ACCOUNT\b|\bCLUSTER_ID\b|"(NAMESPACE|LABELS|GENERATOR)"`)
+
+// opinionated are the files of the core that have such words all the same, in how many lines, and why. The numbers may only become smaller.
+var opinionated = map[string]struct {
+	lines int
+	why   string
+}{
+	"admin/clientconfig.go": {3, "which keys of a node's metadata are shown of it; to become what plugins declare"},
+	"admin/gate.go":         {1, "whom pages are shown to, by a namespace; to be said by the authenticator"},
+	"admin/pages.go":        {1, "a comment: a page has the form of another program's"},
+	"admin/questions.go":    {4, "types that tools ask for, answered by pages; to become what plugins declare"},
+	"admin/types.go":        {1, "a comment: whose short names they are"},
+	"caller/identity.go":    {5, "who a node may be, by names of identities; to be said by the authenticator"},
+	"control/traits.go":     {2, "traits of a type that its generator may declare; older ones count on the default (docs/contract.md)"},
+	"host/check.go":         {1, "a word in a hint"},
+	"host/choose.go":        {1, "a comment: whose order it is"},
+	"host/entry.go":         {1, "a word in a comment"},
+	"host/select.go":        {5, "keys of a node's metadata by which plugins.yaml selects proxies"},
+	"host/values.go":        {1, "a word in a comment"},
+	"server/identify.go":    {1, "a comment: whose rule it is"},
+	"server/metrics.go":     {2, "names of metrics, so that dashboards go on working"},
+	"xds/metrics.go":        {12, "names of metrics, so that dashboards go on working"},
+	"xds/question.go":       {2, "a comment: which types are such ones"},
+	"xds/request.go":        {3, "the type by which agents report health; to become what a plugin declares"},
+	"xds/source.go":         {1, "a comment: which type reports health"},
+}
+
+func TestTheCoreHasNoOpinions(t *testing.T) {
+	found := map[string]int{}
+	err := filepath.WalkDir("../core", func(file string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && name == "testdata":
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(file, "../core/"))
+		for i, line := range strings.Split(string(text), "\n") {
+			if !opinions.MatchString(line) {
+				continue
+			}
+			if found[name]++; found[name] > opinionated[name].lines {
+				t.Errorf("core/%s:%d knows of what only plugins know of: %s", name, i+1, strings.TrimSpace(line))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, may := range opinionated {
+		switch {
+		case may.why == "":
+			t.Errorf("core/%s is on the list without a reason", name)
+		case found[name] < may.lines:
+			t.Errorf("core/%s has such words in %d lines only: say so in this list", name, found[name])
+		}
+	}
+}
+
+// TestOpinionsAreSeen: the check sees what it is to see.
+func TestOpinionsAreSeen(t *testing.T) {
+	for line, want := range map[string]bool{
+		`strings.CutPrefix(text, "spiffe://")`: true, `fields["NAMESPACE"]`: true, `// as istiod does`: true,
+		`conn.generator[url]`: false, `r.Labels`: false, `k.Namespace`: false,
+	} {
+		if opinions.MatchString(line) != want {
+			t.Errorf("%s: seen %v", line, !want)
+		}
+	}
+}
