@@ -51,7 +51,7 @@ var istioLayers = [][]string{
 	{"tables"},
 	{"mesh"},
 	{"provider", "patches", "workload", "rule"},
-	{"policy", "extensions"},
+	{"policy", "extensions", "scope"},
 	{"reports"},
 }
 

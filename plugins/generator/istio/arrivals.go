@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -19,7 +20,7 @@ import (
 
 // dialer is what the places of a scope's listeners depend on.
 type dialer struct {
-	Scope Scope
+	Scope scope.Scope
 	How   listener.Dialer
 	Self  string
 	// Selections are the source selectors that the proxies answer.
@@ -59,15 +60,15 @@ func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Co
 	byDialer := incr.NewIndex(sets, "listener sets by dialer", func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} })
 	dialers := incr.Group(byDialer, "dialers", incr.Same[struct{}],
 		func(*incr.Ctx, dialer, []incr.Item[listenerSet, struct{}]) (struct{}, error) { return struct{}{}, nil })
-	dialed := incr.Join(dialers, g.visible, "hosts that are dialled",
-		func(d dialer, _ struct{}) []Scope { return []Scope{d.Scope} },
-		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
+	dialed := incr.Join(dialers, g.scopes.Visible, "hosts that are dialled",
+		func(d dialer, _ struct{}) []scope.Scope { return []scope.Scope{d.Scope} },
+		func(h scope.Host, _ *config.Service) []scope.Scope { return []scope.Scope{h.Scope} },
 		sameCallers,
-		func(c *incr.Ctx, k incr.Pair[dialer, host], _ struct{}, s *config.Service) (callers, error) {
+		func(c *incr.Ctx, k incr.Pair[dialer, scope.Host], _ struct{}, s *config.Service) (callers, error) {
 			return g.callersOf(c, k.Left, k.Right, s), nil
 		})
 	return incr.FlatMap(dialed, "ports that are dialled", sameCaller,
-		func(_ *incr.Ctx, _ incr.Pair[dialer, host], list callers) ([]incr.Item[arrival, caller], error) {
+		func(_ *incr.Ctx, _ incr.Pair[dialer, scope.Host], list callers) ([]incr.Item[arrival, caller], error) {
 			return list, nil
 		})
 }
@@ -93,21 +94,21 @@ func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain
 }
 
 // callersOf are the places of a service's ports.
-func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) callers {
+func (g *graph) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Service) callers {
 	found := gathering{placed: map[arrival]struct{ via, index int }{}}
 	reach := g.mesh.Reach(c, s, d.Scope.Namespace)
-	for _, in := range g.importsOf(c, h, s) {
-		for _, p := range in.service.Ports {
-			if cluster.IsDynamic(in.service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {
+	for _, in := range g.scopes.ImportsOf(c, h, s) {
+		for _, p := range in.Service.Ports {
+			if cluster.IsDynamic(in.Service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {
 				continue
 			}
 			for _, a := range g.arrivalsOf(c, d, in, p) {
-				if a.caller.protocol == config.UDP || !d.takes(in.listener, a) {
+				if a.caller.protocol == config.UDP || !d.takes(in.Listener, a) {
 					continue
 				}
-				k, via := arrival{place{d, a.where.Bind}, h.Host, p.Number}, in.listener.place()
+				k, via := arrival{place{d, a.where.Bind}, h.Host, p.Number}, in.Listener.Place()
 				a.caller.service, a.caller.reach, a.caller.more = s, reach, a.where.More
-				found.add(k, via, a.caller, g.routeChains(c, d, s, via, k, a.where.Chain, in.listener.nameOf(p)))
+				found.add(k, via, a.caller, g.routeChains(c, d, s, via, k, a.where.Chain, in.Listener.NameOf(p)))
 			}
 		}
 	}
@@ -116,8 +117,8 @@ func (g *graph) callersOf(c *incr.Ctx, d dialer, h host, s *config.Service) call
 
 // takes reports whether there can be a listener at a place: ports that the proxy has for itself are taken where it listens to all
 // addresses. A service without an address of its own is asked only if it speaks HTTP, as istiod does.
-func (d dialer) takes(l *egressListener, a arriving) bool {
-	if a.caller.dialed || l != nil && l.bind != "" || a.caller.protocol.IsHTTP() {
+func (d dialer) takes(l *scope.Listener, a arriving) bool {
+	if a.caller.dialed || l != nil && l.Bind != "" || a.caller.protocol.IsHTTP() {
 		return d.How.Ports.Free(a.where.Bind, d.How.Families, a.caller.dialed)
 	}
 	return true
@@ -130,36 +131,36 @@ type arriving struct {
 
 // arrivalsOf are the places of a service's port as a listener of the scope's Sidecar has it: where that says, and otherwise at the
 // service's own addresses, or its endpoints' where it has none.
-func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in imported, p *pb.Port) []arriving {
-	call, how, port := in.listener.call(d.How, p)
-	if in.listener != nil && in.listener.bind != "" {
-		at := listener.Bind{Address: in.listener.bind, Port: port}
-		return []arriving{{listener.ArrivalAt(in.service, p.Number, call.protocol, at, in.service.AddressesFor(how.Dialing)[0]), call}}
+func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in scope.Imported, p *pb.Port) []arriving {
+	call, how, port := callOf(in.Listener, d.How, p)
+	if in.Listener != nil && in.Listener.Bind != "" {
+		at := listener.Bind{Address: in.Listener.Bind, Port: port}
+		return []arriving{{listener.ArrivalAt(in.Service, p.Number, call.protocol, at, in.Service.AddressesFor(how.Dialing)[0]), call}}
 	}
 	if !call.given {
-		if list, ok := g.endpointPlaces(c, d, how, in.service, p); ok {
+		if list, ok := g.endpointPlaces(c, d, how, in.Service, p); ok {
 			return atPort(list, port, call)
 		}
 	}
-	return atPort(listener.Arrivals(in.service, p.Number, call.protocol, how), port, call)
+	return atPort(listener.Arrivals(in.Service, p.Number, call.protocol, how), port, call)
 }
 
-// call is what an egress listener makes of a service's port: how it is treated, how it is dialled and at which port. Without a listener
+// callOf is what an egress listener makes of a service's port: how it is treated, how it is dialled and at which port. Without a listener
 // (nil) all is as the service and the proxy say.
-func (l *egressListener) call(how listener.Dialer, p *pb.Port) (caller, listener.Dialer, uint32) {
-	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed, forwards: strings.EqualFold(p.Protocol, httpProxy)}
+func callOf(l *scope.Listener, how listener.Dialer, p *pb.Port) (caller, listener.Dialer, uint32) {
+	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed, forwards: strings.EqualFold(p.Protocol, scope.HTTPProxy)}
 	if l == nil {
 		return call, how, p.Number
 	}
-	if l.capture == networking.CaptureMode_NONE || strings.HasPrefix(l.bind, hosts.Unix) {
+	if l.Capture == networking.CaptureMode_NONE || strings.HasPrefix(l.Bind, hosts.Unix) {
 		how.Dialed = true
 	}
 	call.dialed = how.Dialed
-	if l.isCatchAll() {
+	if l.IsCatchAll() {
 		return call, how, p.Number
 	}
-	call.given, call.protocol, call.forwards = true, l.protocol, l.proxy
-	return call, how, l.port
+	call.given, call.protocol, call.forwards = true, l.Protocol, l.Proxy
+	return call, how, l.Port
 }
 
 func atPort(list []listener.Arrival, port uint32, call caller) []arriving {

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -34,7 +35,7 @@ type clusters struct {
 
 // clusterSet is the outbound clusters of a scope, as proxies of a flavour get them.
 type clusterSet struct {
-	Scope  Scope
+	Scope  scope.Scope
 	Client clientKey
 	// Patches change them (patches.Keys).
 	Patches string
@@ -98,15 +99,15 @@ type clusterKey struct {
 func (g *graph) addClusters() {
 	g.cluster = incr.NewFunc(g.Graph, "outbound cluster", bytes.Equal, g.buildCluster)
 	g.clusterSets = incr.NewInput[clusterSet](g.Graph, "cluster sets", incr.Same[struct{}])
-	pairs := incr.Join(g.clusterSets, g.visible, "hosts in cluster sets",
-		func(s clusterSet, _ struct{}) []Scope { return []Scope{s.Scope} },
-		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
-		samePointer[config.Service],
-		func(_ *incr.Ctx, _ incr.Pair[clusterSet, host], _ struct{}, s *config.Service) (*config.Service, error) {
+	pairs := incr.Join(g.clusterSets, g.scopes.Visible, "hosts in cluster sets",
+		func(s clusterSet, _ struct{}) []scope.Scope { return []scope.Scope{s.Scope} },
+		func(h scope.Host, _ *config.Service) []scope.Scope { return []scope.Scope{h.Scope} },
+		scope.SamePointer[config.Service],
+		func(_ *incr.Ctx, _ incr.Pair[clusterSet, scope.Host], _ struct{}, s *config.Service) (*config.Service, error) {
 			return s, nil
 		})
 	all := incr.FlatMap(pairs, "clusters of host", bytes.Equal,
-		func(c *incr.Ctx, k incr.Pair[clusterSet, host], s *config.Service) ([]incr.Item[setCluster, []byte], error) {
+		func(c *incr.Ctx, k incr.Pair[clusterSet, scope.Host], s *config.Service) ([]incr.Item[setCluster, []byte], error) {
 			return g.clustersOf(c, k.Left, s), nil
 		})
 	g.inSet = incr.NewIndex(all, "clusters of set", func(k setCluster, _ []byte) []clusterSet { return []clusterSet{k.Set} })
@@ -120,7 +121,7 @@ func (g *graph) clustersOf(c *incr.Ctx, set clusterSet, s *config.Service) []inc
 	if set.Client.ByName && s.External {
 		return nil
 	}
-	rule := g.rules.For(c, set.Scope.client(), s)
+	rule := g.rules.For(c, set.Scope.Client(), s)
 	subsets := []string{""}
 	k := clusterKey{Service: s.Key, Client: set.Client}
 	if !cluster.Resolves(s) {
@@ -292,7 +293,7 @@ type inboundClusterKey struct {
 	Targets string
 	Ingress ingressKey
 	// Scope whose rules count; empty: that of the services' namespace.
-	Scope    Scope
+	Scope    scope.Scope
 	Families config.Families
 	// SameCase is as clientKey has it.
 	SameCase bool

@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -23,7 +24,7 @@ func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k
 		return []listener.Chain{plain}
 	}
 	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: answers(d.Selections)}
-	services := g.connectionServices(c, sought{host{d.Scope, s.Host}, via})
+	services := g.connectionServices(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
 	if plain.Protocol.IsTLS() {
 		return r.byName(services)
 	}
@@ -31,23 +32,23 @@ func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k
 }
 
 // connectionServices are the virtual services that have routes for connections to a host, in the order in which they count.
-func (g *graph) connectionServices(c *incr.Ctx, h sought) []*config.VirtualService {
+func (g *graph) connectionServices(c *incr.Ctx, h scope.Sought) []*config.VirtualService {
 	var out []*config.VirtualService
 	add := func(list []incr.Item[string, tables.Row[*config.VirtualService]]) {
 		for _, i := range list {
 			v := i.Value.Value
-			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host) })
-			if overlaps && routesConnections(v) && !slices.Contains(out, v) && g.imports(c, h.Scope, v, h.Via) {
+			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host.Host) })
+			if overlaps && scope.RoutesConnections(v) && !slices.Contains(out, v) && g.scopes.Imports(c, h.Scope, v, h.Via) {
 				out = append(out, v)
 			}
 		}
 	}
-	add(g.serviceByHost.Of(c, h.Host))
-	add(g.wildServices.Of(c, only))
-	if istio.IsWildcard(h.Host) {
-		add(g.connectionsUnder.Of(c, h.Host))
+	add(g.scopes.Routings.ByHost.Of(c, h.Host.Host))
+	add(g.scopes.Routings.Wild.Of(c, only))
+	if istio.IsWildcard(h.Host.Host) {
+		add(g.scopes.Routings.ConnectionsUnder.Of(c, h.Host.Host))
 	}
-	return g.inOrder(c, h.Scope.Namespace, out)
+	return g.scopes.InOrder(c, h.Scope.Namespace, out)
 }
 
 // connectionRoutes makes chains of routes for one port of a service.
@@ -164,7 +165,7 @@ func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.
 }
 
 // outboundChains says where the connections of chains go.
-func (g *graph) outboundChains(c *incr.Ctx, s Scope, chains []listener.Chain) []listener.OutboundChain {
+func (g *graph) outboundChains(c *incr.Ctx, s scope.Scope, chains []listener.Chain) []listener.OutboundChain {
 	var out []listener.OutboundChain
 	for _, chain := range chains {
 		if o, ok := g.outboundChain(c, s, chain); ok {
@@ -174,7 +175,7 @@ func (g *graph) outboundChains(c *incr.Ctx, s Scope, chains []listener.Chain) []
 	return out
 }
 
-func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (listener.OutboundChain, bool) {
+func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) (listener.OutboundChain, bool) {
 	out := listener.OutboundChain{Chain: chain, Forward: listener.ToCluster(chain.Cluster)}
 	r := chain.Route
 	if r.Service == "" {
@@ -206,11 +207,11 @@ func (g *graph) outboundChain(c *incr.Ctx, s Scope, chain listener.Chain) (liste
 }
 
 // lookup is how TLS that passes through towards a cluster finds its destination.
-func (g *graph) lookup(c *incr.Ctx, s Scope, chain listener.Chain, to cluster.Name) listener.Lookup {
+func (g *graph) lookup(c *incr.Ctx, s scope.Scope, chain listener.Chain, to cluster.Name) listener.Lookup {
 	if chain.Protocol != config.TLS {
 		return listener.Lookup{}
 	}
-	if found, ok := g.visible.Get(c, host{s, to.Host}); ok && cluster.IsDynamic(found) {
+	if found, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: to.Host}); ok && cluster.IsDynamic(found) {
 		return listener.Lookup{Host: to.Host, Port: to.Port}
 	}
 	return listener.Lookup{}
@@ -218,12 +219,12 @@ func (g *graph) lookup(c *incr.Ctx, s Scope, chain listener.Chain, to cluster.Na
 
 // outboundStat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise as given. portName is that of
 // the port at which they came.
-func (g *graph) outboundStat(c *incr.Ctx, s Scope, n cluster.Name, portName, otherwise string) string {
+func (g *graph) outboundStat(c *incr.Ctx, s scope.Scope, n cluster.Name, portName, otherwise string) string {
 	pattern := g.mesh.Clusters(c).OutboundStat
 	if pattern == "" {
 		return otherwise
 	}
-	to, ok := g.visible.Get(c, host{s, n.Host})
+	to, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: n.Host})
 	if !ok {
 		return otherwise
 	}
@@ -244,9 +245,9 @@ func routeAt(v *networking.VirtualService, r listener.Route) []*networking.Route
 }
 
 // ruleTowards is a client's rule for a host, nil without one.
-func (g *graph) ruleTowards(c *incr.Ctx, s Scope, h string) *networking.DestinationRule {
-	if to, ok := g.visible.Get(c, host{s, h}); ok {
-		return policyOf(g.rules.For(c, s.client(), to))
+func (g *graph) ruleTowards(c *incr.Ctx, s scope.Scope, h string) *networking.DestinationRule {
+	if to, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: h}); ok {
+		return policyOf(g.rules.For(c, s.Client(), to))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -31,7 +32,7 @@ type engine struct {
 	// reported are the faults that were reported last.
 	reported []fault
 	// scopes in use, and by how many views.
-	scopes map[Scope]int
+	scopes map[scope.Scope]int
 	// aliases are clusters by other ids that proxies say.
 	aliases map[string]string
 }
@@ -76,7 +77,7 @@ func newEngine(c Config) *engine {
 		seats:       newSeats(),
 		assignments: newAssignments(g.tables.Reader),
 		watched:     map[incr.Observed]watched{},
-		scopes:      map[Scope]int{},
+		scopes:      map[scope.Scope]int{},
 		holds:       newHolds(),
 		aliases:     c.ClusterAliases,
 	}

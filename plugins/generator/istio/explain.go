@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -46,7 +47,7 @@ func (g *graph) missed(r incr.Row) state.Name {
 	switch k := r.Key.(type) {
 	case rule.Key:
 		return state.Name{Table: config.DestinationRules, Key: k.Namespace + "/* for host " + k.Host}
-	case host:
+	case scope.Host:
 		return state.Name{Table: state.Services, Key: "*/" + k.Host + " visible in namespace " + k.Scope.Namespace}
 	}
 	return state.Name{Table: r.Table, Key: fmt.Sprint(r.Key)}

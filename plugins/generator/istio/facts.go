@@ -7,19 +7,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 )
 
 // Facts are the answers that make up a view's key, for people who ask what splits views.
-
-func (s Scope) facts(out map[string]string) {
-	out["namespace"] = s.Namespace
-	if s.Sidecar != "" {
-		out["sidecar"] = s.Sidecar
-	}
-	if s.Selected != "" {
-		out["selected"] = s.Selected
-	}
-}
 
 func (k clientKey) facts(out map[string]string) {
 	certificateFacts(k.Certificates, out)
@@ -60,7 +51,7 @@ func kindOf(router bool) string {
 	return "sidecar"
 }
 
-func label(router bool, s Scope, more ...string) string {
+func label(router bool, s scope.Scope, more ...string) string {
 	parts := []string{kindOf(router), s.Namespace}
 	for _, m := range append([]string{s.Sidecar}, more...) {
 		if m != "" {
@@ -81,14 +72,14 @@ func (k clusterView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
 	k.Ingress.facts(facts)
 	patchFacts(k.Set.Patches, facts)
-	k.Set.Scope.facts(facts)
+	k.Set.Scope.Facts(facts)
 	k.Set.Client.facts(facts)
 	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
 }
 
 func (k endpointView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
-	k.Scope.facts(facts)
+	k.Scope.Facts(facts)
 	k.Place.Facts(facts)
 	k.Network.Facts(facts)
 	return label(k.Router, k.Scope, k.Place.Locality), facts
@@ -105,7 +96,7 @@ func (k listenerView) describe() (string, map[string]string) {
 		k.Ingress.facts(facts)
 		facts["selections"] = k.Set.Selections
 	}
-	k.Set.Scope.facts(facts)
+	k.Set.Scope.Facts(facts)
 	proxyFacts(k.Set.Proxy, facts)
 	patchFacts(k.Set.Patches, facts)
 	policyFacts(k.Policies, facts)
@@ -158,14 +149,14 @@ func (k routeView) describe() (string, map[string]string) {
 	patchFacts(k.Patches, facts)
 	own := k.Scope
 	own.Namespace = k.Namespace
-	own.facts(facts)
+	own.Facts(facts)
 	return label(k.Gateways != "", own, k.Selections), facts
 }
 
 func (k nameView) describe() (string, map[string]string) {
 	facts := map[string]string{"network": k.Client.Network}
 	dialingFacts(k.Client.Dialing, facts)
-	k.Scope.facts(facts)
+	k.Scope.Facts(facts)
 	return label(k.Router, k.Scope, k.Client.Network), facts
 }
 

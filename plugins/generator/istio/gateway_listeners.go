@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -214,11 +215,11 @@ func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.Rou
 }
 
 // forward is where a route leads whose connections come at a port (portNamed is its name).
-func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
+func (g *graph) forward(c *incr.Ctx, s scope.Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
 	out := listener.ToRoute(v, route, func(d *networking.Destination) cluster.Name {
 		n := cluster.Name{Host: d.GetHost(), Subset: d.GetSubset(), Port: d.GetPort().GetNumber()}
 		if n.Port == 0 {
-			n.Port = g.onlyPort(c, host{s, n.Host}, port)
+			n.Port = g.scopes.OnlyPort(c, scope.Host{Scope: s, Host: n.Host}, port)
 		}
 		return n
 	})
@@ -235,12 +236,12 @@ func (g *graph) forward(c *incr.Ctx, s Scope, v *config.VirtualService, route []
 func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
 	names := s.Names()
-	for _, i := range b.hosts.Of(b.c, b.set.Scope) {
+	for _, i := range b.scopes.Hosts.Of(b.c, b.set.Scope) {
 		covered := slices.ContainsFunc(names, func(n string) bool { return istio.Covers(n, i.Key.Host) })
 		if i.Value.External || !covered {
 			continue
 		}
-		rule := policyOf(b.rules.For(b.c, b.set.Scope.client(), i.Value))
+		rule := policyOf(b.rules.For(b.c, b.set.Scope.Client(), i.Value))
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
 				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)

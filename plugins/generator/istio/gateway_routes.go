@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -48,7 +49,7 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
 // servedAt is a virtual service at a Gateway: its routes are made once for all servers of one, for the first that it is for.
 type servedAt struct{ Gateway, Service string }
 
-func (g *graph) routeServer(c *incr.Ctx, s Scope, from gateway.Server) route.Server {
+func (g *graph) routeServer(c *incr.Ctx, s scope.Scope, from gateway.Server) route.Server {
 	return route.Server{
 		Gateway:       from.Gateway.Key,
 		Port:          from.Spec.Port.Number,

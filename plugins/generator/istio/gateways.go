@@ -71,10 +71,10 @@ func (g *graph) selectedGateways(c *incr.Ctx, labels map[string]string) string {
 // servicesAt are the virtual services of a Gateway that count in a namespace, in the order in which they do.
 func (g *graph) servicesAt(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
 	var out []*config.VirtualService
-	for _, i := range g.atGateway.Of(c, gateway) {
+	for _, i := range g.scopes.Routings.AtGateway.Of(c, gateway) {
 		out = append(out, i.Value.Value)
 	}
-	return g.inOrder(c, namespace, out)
+	return g.scopes.InOrder(c, namespace, out)
 }
 
 // gatewayPort is where a proxy listens for a port of the service in front of it.

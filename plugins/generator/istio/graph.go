@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -35,9 +36,9 @@ type graph struct {
 
 	tables *tables.Tables
 	// proxies are those that are connected, by seat.
-	proxies *incr.Input[uint64, *node.Node]
-	mesh    *mesh.Settings
-	scopes
+	proxies   *incr.Input[uint64, *node.Node]
+	mesh      *mesh.Settings
+	scopes    *scope.Scopes
 	rules     *rule.Rules
 	providers *provider.Providers
 	policies  *policy.Policies
@@ -69,7 +70,7 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.targets = workload.NewTargets(in, g.tables, g.workloads)
 	g.places = workload.NewPlaces(in, g.tables, g.mesh, g.workloads)
 	g.networks = workload.NewNetworks(in, g.tables, g.mesh, g.workloads, c.EntryNetworks)
-	g.addScopes()
+	g.scopes = scope.New(in, g.tables, g.mesh, c.Domain)
 	g.rules = rule.New(in, g.tables, g.mesh)
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))

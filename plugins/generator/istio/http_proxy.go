@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -41,9 +42,9 @@ func proxyBind(p listener.Proxy) listener.Bind {
 
 // wholeEgress is the egress listener (nil: none, and all is imported) behind routes by which requests go to any port: those of a proxy for
 // HTTP, and of a Unix socket. ok is false where a name means no such routes.
-func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *egressListener, ok bool) {
-	list := g.egressOf(c, s)
-	find := func(is func(l *egressListener) bool) *egressListener {
+func (g *graph) wholeEgress(c *incr.Ctx, s scope.Scope, name string, port uint32) (l *scope.Listener, ok bool) {
+	list := g.scopes.EgressOf(c, s)
+	find := func(is func(l *scope.Listener) bool) *scope.Listener {
 		for i := range list {
 			if is(&list[i]) {
 				return &list[i]
@@ -53,14 +54,14 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 	}
 	switch {
 	case name == proxyRoute:
-		l = find((*egressListener).isCatchAll)
+		l = find((*scope.Listener).IsCatchAll)
 		return l, l != nil || len(list) == 0
 	case strings.HasPrefix(name, hosts.Unix):
-		l = find(func(l *egressListener) bool { return l.bind == name })
+		l = find(func(l *scope.Listener) bool { return l.Bind == name })
 		return l, l != nil
 	case port != 0:
-		l = ruling(list, port)
-		return l, l != nil && l.proxy
+		l = scope.Ruling(list, port)
+		return l, l != nil && l.Proxy
 	}
 	return nil, false
 }
@@ -68,18 +69,18 @@ func (g *graph) wholeEgress(c *incr.Ctx, s Scope, name string, port uint32) (l *
 // wholeRoute joins the virtual hosts of all services that an egress listener imports (nil: of all),
 // each at all of its ports, behind those of hosts that virtual services route and no registry
 // knows. Who says no port means 80.
-func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte {
-	members := slices.Clone(g.hosts.Of(c, k.View.Scope))
-	slices.SortStableFunc(members, func(a, b incr.Item[host, *config.Service]) int { return config.Older(a.Value, b.Value) })
+func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *scope.Listener) [][]byte {
+	members := slices.Clone(g.scopes.Hosts.Of(c, k.View.Scope))
+	slices.SortStableFunc(members, func(a, b incr.Item[scope.Host, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	known := func(h string) bool {
-		return slices.ContainsFunc(members, func(m incr.Item[host, *config.Service]) bool {
+		return slices.ContainsFunc(members, func(m incr.Item[scope.Host, *config.Service]) bool {
 			named := m.Key.Host == h || istio.IsWildcard(h) && istio.Overlaps(h, m.Key.Host)
-			return named && (l == nil || l.imports(m.Value) != nil)
+			return named && (l == nil || l.Imports(m.Value) != nil)
 		})
 	}
-	hosts, taken := g.outsideHostsOfProxy(c, k.View, l.place(), known)
+	hosts, taken := g.outsideHostsOfProxy(c, k.View, l.Place(), known)
 	for _, m := range members {
-		if l != nil && l.imports(m.Value) == nil {
+		if l != nil && l.Imports(m.Value) == nil {
 			continue
 		}
 		for _, p := range m.Value.Ports {
@@ -95,7 +96,7 @@ func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte 
 				domains = slices.DeleteFunc(domains, func(d string) bool { return !strings.Contains(d, ":") })
 			}
 			if len(domains) > 0 {
-				hosts = append(hosts, g.wholeHost(c, k.View, m.Value, l.place(), p.Number, joinDomains(domains)))
+				hosts = append(hosts, g.wholeHost(c, k.View, m.Value, l.Place(), p.Number, joinDomains(domains)))
 			}
 		}
 	}
@@ -104,13 +105,13 @@ func (g *graph) wholeRoute(c *incr.Ctx, k routeKey, l *egressListener) [][]byte 
 
 // otherHosts is the virtual host of requests for hosts that nobody knows.
 func (g *graph) otherHosts(c *incr.Ctx, view routeView) []byte {
-	return g.rest.Of(c, restKey{g.outside(c, view.Scope), view.Headers})
+	return g.rest.Of(c, restKey{g.scopes.Outside(c, view.Scope), view.Headers})
 }
 
 // wholeHost is the virtual host of a service's port, for requests that may go to others.
 func (g *graph) wholeHost(c *incr.Ctx, view routeView, s *config.Service, via int, port uint32, domains string) []byte {
 	k := virtualHostKey{View: routeView{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains, Whole: true}
-	if v := g.routing(c, view, sought{host{view.Scope, s.Host}, via}, 0); v != nil {
+	if v := g.routing(c, view, scope.Sought{Host: scope.Host{Scope: view.Scope, Host: s.Host}, Via: via}, 0); v != nil {
 		k.View, k.Service = g.sender(c, view, v.Key), v.Key
 	}
 	return g.virtualHost.Of(c, k)

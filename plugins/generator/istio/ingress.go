@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -33,7 +34,7 @@ type ingressKey struct {
 }
 
 // ingressOf is what the scope's Sidecar says of a proxy's ports.
-func (g *graph) ingressOf(c *incr.Ctx, s Scope, n *node.Node) ingressKey {
+func (g *graph) ingressOf(c *incr.Ctx, s scope.Scope, n *node.Node) ingressKey {
 	spec := g.sidecarSpec(c, s.Sidecar)
 	switch {
 	case len(spec.GetIngress()) > 0:
@@ -212,12 +213,12 @@ func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, tar
 	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.mesh.Clusters(c).Baseline.GetConnectionPool())
 }
 
-// ruled reports whether rules for a host count for who receives what is sent there; scope is empty where no Sidecar narrows what it sees.
-func (g *graph) ruled(c *incr.Ctx, scope Scope, h string) bool {
-	if scope == (Scope{}) {
+// ruled reports whether rules for a host count for who receives what is sent there; in is empty where no Sidecar narrows what it sees.
+func (g *graph) ruled(c *incr.Ctx, in scope.Scope, h string) bool {
+	if in == (scope.Scope{}) {
 		return true
 	}
-	_, imported := g.visible.Get(c, host{scope, h})
+	_, imported := g.scopes.Visible.Get(c, scope.Host{Scope: in, Host: h})
 	return imported
 }
 

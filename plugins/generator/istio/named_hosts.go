@@ -7,13 +7,14 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // namesKey is what the names of a port's hosts depend on.
 type namesKey struct {
-	Scope   Scope
+	Scope   scope.Scope
 	Port    uint32
 	Domain  string
 	Dialing config.Dialing
@@ -39,7 +40,7 @@ type namedHost struct {
 }
 
 func (h namedHost) equal(b namedHost) bool {
-	return h.domains == b.domains && sameService(h.service, b.service)
+	return h.domains == b.domains && scope.SameService(h.service, b.service)
 }
 
 // commonHost is a named host as clients of other namespaces call it. Those of its own, and of those that stand for it, also call it by labels.
@@ -97,8 +98,8 @@ func calledIn(namespace string, common []commonHost) []namedHost {
 
 // atPort are the services at a port, the oldest first, and their full names.
 func (g *graph) atPort(c *incr.Ctx, k namesKey) portMembers {
-	members := slices.Clone(g.onPort.Of(c, scopePort{k.Scope, k.Port}))
-	slices.SortStableFunc(members, func(a, b incr.Item[hostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
+	members := slices.Clone(g.scopes.OnPort.Of(c, scope.ScopePort{Scope: k.Scope, Port: k.Port}))
+	slices.SortStableFunc(members, func(a, b incr.Item[scope.HostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	m := portMembers{make([]*config.Service, len(members)), make(map[string]bool, len(members))}
 	for i, s := range members {
 		m.services[i], m.full[s.Key.Host] = s.Value, true

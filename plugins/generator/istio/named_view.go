@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -14,7 +15,7 @@ type namedContent[K comparable] struct {
 	from *incr.Func[K, [][]byte]
 	key  func(name string) K
 	// scope that the resources need; nil where they need none.
-	scope *Scope
+	scope *scope.Scope
 	wants map[string]*named[K]
 	// before is the content that a proxy had before this one.
 	before *namedContent[K]
@@ -32,7 +33,7 @@ type named[K comparable] struct {
 	told [][]byte
 }
 
-func newNamed[K comparable](e *engine, v *view, s *Scope, from *incr.Func[K, [][]byte], key func(name string) K) *namedContent[K] {
+func newNamed[K comparable](e *engine, v *view, s *scope.Scope, from *incr.Func[K, [][]byte], key func(name string) K) *namedContent[K] {
 	return &namedContent[K]{e: e, v: v, from: from, key: key, scope: s, wants: map[string]*named[K]{}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -20,7 +21,7 @@ type nameTables struct {
 
 // nameView is what a name table depends on of the proxies that get it.
 type nameView struct {
-	Scope  Scope
+	Scope  scope.Scope
 	Client nametable.Client
 	// Router: nobody asks a gateway for names, so that its table is empty.
 	Router bool
@@ -31,17 +32,17 @@ const nameTableName = "names"
 
 func (g *graph) addNames() {
 	g.nameTables.views = incr.NewInput[nameView](g.Graph, "name tables", incr.Same[struct{}])
-	entries := incr.Join(g.nameTables.views, g.visible, "names of hosts",
-		func(v nameView, _ struct{}) []Scope {
+	entries := incr.Join(g.nameTables.views, g.scopes.Visible, "names of hosts",
+		func(v nameView, _ struct{}) []scope.Scope {
 			if v.Router {
 				return nil
 			}
-			return []Scope{v.Scope}
+			return []scope.Scope{v.Scope}
 		},
-		func(h host, _ *config.Service) []Scope { return []Scope{h.Scope} },
+		func(h scope.Host, _ *config.Service) []scope.Scope { return []scope.Scope{h.Scope} },
 		func(a, b []nametable.Entry) bool { return reflect.DeepEqual(a, b) },
-		func(c *incr.Ctx, k incr.Pair[nameView, host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {
-			if len(g.importsOf(c, k.Right, s)) == 0 {
+		func(c *incr.Ctx, k incr.Pair[nameView, scope.Host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {
+			if len(g.scopes.ImportsOf(c, k.Right, s)) == 0 {
 				return nil, incr.Absent // only routes lead there
 			}
 			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return g.workloads.Endpoints(c, s.Key) })
@@ -50,7 +51,7 @@ func (g *graph) addNames() {
 			}
 			return out, nil
 		})
-	inTable := incr.NewIndex(entries, "names of table", func(k incr.Pair[nameView, host], _ []nametable.Entry) []nameView {
+	inTable := incr.NewIndex(entries, "names of table", func(k incr.Pair[nameView, scope.Host], _ []nametable.Entry) []nameView {
 		return []nameView{k.Left}
 	})
 	g.nameTables.table = incr.NewFunc(g.Graph, "name table", sameResources, func(c *incr.Ctx, v nameView) ([]sdk.Resource, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -44,7 +45,7 @@ func (a arrival) everywhere() bool {
 
 // listenerSet is the outbound listeners of a scope, as proxies that are equal for listeners get them.
 type listenerSet struct {
-	Scope Scope
+	Scope scope.Scope
 	Proxy listener.Proxy
 	// Self is the proxy's own address where some headless service has it.
 	Self string
@@ -103,7 +104,7 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Route:    s.Route,
 		Lookups:  s.Lookups,
 		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
-		Outside:  g.outside(c, at.Dialer.Scope),
+		Outside:  g.scopes.Outside(c, at.Dialer.Scope),
 		Proxy:    g.reports.Reporting(c, p, telemetry.Outbound),
 	}))
 }

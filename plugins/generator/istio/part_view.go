@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -9,7 +10,7 @@ import (
 type partView struct {
 	e     *engine
 	v     *view
-	scope Scope
+	scope scope.Scope
 	keys  []partKey
 	// parts are there while anything is wanted.
 	parts   []*part
@@ -23,7 +24,7 @@ type partView struct {
 	kept   map[string][]byte
 }
 
-func newPartView(e *engine, v *view, s Scope, keys []partKey) *partView {
+func newPartView(e *engine, v *view, s scope.Scope, keys []partKey) *partView {
 	return &partView{e: e, v: v, scope: s, keys: keys, names: map[string]bool{}, missing: map[string]bool{}, kept: map[string][]byte{}}
 }
 

@@ -1,8 +1,13 @@
 package istio
 
 import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -57,7 +62,7 @@ func (g *graph) addPlacement() {
 
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
-	scope := g.scopeOf(c, n.Namespace, g.sidecarFor(c, n.Namespace, labels), g.rules.Selected(c, n.Namespace, labels))
+	scope := g.scopes.Of(c, n.Namespace, g.scopes.SidecarFor(c, n.Namespace, labels), g.rules.Selected(c, n.Namespace, labels))
 	ingress := g.ingressOf(c, scope, n)
 	place, named := g.places.Of(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
@@ -74,7 +79,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			},
 			Targets:  targets,
 			Ingress:  ingress,
-			Outside:  g.outside(c, scope),
+			Outside:  g.scopes.Outside(c, scope),
 			Policies: g.policies.Of(c, n, labels),
 		},
 		Routes: routeView{
@@ -89,7 +94,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
-	scope := g.scopeOfRouter(c, n.Namespace, g.rules.Selected(c, n.Namespace, labels))
+	scope := g.scopes.OfRouter(c, n.Namespace, g.rules.Selected(c, n.Namespace, labels))
 	servers := g.gatewayServers(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
 	view := routeView{
@@ -147,7 +152,7 @@ func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
 	return ""
 }
 
-func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope Scope, labels map[string]string) listener.Proxy {
+func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope scope.Scope, labels map[string]string) listener.Proxy {
 	out := listener.Proxy{
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		ALPN:             n.Supports("istio.alpn"),
@@ -182,4 +187,15 @@ func (g *graph) portsFor(c *incr.Ctx, n *node.Node) listener.Ports {
 		out.Proxy = *p
 	}
 	return out
+}
+
+// hasCluster reports whether proxies of a scope have an outbound cluster.
+func (g *graph) hasCluster(c *incr.Ctx, scope scope.Scope, name string) bool {
+	n, ok := cluster.ParseName(name)
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(g.providers.ServicesOf(c, n.Host), func(s *config.Service) bool {
+		return g.mesh.Sees(c, s, scope.Namespace) && s.Port(n.Port) != nil && g.scopes.Reaches(c, scope, s)
+	})
 }

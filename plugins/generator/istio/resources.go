@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -44,7 +45,7 @@ type staticSet struct {
 type gatewaySet struct {
 	Servers gatewayKey
 	// Scope is what their routes see.
-	Scope Scope
+	Scope scope.Scope
 	Proxy listener.Proxy
 	// Unprivileged: the proxy can't open low ports, and is asked to.
 	Unprivileged bool
@@ -60,7 +61,7 @@ func (g *graph) addLists() {
 	g.staticClusters = listing[staticSet]{
 		name: "static clusters",
 		plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
-			for _, name := range staticNames(k.Client, g.looksUp(c, k.Sidecar)) {
+			for _, name := range staticNames(k.Client, g.scopes.LooksUp(c, k.Sidecar)) {
 				out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k.Client})})
 			}
 			return out

@@ -13,7 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -22,15 +22,6 @@ type routes struct {
 	selectors incr.Collection[string, struct{}]
 	// connectionSelectors are those of routes for connections.
 	connectionSelectors incr.Collection[string, struct{}]
-	serviceByHost       *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	wildServices        *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	connectionsUnder    *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	atGateway           *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	onPort              *incr.Index[scopePort, hostPort, *config.Service]
-	servicesFor         *incr.Func[sought, []*config.VirtualService]
-	routedPorts         *incr.Func[routedKey, []uint32]
-	anyKnown            *incr.Func[hostPort, bool]
-	whole               *incr.Func[string, *config.VirtualService]
 	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
 	asks                *incr.Func[string, asks]
 	commonHosts         *incr.Func[namesKey, []commonHost]
@@ -44,7 +35,7 @@ type routes struct {
 
 // routeView is what routes depend on of the proxies that use them.
 type routeView struct {
-	Scope Scope
+	Scope scope.Scope
 	// Namespace is the proxies' own, for which matches may ask.
 	Namespace string
 	// Domain completes short host names.
@@ -76,17 +67,6 @@ type restKey struct {
 type routeKey struct {
 	View routeView
 	Name string
-}
-
-type scopePort struct {
-	Scope Scope
-	Port  uint32
-}
-
-type hostPort struct {
-	Scope Scope
-	Host  string
-	Port  uint32
 }
 
 // hostRoutesKey names the routes of a virtual service at a port, for senders (see sender).
@@ -136,13 +116,6 @@ func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) 
 
 func (g *graph) addRoutes() {
 	g.selectors = g.addSelectors("source selectors", requestSelectors)
-	g.indexServices()
-	g.addDelegates()
-	ports := incr.FlatMap(g.visible, "HTTP ports", sameService,
-		func(c *incr.Ctx, h host, s *config.Service) ([]incr.Item[hostPort, *config.Service], error) {
-			return g.requestPorts(c, h, s), nil
-		})
-	g.onPort = incr.NewIndex(ports, "hosts on port", func(k hostPort, _ *config.Service) []scopePort { return []scopePort{{k.Scope, k.Port}} })
 	g.hostRoutes = incr.NewFunc(g.Graph, "routes of virtual service", nil, g.buildHostRoutes)
 	g.asks = incr.NewFunc(g.Graph, "asked of senders", incr.Same[asks], g.findAsks)
 	g.addNamedHosts()
@@ -187,7 +160,7 @@ func (g *graph) sidecarRoute(c *incr.Ctx, k routeKey) [][]byte {
 	if err != nil {
 		return route.Empty(k.Name)
 	}
-	s, ok := g.visible.Get(c, host{k.View.Scope, name})
+	s, ok := g.scopes.Visible.Get(c, scope.Host{Scope: k.View.Scope, Host: name})
 	if !ok || s.Port(uint32(port)) == nil {
 		return route.Empty(k.Name)
 	}
@@ -246,7 +219,7 @@ func claim(taken map[string]bool, domains []string) []string {
 // hostOf is the virtual host of a service.
 func (g *graph) hostOf(c *incr.Ctx, view routeView, s *config.Service, port uint32, domains string) []byte {
 	k := virtualHostKey{View: routeView{Scope: view.Scope, Headers: view.Headers}, Host: s.Host, Port: port, Domains: domains}
-	if v := g.routing(c, view, sought{host{view.Scope, s.Host}, g.via(c, view.Scope, port)}, port); v != nil {
+	if v := g.routing(c, view, scope.Sought{Host: scope.Host{Scope: view.Scope, Host: s.Host}, Via: g.scopes.Via(c, view.Scope, port)}, port); v != nil {
 		k.View, k.Service = g.sender(c, view, v.Key), v.Key
 	}
 	body, ok := g.virtualHost.Get(c, k)
@@ -259,8 +232,8 @@ func (g *graph) hostOf(c *incr.Ctx, view routeView, s *config.Service, port uint
 }
 
 // routing is the virtual service that routes a view's requests for a host at a port: the first that has routes for them. nil: none does.
-func (g *graph) routing(c *incr.Ctx, view routeView, h sought, port uint32) *config.VirtualService {
-	for _, v := range g.servicesFor.Of(c, h) {
+func (g *graph) routing(c *incr.Ctx, view routeView, h scope.Sought, port uint32) *config.VirtualService {
+	for _, v := range g.scopes.ServicesFor.Of(c, h) {
 		if len(g.routesOf(c, view, v, port)) > 0 {
 			return v
 		}
@@ -290,7 +263,7 @@ type asks struct{ namespace, labels bool }
 
 func (g *graph) findAsks(c *incr.Ctx, service string) (asks, error) {
 	var out asks
-	v, ok := g.whole.Get(c, service)
+	v, ok := g.scopes.Whole.Get(c, service)
 	if !ok {
 		return out, incr.Absent
 	}
@@ -313,12 +286,12 @@ func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) 
 	}
 	h := route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)
 	h.IncludeRequestAttemptCount = !k.View.Headers.NoAttempts
-	h.TypedPerFilterConfig = g.sessionsTo(c, host{k.View.Scope, k.Host})
+	h.TypedPerFilterConfig = g.sessionsTo(c, scope.Host{Scope: k.View.Scope, Host: k.Host})
 	return route.EncodedHost(h), nil
 }
 
 func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route, error) {
-	v, ok := g.whole.Get(c, k.Service)
+	v, ok := g.scopes.Whole.Get(c, k.Service)
 	if !ok {
 		return nil, incr.Absent
 	}
@@ -349,28 +322,20 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 		out.Gateways = strings.Split(view.Gateways, ",")
 	}
 	if port == 0 {
-		out.PortOf = func(h string) uint32 { return g.onlyPort(c, host{view.Scope, h}, port) }
+		out.PortOf = func(h string) uint32 { return g.scopes.OnlyPort(c, scope.Host{Scope: view.Scope, Host: h}, port) }
 	}
 	return out
 }
 
 // portFrom is onlyPort for requests at a gateway: the service of the virtual service's own namespace is meant rather than another of the
 // host, if the gateway sees it.
-func (g *graph) portFrom(c *incr.Ctx, s Scope, namespace, name string, fallback uint32) uint32 {
+func (g *graph) portFrom(c *incr.Ctx, s scope.Scope, namespace, name string, fallback uint32) uint32 {
 	own, ok := g.tables.Services.Get(c, namespace+"/"+name)
 	switch {
 	case !ok || !g.mesh.Sees(c, own.Value, s.Namespace):
-		return g.onlyPort(c, host{s, name}, fallback)
+		return g.scopes.OnlyPort(c, scope.Host{Scope: s, Host: name}, fallback)
 	case len(own.Value.Ports) == 1:
 		return own.Value.Ports[0].Number
-	}
-	return fallback
-}
-
-// onlyPort is the port of a service that has one, otherwise the one at which the request came.
-func (g *graph) onlyPort(c *incr.Ctx, h host, fallback uint32) uint32 {
-	if s, ok := g.visible.Get(c, h); ok && len(s.Ports) == 1 {
-		return s.Ports[0].Number
 	}
 	return fallback
 }

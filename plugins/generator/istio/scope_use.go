@@ -1,17 +1,19 @@
 package istio
 
+import "github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+
 // use notes that a view needs what a scope sees; release takes it back. Only scopes in use are computed.
-func (e *engine) use(s Scope) {
+func (e *engine) use(s scope.Scope) {
 	e.scopes[s]++
 	if e.scopes[s] == 1 {
-		e.g.live.Set(s, struct{}{})
+		e.g.scopes.Live.Set(s, struct{}{})
 	}
 }
 
-func (e *engine) release(s Scope) {
+func (e *engine) release(s scope.Scope) {
 	e.scopes[s]--
 	if e.scopes[s] == 0 {
 		delete(e.scopes, s)
-		e.g.live.Delete(s)
+		e.g.scopes.Live.Delete(s)
 	}
 }

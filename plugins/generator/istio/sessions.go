@@ -4,15 +4,16 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // sessionsTo are the settings that keep sessions of a host's service with an endpoint; nil without.
-func (g *graph) sessionsTo(c *incr.Ctx, h host) map[string]*anypb.Any {
+func (g *graph) sessionsTo(c *incr.Ctx, h scope.Host) map[string]*anypb.Any {
 	if !g.persistentSessions {
 		return nil
 	}
-	s, ok := g.visible.Get(c, h)
+	s, ok := g.scopes.Visible.Get(c, h)
 	if !ok {
 		return nil
 	}
@@ -24,10 +25,10 @@ func (g *graph) sessionsTo(c *incr.Ctx, h host) map[string]*anypb.Any {
 }
 
 // sessionsOf are those of the last of hosts that has a service.
-func (g *graph) sessionsOf(c *incr.Ctx, s Scope, hosts []string) map[string]*anypb.Any {
+func (g *graph) sessionsOf(c *incr.Ctx, s scope.Scope, hosts []string) map[string]*anypb.Any {
 	for i := len(hosts) - 1; i >= 0 && g.persistentSessions; i-- {
-		h := host{s, hosts[i]}
-		if _, ok := g.visible.Get(c, h); ok {
+		h := scope.Host{Scope: s, Host: hosts[i]}
+		if _, ok := g.scopes.Visible.Get(c, h); ok {
 			return g.sessionsTo(c, h)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -49,7 +50,7 @@ func sameShape(a, b shape) bool {
 func shapeOf(_ *incr.Ctx, at place, members []incr.Item[arrival, caller]) (shape, error) {
 	members = slices.Clone(members)
 	slices.SortStableFunc(members, func(a, b incr.Item[arrival, caller]) int {
-		return cmp.Or(compareBool(b.Value.given, a.Value.given), cmp.Compare(a.Value.reach, b.Value.reach),
+		return cmp.Or(scope.CompareBool(b.Value.given, a.Value.given), cmp.Compare(a.Value.reach, b.Value.reach),
 			config.Older(a.Value.service, b.Value.service), cmp.Compare(a.Key.Port, b.Key.Port))
 	})
 	var out shape

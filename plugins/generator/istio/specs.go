@@ -5,13 +5,14 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // endpointView is what load assignments depend on of the proxies that get them.
 type endpointView struct {
-	Scope  Scope
+	Scope  scope.Scope
 	Router bool
 	// Place is where the proxies are, as far as somebody asks.
 	Place workload.Place
@@ -33,11 +34,11 @@ func (g *graph) addSpecs() {
 		if !ok {
 			return out, nil
 		}
-		s, ok := g.visible.Get(c, host{k.View.Scope, name.Host})
+		s, ok := g.scopes.Visible.Get(c, scope.Host{Scope: k.View.Scope, Host: name.Host})
 		if !ok || s.Port(name.Port) == nil {
 			return out, nil
 		}
-		rule := policyOf(g.rules.For(c, k.View.Scope.client(), s))
+		rule := policyOf(g.rules.For(c, k.View.Scope.Client(), s))
 		subset := cluster.FindSubset(rule, name.Subset)
 		own := cluster.PolicyFor(rule, name.Subset, name.Port)
 		policy := g.mesh.Clusters(c).Underlay(own)

@@ -101,7 +101,7 @@ func (k clusterView) content(e *engine, v *view) content {
 	list := []partKey{staticPart{k.Set.Client.anywhere(), k.Set.Scope.Sidecar, patches}, outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.named() {
 		list = append(list, inboundPart{
-			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.narrowed(), Families: k.Set.Client.Families,
+			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.Narrowed(), Families: k.Set.Client.Families,
 			SameCase: k.Set.Client.SameCase, Patches: patches,
 		})
 	}

@@ -1,4 +1,4 @@
-package istio
+package scope
 
 import (
 	"google.golang.org/protobuf/proto"
@@ -9,17 +9,17 @@ import (
 )
 
 // addDelegates adds virtual services (by key) with the routes of those that they delegate to.
-func (g *graph) addDelegates() {
-	g.whole = incr.NewFunc(g.Graph, "virtual service with delegates", sameVirtualService,
+func (x *Scopes) addDelegates(graph *incr.Graph) {
+	x.Whole = incr.NewFunc(graph, "virtual service with delegates", sameVirtualService,
 		func(c *incr.Ctx, key string) (*config.VirtualService, error) {
-			r, ok := g.tables.VirtualServices.Get(c, key)
+			r, ok := x.tables.VirtualServices.Get(c, key)
 			if !ok {
 				return nil, incr.Absent
 			}
 			if !route.Delegates(r.Value) {
 				return r.Value, nil
 			}
-			return route.WithDelegates(r.Value, func(key string) *config.VirtualService { return g.delegate(c, r.Value, key) }), nil
+			return route.WithDelegates(r.Value, func(key string) *config.VirtualService { return x.delegate(c, r.Value, key) }), nil
 		})
 }
 
@@ -28,9 +28,9 @@ func sameVirtualService(a, b *config.VirtualService) bool {
 }
 
 // delegate is a virtual service that another may delegate to: one without hosts, which the other's namespace sees.
-func (g *graph) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
-	d, ok := g.tables.VirtualServices.Get(c, key)
-	if !ok || len(d.Value.Spec.Hosts) > 0 || !d.Value.MayDelegate(root.Namespace, g.mesh.Exports(c).VirtualServices) {
+func (x *Scopes) delegate(c *incr.Ctx, root *config.VirtualService, key string) *config.VirtualService {
+	d, ok := x.tables.VirtualServices.Get(c, key)
+	if !ok || len(d.Value.Spec.Hosts) > 0 || !d.Value.MayDelegate(root.Namespace, x.mesh.Exports(c).VirtualServices) {
 		return nil
 	}
 	return d.Value

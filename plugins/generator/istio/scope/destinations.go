@@ -1,4 +1,4 @@
-package istio
+package scope
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 )
 
 // addDestinations indexes virtual services by the hosts that they lead to. A Sidecar that imports one imports its destinations too.
-func (g *graph) addDestinations() {
-	g.destinations = incr.NewIndex(g.tables.VirtualServices, "virtual services by destination", func(_ string, r tables.Row[*config.VirtualService]) []string {
+func (x *Scopes) addDestinations() {
+	x.Routings.byDestination = incr.NewIndex(x.tables.VirtualServices, "virtual services by destination", func(_ string, r tables.Row[*config.VirtualService]) []string {
 		if !r.Value.Serves(config.MeshGateway) {
 			return nil
 		}
@@ -68,11 +68,11 @@ func isForOthers(matches []*networking.HTTPMatchRequest, client string) bool {
 
 // routedPortsOf are, for each virtual service that leads to a host for what goes out by an egress listener, the ports that it names; none for
 // one that names no port in some place.
-func (g *graph) routedPortsOf(c *incr.Ctx, h host, via int) [][]uint32 {
+func (x *Scopes) routedPortsOf(c *incr.Ctx, h Host, via int) [][]uint32 {
 	var out [][]uint32
-	for _, i := range g.destinations.Of(c, h.Host) {
+	for _, i := range x.Routings.byDestination.Of(c, h.Host) {
 		v := i.Value.Value
-		if !g.imports(c, h.Scope, v, via) {
+		if !x.Imports(c, h.Scope, v, via) {
 			continue
 		}
 		var ports []uint32
@@ -92,9 +92,9 @@ func (g *graph) routedPortsOf(c *incr.Ctx, h host, via int) [][]uint32 {
 }
 
 // routedTo reports whether a virtual service that a scope imports leads to a host.
-func (g *graph) routedTo(c *incr.Ctx, s Scope, h string) bool {
-	for i := range g.egressOf(c, s) {
-		if len(g.routedPortsOf(c, host{s, h}, i)) > 0 {
+func (x *Scopes) routedTo(c *incr.Ctx, s Scope, h string) bool {
+	for i := range x.EgressOf(c, s) {
+		if len(x.routedPortsOf(c, Host{s, h}, i)) > 0 {
 			return true
 		}
 	}

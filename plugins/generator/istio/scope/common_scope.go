@@ -1,4 +1,4 @@
-package istio
+package scope
 
 import (
 	"slices"
@@ -29,12 +29,12 @@ type special struct {
 	isOwn    *incr.Func[string, bool]
 }
 
-func (g *graph) addSpecial(exported incr.Collection[string, export]) {
-	g.special.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
+func (x *Scopes) addSpecial(graph *incr.Graph, exported incr.Collection[string, export]) {
+	x.special.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
 		return slices.DeleteFunc(slices.Clone(e.namespaces), func(n string) bool { return n == everywhere })
 	})
-	byHost := incr.NewIndex(g.tables.Services, "namespaces of host", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
-	g.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
+	byHost := incr.NewIndex(x.tables.Services, "namespaces of host", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
+	x.special.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
 		func(_ *incr.Ctx, _ string, members []incr.Item[string, tables.Row[*config.Service]]) ([]string, error) {
 			var out []string
 			for _, m := range members {
@@ -43,43 +43,43 @@ func (g *graph) addSpecial(exported incr.Collection[string, export]) {
 			slices.Sort(out)
 			return slices.Compact(out), nil
 		})
-	g.special.hosts = incr.NewIndex(g.declared, "namespaces with contested hosts", func(_ string, in []string) []string {
+	x.special.hosts = incr.NewIndex(x.special.declared, "namespaces with contested hosts", func(_ string, in []string) []string {
 		if len(in) > 1 {
 			return in
 		}
 		return nil
 	})
-	g.special.rules = incr.NewIndex(incr.Map(g.tables.DestinationRules, "namespaces of special rules", slices.Equal, g.ruleIsFor),
+	x.special.rules = incr.NewIndex(incr.Map(x.tables.DestinationRules, "namespaces of special rules", slices.Equal, x.ruleIsFor),
 		"special rules", func(_ string, namespaces []string) []string { return namespaces })
-	g.special.routes = g.indexRoutes("virtual services for some namespaces")
-	g.isOwn = incr.NewFunc(g.Graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
-		return len(g.special.services.Of(c, namespace))+len(g.special.hosts.Of(c, namespace))+
-			len(g.special.rules.Of(c, namespace))+len(g.special.routes.Of(c, namespace)) > 0 || g.hidesRoutes(c), nil
+	x.special.routes = x.indexRoutes("virtual services for some namespaces")
+	x.special.isOwn = incr.NewFunc(graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
+		return len(x.special.services.Of(c, namespace))+len(x.special.hosts.Of(c, namespace))+
+			len(x.special.rules.Of(c, namespace))+len(x.special.routes.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
 	})
 }
 
 // scopeOf is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
-func (g *graph) scopeOf(c *incr.Ctx, namespace, sidecar, selected string) Scope {
-	if sidecar == "" && selected == "" && !g.isOwn.Of(c, namespace) {
+func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
+	if sidecar == "" && selected == "" && !x.special.isOwn.Of(c, namespace) {
 		return Scope{Namespace: commonNamespace}
 	}
 	return Scope{Namespace: namespace, Sidecar: sidecar, Selected: selected}
 }
 
 // scopeOfRouter is the scope of a gateway's proxy.
-func (g *graph) scopeOfRouter(c *incr.Ctx, namespace, selected string) Scope {
-	s := g.scopeOf(c, namespace, "", selected)
+func (x *Scopes) OfRouter(c *incr.Ctx, namespace, selected string) Scope {
+	s := x.Of(c, namespace, "", selected)
 	s.Router = s.Namespace != commonNamespace
 	return s
 }
 
 // ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about
 // services of that namespace and for everybody.
-func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
+func (x *Scopes) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
 	rule := r.Value
 	exports := rule.Exports()
-	public := len(exports) == 0 && !rule.Private(g.mesh.Exports(c).DestinationRules) || slices.Equal(exports, []string{everywhere})
-	if public && (rule.Namespace == g.mesh.Root(c) || g.isAboutOwn(c, rule)) {
+	public := len(exports) == 0 && !rule.Private(x.mesh.Exports(c).DestinationRules) || slices.Equal(exports, []string{everywhere})
+	if public && (rule.Namespace == x.mesh.Root(c) || x.isAboutOwn(c, rule)) {
 		return nil, incr.Absent
 	}
 	out := slices.DeleteFunc(slices.Clone(exports), func(e string) bool { return e == everywhere || e == "." })
@@ -89,17 +89,17 @@ func (g *graph) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.Destinatio
 }
 
 // isAboutOwn reports whether a rule's host is a service of its own namespace, or none at all.
-func (g *graph) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
+func (x *Scopes) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
 	if istio.IsWildcard(rule.Host) {
 		return false
 	}
-	in, _ := g.declared.Get(c, rule.Host)
+	in, _ := x.special.declared.Get(c, rule.Host)
 	return !slices.ContainsFunc(in, func(n string) bool { return n != rule.Namespace })
 }
 
 // indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose connections they ask for.
-func (g *graph) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
-	return incr.NewIndex(g.tables.VirtualServices, name, func(_ string, r tables.Row[*config.VirtualService]) []string {
+func (x *Scopes) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
+	return incr.NewIndex(x.tables.VirtualServices, name, func(_ string, r tables.Row[*config.VirtualService]) []string {
 		v := r.Value
 		var out []string
 		if len(v.Spec.ExportTo) > 0 {
@@ -133,6 +133,6 @@ func connectionMatches(s *networking.VirtualService) []connectionMatch {
 }
 
 // hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
-func (g *graph) hidesRoutes(c *incr.Ctx) bool {
-	return !slices.Contains(istio.Export(nil, g.mesh.Exports(c).VirtualServices, ""), everywhere)
+func (x *Scopes) hidesRoutes(c *incr.Ctx) bool {
+	return !slices.Contains(istio.Export(nil, x.mesh.Exports(c).VirtualServices, ""), everywhere)
 }

@@ -1,4 +1,4 @@
-package istio
+package scope
 
 import (
 	"cmp"
@@ -15,20 +15,20 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// egressListener is an egress listener of a scope's Sidecar: which hosts it imports, and where they are dialled.
-type egressListener struct {
+// Listener is an egress listener of a scope's Sidecar: which hosts it imports, and where they are dialled.
+type Listener struct {
 	// at is its place in the list.
 	at int
-	// port is 0 for the listener of all other ports. Others are given; protocol is theirs.
-	port     uint32
-	name     string
-	protocol config.Protocol
-	// proxy: requests name their destination themselves, so that the port says nothing of services.
-	proxy bool
-	// bind is an IP address or a Unix socket; empty: the services' own addresses.
-	bind string
-	// capture says whether connections are intercepted.
-	capture networking.CaptureMode
+	// Port is 0 for the listener of all other ports. Others are given; Protocol is theirs.
+	Port     uint32
+	Name     string
+	Protocol config.Protocol
+	// Proxy: requests name their destination themselves, so that the port says nothing of services.
+	Proxy bool
+	// Bind is an IP address or a Unix socket; empty: the services' own addresses.
+	Bind string
+	// Capture says whether connections are intercepted.
+	Capture networking.CaptureMode
 	hosts   []egressHost
 }
 
@@ -44,12 +44,12 @@ func (e egressHost) covers(namespace, host string) bool {
 }
 
 // excludes reports whether some entry leaves out a host of a namespace.
-func (l *egressListener) excludes(namespace, host string) bool {
+func (l *Listener) excludes(namespace, host string) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool { return e.not && e.covers(namespace, host) })
 }
 
 // httpProxy is the protocol of requests that name their destination in full, as towards a proxy.
-const httpProxy = "HTTP_PROXY"
+const HTTPProxy = "HTTP_PROXY"
 
 const (
 	ownNamespace = "."
@@ -58,14 +58,14 @@ const (
 )
 
 // addEgress adds the egress listeners of scopes; those without have none, and import everything.
-func (g *graph) addEgress() {
-	g.egress = incr.NewFunc(g.Graph, "egress of scope", func(a, b []egressListener) bool { return reflect.DeepEqual(a, b) },
-		func(c *incr.Ctx, s Scope) ([]egressListener, error) {
-			r, ok := g.tables.Sidecars.Get(c, s.Sidecar)
+func (x *Scopes) addEgress(graph *incr.Graph) {
+	x.egress = incr.NewFunc(graph, "egress of scope", func(a, b []Listener) bool { return reflect.DeepEqual(a, b) },
+		func(c *incr.Ctx, s Scope) ([]Listener, error) {
+			r, ok := x.tables.Sidecars.Get(c, s.Sidecar)
 			if !ok {
 				return nil, nil
 			}
-			var out []egressListener
+			var out []Listener
 			for i, l := range r.Value.Spec.Egress {
 				out = append(out, readEgress(l, s.Namespace))
 				out[i].at = i
@@ -74,21 +74,21 @@ func (g *graph) addEgress() {
 		})
 }
 
-func (g *graph) egressOf(c *incr.Ctx, s Scope) []egressListener {
+func (x *Scopes) EgressOf(c *incr.Ctx, s Scope) []Listener {
 	if s.Sidecar == "" {
 		return nil
 	}
-	return g.egress.Of(c, s)
+	return x.egress.Of(c, s)
 }
 
-func readEgress(l *networking.IstioEgressListener, namespace string) egressListener {
-	return egressListener{
-		port:     l.GetPort().GetNumber(),
-		name:     l.GetPort().GetName(),
-		protocol: config.ParseProtocol(l.GetPort().GetProtocol()),
-		proxy:    strings.EqualFold(l.GetPort().GetProtocol(), httpProxy),
-		bind:     l.Bind,
-		capture:  l.CaptureMode,
+func readEgress(l *networking.IstioEgressListener, namespace string) Listener {
+	return Listener{
+		Port:     l.GetPort().GetNumber(),
+		Name:     l.GetPort().GetName(),
+		Protocol: config.ParseProtocol(l.GetPort().GetProtocol()),
+		Proxy:    strings.EqualFold(l.GetPort().GetProtocol(), HTTPProxy),
+		Bind:     l.Bind,
+		Capture:  l.CaptureMode,
 		hosts:    egressHosts(l.Hosts, namespace),
 	}
 }
@@ -110,38 +110,38 @@ func egressHosts(list []string, namespace string) []egressHost {
 	return out
 }
 
-// nameOf is the name of the port at which a service's port is dialled.
-func (l *egressListener) nameOf(p *pb.Port) string {
-	if l == nil || l.isCatchAll() {
+// NameOf is the name of the port at which a service's port is dialled.
+func (l *Listener) NameOf(p *pb.Port) string {
+	if l == nil || l.IsCatchAll() {
 		return p.Name
 	}
-	return l.name
+	return l.Name
 }
 
-// place is a listener's in its list; 0 without one (nil).
-func (l *egressListener) place() int {
+// Place is a listener's in its list; 0 without one (nil).
+func (l *Listener) Place() int {
 	if l == nil {
 		return 0
 	}
 	return l.at
 }
 
-// via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have none, -1 where none of them does.
-func (g *graph) via(c *incr.Ctx, s Scope, port uint32) int {
-	list := g.egressOf(c, s)
-	if l := ruling(list, port); l != nil || len(list) == 0 {
-		return l.place()
+// Via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have none, -1 where none of them does.
+func (x *Scopes) Via(c *incr.Ctx, s Scope, port uint32) int {
+	list := x.EgressOf(c, s)
+	if l := Ruling(list, port); l != nil || len(list) == 0 {
+		return l.Place()
 	}
 	return -1
 }
 
-// isCatchAll reports whether the listener is for all ports that others don't name.
-func (l *egressListener) isCatchAll() bool {
-	return l.port == 0 && !strings.HasPrefix(l.bind, hosts.Unix)
+// IsCatchAll reports whether the listener is for all ports that others don't name.
+func (l *Listener) IsCatchAll() bool {
+	return l.Port == 0 && !strings.HasPrefix(l.Bind, hosts.Unix)
 }
 
-// imports returns what of a service comes in through the listener: all of it, the port that the listener names, or nothing.
-func (l *egressListener) imports(s *config.Service) *config.Service {
+// Imports returns what of a service comes in through the listener: all of it, the port that the listener names, or nothing.
+func (l *Listener) Imports(s *config.Service) *config.Service {
 	if !slices.ContainsFunc(l.hosts, func(e egressHost) bool { return !e.not && e.covers(s.Namespace, s.Host) }) || l.excludes(s.Namespace, s.Host) {
 		return nil
 	}
@@ -149,11 +149,11 @@ func (l *egressListener) imports(s *config.Service) *config.Service {
 }
 
 // narrow leaves the port that the listener names; nil where the service lacks it.
-func (l *egressListener) narrow(s *config.Service) *config.Service {
-	if l.port == 0 || l.proxy {
+func (l *Listener) narrow(s *config.Service) *config.Service {
+	if l.Port == 0 || l.Proxy {
 		return s
 	}
-	p := s.Port(l.port)
+	p := s.Port(l.Port)
 	switch {
 	case p == nil:
 		return nil
@@ -164,39 +164,39 @@ func (l *egressListener) narrow(s *config.Service) *config.Service {
 }
 
 // importsRoutes reports whether a virtual service of a namespace counts for what goes out by the listener.
-func (l *egressListener) importsRoutes(v *config.VirtualService) bool {
+func (l *Listener) importsRoutes(v *config.VirtualService) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool {
 		return !e.not && (e.namespace == everywhere || e.namespace == v.Namespace) &&
 			slices.ContainsFunc(v.Spec.Hosts, func(h string) bool { return istio.Overlaps(e.host, h) && !l.excludes(v.Namespace, h) })
 	})
 }
 
-// imported is a service as an egress listener of its scope has it; the listener is nil where the scope has none.
-type imported struct {
-	listener *egressListener
-	service  *config.Service
+// Imported is a service as an egress listener of its scope has it; the listener is nil where the scope has none.
+type Imported struct {
+	Listener *Listener
+	Service  *config.Service
 }
 
-// importsOf are the listeners through which a visible service is dialled: none where only virtual services lead to it.
-func (g *graph) importsOf(c *incr.Ctx, h host, s *config.Service) []imported {
-	list := g.egressOf(c, h.Scope)
+// ImportsOf are the listeners through which a visible service is dialled: none where only virtual services lead to it.
+func (x *Scopes) ImportsOf(c *incr.Ctx, h Host, s *config.Service) []Imported {
+	list := x.EgressOf(c, h.Scope)
 	if len(list) == 0 {
-		return []imported{{nil, s}}
+		return []Imported{{nil, s}}
 	}
-	var out []imported
+	var out []Imported
 	for i := range list {
-		if narrow := list[i].imports(s); narrow != nil {
-			out = append(out, imported{&list[i], narrow})
+		if narrow := list[i].Imports(s); narrow != nil {
+			out = append(out, Imported{&list[i], narrow})
 		}
 	}
 	return out
 }
 
-// ruling is the listener that says which services a port's routes are for: the one that names it, otherwise the one for all other
+// Ruling is the listener that says which services a port's routes are for: the one that names it, otherwise the one for all other
 // ports. nil where there is none.
-func ruling(list []egressListener, port uint32) *egressListener {
+func Ruling(list []Listener, port uint32) *Listener {
 	for i := range list {
-		if list[i].port == port || list[i].isCatchAll() {
+		if list[i].Port == port || list[i].IsCatchAll() {
 			return &list[i]
 		}
 	}
@@ -205,7 +205,7 @@ func ruling(list []egressListener, port uint32) *egressListener {
 
 // merge is what a host means in a scope with egress listeners: the first service that one imports, or that a virtual service leads to by it,
 // with the ports that come with others.
-func (g *graph) merge(c *incr.Ctx, h host, candidates []*config.Service) *config.Service {
+func (x *Scopes) merge(c *incr.Ctx, h Host, candidates []*config.Service) *config.Service {
 	var out *config.Service
 	add := func(narrow *config.Service) {
 		switch {
@@ -216,15 +216,15 @@ func (g *graph) merge(c *incr.Ctx, h host, candidates []*config.Service) *config
 			out = out.Plus(narrow.Ports)
 		}
 	}
-	list := g.egressOf(c, h.Scope)
+	list := x.EgressOf(c, h.Scope)
 	for i := range list {
 		for _, s := range candidates {
-			if narrow := list[i].imports(s); narrow != nil {
+			if narrow := list[i].Imports(s); narrow != nil {
 				add(narrow)
 				break
 			}
 		}
-		for _, ports := range g.routedPortsOf(c, h, i) {
+		for _, ports := range x.routedPortsOf(c, h, i) {
 			add(list[i].leadingTo(destinationOf(h.Scope.Namespace, candidates), ports))
 		}
 	}
@@ -235,14 +235,14 @@ func (g *graph) merge(c *incr.Ctx, h host, candidates []*config.Service) *config
 // name.
 func destinationOf(own string, candidates []*config.Service) *config.Service {
 	return slices.MinFunc(candidates, func(a, b *config.Service) int {
-		return cmp.Or(-compareBool(a.Namespace == own, b.Namespace == own), strings.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(-CompareBool(a.Namespace == own, b.Namespace == own), strings.Compare(a.Namespace, b.Namespace))
 	})
 }
 
 // leadingTo is what a virtual service that leads to ports (none: to any) brings along of a service: those ports, or the one that the
 // listener names. nil where the service has none of them.
-func (l *egressListener) leadingTo(s *config.Service, ports []uint32) *config.Service {
-	if l.port != 0 && !l.proxy || len(ports) == 0 {
+func (l *Listener) leadingTo(s *config.Service, ports []uint32) *config.Service {
+	if l.Port != 0 && !l.Proxy || len(ports) == 0 {
 		return l.narrow(s)
 	}
 	var found []*pb.Port
