@@ -58,7 +58,7 @@ func (x *Scopes) addSpecial(graph *incr.Graph, exported incr.Collection[string, 
 	})
 }
 
-// scopeOf is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
+// Of is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
 func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
 	if sidecar == "" && selected == "" && !x.special.isOwn.Of(c, namespace) {
 		return Scope{Namespace: commonNamespace}
@@ -66,7 +66,7 @@ func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
 	return Scope{Namespace: namespace, Sidecar: sidecar, Selected: selected}
 }
 
-// scopeOfRouter is the scope of a gateway's proxy.
+// OfRouter is the scope of a gateway's proxy.
 func (x *Scopes) OfRouter(c *incr.Ctx, namespace, selected string) Scope {
 	s := x.Of(c, namespace, "", selected)
 	s.Router = s.Namespace != commonNamespace

@@ -48,7 +48,7 @@ func (l *Listener) excludes(namespace, host string) bool {
 	return slices.ContainsFunc(l.hosts, func(e egressHost) bool { return e.not && e.covers(namespace, host) })
 }
 
-// httpProxy is the protocol of requests that name their destination in full, as towards a proxy.
+// HTTPProxy is the protocol of requests that name their destination in full, as towards a proxy.
 const HTTPProxy = "HTTP_PROXY"
 
 const (

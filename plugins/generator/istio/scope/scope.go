@@ -80,7 +80,7 @@ type routings struct {
 // everywhere is the join key of services that everybody sees.
 const everywhere = istio.Everywhere
 
-// newScopes adds the scopes to a graph; domain is the mesh's DNS domain.
+// New adds the scopes to a graph; domain is the mesh's DNS domain.
 func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, domain string) *Scopes {
 	x := &Scopes{tables: t, mesh: settings, domain: domain}
 	x.Live = incr.NewInput[Scope](graph, "scopes", incr.Same[struct{}])

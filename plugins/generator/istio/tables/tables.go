@@ -61,7 +61,7 @@ type Tables struct {
 // Loader sets a row of a table, or takes it away if it is nil.
 type Loader func(key string, r *pb.Row) error
 
-// newTables adds the tables to a graph; domain is the mesh's DNS domain, by which short names are completed.
+// New adds the tables to a graph; domain is the mesh's DNS domain, by which short names are completed.
 func New(graph *incr.Graph, domain string) *Tables {
 	t := &Tables{graph: graph, Load: map[string]Loader{}}
 	t.addServices()

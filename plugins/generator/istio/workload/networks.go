@@ -28,7 +28,7 @@ type Networks struct {
 	nodeLocal *incr.Func[string, bool]
 }
 
-// clientNetwork is what counts of a client's own network.
+// Network is what counts of a client's own network.
 type Network struct {
 	Network, View string
 	// Families of its addresses.
@@ -126,7 +126,7 @@ func gatewaysAt(s *config.Service, network string, port uint32, cluster string) 
 	return out
 }
 
-// networkOf is what counts of a proxy's own network.
+// Of is what counts of a proxy's own network.
 func (n *Networks) Of(c *incr.Ctx, of *node.Node) Network {
 	out := Network{View: strings.Join(of.Metadata.NetworkView, ","), Cluster: of.Metadata.ClusterID}
 	if n.nodeLocal.Of(c, only) {

@@ -32,7 +32,7 @@ type asked struct {
 	Labels string
 }
 
-// clientPlace is what is asked of where a proxy is.
+// Place is what is asked of where a proxy is.
 type Place struct {
 	Locality string
 	// Labels, as endpoint.Selector writes them.
@@ -132,7 +132,7 @@ func labelsAsked(list []prioritizer) string {
 	return strings.Join(slices.Compact(out), ",")
 }
 
-// placeOf is what is asked of where a proxy is; named is what clusters ask of it.
+// Of is what is asked of where a proxy is; named is what clusters ask of it.
 func (p *Places) Of(c *incr.Ctx, n *node.Node, labels map[string]string) (out, named Place) {
 	asked := p.Asked(c)
 	at := p.workloads.locality(c, n, labels)

@@ -142,7 +142,7 @@ func (t *Targets) findTargets(c *incr.Ctx, k targetsKey) ([]Target, error) {
 	return out, nil
 }
 
-// targetsOf asks for the ports of a proxy's workload.
+// Of asks for the ports of a proxy's workload.
 func (t *Targets) Of(c *incr.Ctx, n *node.Node) []Target {
 	k := targetsKey{Addresses: strings.Join(n.Addresses, ","), Namespace: n.Namespace}
 	if k.Pod, _ = t.workloads.pod(c, n); k.Pod == "" && len(n.Labels) > 0 {
@@ -213,7 +213,7 @@ func (t *Targets) serviceIn(c *incr.Ctx, key, cluster string) (tables.Row[*confi
 	return s, ok
 }
 
-// targeted is the service of a target, by its key: that of a cluster, or of all.
+// Service is the service of a target, by its key: that of a cluster, or of all.
 func (t *Targets) Service(c *incr.Ctx, key string) (tables.Row[*config.Service], bool) {
 	if s, ok := t.tables.Services.Get(c, key); ok {
 		return s, true

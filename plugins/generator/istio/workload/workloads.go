@@ -26,7 +26,7 @@ type Workloads struct {
 	byAddress *incr.Index[string, string, tables.Row[*endpoint.Endpoint]]
 }
 
-// newWorkloads adds them to a graph. dualStack: proxies with addresses of both families use both.
+// New adds them to a graph. dualStack: proxies with addresses of both families use both.
 func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, dualStack bool) *Workloads {
 	w := &Workloads{tables: t, dualStack: dualStack}
 	byService := incr.NewIndex(t.Endpoints, "endpoints by service", func(_ string, r tables.Row[*endpoint.Endpoint]) []string {
@@ -56,12 +56,12 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, dualStack
 	return w
 }
 
-// identitiesOf are those of the endpoints of a service, by its key.
+// Identities are those of the endpoints of a service, by its key.
 func (w *Workloads) Identities(c *incr.Ctx, service string) []string {
 	return w.ids.Of(c, service)
 }
 
-// endpointsOf are the endpoints of a service, by its key.
+// Endpoints are the endpoints of a service, by its key.
 func (w *Workloads) Endpoints(c *incr.Ctx, service string) []*endpoint.Endpoint {
 	return w.byService.Of(c, service)
 }
@@ -75,7 +75,7 @@ func (w *Workloads) At(c *incr.Ctx, address string) []*endpoint.Endpoint {
 	return out
 }
 
-// labelsOf are the labels of the proxy's pod, or those that a registry has for its address, with those that were set for the proxy, otherwise those that it says
+// Labels are the labels of the proxy's pod, or those that a registry has for its address, with those that were set for the proxy, otherwise those that it says
 // it has. Beside them stand those that follow from where it runs.
 func (w *Workloads) Labels(c *incr.Ctx, n *node.Node) map[string]string {
 	labels := n.Labels
@@ -109,7 +109,7 @@ func (w *Workloads) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
 	return nil
 }
 
-// localityOf is where a registry or the labels say that a proxy is, otherwise what it says itself.
+// locality is where a registry or the labels say that a proxy is, otherwise what it says itself.
 func (w *Workloads) locality(c *incr.Ctx, n *node.Node, labels map[string]string) string {
 	if _, pod := w.pod(c, n); pod != nil && pod.Locality != "" {
 		return pod.Locality
