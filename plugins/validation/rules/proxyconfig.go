@@ -91,7 +91,7 @@ func (c *checker) proxyAddresses(at path, p *mesh.ProxyConfig) {
 	}
 	for _, f := range []struct{ field, address string }{
 		{"statsdUdpAddress", p.StatsdUdpAddress},
-		{"envoyMetricsServiceAddress", p.EnvoyMetricsServiceAddress},
+		{"envoyMetricsServiceAddress", p.EnvoyMetricsServiceAddress}, //lint:ignore SA1019 people still set it
 		{"envoyMetricsService", p.GetEnvoyMetricsService().GetAddress()},
 		{"envoyAccessLogService", p.GetEnvoyAccessLogService().GetAddress()},
 	} {
