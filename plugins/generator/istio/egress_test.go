@@ -65,14 +65,14 @@ func TestBaseline(t *testing.T) {
 	w.commit(web("10.9.9.9")...)
 	w.withMesh(`{"defaultTrafficPolicy": {"connectionPool": {"tcp": {"maxConnections": 7}, "http": {"idleTimeout": "3s"}}}}`)
 	w.attach(1, proxy(sidecarID, nil, nil))
-	for _, name := range []string{webCluster, "PassthroughCluster", "inbound|8080||"} {
+	for _, name := range []string{webCluster, "PassthroughCluster", "InboundPassthroughCluster", "inbound|8080||"} {
 		c := w.cluster(1, name)
 		if got := c.CircuitBreakers.Thresholds[0].MaxConnections.GetValue(); got != 7 {
 			t.Errorf("%s: %d connections", name, got)
 		}
 		o := read(t, c.TypedExtensionProtocolOptions["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"].GetValue(), &http.HttpProtocolOptions{})
 		want := "3s"
-		if name == "PassthroughCluster" { // limits of the protocol don't count there
+		if strings.HasSuffix(name, "PassthroughCluster") { // limits of the protocol don't count there
 			want = "5m0s"
 		}
 		if got := o.GetCommonHttpProtocolOptions().GetIdleTimeout().AsDuration().String(); got != want {

@@ -268,6 +268,14 @@ func TestPortOfPassthrough(t *testing.T) {
 	if c := outbound(t, `{}`, func(in *Outbound) { none(in); in.Client.Router = true }); c.LbConfig != nil {
 		t.Error("a gateway knows the endpoints: ", c.LbConfig)
 	}
+	behind := Inbound{Port: 8443, Redirect: 8443, Source: []string{"127.0.0.6"}}
+	if c := BuildInbound(behind); c.GetOriginalDstLbConfig().GetUpstreamPortOverride().GetValue() != 8443 {
+		t.Error("behind the workload's sidecar: ", c.LbConfig)
+	}
+	behind.Endpoint = "127.0.0.1:8443"
+	if c := BuildInbound(behind); c.LbConfig != nil {
+		t.Error("an endpoint has a port of its own: ", c.LbConfig)
+	}
 }
 
 func TestServerNamesKeepTheirOrder(t *testing.T) {

@@ -22,6 +22,7 @@ func TestTunnels(t *testing.T) {
 		{Forward{Shares: one, Rule: rule, Subset: "plain"}, ""},
 		{Forward{Shares: two, Rule: rule}, "all:443"},
 		{Forward{Shares: one}, ""},
+		{Forward{Shares: one, Rule: rule, Straight: true}, ""},
 	} {
 		if got := c.forward.tunnel().GetHostname(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.forward, got, c.want)
