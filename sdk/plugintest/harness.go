@@ -31,7 +31,7 @@ import (
 
 // Timeout is how long the harness waits for anything, and startTimeout how long for Ready: a module may have to be compiled first.
 const (
-	Timeout      = time.Minute
+	Timeout      = 20 * time.Second
 	startTimeout = 2 * time.Minute
 )
 

@@ -27,7 +27,9 @@ func begin(t *testing.T, s *server, more map[string]any) *plugintest.Harness {
 	t.Helper()
 	c := config(s.Address())
 	maps.Copy(c, more)
-	return plugintest.StartTarget(t, plugintest.Process(process.Command{Path: registries.Program(), Args: []string{"plugin", "registry/nacos"}}), c)
+	target := plugintest.Process(process.Command{Path: registries.Program(), Args: []string{"plugin", "registry/nacos"}})
+	target.Patience = 3 // a server that starts on a busy machine is slow to tell
+	return plugintest.StartTarget(t, target, c)
 }
 
 // endpoints describes a host's, sorted.
