@@ -45,8 +45,8 @@ var rules = []rule{
 	{of: "plugins/validation/finding", forbids: []string{"plugins"}, why: "what checks say imports no check"},
 }
 
-// istioLayers are the packages of generator/istio that compute incrementally, from the bottom up: each imports no other of its own line, and
-// nothing of the lines below it.
+// istioLayers are the packages of generator/istio that compute incrementally, from the bottom up:
+// each imports no other of its own line, and nothing of the lines below it.
 var istioLayers = [][]string{
 	{"tables"},
 	{"mesh"},
@@ -55,8 +55,8 @@ var istioLayers = [][]string{
 	{"reports"},
 }
 
-// TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what resources look like know no graph, and
-// nothing imports the plugin itself but who links it.
+// TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what
+// resources look like know no graph, and nothing imports the plugin itself but who links it.
 func TestArrowsOfIstio(t *testing.T) {
 	const root = "plugins/generator/istio"
 	layer := map[string]int{}
@@ -150,8 +150,8 @@ func (r rule) breaks(folder, imported string) bool {
 	return under(folder, r.of) && !anyUnder(folder, r.except) && anyUnder(imported, r.forbids)
 }
 
-// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>. plugins/shared and plugins/validation are
-// libraries, which the command uses too.
+// bothPlugins says whether two folders are of different plugins, plugins/<kind>/<name>.
+// plugins/shared and plugins/validation are libraries, which the command uses too.
 func bothPlugins(a, b string) bool {
 	return plugin(a) != "" && plugin(b) != "" && plugin(a) != plugin(b)
 }

@@ -14,13 +14,15 @@ import (
 	"testing"
 )
 
-// What one type may have at most: whoever meets it has to keep that in mind. Fields of embedded structs of this module count, too.
+// What one type may have at most: whoever meets it has to keep that in mind. Fields of embedded
+// structs of this module count, too.
 const (
 	mostMethods = 30
 	mostFields  = 16
 )
 
-// large are the types that have more, with what they have now, and why that is so: these numbers may only become smaller. A folder stands for all types in it and below.
+// large are the types that have more, with what they have now, and why that is so: these numbers
+// may only become smaller. A folder stands for all types in it and below.
 var large = map[string]struct {
 	methods, fields int
 	why             string
@@ -127,8 +129,8 @@ func sources(t *testing.T) map[string][]*ast.File {
 // sized is how large a type is.
 type sized struct{ methods, fields int }
 
-// typesOf returns the types of a package, and how large they are; fields counts those of a struct. Files for other systems have methods of their own; the
-// same one counts once.
+// typesOf returns the types of a package, and how large they are; fields counts those of a struct.
+// Files for other systems have methods of their own; the same one counts once.
 func typesOf(files []*ast.File, fields func(*ast.File, ast.Expr) int) map[string]*sized {
 	all := map[string]*sized{}
 	of := func(name string) *sized {

@@ -79,7 +79,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestRegistries: each registry that is built in, however its name is written, is in a set, or the error has an entry that can be used as it stands.
+// TestRegistries: each registry that is built in, however its name is written, is in a set, or the
+// error has an entry that can be used as it stands.
 func TestRegistries(t *testing.T) {
 	for builtin := range builtins() {
 		kind, name, _ := strings.Cut(builtin, "/")

@@ -14,8 +14,8 @@ type Credentials struct {
 // MaxCredentials is how many bytes of credentials travel to a plugin.
 const MaxCredentials = 256 << 10
 
-// CommonHeaders are those that each authenticator gets: a token; the cluster whose API server can check it; and what a trusted proxy says of a
-// certificate.
+// CommonHeaders are those that each authenticator gets: a token; the cluster whose API server can
+// check it; and what a trusted proxy says of a certificate.
 func CommonHeaders() []string {
 	return []string{"authorization", "clusterid", "x-forwarded-client-cert"}
 }

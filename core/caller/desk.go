@@ -13,11 +13,13 @@ const (
 	MaxOwed = 8 << 20
 	// maxOverdue is how many questions it may leave without an answer.
 	maxOverdue = 1000
-	// inARow questions without an answer, and none answered for the time that as many calls may take, are those of a plugin that hangs.
+	// inARow questions without an answer, and none answered for the time that as many calls may
+	// take, are those of a plugin that hangs.
 	inARow = 3
 )
 
-// Desk is what authenticators were asked and have not answered, what nobody waits for any more too. S stands for their sessions.
+// Desk is what authenticators were asked and have not answered, what nobody waits for any more too.
+// S stands for their sessions.
 type Desk[S comparable] struct {
 	last uint64
 	open map[uint64]*question[S]
@@ -46,7 +48,8 @@ func NewDesk[S comparable]() *Desk[S] {
 	return &Desk[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
 }
 
-// Ask takes a question to a session down and gives it a number. why says that it is not to be sent: the session has too much to do.
+// Ask takes a question to a session down and gives it a number. why says that it is not to be sent:
+// the session has too much to do.
 func (d *Desk[S]) Ask(s S, m *pb.Authenticate, now deadline.Moment) (why string) {
 	of := d.owed[s]
 	if of == nil {
@@ -64,8 +67,9 @@ func (d *Desk[S]) Ask(s S, m *pb.Authenticate, now deadline.Moment) (why string)
 	return ""
 }
 
-// Answered notes that a question was answered, or could not be put to the session. It is known unless the session was never asked it, or has answered it
-// already; it is late if nobody waits for it any more.
+// Answered notes that a question was answered, or could not be put to the session. It is known
+// unless the session was never asked it, or has answered it already; it is late if nobody waits for
+// it any more.
 func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late bool) {
 	q := d.open[id]
 	if q == nil || q.session != s {
@@ -85,8 +89,9 @@ func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late boo
 	return true, q.overdue
 }
 
-// Unanswered notes that nobody waits for an answer any more. progress is when the session last showed any. The error is why the session is to be ended:
-// it owes too many answers, or has given none for too long.
+// Unanswered notes that nobody waits for an answer any more. progress is when the session last
+// showed any. The error is why the session is to be ended: it owes too many answers, or has given
+// none for too long.
 func (d *Desk[S]) Unanswered(id uint64, of Authenticator, now deadline.Moment, progress time.Time) error {
 	q := d.open[id]
 	if q == nil {

@@ -15,7 +15,8 @@ type Authenticator struct {
 	Name string
 	// Headers that it wants besides CommonHeaders.
 	Headers []string
-	// Call is how long it may take for an answer, Progress how long it may show no sign of life while it owes one; 0: no limit.
+	// Call is how long it may take for an answer, Progress how long it may show no sign of life
+	// while it owes one; 0: no limit.
 	Call, Progress time.Duration
 }
 
@@ -71,8 +72,9 @@ func (i *Inquiry) Heard(v Verdict) {
 	}
 }
 
-// Result returns those of the caller's identities that the node may have. The error is a gRPC status: Unauthenticated if those that answered refuse,
-// Unavailable if none answered, and PermissionDenied if the caller is somebody else than the node says.
+// Result returns those of the caller's identities that the node may have. The error is a gRPC
+// status: Unauthenticated if those that answered refuse, Unavailable if none answered, and
+// PermissionDenied if the caller is somebody else than the node says.
 func (i *Inquiry) Result() ([]string, error) {
 	why := strings.Join(i.reasons, "; ")
 	switch {

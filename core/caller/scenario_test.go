@@ -19,7 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestScenarios plays testdata/*.txtar: each file of an archive is about callers and the authenticators that are asked about them. Lines, with # comments:
+// TestScenarios plays testdata/*.txtar: each file of an archive is about callers and the
+// authenticators that are asked about them. Lines, with # comments:
 //
 //	authenticator NAME [call=DURATION] [progress=DURATION] [headers=NAME,…]   declares one, and begins its session
 //	caller WHO [HEADER=VALUE …]   somebody calls: until somebody knows, authenticators are to be asked

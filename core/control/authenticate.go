@@ -23,7 +23,8 @@ func newCallers() callers {
 	return callers{desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.Caller{}}
 }
 
-// Authenticate asks the authenticators, in declared order, who is calling, until one knows; caller.Inquiry says what it returns.
+// Authenticate asks the authenticators, in declared order, who is calling, until one knows;
+// caller.Inquiry says what it returns.
 func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown caller.Credentials) ([]string, error) {
 	inquiry, err := caller.Begin(node, shown, c.authenticators())
 	if err != nil {
@@ -166,7 +167,8 @@ func (c *Control) undeliveredQuestion(s *session, m *pb.Authenticate, why error)
 	}
 }
 
-// waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none for too long, is started again.
+// waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none
+// for too long, is started again.
 func (c *Control) waitedFor(s *session, id uint64, a caller.Authenticator) {
 	c.clients.Lock()
 	defer c.clients.Unlock()

@@ -1,18 +1,26 @@
-// Package control is the core's middle: it takes rows from plugins into the environment, leads each revision through the stages, keeps the views
-// that generators make, and tells connections when there is something new. All state is behind one mutex; what happens in it is short and
-// never blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules alone lies outside, in machines
-// without clock or goroutine: core/caller, core/patch, core/environment, core/stage, core/view.
+// Package control is the core's middle: it takes rows from plugins into the environment, leads each
+// revision through the stages, keeps the views that generators make, and tells connections when
+// there is something new. All state is behind one mutex; what happens in it is short and never
+// blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
+// alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
+// core/environment, core/stage, core/view.
 //
-// The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes each message; watch (watch.go) sees that it does not hang;
-// leave (session.go) takes it out, and what it said stays served. Another takes its place by Try, Compare and Switch (trial.go, swap.go).
+// The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
+// each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
+// what it said stays served. Another takes its place by Try, Compare and Switch (trial.go,
+// swap.go).
 //
-// The life of a row: takeRows (rows.go) puts it into its plugin's shard; schedule (schedule.go) sees that it is time; begin (flight.go) commits it; hand (flight.go)
-// gives the revision to those who read it, derivers first, and takeDone (done.go) notes that they are done; serve (flight.go) publishes what generators
-// made of it. Rows that take too much away are taken back by guards (hold.go).
+// The life of a row: takeRows (rows.go) puts it into its plugin's shard; schedule (schedule.go)
+// sees that it is time; begin (flight.go) commits it; hand (flight.go) gives the revision to those
+// who read it, derivers first, and takeDone (done.go) notes that they are done; serve (flight.go)
+// publishes what generators made of it. Rows that take too much away are taken back by guards
+// (hold.go).
 //
-// The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants, and introduce has generators told; takePlace
-// (generated.go) takes their answer, and want asks for what the view lacks, in turn (turns.go); settle (settle.go) shows what patches made of
-// it (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the view for a while when the stream has gone.
+// The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants,
+// and introduce has generators told; takePlace (generated.go) takes their answer, and want asks for
+// what the view lacks, in turn (turns.go); settle (settle.go) shows what patches made of it
+// (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
+// view for a while when the stream has gone.
 //
 // The life of a request for who is calling: Authenticate (authenticate.go).
 package control
@@ -144,7 +152,8 @@ type Control struct {
 	startedUp chan struct{}
 	served    served
 	patchers  map[string]*patch.Patcher
-	// stale is what connections do not see yet, made what patches made of views; unasked: something went stale since patches were asked.
+	// stale is what connections do not see yet, made what patches made of views; unasked: something
+	// went stale since patches were asked.
 	stale    map[*connection]map[string]bool
 	made     *patch.Made
 	unasked  bool

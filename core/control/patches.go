@@ -152,7 +152,8 @@ func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead
 	return chain
 }
 
-// compose returns what the connection's view looks like after its patches; ok is false while patches are being asked, which waiting notes.
+// compose returns what the connection's view looks like after its patches; ok is false while
+// patches are being asked, which waiting notes.
 func (c *Control) compose(conn *connection, typeURL string, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
 	return c.composeBy(conn, typeURL, c.chain(conn, typeURL), c.made, waiting)
 }
@@ -190,7 +191,8 @@ func (c *Control) sweep() {
 	})
 }
 
-// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what it has not, it is asked.
+// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
+// it has not, it is asked.
 func (t *Trial) hasComposed() bool {
 	if t.patcher == nil {
 		return true
@@ -203,7 +205,8 @@ func (t *Trial) hasComposed() bool {
 	return len(waiting) == 0
 }
 
-// compose calls with what each connection would have of each type that the patch concerns, before or after; what is not known yet is noted.
+// compose calls with what each connection would have of each type that the patch concerns, before
+// or after; what is not known yet is noted.
 func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
 	c := t.c
 	for _, conn := range c.sortedConns() {

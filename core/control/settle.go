@@ -41,7 +41,8 @@ func (c *Control) spoilAll() {
 	}
 }
 
-// settle makes what changed visible to all connections at once, if patches have seen all of it; otherwise they are asked, and it says false.
+// settle makes what changed visible to all connections at once, if patches have seen all of it;
+// otherwise they are asked, and it says false.
 func (c *Control) settle() bool {
 	if c.undo != 0 {
 		return true // what is there now is on its way out

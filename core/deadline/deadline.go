@@ -1,5 +1,6 @@
-// Package deadline counts time that a plugin had. A limit does not count time in which a plugin could have run and the machine was busy with others, nor
-// time in which the core itself did not run; but it is not put off beyond Patience times itself.
+// Package deadline counts time that a plugin had. A limit does not count time in which a plugin
+// could have run and the machine was busy with others, nor time in which the core itself did not
+// run; but it is not put off beyond Patience times itself.
 package deadline
 
 import "time"

@@ -52,7 +52,10 @@ type Entry struct {
 	Select *Select `yaml:"select"`
 	// Headers of callers' streams that an authenticator gets besides authorization, clusterid and x-forwarded-client-cert, by their names in lower case, such as x-api-key.
 	Headers []HeaderName `yaml:"headers"`
-	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's while there is a proxy that asks for what it makes, that of a config source, registry or controller while there are rows in tables that it reads. It is started once at the beginning all the same, so that its config is checked and what it offers is known.
+	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's
+	// while there is a proxy that asks for what it makes, that of a config source, registry or
+	// controller while there are rows in tables that it reads. It is started once at the beginning
+	// all the same, so that its config is checked and what it offers is known.
 	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`

@@ -20,7 +20,8 @@ type calls struct {
 	due  []*pb.Patch
 	// missed counts how often in a row it has let calls pass without an answer.
 	missed uint
-	// unanswered is the same for the session that there is, calls that were answered late not counted; since when, and when it was last so.
+	// unanswered is the same for the session that there is, calls that were answered late not
+	// counted; since when, and when it was last so.
 	unanswered            int
 	missedSince, missedAt time.Time
 	// firstMissed is the id of the first of them, askedAt when it was sent.
@@ -51,7 +52,8 @@ func (p *Patcher) Calls() []*pb.Patch {
 // Begin notes that a session has begun that is asked for the first time.
 func (p *Patcher) Begin() { p.calls.live = true }
 
-// Joined notes that a session has begun: it is asked what was asked before, and what failed meanwhile. What another version said before doesn't count.
+// Joined notes that a session has begun: it is asked what was asked before, and what failed
+// meanwhile. What another version said before doesn't count.
 func (p *Patcher) Joined() {
 	p.calls.live = true
 	clear(p.calls.sent)
@@ -74,7 +76,8 @@ func (p *Patcher) Joined() {
 // Left notes that the session has ended.
 func (p *Patcher) Left() { p.calls.live, p.calls.due = false, nil }
 
-// Answered takes an answer, and returns what it is about. Late answers, and those to unknown calls, harm nobody: then that is nil.
+// Answered takes an answer, and returns what it is about. Late answers, and those to unknown calls,
+// harm nobody: then that is nil.
 func (p *Patcher) Answered(m *pb.Patched, now time.Time) *Result {
 	r := p.calls.sent[m.Id]
 	if r == nil {
@@ -132,8 +135,8 @@ type Lateness struct {
 	Hangs error
 }
 
-// Late fails calls that were not answered in time, and says by at when the others will be. Only of a patch that is served, and not tried, it is asked whether
-// it hangs.
+// Late fails calls that were not answered in time, and says by at when the others will be. Only of
+// a patch that is served, and not tried, it is asked whether it hangs.
 func (p *Patcher) Late(now time.Time, served bool, at func(time.Time)) (l Lateness) {
 	for r := range p.open {
 		if r.until.After(now) {
@@ -150,7 +153,8 @@ func (p *Patcher) Late(now time.Time, served bool, at func(time.Time)) (l Latene
 	return l
 }
 
-// miss notes that a call was not answered in time. A plugin that is there and answers none, not even late, is started again.
+// miss notes that a call was not answered in time. A plugin that is there and answers none, not
+// even late, is started again.
 func (p *Patcher) miss(r *Result, served bool, now time.Time) (first bool, hangs error) {
 	c := &p.calls
 	asked := r.until.Add(-p.patience())
@@ -185,8 +189,8 @@ func (p *Patcher) Retry() (any bool) {
 	return any
 }
 
-// TryAgain reports whether a patch that left a call without an answer is to be asked again, so that it is known whether it answers at all before the next
-// change needs it.
+// TryAgain reports whether a patch that left a call without an answer is to be asked again, so that
+// it is known whether it answers at all before the next change needs it.
 func (p *Patcher) TryAgain(now time.Time, every time.Duration) bool {
 	if p.calls.missed == 0 || p.Asking() || now.Sub(p.calls.missedAt) < every {
 		return false

@@ -1,5 +1,6 @@
-// Package patch asks patches what becomes of resources, and remembers what they said. It is pure: what happens and the time go in, and calls to be sent and
-// snapshots come out; it starts no goroutine, reads no clock and sends nothing. core/control does that for it (control/patches.go).
+// Package patch asks patches what becomes of resources, and remembers what they said. It is pure:
+// what happens and the time go in, and calls to be sent and snapshots come out; it starts no
+// goroutine, reads no clock and sends nothing. core/control does that for it (control/patches.go).
 //
 // The life of a resource that a generator has made:
 //
@@ -10,6 +11,7 @@
 //  4. Made.Of is asked again. A failed result is left out or stood in for by the last good one, and the new snapshot is what proxies get.
 //  5. Made.Sweep forgets the results that no snapshot stands on.
 //
-// A patch whose session ends leaves calls open; Patcher.Joined has them sent again. When the rows that it reads change, Patcher.Forget makes everything be
-// asked anew. testdata has such conversations as text.
+// A patch whose session ends leaves calls open; Patcher.Joined has them sent again. When the rows
+// that it reads change, Patcher.Forget makes everything be asked anew. testdata has such
+// conversations as text.
 package patch

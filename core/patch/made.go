@@ -61,8 +61,9 @@ func (comp *composition) good() map[[2]string]*Result {
 	return all
 }
 
-// Of returns what a view looks like after a chain of patches; ok is false while they are being asked, which waiting notes. before is what is served while
-// other patches are tried: what they fail at is as it was there.
+// Of returns what a view looks like after a chain of patches; ok is false while they are being
+// asked, which waiting notes. before is what is served while other patches are tried: what they
+// fail at is as it was there.
 func (m *Made) Of(v *view.View, chain []*Patcher, before *Made, waiting Waiting, now time.Time) (snap *view.Snapshot, ok bool) {
 	k, rounds := KeyOf(v, chain), make([]uint64, len(chain))
 	for i, p := range chain {
@@ -88,7 +89,8 @@ func (m *Made) Of(v *view.View, chain []*Patcher, before *Made, waiting Waiting,
 	return comp.result, true
 }
 
-// patch runs the snapshot through the chain; good is what patches got right of the view before. All of a patch's calls are begun before any is waited for.
+// patch runs the snapshot through the chain; good is what patches got right of the view before. All
+// of a patch's calls are begun before any is waited for.
 func (comp *composition) patch(good func() map[[2]string]*Result, v *view.View, chain []*Patcher, now time.Time) bool {
 	bodies := map[string]*view.Body{}
 	for _, b := range comp.raw.Known() {
@@ -121,8 +123,9 @@ func (comp *composition) patch(good func() map[[2]string]*Result, v *view.View, 
 	return true
 }
 
-// apply makes a result part of the bodies. A failed one is as onFailure says: left out (skip), or what the patch got right last of the resource in that
-// view (good), which is returned, or else in any; a resource that it never got right is not served.
+// apply makes a result part of the bodies. A failed one is as onFailure says: left out (skip), or
+// what the patch got right last of the resource in that view (good), which is returned, or else in
+// any; a resource that it never got right is not served.
 func (p *Patcher) apply(r *Result, good func() map[[2]string]*Result, bodies map[string]*view.Body) (last *Result) {
 	switch name := r.key.name; {
 	case r.failed == "":
@@ -153,7 +156,8 @@ func (r *Result) put(bodies map[string]*view.Body) {
 	}
 }
 
-// SoFar is a view as a chain of patches leaves it, without asking them anything; served is the chain by which it is served.
+// SoFar is a view as a chain of patches leaves it, without asking them anything; served is the
+// chain by which it is served.
 func (m *Made) SoFar(v *view.View, chain, served []*Patcher) *view.Snapshot {
 	good := sync.OnceValue(m.of[KeyOf(v, served)].good)
 	bodies := map[string]*view.Body{}
@@ -181,8 +185,8 @@ func (m *Made) DropUnused() {
 	m.unswept = m.unswept || len(m.of) < before
 }
 
-// Sweep lets go of results of patches that nothing stands on, neither here nor in what others make that are tried. It does nothing where nothing has
-// changed.
+// Sweep lets go of results of patches that nothing stands on, neither here nor in what others make
+// that are tried. It does nothing where nothing has changed.
 func (m *Made) Sweep(patchers iter.Seq[*Patcher], tried iter.Seq[*Made]) {
 	changed := m.unswept
 	for t := range tried {

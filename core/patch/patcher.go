@@ -23,8 +23,8 @@ type Settings struct {
 	Patience time.Duration
 }
 
-// Patcher is a declared patch and what it said: results are a function of the resource, the facts and the rows that it reads, so the same is
-// not asked twice.
+// Patcher is a declared patch and what it said: results are a function of the resource, the facts
+// and the rows that it reads, so the same is not asked twice.
 type Patcher struct {
 	Settings
 	// ready is what it last said of itself; nil before the first session.
@@ -83,7 +83,8 @@ func New(s Settings) *Patcher {
 // Describes takes what the plugin says of itself.
 func (p *Patcher) Describes(ready *pb.Ready) { p.ready = ready }
 
-// Offers reports whether the patch wants to see resources of a type. One that was never there can't say what it concerns, and is left out.
+// Offers reports whether the patch wants to see resources of a type. One that was never there can't
+// say what it concerns, and is left out.
 func (p *Patcher) Offers(typeURL string) bool {
 	return p.ready != nil && slices.ContainsFunc(p.ready.Types, func(t *pb.Type) bool { return t.Url == typeURL })
 }
@@ -154,8 +155,9 @@ func (p *Patcher) result(v *view.View, b *view.Body, now time.Time) (r *Result, 
 	return r, false
 }
 
-// patience is how long a call is waited for, by all whom the revision concerns: less each time that none was answered, so that a patch that
-// has come to a stop does not hold up every change for as long as it may.
+// patience is how long a call is waited for, by all whom the revision concerns: less each time that
+// none was answered, so that a patch that has come to a stop does not hold up every change for as
+// long as it may.
 func (p *Patcher) patience() time.Duration {
 	const least = 6 // a sixty-fourth
 	return cmp.Or(max(p.Call, 0), p.Patience) >> min(p.calls.missed, least)
@@ -180,8 +182,8 @@ func (p *Patcher) Learn(from *Patcher) {
 	}
 }
 
-// Succeeds has everything looked at again that another patch of its name has been in: it takes that one's place. Bodies that mean the same as ones that
-// proxies have are put in the place of results.
+// Succeeds has everything looked at again that another patch of its name has been in: it takes that
+// one's place. Bodies that mean the same as ones that proxies have are put in the place of results.
 func (p *Patcher) Succeeds(last *Patcher, same map[*view.Body]*view.Body) {
 	p.round = max(p.round, last.round) + 1
 	for _, r := range p.results {

@@ -17,7 +17,8 @@ import (
 
 const typeT = "type.googleapis.com/test.T" // without a message here: contents are plain text
 
-// TestScenarios plays testdata/*.txtar: each file of an archive is about one view and the patches that it goes through. Lines, with # comments:
+// TestScenarios plays testdata/*.txtar: each file of an archive is about one view and the patches
+// that it goes through. Lines, with # comments:
 //
 //	patch NAME [call=DURATION] [skips] [names=GLOB]   declares the next patch of the chain
 //	joins NAME [VERSION]             its session begins; leaves NAME: it ends

@@ -1,4 +1,5 @@
-// Package report has the words in which the core says what it does: core/control fills them in, core/admin and others show them. It has no code.
+// Package report has the words in which the core says what it does: core/control fills them in,
+// core/admin and others show them. It has no code.
 package report
 
 import (
@@ -57,7 +58,8 @@ type HiddenRows struct {
 	Example string `json:"example"`
 }
 
-// WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows that it was made from.
+// WorkFault is a piece of a plugin's work that failed and kept its last good result, and the rows
+// that it was made from.
 type WorkFault struct {
 	What   string    `json:"what"`
 	Reason string    `json:"reason"`

@@ -141,8 +141,8 @@ func TestBranch(t *testing.T) {
 	has("b")
 }
 
-// TestDropped: resources of a repository that is away for longer than onLoss allows go, whatever proxies lose, and come back with it. A commit that
-// can't be taken is no reason.
+// TestDropped: resources of a repository that is away for longer than onLoss allows go, whatever
+// proxies lose, and come back with it. A commit that can't be taken is no reason.
 func TestDropped(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		need.Missing(t, "git")

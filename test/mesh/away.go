@@ -9,7 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// Away waits until `coxswain plugins show` says that a plugin's source is away, with all words in that line; without words, that it isn't away.
+// Away waits until `coxswain plugins show` says that a plugin's source is away, with all words in
+// that line; without words, that it isn't away.
 func (p *Plane) Away(t testing.TB, plugin string, words ...string) {
 	t.Helper()
 	wait.For(t, fmt.Sprintf("plugins show %s says that its source is away: %q", plugin, words), func() error {

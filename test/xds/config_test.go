@@ -70,8 +70,8 @@ func TestConfig(t *testing.T) {
 	hasCluster(t, p, "b", false)
 }
 
-// TestDropped: objects of a server that is away for longer than onLoss allows go, whatever proxies lose, and come back with it; away is also one that
-// is reached and doesn't answer.
+// TestDropped: objects of a server that is away for longer than onLoss allows go, whatever proxies
+// lose, and come back with it; away is also one that is reached and doesn't answer.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, map[string]string{"a.yaml": entry("a", "a"), "b.yaml": entry("b", "b")})

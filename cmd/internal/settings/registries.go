@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// registry reports what is wrong with registries. Of those that no built-in set has it says what to write in plugins.yaml.
+// registry reports what is wrong with registries. Of those that no built-in set has it says what to
+// write in plugins.yaml.
 func (c Cluster) registry() error {
 	names := strings.FieldsFunc(c.Registries, func(r rune) bool { return r == ',' || r == ' ' })
 	var entries, strange []string

@@ -161,7 +161,8 @@ func (p *publication) tell() error {
 	return p.out.Update(kinds.FaultTable, c.Upserts, c.Deletes)
 }
 
-// silent says why there is no answer that should be there; empty: it has not been waited for long enough, or there is one.
+// silent says why there is no answer that should be there; empty: it has not been waited for long
+// enough, or there is one.
 func (p *publication) silent() string {
 	if p.away == "" && p.late && len(p.heard) == 0 {
 		return "it is connected, and says nothing"

@@ -14,7 +14,8 @@ import (
 
 const rbacFilter = "envoy.filters.http.rbac"
 
-// policiesOf are the keys of the authorization policies for a workload, in order: those of the root namespace and of its own, that are for it.
+// policiesOf are the keys of the authorization policies for a workload, in order: those of the root
+// namespace and of its own, that are for it.
 // https://istio.io/latest/docs/reference/config/security/authorization-policy/
 func (c *catalog) policiesOf(who identity) []string {
 	var keys []string

@@ -145,8 +145,8 @@ func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in scope.Imported, p *pb.Port)
 	return atPort(listener.Arrivals(in.Service, p.Number, call.protocol, how), port, call)
 }
 
-// callOf is what an egress listener makes of a service's port: how it is treated, how it is dialled and at which port. Without a listener
-// (nil) all is as the service and the proxy say.
+// callOf is what an egress listener makes of a service's port: how it is treated, how it is dialled
+// and at which port. Without a listener (nil) all is as the service and the proxy say.
 func callOf(l *scope.Listener, how listener.Dialer, p *pb.Port) (caller, listener.Dialer, uint32) {
 	call := caller{protocol: config.ParseProtocol(p.Protocol), dialed: how.Dialed, forwards: strings.EqualFold(p.Protocol, scope.HTTPProxy)}
 	if l == nil {

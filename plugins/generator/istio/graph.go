@@ -20,8 +20,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// graph is everything that is computed, and from what: packages below by name, and this one's files clusters.go, specs.go (endpoints), outbound.go and
-// inbound.go (listeners of sidecars), gateways.go, routes.go, and placement.go (which views a proxy is in).
+// graph is everything that is computed, and from what: packages below by name, and this one's files
+// clusters.go, specs.go (endpoints), outbound.go and inbound.go (listeners of sidecars),
+// gateways.go, routes.go, and placement.go (which views a proxy is in).
 type graph struct {
 	*incr.Graph
 	domain string

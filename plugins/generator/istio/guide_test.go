@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestGuideNamesWhatThereIs: the files and functions that docs/guides/istio-feature.md names exist, each function in its file.
+// TestGuideNamesWhatThereIs: the files and functions that docs/guides/istio-feature.md names exist,
+// each function in its file.
 func TestGuideNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/guides/istio-feature.md")
 	if err != nil {

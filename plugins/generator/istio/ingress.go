@@ -213,7 +213,8 @@ func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, tar
 	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.mesh.Clusters(c).Baseline.GetConnectionPool())
 }
 
-// ruled reports whether rules for a host count for who receives what is sent there; in is empty where no Sidecar narrows what it sees.
+// ruled reports whether rules for a host count for who receives what is sent there; in is empty
+// where no Sidecar narrows what it sees.
 func (g *graph) ruled(c *incr.Ctx, in scope.Scope, h string) bool {
 	if in == (scope.Scope{}) {
 		return true

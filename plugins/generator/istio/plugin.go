@@ -1,10 +1,11 @@
 // Package istio is the built-in plugin generator/istio: clusters, endpoints, listeners and routes for sidecars and gateways,
 // with the meaning and the names that istiod gives them.
 //
-// What resources look like is in packages below, as pure functions: config (rows), node (proxies), cluster, endpoint, listener, route and others. What they
-// are made from, and what must be made again, is in packages over sdk/incr: tables, mesh, provider, policy, patches, extensions, reports, workload, rule,
-// scope.
-// This package makes clusters, listeners and routes of both, and places proxies; graph.go wires, engine.go is the side towards the core. See
+// What resources look like is in packages below, as pure functions: config (rows), node (proxies),
+// cluster, endpoint, listener, route and others. What they are made from, and what must be made
+// again, is in packages over sdk/incr: tables, mesh, provider, policy, patches, extensions,
+// reports, workload, rule, scope. This package makes clusters, listeners and routes of both, and
+// places proxies; graph.go wires, engine.go is the side towards the core. See
 // docs/guides/istio-feature.md.
 package istio
 

@@ -26,8 +26,9 @@ type Member struct {
 	// would be true of all at its port that could be.
 	Endpoint sdk.Endpoint
 	External bool
-	// Sort and Stamp say which of several at one place is served: that of the lowest sort, then the one with the highest
-	// stamp, then the healthiest. Those of a higher sort say the same once more, and are not counted as Same.
+	// Sort and Stamp say which of several at one place is served: that of the lowest sort, then the
+	// one with the highest stamp, then the healthiest. Those of a higher sort say the same once
+	// more, and are not counted as Same.
 	Sort  int
 	Stamp int64
 	// Lost is what can't be mapped of it, which counts while it is served.

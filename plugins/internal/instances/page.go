@@ -22,9 +22,9 @@ type page struct {
 	// changed are places at which members came or went, some of them twice.
 	changed []place
 	lost    losses
-	// served is how many places have a member that is, and of those: votes are what is spoken at ports, external how many
-	// are outside of the mesh, idle how many have no weight; named are those that are DNS names, crowded those at which
-	// there are others.
+	// served is how many places have a member that is, and of those: votes are what is spoken at
+	// ports, external how many are outside of the mesh, idle how many have no weight; named are
+	// those that are DNS names, crowded those at which there are others.
 	served, external, idle int
 	votes                  map[Port]votes
 	named, crowded         map[place]bool
@@ -296,8 +296,8 @@ func (p *page) endpoint(n *Naming, host string, service *sdk.Service, at place, 
 	return &e
 }
 
-// ports are those of a service: all that its members have, by number, at most MostPorts. Where members differ in what they speak at a port, most
-// of them are right.
+// ports are those of a service: all that its members have, by number, at most MostPorts. Where
+// members differ in what they speak at a port, most of them are right.
 func ports(votes map[Port]votes, lost Tally) []*sdk.Port {
 	all := slices.SortedFunc(maps.Keys(votes), func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(votes[b].all, votes[a].all), strings.Compare(a.Protocol, b.Protocol), strings.Compare(a.Name, b.Name))

@@ -12,7 +12,8 @@ import (
 
 // served is a port of an instance.
 type served struct {
-	// port is the service's; its name is Consul's (1.22), empty for an instance's only one. at is its number at the instance.
+	// port is the service's; its name is Consul's (1.22), empty for an instance's only one. at is
+	// its number at the instance.
 	port instances.Port
 	at   uint32
 }

@@ -73,8 +73,8 @@ func ReachOf(exportTo, defaults []string, own, client string) Reach {
 	return Nobody
 }
 
-// MayDelegate reports whether a virtual service of the namespace client may leave routes to one of the namespace own. Of the mesh's
-// defaults, names count too.
+// MayDelegate reports whether a virtual service of the namespace client may leave routes to one of
+// the namespace own. Of the mesh's defaults, names count too.
 func MayDelegate(exportTo, defaults []string, own, client string) bool {
 	if len(exportTo) == 0 {
 		exportTo = defaults

@@ -25,7 +25,8 @@ func (i Identity) String() string {
 	return Scheme + i.TrustDomain + "/ns/" + i.Namespace + "/sa/" + i.ServiceAccount
 }
 
-// AccountIdentity is the name of a workload that runs as a service account, which may be such a name already; empty without one.
+// AccountIdentity is the name of a workload that runs as a service account, which may be such a
+// name already; empty without one.
 func AccountIdentity(account, namespace, trustDomain string) string {
 	if account == "" || strings.HasPrefix(account, Scheme) {
 		return account

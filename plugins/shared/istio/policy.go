@@ -16,8 +16,8 @@ type Targets interface {
 	GetTargetRefs() []*typev1.PolicyTargetReference
 }
 
-// Attaches reports whether a policy in a namespace that counts for the workload is one for it. own: the namespace is the
-// workload's, where references look.
+// Attaches reports whether a policy in a namespace that counts for the workload is one for it. own:
+// the namespace is the workload's, where references look.
 func Attaches(t Targets, own bool, labels map[string]string) bool {
 	refs := t.GetTargetRefs()
 	if len(refs) == 0 && t.GetTargetRef() != nil {
@@ -26,7 +26,8 @@ func Attaches(t Targets, own bool, labels map[string]string) bool {
 	return AttachesTo(refs, t.GetSelector().GetMatchLabels(), own, labels)
 }
 
-// AttachesTo is Attaches for references and a selector as they are: where there are references, the selector doesn't count.
+// AttachesTo is Attaches for references and a selector as they are: where there are references, the
+// selector doesn't count.
 func AttachesTo(refs []*typev1.PolicyTargetReference, selector map[string]string, own bool, labels map[string]string) bool {
 	if len(refs) == 0 {
 		return Selects(selector, labels)

@@ -1,6 +1,7 @@
 package istio
 
-// Selects reports whether labels hold all of a selector's, as policies ask for workloads: an empty selector selects everything.
+// Selects reports whether labels hold all of a selector's, as policies ask for workloads: an empty
+// selector selects everything.
 func Selects(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if have, ok := labels[k]; !ok || have != v {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// LocalTrustDomain is the trust domain of a mesh that says none. In policies it stands for the mesh's own trust domain, whatever it is called.
+// LocalTrustDomain is the trust domain of a mesh that says none. In policies it stands for the
+// mesh's own trust domain, whatever it is called.
 const LocalTrustDomain = "cluster.local"
 
 // TrustDomains are a mesh's own and its aliases; who has an identity of one has it of all.
@@ -14,8 +15,9 @@ func TrustDomains(own string, aliases []string) []string {
 	return unique(append([]string{cmp.Or(own, LocalTrustDomain)}, aliases...))
 }
 
-// InTrustDomains adds to names of workloads as policies write them, without Scheme, those that they have in the mesh's other trust
-// domains. A name that isn't whole, DOMAIN/ns/NAMESPACE/sa/NAME, or whose domain is a star, stays as it is.
+// InTrustDomains adds to names of workloads as policies write them, without Scheme, those that they
+// have in the mesh's other trust domains. A name that isn't whole, DOMAIN/ns/NAMESPACE/sa/NAME, or
+// whose domain is a star, stays as it is.
 func InTrustDomains(values, domains []string) []string {
 	var out []string
 	for _, v := range values {

@@ -55,8 +55,9 @@ func has(t *testing.T, h *plugintest.Harness, service string, want ...string) {
 	h.WaitRows(state.Endpoints, func(rows map[string]*sdk.Row) bool { return slices.Equal(endpoints(rows, service), want) })
 }
 
-// TestRegions: a server that knows another region, whose server it asks itself, tells of both as one, and of those that come and go later, too; one that
-// keeps regions apart does so where remoteRegions asks for it.
+// TestRegions: a server that knows another region, whose server it asks itself, tells of both as
+// one, and of those that come and go later, too; one that keeps regions apart does so where
+// remoteRegions asks for it.
 func TestRegions(t *testing.T) {
 	need.All(t)
 	far := start(t, "--open=true")

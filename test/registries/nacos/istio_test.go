@@ -13,10 +13,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
-// TestIstio: Nacos' own server for Istio (MCP over xDS) is one that config/xds can talk to, and has nothing that can be
-// taken: the port of each of its ServiceEntries has the number 0, which Istio doesn't allow. That is shown, and what
-// registry/nacos has of the same server is all right. When this fails, the number has come back, and config/xds's README
-// is wrong.
+// TestIstio: Nacos' own server for Istio (MCP over xDS) is one that config/xds can talk to, and has
+// nothing that can be taken: the port of each of its ServiceEntries has the number 0, which Istio
+// doesn't allow. That is shown, and what registry/nacos has of the same server is all right. When
+// this fails, the number has come back, and config/xds's README is wrong.
 func TestIstio(t *testing.T) {
 	need.All(t)
 	port := wait.Port(t)

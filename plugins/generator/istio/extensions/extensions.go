@@ -1,5 +1,5 @@
-// Package extensions finds the filters that users bring along (WasmPlugin, TrafficExtension) which count for a proxy. What they are is in
-// extension.
+// Package extensions finds the filters that users bring along (WasmPlugin, TrafficExtension) which
+// count for a proxy. What they are is in extension.
 package extensions
 
 import (
@@ -36,8 +36,8 @@ type listKey struct {
 	Server bool
 }
 
-// View is what configurations of filters depend on of the proxies that ask for them: their extensions, and the patches that may
-// add some.
+// View is what configurations of filters depend on of the proxies that ask for them: their
+// extensions, and the patches that may add some.
 type View struct {
 	Extensions, Patches string
 	// Direct: there is no agent between them and the control plane.

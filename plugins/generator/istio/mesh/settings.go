@@ -1,5 +1,5 @@
-// Package mesh is the mesh's settings, as inputs of the graph: each function of another package depends on the part that it asks for
-// alone, so that a setting that changes costs what it changes.
+// Package mesh is the mesh's settings, as inputs of the graph: each function of another package
+// depends on the part that it asks for alone, so that a setting that changes costs what it changes.
 package mesh
 
 import (

@@ -1,4 +1,5 @@
-// Package patches finds the patches of EnvoyFilters that count for a proxy, and reads them. What they do is in envoyfilter.
+// Package patches finds the patches of EnvoyFilters that count for a proxy, and reads them. What
+// they do is in envoyfilter.
 package patches
 
 import (
@@ -35,8 +36,9 @@ type patchKey struct {
 	Index  int
 }
 
-// Keys name the patches that count for a proxy, by the resources that they may change: EnvoyFilters, by key, with the places of the
-// patches in their lists (NAMESPACE/NAME#0.2,…). Empty without.
+// Keys name the patches that count for a proxy, by the resources that they may change:
+// EnvoyFilters, by key, with the places of the patches in their lists (NAMESPACE/NAME#0.2,…). Empty
+// without.
 type Keys struct{ Clusters, Listeners, Routes, Extensions string }
 
 // New adds the EnvoyFilters to a graph.

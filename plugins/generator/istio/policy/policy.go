@@ -1,5 +1,6 @@
-// Package policy finds the security policies that count for a workload (PeerAuthentication, RequestAuthentication, AuthorizationPolicy), and
-// makes their filters. What policies mean is in authn and authz.
+// Package policy finds the security policies that count for a workload (PeerAuthentication,
+// RequestAuthentication, AuthorizationPolicy), and makes their filters. What policies mean is in
+// authn and authz.
 package policy
 
 import (
@@ -93,7 +94,8 @@ type policy interface {
 	For(namespace string, labels map[string]string) bool
 }
 
-// attached are the keys of the policies that are for a workload, joined: of its namespace's, then of the mesh's, each with the oldest first.
+// attached are the keys of the policies that are for a workload, joined: of its namespace's, then
+// of the mesh's, each with the oldest first.
 func attached[V policy](c *incr.Ctx, p *Policies, in *incr.Index[string, string, tables.Row[V]], namespace string, labels map[string]string) string {
 	list := tables.InAge(in.Of(c, namespace))
 	if root := p.mesh.Root(c); root != namespace {
@@ -128,7 +130,8 @@ func (p *Policies) Guards(c *incr.Ctx, of listener.Policies, router bool) *liste
 	return p.guards.Of(c, guardsKey{of.Authorization, of.Tokens, router})
 }
 
-// Refusals are what clients must know of the workloads of a namespace that refuse mutual TLS, as authn.ParseRefusals reads it.
+// Refusals are what clients must know of the workloads of a namespace that refuse mutual TLS, as
+// authn.ParseRefusals reads it.
 func (p *Policies) Refusals(c *incr.Ctx, namespace string) string { return p.refusals.Of(c, namespace) }
 
 // Mode is that of mutual TLS for a whole namespace.

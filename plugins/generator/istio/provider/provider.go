@@ -1,5 +1,5 @@
-// Package provider is the mesh's extension providers: who answers for policies with the action CUSTOM, who serves secrets, and where
-// the services run that settings name.
+// Package provider is the mesh's extension providers: who answers for policies with the action
+// CUSTOM, who serves secrets, and where the services run that settings name.
 package provider
 
 import (
@@ -75,7 +75,8 @@ func (p *Providers) ServicesOf(c *incr.Ctx, host string) []*config.Service {
 	return out
 }
 
-// SecretCluster is the cluster of the first provider that serves secrets; empty without one, or where its service is unknown.
+// SecretCluster is the cluster of the first provider that serves secrets; empty without one, or
+// where its service is unknown.
 func (p *Providers) SecretCluster(c *incr.Ctx) string {
 	for _, one := range p.all.Of(c, only) {
 		if s := one.GetSds(); s != nil {

@@ -1,4 +1,5 @@
-// Package reports finds the Telemetry that counts for a proxy, and what its listeners report then. What reports are is in telemetry.
+// Package reports finds the Telemetry that counts for a proxy, and what its listeners report then.
+// What reports are is in telemetry.
 package reports
 
 import (
@@ -61,8 +62,8 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, providers
 	return r
 }
 
-// Of are the resources that count for a workload, the least specific first: the root namespace's own, its namespace's own, and
-// those of its namespace that select it.
+// Of are the resources that count for a workload, the least specific first: the root namespace's
+// own, its namespace's own, and those of its namespace that select it.
 func (r *Reports) Of(c *incr.Ctx, namespace string, labels map[string]string) string {
 	var out []string
 	root := r.settings.Root(c)
@@ -107,8 +108,9 @@ func (r *Reports) Reporting(c *incr.Ctx, p listener.Proxy, side telemetry.Side) 
 	return out
 }
 
-// Tracing is what spans say about a proxy, if it makes any; reaches reports whether it has an outbound cluster. A proxy that isn't known to be an Envoy is told of collectors that it can't reach
-// too, as istiod tells all of them.
+// Tracing is what spans say about a proxy, if it makes any; reaches reports whether it has an
+// outbound cluster. A proxy that isn't known to be an Envoy is told of collectors that it can't
+// reach too, as istiod tells all of them.
 func (r *Reports) Tracing(c *incr.Ctx, n *node.Node, reaches func(cluster string) bool, labels map[string]string, key string) listener.Tracing {
 	var out listener.Tracing
 	var unreachable []string
@@ -134,7 +136,8 @@ func (r *Reports) Tracing(c *incr.Ctx, n *node.Node, reaches func(cluster string
 	return out
 }
 
-// conventionalName is the name of the workload's service by OpenTelemetry's conventions for Kubernetes, as istiod reads them.
+// conventionalName is the name of the workload's service by OpenTelemetry's conventions for
+// Kubernetes, as istiod reads them.
 func conventionalName(n *node.Node, labels map[string]string) string {
 	return cmp.Or(n.Metadata.Annotations["resource.opentelemetry.io/service.name"], labels["app.kubernetes.io/instance"], labels["app.kubernetes.io/name"],
 		n.Metadata.Workload, n.Name, "unknown_service")

@@ -1,4 +1,5 @@
-// Package rule finds the DestinationRule that counts for a client's traffic to a service, and merges those that count together.
+// Package rule finds the DestinationRule that counts for a client's traffic to a service, and
+// merges those that count together.
 package rule
 
 import (
@@ -68,8 +69,9 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *Rules {
 	return r
 }
 
-// candidates are the groups for the most specific host in the first place that has any: the client's namespace, the service's, the
-// root namespace. What others there say less specifically is hidden, even if no candidate selects the client.
+// candidates are the groups for the most specific host in the first place that has any: the
+// client's namespace, the service's, the root namespace. What others there say less specifically is
+// hidden, even if no candidate selects the client.
 func (r *Rules) candidates(c *incr.Ctx, a ask) []group {
 	root := r.mesh.Root(c)
 	own := localRules

@@ -6,8 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 )
 
-// TestLastGroupThatSelectsNobody: rules for a host that are exported differently count as one group each; of those that select nobody in particular
-// the last one counts.
+// TestLastGroupThatSelectsNobody: rules for a host that are exported differently count as one group
+// each; of those that select nobody in particular the last one counts.
 func TestLastGroupThatSelectsNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		list     []group

@@ -126,7 +126,8 @@ func (l *Listener) Place() int {
 	return l.at
 }
 
-// Via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have none, -1 where none of them does.
+// Via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have
+// none, -1 where none of them does.
 func (x *Scopes) Via(c *incr.Ctx, s Scope, port uint32) int {
 	list := x.EgressOf(c, s)
 	if l := Ruling(list, port); l != nil || len(list) == 0 {
@@ -140,7 +141,8 @@ func (l *Listener) IsCatchAll() bool {
 	return l.Port == 0 && !strings.HasPrefix(l.Bind, hosts.Unix)
 }
 
-// Imports returns what of a service comes in through the listener: all of it, the port that the listener names, or nothing.
+// Imports returns what of a service comes in through the listener: all of it, the port that the
+// listener names, or nothing.
 func (l *Listener) Imports(s *config.Service) *config.Service {
 	if !slices.ContainsFunc(l.hosts, func(e egressHost) bool { return !e.not && e.covers(s.Namespace, s.Host) }) || l.excludes(s.Namespace, s.Host) {
 		return nil
@@ -192,8 +194,8 @@ func (x *Scopes) ImportsOf(c *incr.Ctx, h Host, s *config.Service) []Imported {
 	return out
 }
 
-// Ruling is the listener that says which services a port's routes are for: the one that names it, otherwise the one for all other
-// ports. nil where there is none.
+// Ruling is the listener that says which services a port's routes are for: the one that names it,
+// otherwise the one for all other ports. nil where there is none.
 func Ruling(list []Listener, port uint32) *Listener {
 	for i := range list {
 		if list[i].Port == port || list[i].IsCatchAll() {

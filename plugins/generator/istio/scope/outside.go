@@ -9,7 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Outside is the cluster for requests (see cluster.ForConnections) to destinations that a scope doesn't know: as its Sidecar says, and otherwise as the mesh does.
+// Outside is the cluster for requests (see cluster.ForConnections) to destinations that a scope
+// doesn't know: as its Sidecar says, and otherwise as the mesh does.
 func (x *Scopes) Outside(c *incr.Ctx, s Scope) string {
 	if r, ok := x.tables.Sidecars.Get(c, s.Sidecar); ok && s.Sidecar != "" {
 		if p := r.Value.Spec.OutboundTrafficPolicy; p != nil {

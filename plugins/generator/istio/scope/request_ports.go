@@ -5,8 +5,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// requestPorts are the ports at which requests for a host are routed: those of a service that may speak HTTP, if the egress listener
-// that rules the port imports it.
+// requestPorts are the ports at which requests for a host are routed: those of a service that may
+// speak HTTP, if the egress listener that rules the port imports it.
 func (x *Scopes) requestPorts(c *incr.Ctx, h Host, s *config.Service) []incr.Item[HostPort, *config.Service] {
 	var out []incr.Item[HostPort, *config.Service]
 	list := x.EgressOf(c, h.Scope)

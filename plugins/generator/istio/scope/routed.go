@@ -48,7 +48,8 @@ func (x *Scopes) findRoutedPorts(c *incr.Ctx, k routedKey, v *config.VirtualServ
 	return slices.Compact(out)
 }
 
-// servicesOf are the services that a host of a virtual service means: of those that a wildcard covers, such as have no closer one.
+// servicesOf are the services that a host of a virtual service means: of those that a wildcard
+// covers, such as have no closer one.
 func (x *Scopes) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Service {
 	if !istio.IsWildcard(h) {
 		if service, ok := x.Visible.Get(c, Host{k.Scope, h}); ok {

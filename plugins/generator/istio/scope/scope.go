@@ -1,5 +1,5 @@
-// Package scope is what proxies see: which services and virtual services count for those of a namespace, whose Sidecar resource may narrow it.
-// Scopes that see the same are one.
+// Package scope is what proxies see: which services and virtual services count for those of a
+// namespace, whose Sidecar resource may narrow it. Scopes that see the same are one.
 package scope
 
 import (
@@ -17,8 +17,8 @@ import (
 // only is the key of functions that have one value.
 const only = ""
 
-// Scope says what a proxy can see: the namespace it is in (or commonNamespace), and the Sidecar resource that narrows it (key, empty
-// without).
+// Scope says what a proxy can see: the namespace it is in (or commonNamespace), and the Sidecar
+// resource that narrows it (key, empty without).
 type Scope struct {
 	Namespace, Sidecar string
 	// Selected are the workload selectors of the namespace's DestinationRules that the proxy answers, joined.
@@ -61,7 +61,8 @@ type Scopes struct {
 	egress     *incr.Func[Scope, []Listener]
 	// OnPort are the hosts at which requests are routed at a port.
 	OnPort *incr.Index[ScopePort, HostPort, *config.Service]
-	// routedPorts are the ports of the services that a virtual service names; anyKnown says whether a wildcard has a service at one.
+	// routedPorts are the ports of the services that a virtual service names; anyKnown says whether
+	// a wildcard has a service at one.
 	routedPorts *incr.Func[routedKey, []uint32]
 	anyKnown    *incr.Func[HostPort, bool]
 	// ServicesFor are the virtual services of a host; whole is one with its delegates.
@@ -169,8 +170,8 @@ func (x *Scopes) Reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
 		x.routedTo(c, s, service.Host)
 }
 
-// SidecarFor is the key of the Sidecar that counts for a workload: one of its namespace that selects it, else the namespace's own,
-// else the root namespace's.
+// SidecarFor is the key of the Sidecar that counts for a workload: one of its namespace that
+// selects it, else the namespace's own, else the root namespace's.
 func (x *Scopes) SidecarFor(c *incr.Ctx, namespace string, labels map[string]string) string {
 	if s := choose(x.sidecarsIn.Of(c, namespace), labels); s != "" {
 		return s

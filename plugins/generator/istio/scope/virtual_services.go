@@ -61,8 +61,8 @@ func wildcardsOver(hosts []string) []string {
 	return slices.Compact(out)
 }
 
-// findServices are the virtual services that may route a sidecar's requests for a host, in the order in which they count: those that name it,
-// otherwise the one with the most specific wildcard.
+// findServices are the virtual services that may route a sidecar's requests for a host, in the
+// order in which they count: those that name it, otherwise the one with the most specific wildcard.
 func (x *Scopes) findServices(c *incr.Ctx, h Sought) ([]*config.VirtualService, error) {
 	var named []*config.VirtualService
 	for _, i := range x.Routings.ByHost.Of(c, h.Host.Host) {

@@ -10,7 +10,8 @@ import (
 
 const separator = ","
 
-// JoinKeys makes one text of keys, which names of resources never hold a comma in: what a set of rows is called in the key of a function.
+// JoinKeys makes one text of keys, which names of resources never hold a comma in: what a set of
+// rows is called in the key of a function.
 func JoinKeys(keys []string) string { return strings.Join(keys, separator) }
 
 // SplitKeys are the keys that JoinKeys joined.

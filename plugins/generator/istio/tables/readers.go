@@ -36,7 +36,8 @@ func readGateway(r *pb.Row) (endpoint.Gateway, error) {
 	return endpoint.Gateway{Network: e.Network, Cluster: e.Cluster, Address: e.Address, Port: e.Port}, nil
 }
 
-// Unread is a workload of which the row is known to be right, and nothing else kept: there are many, and few have a proxy that asks.
+// Unread is a workload of which the row is known to be right, and nothing else kept: there are
+// many, and few have a proxy that asks.
 type Unread struct{}
 
 func readWorkload(r *pb.Row) (Unread, error) {

@@ -1,5 +1,6 @@
-// Package tables is the rows that the generator reads, as inputs of the graph that computes resources: a row that comes or goes is staged
-// here, and everything else asks here. A row that cannot be read keeps its last good value.
+// Package tables is the rows that the generator reads, as inputs of the graph that computes
+// resources: a row that comes or goes is staged here, and everything else asks here. A row that
+// cannot be read keeps its last good value.
 package tables
 
 import (

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Networks are the mesh's: what its settings say, and services that are gateways of one. A mesh that has none pays nothing for them.
+// Networks are the mesh's: what its settings say, and services that are gateways of one. A mesh
+// that has none pays nothing for them.
 type Networks struct {
 	workloads *Workloads
 	mesh      *mesh.Settings
@@ -52,8 +53,8 @@ func NewNetworks(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, w
 	outside := func(_ string, r tables.Row[*config.Service]) []string {
 		return onlyIf(len(r.Value.ExternalAddresses) > 0)
 	}
-	// outer are services that are reached from outside, which gateways of networks are; outerThere those of other clusters, each with its
-	// own labels.
+	// outer are services that are reached from outside, which gateways of networks are; outerThere
+	// those of other clusters, each with its own labels.
 	outer := incr.NewIndex(t.Services, "services reached from outside", outside)
 	outerThere := incr.NewIndex(t.ClusterServices, "services of other clusters reached from outside", outside)
 	others := incr.NewIndex(t.NetworkGateways, "gateways of networks", func(string, tables.Row[endpoint.Gateway]) []string { return []string{only} })
@@ -82,7 +83,8 @@ func NewNetworks(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, w
 	return n
 }
 
-// NetworkGateways are the gateways that a service is: to the network that its label names, if it has the port, or to one whose settings name the service.
+// NetworkGateways are the gateways that a service is: to the network that its label names, if it
+// has the port, or to one whose settings name the service.
 func NetworkGateways(s *config.Service, m *meshv1.MeshNetworks) []endpoint.Gateway {
 	if id := s.Labels[NetworkLabel]; id != "" {
 		port, err := strconv.ParseUint(s.Labels[GatewayPortLabel], 10, 16)

@@ -49,7 +49,8 @@ func (p Place) Endpoint() endpoint.Place {
 // NewPlaces adds them to a graph.
 func NewPlaces(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, w *Workloads) *Places {
 	p := &Places{workloads: w}
-	// balancers are rules, and choosy are services, that ask where clients are; named are services whose endpoints stand in clusters.
+	// balancers are rules, and choosy are services, that ask where clients are; named are services
+	// whose endpoints stand in clusters.
 	balancers := incr.NewIndex(t.DestinationRules, "rules that balance", func(_ string, r tables.Row[*config.DestinationRule]) []string {
 		return onlyIf(len(policiesThatBalance(r.Value.Spec)) > 0)
 	})

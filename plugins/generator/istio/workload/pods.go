@@ -19,7 +19,8 @@ func (w *Workloads) workloadAt(c *incr.Ctx, key string) *pb.Workload {
 	return out
 }
 
-// pod is the pod that a proxy runs in, by the name and the namespace that it says; nil: no registry knows it. Workloads that aren't pods have no node.
+// pod is the pod that a proxy runs in, by the name and the namespace that it says; nil: no registry
+// knows it. Workloads that aren't pods have no node.
 func (w *Workloads) pod(c *incr.Ctx, n *node.Node) (key string, pod *pb.Workload) {
 	if n.Metadata.Namespace == "" {
 		return "", nil

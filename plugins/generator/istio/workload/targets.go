@@ -19,8 +19,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// targetsKey is a workload's addresses (joined by commas) and namespace, and who it is for the services of a cluster: a pod by its key, or labels and ports
-// (as JSON) that a proxy says of itself whose pod isn't known.
+// targetsKey is a workload's addresses (joined by commas) and namespace, and who it is for the
+// services of a cluster: a pod by its key, or labels and ports (as JSON) that a proxy says of
+// itself whose pod isn't known.
 type targetsKey struct {
 	Addresses, Namespace string
 	Pod, Said            string
@@ -77,8 +78,8 @@ func ByPort(list []Target) [][]Target {
 type Targets struct {
 	tables    *tables.Tables
 	workloads *Workloads
-	// byLabel are a cluster's services that select workloads, by one of the labels that they ask for; there are the same as other
-	// clusters have them.
+	// byLabel are a cluster's services that select workloads, by one of the labels that they ask
+	// for; there are the same as other clusters have them.
 	byLabel, there *incr.Index[string, string, tables.Row[*config.Service]]
 	found          *incr.Func[targetsKey, []Target]
 }

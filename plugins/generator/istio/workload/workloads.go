@@ -1,5 +1,6 @@
-// Package workload is what is known of the workloads behind proxies: the pods and endpoints that registries have of them, the ports that
-// services name, where they are, and how far they see into other networks.
+// Package workload is what is known of the workloads behind proxies: the pods and endpoints that
+// registries have of them, the ports that services name, where they are, and how far they see into
+// other networks.
 package workload
 
 import (
@@ -75,8 +76,9 @@ func (w *Workloads) At(c *incr.Ctx, address string) []*endpoint.Endpoint {
 	return out
 }
 
-// Labels are the labels of the proxy's pod, or those that a registry has for its address, with those that were set for the proxy, otherwise those that it says
-// it has. Beside them stand those that follow from where it runs.
+// Labels are the labels of the proxy's pod, or those that a registry has for its address, with
+// those that were set for the proxy, otherwise those that it says it has. Beside them stand those
+// that follow from where it runs.
 func (w *Workloads) Labels(c *incr.Ctx, n *node.Node) map[string]string {
 	labels := n.Labels
 	known := false
@@ -93,7 +95,8 @@ func (w *Workloads) Labels(c *incr.Ctx, n *node.Node) map[string]string {
 	return endpoint.Topology(labels, w.locality(c, n, labels), n.Metadata.ClusterID, n.Metadata.Network, n.Metadata.NodeName)
 }
 
-// registered is what a registry has at the proxy's address; nil without. A loopback address says nothing of who is there, and one in a cluster may be that of another pod by now.
+// registered is what a registry has at the proxy's address; nil without. A loopback address says
+// nothing of who is there, and one in a cluster may be that of another pod by now.
 func (w *Workloads) registered(c *incr.Ctx, n *node.Node) *endpoint.Endpoint {
 	for _, a := range n.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.IsLoopback() {
