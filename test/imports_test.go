@@ -38,6 +38,7 @@ var rules = []rule{
 	{of: "", except: []string{"cmd"}, forbids: []string{"github.com/knadh/koanf", "github.com/spf13/cobra"}, why: "flags, files and the environment belong to cmd"},
 	{of: "", forbids: []string{"istio.io/istio"}, why: "no code of the program that this one replaces"},
 	{of: "", except: []string{"cmd", "plugins"}, forbids: []string{"plugins"}, why: "only the command links plugins"},
+	{of: "internal", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "everything may import it"},
 	{of: "test/need", forbids: []string{"sdk", "core", "plugins", "cmd", "examples", "test"}, why: "tests everywhere import it"},
 	{of: "plugins/shared", forbids: []string{"plugins/authenticator", "plugins/config", "plugins/controller", "plugins/generator", "plugins/patch", "plugins/registry"},
 		why: "what plugins and commands share is below all plugins"},

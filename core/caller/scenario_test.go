@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
+	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"golang.org/x/tools/txtar"
 	"google.golang.org/grpc/status"
 )
 
@@ -35,21 +34,7 @@ import (
 //	leaves NAME N                 the session ends, with N questions open
 //	told IDENTITY …|CODE: TEXT    what the caller is told
 //	owes NAME N                   so many questions are overdue
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+f.Name, func(t *testing.T) { play(t, string(f.Data)) })
-		}
-	}
-}
+func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 // talk is what callers, authenticators and the core have said.
 type talk struct {

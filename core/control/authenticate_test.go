@@ -97,19 +97,12 @@ func (p *plugin) reject(id uint64, why string) {
 }
 
 func web() *corev3.Node {
-	return claimant("sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local", "NAMESPACE", "shop", "SERVICE_ACCOUNT", "web")
-}
-
-func claimant(id string, metadata ...string) *corev3.Node {
-	m := map[string]any{}
-	for i := 0; i < len(metadata); i += 2 {
-		m[metadata[i]] = metadata[i+1]
+	return &corev3.Node{
+		Id: "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local",
+		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
+			"NAMESPACE": structpb.NewStringValue("shop"), "SERVICE_ACCOUNT": structpb.NewStringValue("web"),
+		}},
 	}
-	s, err := structpb.NewStruct(m)
-	if err != nil {
-		panic(err)
-	}
-	return &corev3.Node{Id: id, Metadata: s}
 }
 
 // wantErr checks code and words.

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"golang.org/x/tools/txtar"
 )
 
 const typeT = "type.googleapis.com/test.T" // without a message here: contents are plain text
@@ -31,21 +30,7 @@ const typeT = "type.googleapis.com/test.T" // without a message here: contents a
 //	forgets NAME                     rows that it reads have changed
 //	retries NAME yes|no              whether there is something that it is asked again because it was late with it
 //	sweep NAME N                     how many results are left when those are gone that nothing stands on
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+f.Name, func(t *testing.T) { play(t, string(f.Data)) })
-		}
-	}
-}
+func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 // work is a view, and the patches that it goes through.
 type work struct {

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 
-	"golang.org/x/tools/txtar"
+	"github.com/coxswain-mesh/coxswain/internal/archive"
 )
 
 // TestScenarios plays testdata/*.txtar: each file of an archive is a conversation on one stream. Lines, with # comments:
@@ -29,21 +28,7 @@ import (
 //	server ignores               the last request was for a type that nobody serves
 //	reported ack TYPE            what the source was told last (or nack)
 //	turn WHAT                    what the last request asked a turn for: answer (the client waits), push (one may go on) or none
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+f.Name, func(t *testing.T) { play(t, string(f.Data)) })
-		}
-	}
-}
+func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 var shortNames = map[string]string{"cds": cds, "eds": eds, "lds": lds, "rds": rds, "sds": sds, "ecds": ecds, "nds": nds, "plain": plain, "other": "type.googleapis.com/other"}
 

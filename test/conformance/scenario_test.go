@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/tools/txtar"
-
+	"github.com/coxswain-mesh/coxswain/internal/archive"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 )
 
@@ -30,19 +29,11 @@ import (
 // Each is played twice, on one stream for all types and on a stream for each, unless it says which. At the end the client ends its streams; the
 // server must have said nothing more, and end them too.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+	for _, a := range archive.All(t) {
+		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t)
-			for _, f := range archive.Files {
+			for _, f := range a.Files {
 				for _, v := range variants(f.Name, string(f.Data)) {
 					t.Run(v.name, func(t *testing.T) { s.play(t, v) })
 				}
