@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
@@ -216,7 +216,7 @@ func printChange(w io.Writer, c *swap.Change) {
 	}
 }
 
-func printDifference(w io.Writer, d *control.Difference) {
+func printDifference(w io.Writer, d *guard.Difference) {
 	fmt.Fprintf(w, "  %s\n", d)
 	for _, t := range d.Tables {
 		if t.Added+t.Removed+t.Changed == 0 {
@@ -242,7 +242,7 @@ func printDifference(w io.Writer, d *control.Difference) {
 	}
 }
 
-func printCounts(w io.Writer, what string, c control.Counts, more string, examples []string) {
+func printCounts(w io.Writer, what string, c guard.Counts, more string, examples []string) {
 	fmt.Fprintf(w, "  %s: %d -> %d: +%d −%d ~%d%s\n", what, c.Before, c.After, c.Added, c.Removed, c.Changed, more)
 	for _, line := range examples {
 		fmt.Fprintf(w, "    %s\n", line)

@@ -33,7 +33,7 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 // wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, or somebody wants to compare another
 // one with it.
 func (c *Control) wanted(name string) bool {
-	if c.tried(name) {
+	if c.trials.tried(name) {
 		return true
 	}
 	if k := c.known[name]; k.Kind != pb.KindGenerator {

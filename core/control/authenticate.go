@@ -79,7 +79,7 @@ func (c *Control) WantedHeaders() []string {
 		all = append(all, a.Headers...)
 	}
 	c.clients.Lock()
-	for _, t := range c.trials {
+	for _, t := range c.trials.all {
 		all = append(all, t.known.Headers...)
 	}
 	c.clients.Unlock()

@@ -3,7 +3,7 @@
 // there is something new. All state is behind one mutex; what happens in it is short and never
 // blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
 // alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/environment, core/stage, core/view.
+// core/trial, core/guard, core/environment, core/stage, core/view.
 //
 // The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
 // each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
@@ -36,6 +36,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -55,7 +56,7 @@ type Expected struct {
 	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that does while there are rows that it reads (start: onDemand).
 	OnDemand bool
 	// Guard is how much it may take away at once, LossApplies that it may take away anything (onLoss: apply).
-	Guard       Guard
+	Guard       guard.Guard
 	LossApplies bool
 	// Priority is that of its rows among those of others (merge); DropAfter how long they are served while their source is away, 0: for ever (onLoss).
 	Priority  int
@@ -168,11 +169,9 @@ type Control struct {
 	stores   stores
 	// instances are plugins that rows ask for.
 	instances instances
-	// rules are those of the declared plugins; trials are plugins that may take another's place, or were replaced, by name; meetings wait for a
-	// moment at which a trial and the served plugin have said the same revision.
-	rules    Rules
-	trials   map[string]*Trial
-	meetings []*meeting
+	// rules are those of the declared plugins.
+	rules  Rules
+	trials trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
 	// marks are what sources had of late, oldest first.
@@ -252,7 +251,7 @@ func New(cfg Config) (*Control, error) {
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		moved:     environment.Changes{}, rules: cfg.Rules, trials: map[string]*Trial{}, holds: map[string]*hold{},
+		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: map[string]*hold{},
 	}
 	c.clients.inner = &c.mu
 	now := time.Now()

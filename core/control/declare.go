@@ -27,13 +27,13 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	defer c.mu.Unlock()
 	if p := c.parting; p != nil && p.known.Name == name && p.judged {
 		c.parting = nil
-		delete(c.trials, p.trial.key)
+		delete(c.trials.all, p.trial.key)
 	}
 	k := c.known[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case c.sessions[name] != nil || c.tried(name):
+	case c.sessions[name] != nil || c.trials.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := time.Now()
@@ -93,7 +93,7 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 		if at, ok := order[name]; ok {
 			k.Order = at
 			shards[k.shard] = at
-			for _, t := range c.trials {
+			for _, t := range c.trials.all {
 				if t.known.Name == name {
 					t.known.Order = at
 				}

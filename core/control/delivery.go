@@ -44,7 +44,7 @@ func (s *session) fits(attach *pb.Attach, extensions *pb.Extensions) error {
 // deny ends a connection that can't be told to a plugin; one that only a shadow would serve is as good as refused by it.
 func (s *session) deny(conn *connection, err error) {
 	if s.shadow != nil {
-		s.shadow.seat(conn, nil).refused = err.Error()
+		s.shadow.Refuse(conn, err.Error())
 		return
 	}
 	conn.end(err)

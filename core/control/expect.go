@@ -1,6 +1,7 @@
 package control
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
@@ -46,9 +47,9 @@ func RulesOf(set *host.Set) Rules {
 }
 
 // guardOf is an entry's guard, or the default.
-func guardOf(e *host.Entry) Guard {
+func guardOf(e *host.Entry) guard.Guard {
 	if e.Guard != nil && e.Guard.MaxRemoved != (host.Share{}) {
-		return Guard{MaxRemoved: Share(e.Guard.MaxRemoved)}
+		return guard.Guard{MaxRemoved: guard.Share(e.Guard.MaxRemoved)}
 	}
-	return Guard{MaxRemoved: Share{Percent: 50}}
+	return guard.Default()
 }

@@ -232,7 +232,7 @@ func (c *Control) finish(now time.Time) {
 	}
 	c.remember(c.served)
 	c.instances.tell()
-	c.noteSwitched(f.number)
+	c.trials.noteSwitched(f.number)
 	c.cfg.Metrics.Served(f.kind, c.served.Took)
 	c.rest()
 	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", f.views, "took", c.served.Took)

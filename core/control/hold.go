@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -34,7 +35,7 @@ type Held struct {
 	// Reasons say what would go.
 	Reasons []string `json:"reasons"`
 	// Difference of its rows, where it is asked for.
-	Difference *Difference `json:"difference,omitempty"`
+	Difference *guard.Difference `json:"difference,omitempty"`
 }
 
 // guards judges what connections are about to be shown. If too much would go nothing is shown, and the rows that caused it are taken back in a
@@ -97,7 +98,7 @@ func (c *Control) guards(next shown) (held bool) {
 
 // measure returns whether a number of a whole is more than the plugins that caused it may take away.
 func (c *Control) measure(w *causes) func(n, whole int) bool {
-	guards := []Guard{}
+	guards := []guard.Guard{}
 	if w != nil {
 		for s := range w.by {
 			if g := c.guardOf(s.Name); g != nil {
@@ -106,10 +107,10 @@ func (c *Control) measure(w *causes) func(n, whole int) bool {
 		}
 	}
 	if len(guards) == 0 {
-		guards = append(guards, Guard{MaxRemoved: Share{Percent: 50}})
+		guards = append(guards, guard.Default())
 	}
 	return func(n, whole int) bool {
-		return slices.ContainsFunc(guards, func(g Guard) bool { return g.MaxRemoved.exceeded(n, whole) })
+		return slices.ContainsFunc(guards, func(g guard.Guard) bool { return g.MaxRemoved.Exceeded(n, whole) })
 	}
 }
 
@@ -345,7 +346,7 @@ func (c *Control) Hold(plugin string) (*Held, error) {
 			}
 		}
 	}
-	out.Difference = diffRows(before, after, func(string, string) bool { return false })
+	out.Difference = guard.Rows(before, after, func(string, string) bool { return false })
 	out.Difference.Emptied, out.Difference.Silent = nil, false
 	return &out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -342,7 +343,7 @@ func TestLossesAreToldInFewLines(t *testing.T) {
 		all = append(all, &loss{trade: trade{typeURL: typeA}, label: fmt.Sprint("view-", i), proxies: 1, before: i + 1, lost: i + 1})
 	}
 	lines := told(all)
-	if len(lines) != examples+1 || !strings.Contains(lines[0], "500 of 500") || lines[examples] != "and 490 more such losses" {
+	if len(lines) != guard.Examples+1 || !strings.Contains(lines[0], "500 of 500") || lines[guard.Examples] != "and 490 more such losses" {
 		t.Errorf("told are %q", lines)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
@@ -159,39 +160,24 @@ func (l *loss) tooMuch(single bool, exceeded func(n, whole int) bool) bool {
 }
 
 func (l *loss) String() string {
-	noun := map[string]string{"ClusterLoadAssignment": "service with endpoints", "RouteConfiguration": "virtual host"}[shortType(l.typeURL)]
+	noun := map[string]string{"ClusterLoadAssignment": "service with endpoints", "RouteConfiguration": "virtual host"}[guard.ShortType(l.typeURL)]
 	slices.Sort(l.gone)
-	of := cmp.Or(noun, shortType(l.typeURL))
+	of := cmp.Or(noun, guard.ShortType(l.typeURL))
 	return fmt.Sprintf("%d of %d %s would go from %s (view %s): %s",
-		l.lost, l.before, strings.Replace(plural(of, l.before), "service with endpoints", "services with endpoints", 1), proxies(l.proxies), l.label, someOf(l.gone))
+		l.lost, l.before, strings.Replace(guard.Plural(of, l.before), "service with endpoints", "services with endpoints", 1), guard.Proxies(l.proxies), l.label, guard.Some(l.gone))
 }
 
 // told says the greatest of several losses, and how many others there are: each proxy may have one of its own.
 func told(losses []*loss) (lines []string) {
 	most := slices.SortedStableFunc(slices.Values(losses), func(a, b *loss) int { return b.lost*b.proxies - a.lost*a.proxies })
-	for _, l := range most[:min(len(most), examples)] {
+	for _, l := range most[:min(len(most), guard.Examples)] {
 		lines = append(lines, l.String())
 	}
-	if more := len(most) - examples; more > 0 {
+	if more := len(most) - guard.Examples; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more such losses", more))
 	}
 	return lines
 }
-
-// someOf are the first of several names.
-func someOf(names []string) string {
-	text := strings.Join(names[:min(len(names), examples)], ", ")
-	if more := len(names) - examples; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-func proxies(n int) string {
-	return fmt.Sprintf("%d %s", n, map[bool]string{true: "proxy", false: "proxies"}[n == 1])
-}
-
-func shortType(url string) string { return url[strings.LastIndexAny(url, "./")+1:] }
 
 // causes are the rows that changed since proxies had all.
 type causes struct {
@@ -365,13 +351,13 @@ func (w *causes) rows(c *Control, exceeded func(n, whole int) bool) (why []strin
 // ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy is there to lose anything, a large share.
 func (w *causes) ofShard(c *Control, s *environment.Shard, exceeded func(n, whole int) bool) (why []string) {
 	if n := w.of[s][environment.Endpoints]; n > 0 && c.env.LenOf(s)[environment.Endpoints] == 0 {
-		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, plural("endpoint", n)))
+		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, guard.Plural("endpoint", n)))
 	}
 	lost, left := w.lostOf(c.env, s)
 	switch {
 	case lost < 1:
 	case left == 0:
-		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, lost, plural("row", lost)))
+		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, lost, guard.Plural("row", lost)))
 	case lost > 1 && len(c.conns) == 0 && exceeded(lost, lost+left):
 		why = append(why, fmt.Sprintf("%d of %d rows of plugin %s would go", lost, lost+left, s.Name))
 	}
@@ -379,7 +365,7 @@ func (w *causes) ofShard(c *Control, s *environment.Shard, exceeded func(n, whol
 }
 
 // guardOf is the guard of a plugin; nil: what it takes away is let through.
-func (c *Control) guardOf(name string) *Guard {
+func (c *Control) guardOf(name string) *guard.Guard {
 	k := c.known[name]
 	if k == nil || k.LossApplies {
 		return nil
@@ -389,9 +375,9 @@ func (c *Control) guardOf(name string) *Guard {
 }
 
 // guard is the plugin's, or the default.
-func (k *known) guard() Guard {
-	if k.Guard == (Guard{}) {
-		return Guard{MaxRemoved: Share{Percent: 50}}
+func (k *known) guard() guard.Guard {
+	if k.Guard == (guard.Guard{}) {
+		return guard.Default()
 	}
 	return k.Guard
 }

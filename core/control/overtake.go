@@ -25,7 +25,7 @@ func (c *Control) overtake() {
 		c.soon = true
 	}
 	c.cfg.Metrics.Committed("overtaking")
-	for s := range c.shadows() {
+	for s := range c.trials.sessions() {
 		s.mark(changes)
 	}
 	for _, s := range c.sessions {

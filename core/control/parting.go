@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -82,12 +83,12 @@ func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
 func (c *Control) stepAside(p *parting, now time.Time) {
 	k := p.known
 	p.aside, p.shadow, p.endpoints = true, newShadow(c.env.Shard(k.shard)), map[string]int{}
-	for key := range p.shadow.rows[environment.Endpoints] {
+	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = c.env.EndpointsOf(service)
 	}
 	p.trial = &Trial{c: c, key: k.Name + " parting", known: k, session: c.sessions[k.Name], rules: c.rules}
-	c.trials[p.trial.key] = p.trial
+	c.trials.all[p.trial.key] = p.trial
 	if s := p.trial.session; s != nil {
 		s.shadow, s.trial = p.shadow, p.trial
 	}
@@ -126,13 +127,13 @@ func (p *parting) loses(c *Control, next shown) []string {
 	var thin []string
 	for service, had := range p.endpoints {
 		left := c.env.EndpointsOf(service)
-		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.exceeded(lost, had) && len(next) > 0 {
+		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
 	}
 	slices.Sort(thin)
-	if more := len(thin) - examples; more > 0 {
-		thin = append(thin[:examples], fmt.Sprintf("and %d more services would lose as many", more))
+	if more := len(thin) - guard.Examples; more > 0 {
+		thin = append(thin[:guard.Examples], fmt.Sprintf("and %d more services would lose as many", more))
 	}
 	return append(c.goneFrom(next), thin...)
 }
@@ -141,13 +142,13 @@ func (p *parting) loses(c *Control, next shown) []string {
 func (c *Control) comeBack(p *parting, now time.Time) {
 	k := p.known
 	c.parting = nil
-	delete(c.trials, p.trial.key)
+	delete(c.trials.all, p.trial.key)
 	c.known[k.Name] = k
 	if s := p.trial.session; s != nil {
 		s.shadow, s.trial = nil, nil
 		c.sessions[k.Name] = s
 	}
-	c.env.Replace(k.shard, p.shadow.rows)
+	c.env.Replace(k.shard, p.shadow.Rows())
 	c.begin("removal", c.env.Of(k.shard), true, now)
 	p.done <- p.err
 }

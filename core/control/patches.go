@@ -24,7 +24,7 @@ func (k *known) patches(patience time.Duration) patch.Settings {
 
 // patcherOf is the patch whose answers a session gives.
 func (c *Control) patcherOf(s *session) *patch.Patcher {
-	if t := c.trialOf(s); t != nil {
+	if t := c.trials.of(s); t != nil {
 		return t.patcher
 	}
 	return c.patchers[s.Name]
@@ -38,7 +38,7 @@ func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 				return
 			}
 		}
-		for _, t := range c.trials {
+		for _, t := range c.trials.all {
 			if t.patcher != nil && t.session != nil && !yield(t.patcher, t.session) {
 				return
 			}
@@ -183,7 +183,7 @@ func (c *Control) sweep() {
 			}
 		}
 	}, func(yield func(*patch.Made) bool) {
-		for _, t := range c.trials {
+		for _, t := range c.trials.all {
 			if t.made != nil && !yield(t.made) {
 				return
 			}
@@ -221,20 +221,4 @@ func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *v
 			}
 		}
 	}
-}
-
-// patches gathers what proxies have and would have with the trial's patch.
-func (t *Trial) patches() []*passage {
-	type key struct{ old, now *view.Snapshot }
-	found := map[key]*passage{}
-	var all []*passage
-	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
-		k := key{conn.visible[url], snap}
-		if found[k] == nil {
-			found[k] = &passage{typeURL: url, old: k.old, now: k.now, names: map[string]bool{}, label: conn.views[url].Label}
-			all = append(all, found[k])
-		}
-		found[k].join(conn.subs[url])
-	})
-	return all
 }

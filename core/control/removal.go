@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -18,7 +19,7 @@ import (
 // Removal finds out what would go with a plugin by rules that leave it out, and has decide judge that; why is what speaks against it. Rows go in a
 // revision of their own, of which proxies see nothing before decide has agreed; if it doesn't, they are put back. Once the plugin's session has ended
 // Withdraw is to follow.
-func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *Difference, why []string) error) error {
+func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
 	k := c.known[name]
 	switch {
@@ -29,8 +30,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		c.mu.Unlock()
 		return fmt.Errorf("plugin %s is being removed: try again", c.parting.known.Name)
 	}
-	beside := c.beside(k.shard)
-	d := diffRows(c.env.Shard(k.shard), nil, func(table, service string) bool { return beside()[table][service] })
+	d := guard.Rows(c.env.Shard(k.shard), nil, c.beside(k.shard))
 	d.Silent = false
 	if k.Kind == pb.KindAuthenticator {
 		c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 }
 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.
-func (c *Control) speaksAgainst(k *known, d *Difference, rules Rules) (why []string, known bool) {
+func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
 		why := append(c.lostWith(k), d.Emptied...)
 		if len(why) > 0 {
@@ -145,7 +145,7 @@ func (c *Control) lostWith(k *known) []string {
 			n += b2i(!beside[key])
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, plural(table[strings.LastIndexByte(table, '/')+1:], n)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, guard.Plural(table[strings.LastIndexByte(table, '/')+1:], n)))
 		}
 	}
 	if len(parts) == 0 {
@@ -241,8 +241,8 @@ func (c *Control) undone(next shown) (why []string) {
 	}
 	for _, url := range slices.Sorted(maps.Keys(changes)) {
 		names := slices.Sorted(maps.Keys(changes[url].names))
-		what := fmt.Sprintf("%d %s would go from %s", len(names), plural(shortType(url), len(names)), proxies(changes[url].proxies))
-		why = append(why, "what it makes of "+what+": "+someOf(names))
+		what := fmt.Sprintf("%d %s would go from %s", len(names), guard.Plural(guard.ShortType(url), len(names)), guard.Proxies(changes[url].proxies))
+		why = append(why, "what it makes of "+what+": "+guard.Some(names))
 	}
 	return why
 }
@@ -267,7 +267,7 @@ func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
 		knows := func(a caller.Authenticator) bool {
 			return c.interview(ctx, a, c.servedSession(a.Name), *conn.shown).Word == caller.Accepted
 		}
-		if len(why) < examples && knows(k.authenticator()) && !slices.ContainsFunc(others, knows) {
+		if len(why) < guard.Examples && knows(k.authenticator()) && !slices.ContainsFunc(others, knows) {
 			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.peer.Node.GetId()))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +23,7 @@ var (
 
 // removal is what was said of one.
 type removal struct {
-	difference *Difference
+	difference *guard.Difference
 	why        []string
 	asked      bool
 }
@@ -34,7 +35,7 @@ func (r *removal) text() string { return strings.Join(r.why, "; ") }
 func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 	r := &removal{}
 	return r, began(func() error {
-		return b.Removal(b.t.Context(), name, b.rules, func(d *Difference, why []string) error {
+		return b.Removal(b.t.Context(), name, b.rules, func(d *guard.Difference, why []string) error {
 			if r.asked {
 				b.t.Error("it is judged twice")
 			}
@@ -126,8 +127,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.parting != nil || len(m.trials) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.parting, m.trials)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.parting != nil || len(m.trials.all) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.parting, m.trials.all)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -168,15 +169,17 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		m.sees("a.com", "b.com", "c.com", "x.com")
 		// Nobody waits any more.
 		ctx, cancel := context.WithCancelCause(t.Context())
-		gone := began(func() error { return m.Removal(ctx, "more", m.rules, func(*Difference, []string) error { return nil }) })
+		gone := began(func() error {
+			return m.Removal(ctx, "more", m.rules, func(*guard.Difference, []string) error { return nil })
+		})
 		cancel(errStays)
 		if err := over(t, gone); !errors.Is(err, errStays) {
 			t.Fatal(err)
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.parting != nil || len(m.trials) > 0 {
-			t.Errorf("%v, %v", m.parting, m.trials)
+		if m.parting != nil || len(m.trials.all) > 0 {
+			t.Errorf("%v, %v", m.parting, m.trials.all)
 		}
 	})
 }
@@ -387,7 +390,7 @@ func TestRemovalOfAPatch(t *testing.T) {
 		without := w.rules
 		w.rules.Patches = w.cfg.Patches
 		var why []string
-		err := w.Removal(t.Context(), "upper", without, func(_ *Difference, said []string) error { why = said; return errStays })
+		err := w.Removal(t.Context(), "upper", without, func(_ *guard.Difference, said []string) error { why = said; return errStays })
 		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {
 			t.Errorf("%v, %q", err, why)
 		}

@@ -32,7 +32,7 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 	case !s.synced:
 		s.collect(m.Tables)
 	case s.shadow != nil:
-		s.shadow.take(m.Tables)
+		s.shadow.Take(m.Tables)
 	default:
 		for _, t := range m.Tables {
 			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
@@ -64,7 +64,8 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 	}
 	s.synced = true
 	if s.shadow != nil {
-		s.shadow.rows, s.candidate = s.candidate, nil
+		s.shadow.Synced(s.candidate)
+		s.candidate = nil
 		return nil
 	}
 	c.env.Replace(s.shard, s.candidate)
@@ -87,7 +88,7 @@ func (c *Control) touched(source string, now time.Time) {
 func (c *Control) derived(s *session, now time.Time) {
 	if s.shadow != nil {
 		s.synced, s.candidate = true, nil
-		s.shadow.take(s.staged)
+		s.shadow.Take(s.staged)
 		s.staged = nil
 		return
 	}

@@ -7,56 +7,55 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// shadow is what a session says while another of its name is served: it may take its place, or was replaced by it and is kept warm. It is fed as
-// the served one is, and holds what the tables and the connections would have from it.
-type shadow struct {
-	rows  environment.Tables
-	seats map[*connection]*seat
+// shadow is what a session says that is not served.
+type shadow = trial.Shadow[*connection]
+
+func newShadow(rows environment.Tables) *shadow { return trial.NewShadow[*connection](rows) }
+
+// trials are plugins that may take another's place, or were replaced.
+type trials struct {
+	// all by key; meetings wait for a moment at which a trial and the served plugin have said the same revision.
+	all      map[string]*Trial
+	meetings trial.Meetings[meeting]
 }
 
-// seat is a connection as a shadow sees it.
-type seat struct {
-	types   []string
-	placed  map[string]*view.View
-	refused string
-}
-
-func newShadow(rows environment.Tables) *shadow {
-	return &shadow{rows: rows, seats: map[*connection]*seat{}}
-}
-
-// take makes rows part of the shadow's shard.
-func (sh *shadow) take(tables []*pb.TableRows) {
-	for _, t := range tables {
-		for _, r := range t.Upserts {
-			sh.rows.Put(t.Table, r)
-		}
-		for _, k := range t.Deletes {
-			delete(sh.rows[t.Table], k)
+// tried reports whether something may take the place of a plugin, or has taken it and the last one is kept.
+func (ts *trials) tried(name string) bool {
+	for _, t := range ts.all {
+		if t.known.Name == name {
+			return true
 		}
 	}
+	return false
 }
 
-func (sh *shadow) seat(conn *connection, types []string) *seat {
-	at := sh.seats[conn]
-	if at == nil {
-		at = &seat{placed: map[string]*view.View{}}
-		sh.seats[conn] = at
+// awaited returns the trial of a plugin that waits for its session, nil if there is none.
+func (ts *trials) awaited(name string) *Trial {
+	for _, t := range ts.all {
+		if t.known.Name == name && t.session == nil && t.known.ready == nil {
+			return t
+		}
 	}
-	if types != nil {
-		at.types = types
-	}
-	return at
+	return nil
 }
 
-// shadows yields the sessions that are not served.
-func (c *Control) shadows() iter.Seq[*session] {
+// of returns the trial whose session it is; nil: it is served, or has ended.
+func (ts *trials) of(s *session) *Trial {
+	if t := s.trial; t != nil && t.session == s && ts.all[t.key] == t {
+		return t
+	}
+	return nil
+}
+
+// sessions yields the sessions that are not served.
+func (ts *trials) sessions() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for _, t := range c.trials {
+		for _, t := range ts.all {
 			if t.session != nil && !yield(t.session) {
 				return
 			}
@@ -72,7 +71,7 @@ func (c *Control) everybody() iter.Seq[*session] {
 				return
 			}
 		}
-		for s := range c.shadows() {
+		for s := range c.trials.sessions() {
 			if !yield(s) {
 				return
 			}
@@ -82,7 +81,7 @@ func (c *Control) everybody() iter.Seq[*session] {
 
 // lives says whether a session has not ended.
 func (c *Control) lives(s *session) bool {
-	return c.sessions[s.Name] == s || c.trialOf(s) != nil
+	return c.sessions[s.Name] == s || c.trials.of(s) != nil
 }
 
 // lacks says whether there are rows that the session has not been sent.
@@ -95,10 +94,10 @@ func (c *Control) feedShadows() {
 	if c.flight != nil && !c.flight.generating {
 		return
 	}
-	for s := range c.shadows() {
+	for s := range c.trials.sessions() {
 		if s.lacks() && s.busy.IsZero() {
 			c.sendState(s, c.env.Number())
-			if t := c.trialOf(s); t.patcher != nil {
+			if t := c.trials.of(s); t.patcher != nil {
 				t.patcher.Forget()
 				t.made.Clear()
 			}
@@ -121,8 +120,8 @@ func (c *Control) shadowDone(s *session) error {
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
 func (c *Control) attachShadows(conn *connection) {
-	for _, name := range slices.Sorted(maps.Keys(c.trials)) {
-		t := c.trials[name]
+	for _, name := range slices.Sorted(maps.Keys(c.trials.all)) {
+		t := c.trials.all[name]
 		if s := t.session; s != nil && s.generates() {
 			t.attach(conn)
 		}
@@ -132,51 +131,48 @@ func (c *Control) attachShadows(conn *connection) {
 func (t *Trial) attach(conn *connection) {
 	types := typesOf(t.c.assignment(conn, t.rules, t.known), t.known.Name)
 	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
-	if t.session.shadow.seats[conn] == nil && slices.ContainsFunc(types, asked) {
-		t.session.shadow.seat(conn, types)
+	if !t.session.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
+		t.session.shadow.Attach(conn, types)
 		t.session.attach(conn, types)
 	}
 }
 
 // subscribeShadows lets shadows know what a connection wants now.
 func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old subscription) {
-	for s := range c.shadows() {
-		at := s.shadow.seats[conn]
-		if at == nil || at.placed[typeURL] == nil {
+	for s := range c.trials.sessions() {
+		v := s.shadow.View(conn, typeURL)
+		if v == nil {
 			continue
 		}
-		c.want(s, at.placed[typeURL], conn, sub, false)
-		c.unwant(s, at.placed[typeURL], old, false)
+		c.want(s, v, conn, sub, false)
+		c.unwant(s, v, old, false)
 		c.publish(s)
 	}
 }
 
 // detachShadows tells shadows that a connection has gone.
 func (c *Control) detachShadows(conn *connection) {
-	for s := range c.shadows() {
-		at := s.shadow.seats[conn]
-		if at == nil {
+	for s := range c.trials.sessions() {
+		if !s.shadow.Attached(conn) {
 			continue
 		}
 		s.detach(conn)
-		for url, v := range at.placed {
+		for url, v := range s.shadow.Leave(conn) {
 			c.unwant(s, v, conn.subs[url], true)
 		}
-		delete(s.shadow.seats, conn)
 	}
 }
 
 // takeShadowPlace moves a connection between a shadow's views.
 func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) error {
-	at := s.shadow.seats[conn]
-	if at == nil {
+	if !s.shadow.Attached(conn) {
 		return nil
 	}
-	if at.refused = m.Refused; m.Refused != "" {
+	if s.shadow.Refuse(conn, m.Refused); m.Refused != "" {
 		return nil
 	}
 	for _, p := range m.Placements {
-		if !slices.Contains(at.types, p.Type) {
+		if !s.shadow.Serves(conn, p.Type) {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
 		var to *view.View
@@ -212,15 +208,10 @@ func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.
 		}
 		c.move(s, conn, typeURL, to)
 	default:
-		at := s.shadow.seat(conn, nil)
-		before := at.placed[typeURL]
 		if to != nil {
 			c.want(s, to, conn, conn.subs[typeURL], false)
-			at.placed[typeURL] = to
-		} else {
-			delete(at.placed, typeURL)
 		}
-		if before != nil {
+		if before := s.shadow.Place(conn, typeURL, to); before != nil {
 			c.unwant(s, before, conn.subs[typeURL], true)
 		}
 	}
@@ -228,15 +219,7 @@ func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.
 
 // keep lets a replaced plugin hold a connection's place in a view, so that it can come back; false: it need not.
 func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
-	if s == nil || s.shadow == nil {
-		return false
-	}
-	at := s.shadow.seat(conn, nil)
-	if at.placed[typeURL] != nil {
-		return false
-	}
-	at.placed[typeURL] = v
-	return true
+	return s != nil && s.shadow != nil && s.shadow.Keep(conn, typeURL, v)
 }
 
 // rested says whether the session has said all about what is in the tables.
@@ -244,7 +227,7 @@ func (c *Control) rested(s *session) bool {
 	if s.lacks() || !s.busy.IsZero() || len(s.asked) > 0 || !s.turns.idle() {
 		return false
 	}
-	return (!publishesRows(s.ready) || s.synced) && c.trialOf(s).hasComposed()
+	return (!publishesRows(s.ready) || s.synced) && c.trials.of(s).hasComposed()
 }
 
 // said says whether the session has said all about some revision.
@@ -255,7 +238,7 @@ func (c *Control) said(s *session) bool {
 	case publishesRows(s.ready):
 		return s.synced
 	}
-	return c.trialOf(s).hasComposed()
+	return c.trials.of(s).hasComposed()
 }
 
 func publishesRows(r *pb.Ready) bool { return len(r.Publishes) > 0 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -40,7 +41,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	c.env.Drop(k.shard)
 	delete(c.holds, name)
 	c.approving, c.sparing = true, false // it was judged before
-	c.env.Replace(k.shard, shadow.rows)
+	c.env.Replace(k.shard, shadow.Rows())
 	switch k.Kind {
 	case pb.KindGenerator:
 		next.views.Adopt(same)
@@ -52,7 +53,8 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		t.made = patch.NewMade()
 		c.spoilAll()
 	}
-	t.memo, t.refusals = map[pair]bool{}, newRefusals(c.env.Number()+1, c.conns)
+	t.memo = trial.Memo{}
+	t.countRefusals()
 	c.begin("swap", c.env.Of(k.shard), true, now)
 	c.serving(name)
 	c.touched(name, now)
@@ -67,25 +69,21 @@ func (c *Control) exchange(t *Trial, shadow *shadow) {
 		c.assign(conn)
 		before, after := typesOf(had, name), conn.servedBy(name)
 		if last != nil && conn.attached[name] {
-			last.shadow.seat(conn, before)
+			last.shadow.Attach(conn, before)
 		}
-		at := shadow.seats[conn]
-		if at == nil {
-			at = &seat{}
-		}
-		if at.refused != "" {
-			conn.refuse(name, at.refused)
+		if why := shadow.Refused(conn); why != "" {
+			conn.refuse(name, why)
 		}
 		for _, url := range slices.Compact(slices.Sorted(slices.Values(append(before, after...)))) {
 			c.dropNext(conn, url, next)
-			switch to := at.placed[url]; {
+			switch to := shadow.View(conn, url); {
 			case slices.Contains(after, url) && to != nil:
 				c.takeOver(next, conn, url, to)
 			case !slices.Contains(after, url) && conn.generator[url] == "":
 				c.move(next, conn, url, nil)
 			}
 		}
-		if conn.attached[name] = shadow.seats[conn] != nil; !conn.attached[name] {
+		if conn.attached[name] = shadow.Attached(conn); !conn.attached[name] {
 			c.introduce(conn, name, false)
 		}
 		c.reattach(conn, had, name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -72,7 +73,7 @@ func over(t *testing.T, done <-chan error) error {
 	}
 }
 
-func anyway(*Difference) error { return nil }
+func anyway(*guard.Difference) error { return nil }
 
 func TestSwapRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestSwapRegistry(t *testing.T) {
 			t.Errorf("difference %s, %v", d, err)
 		}
 		no := errors.New("no")
-		if err := trial.Switch(t.Context(), w.rules, func(*Difference) error { return no }); !errors.Is(err, no) {
+		if err := trial.Switch(t.Context(), w.rules, func(*guard.Difference) error { return no }); !errors.Is(err, no) {
 			t.Errorf("error %v", err)
 		}
 		if w.g.state() != nil || w.Revision().Number != before {
@@ -237,7 +238,7 @@ func TestRefusalsAfterASwap(t *testing.T) {
 		if err := trial.Switch(t.Context(), w.rules, anyway); err != nil {
 			t.Fatal(err)
 		}
-		many := trial.OnRefusals(Share{Percent: 10})
+		many := trial.OnRefusals(guard.Share{Percent: 10})
 		report(sick, "always")
 		select {
 		case <-many:
@@ -411,9 +412,9 @@ func TestSwapAuthenticator(t *testing.T) {
 		b.stream("p")
 		trial := b.try(door)
 		next := b.candidate("door", &pb.Ready{})
-		compare := func(says func(id uint64)) *Difference {
+		compare := func(says func(id uint64)) *guard.Difference {
 			t.Helper()
-			var d *Difference
+			var d *guard.Difference
 			done := began(func() (err error) { d, err = trial.Compare(t.Context()); return err })
 			old.accept(asked(old).Id, webIdentity)
 			synctest.Wait()
@@ -428,7 +429,7 @@ func TestSwapAuthenticator(t *testing.T) {
 		}
 		d := compare(func(id uint64) { next.reject(id, "I don't know secret-of-p") })
 		want := "the caller of p: accepted as [" + webIdentity + "] -> refused (I don't know (hidden))"
-		if len(d.Refused) != 1 || d.Refused[0] != want || len((Guard{}).Check(d)) != 1 {
+		if len(d.Refused) != 1 || d.Refused[0] != want || len((guard.Guard{}).Check(d)) != 1 {
 			t.Errorf("difference %+v", d)
 		}
 		switched := began(func() error { return trial.Switch(t.Context(), b.rules, anyway) })

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -30,11 +33,12 @@ type Trial struct {
 	made *patch.Made
 	// rules by which the one that is not served serves proxies.
 	rules Rules
-	memo  map[pair]bool
+	memo  trial.Memo
 	// verdicts are those on live connections that differ, losses those of them that would be refused.
 	verdicts, losses []string
-	// refusals are counted after a switch.
-	refusals *refusals
+	// refusals are counted after a switch; over is closed when they are too many.
+	refusals *trial.Refusals[*connection]
+	over     chan struct{}
 }
 
 // ErrEnded is why a trial cannot go on: its session ended.
@@ -46,7 +50,7 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k, key := c.known[e.Name], e.Name
-	if warm := c.trials[key]; warm != nil && warm.refusals != nil {
+	if warm := c.trials.all[key]; warm != nil && warm.refusals != nil {
 		key += " beside"
 	}
 	switch {
@@ -54,13 +58,13 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
-	case c.trials[key] != nil:
+	case c.trials.all[key] != nil:
 		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
 	case k.Kind != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: map[pair]bool{}}
-	c.trials[key] = t
+	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: trial.Memo{}}
+	c.trials.all[key] = t
 	c.rouse(e.Name)
 	return t, nil
 }
@@ -69,44 +73,16 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	delete(t.c.trials, t.key)
+	delete(t.c.trials.all, t.key)
 	if t.session != nil {
 		t.session.cancel(errors.New("it is not needed any more"))
 	}
 	t.c.schedule(time.Now())
 }
 
-// tried says whether something may take the place of a plugin, or has taken it and the last one is kept.
-func (c *Control) tried(name string) bool {
-	for _, t := range c.trials {
-		if t.known.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// awaited returns the trial of a plugin that waits for its session, nil if there is none.
-func (c *Control) awaited(name string) *Trial {
-	for _, t := range c.trials {
-		if t.known.Name == name && t.session == nil && t.known.ready == nil {
-			return t
-		}
-	}
-	return nil
-}
-
-// trialOf returns the trial whose session it is; nil: it is served, or has ended.
-func (c *Control) trialOf(s *session) *Trial {
-	if t := s.trial; t != nil && t.session == s && c.trials[t.key] == t {
-		return t
-	}
-	return nil
-}
-
 // joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
 func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
-	t := c.awaited(inst.Entry.Name)
+	t := c.trials.awaited(inst.Entry.Name)
 	if t == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
 	}
@@ -137,7 +113,7 @@ func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
 	c.left.forget(s)
 	c.abandon(s)
-	if t := c.trialOf(s); t != nil {
+	if t := c.trials.of(s); t != nil {
 		if t.session = nil; t.patcher != nil {
 			t.patcher.Left()
 		}
@@ -166,9 +142,9 @@ func (t *Trial) Trouble() string {
 }
 
 // Compare returns what a switch would change.
-func (t *Trial) Compare(ctx context.Context) (*Difference, error) {
-	var found *Difference
-	err := t.compared(ctx, func(d *Difference, _ map[*view.Body]*view.Body) error {
+func (t *Trial) Compare(ctx context.Context) (*guard.Difference, error) {
+	var found *guard.Difference
+	err := t.compared(ctx, func(d *guard.Difference, _ map[*view.Body]*view.Body) error {
 		found = d
 		return nil
 	})
@@ -177,8 +153,8 @@ func (t *Trial) Compare(ctx context.Context) (*Difference, error) {
 
 // Switch lets the one that is not served take the place of the other, in a revision of its own, unless decide says no to what would change. rules
 // are those of the plugins as they are then.
-func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*Difference) error) error {
-	return t.compared(ctx, func(d *Difference, same map[*view.Body]*view.Body) error {
+func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*guard.Difference) error) error {
+	return t.compared(ctx, func(d *guard.Difference, same map[*view.Body]*view.Body) error {
 		if err := decide(d); err != nil {
 			return err
 		}
@@ -192,100 +168,84 @@ func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*Difference
 
 // compared calls act with the difference at a moment at which both have said the same revision. Bodies that must be decoded to be compared are
 // compared before that moment, as far as they are known then.
-func (t *Trial) compared(ctx context.Context, act func(*Difference, map[*view.Body]*view.Body) error) error {
+func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*view.Body]*view.Body) error) error {
 	const few, rounds = 100, 5
 	t.judge(ctx)
 	for round := 1; ; round++ {
-		var open []pair
+		var open []guard.Pair
 		err := t.meet(ctx, t.c.cfg.HoldMax, func() error {
 			w := t.compare()
-			if open = w.open; len(open) > few && round < rounds {
+			if open = w.Open(); len(open) > few && round < rounds {
 				return nil
 			}
-			w.decide(open)
 			open = nil
-			return act(w.difference, w.same)
+			return act(w.Decide())
 		})
 		if err != nil || len(open) == 0 {
 			return err
 		}
-		t.decide(open)
-	}
-}
-
-// decide compares bodies outside of the lock.
-func (t *Trial) decide(open []pair) {
-	results := make([]bool, len(open))
-	for i, p := range open {
-		results[i] = view.Same(p.typeURL, p.old, p.now)
-	}
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	for i, p := range open {
-		t.memo[p] = results[i]
+		known := trial.Look(open)
+		t.c.mu.Lock()
+		maps.Copy(t.memo, known)
+		t.c.mu.Unlock()
 	}
 }
 
 // meeting is something to do when a trial and the served plugin have said the same revision.
 type meeting struct {
-	t     *Trial
-	act   func() error
-	until time.Time // zero: as soon as the trial has said all about some revision
-	done  chan error
+	t    *Trial
+	act  func() error
+	done chan error
 }
 
 // meet calls act at such a moment. For patience no revision begins, so that the moment comes; without patience any revision will do.
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
-	m := &meeting{t: t, act: act, done: make(chan error, 1)}
 	c.mu.Lock()
-	if patience > 0 {
-		m.until = time.Now().Add(patience)
-	}
-	c.meetings = append(c.meetings, m)
+	m := c.trials.meetings.Call(meeting{t: t, act: act, done: make(chan error, 1)}, patience, time.Now())
 	c.schedule(time.Now())
 	c.mu.Unlock()
 	select {
-	case err := <-m.done:
+	case err := <-m.Of.done:
 		return err
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m.t = nil
+	c.trials.meetings.Leave(m)
 	c.schedule(time.Now())
 	select {
-	case err := <-m.done:
+	case err := <-m.Of.done:
 		return err
 	default:
 		return context.Cause(ctx)
 	}
 }
 
-// meet holds the meetings whose moment has come. It says whether no revision may begin.
+// meet holds the meetings whose moment has come. It reports whether no revision may begin.
 func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
-	waiting := c.meetings
-	c.meetings = nil
-	for _, m := range waiting {
-		switch {
-		case m.t == nil: // nobody waits any more
-		case c.closed:
-			m.done <- errors.New("the control plane is stopping")
-		case c.trials[m.t.key] != m.t || m.t.session == nil && m.t.known.ready != nil:
-			m.done <- ErrEnded
-		case m.t.session != nil && m.until.IsZero() && c.said(m.t.session):
-			m.done <- m.act()
-		case m.t.session != nil && !m.until.IsZero() && c.flight == nil && c.rested(m.t.session):
-			m.done <- m.act()
-		case !m.until.IsZero() && !m.until.After(now):
-			m.done <- errors.New("it did not get up to date in time")
-		default:
-			c.meetings = append(c.meetings, m)
-			if !m.until.IsZero() {
-				at(m.until)
-				hold = true
-			}
+	for m, err := range c.trials.meetings.Over(now, at, func(m meeting, rest bool) (bool, error) { return m.t.upToDate(rest) }) {
+		if err == nil {
+			err = m.Of.act()
 		}
+		m.Of.done <- err
 	}
-	return hold
+	return c.trials.meetings.Hold()
+}
+
+// upToDate reports whether the trial has said all about some revision, or, rest, about what is in the tables while none is in the making. The error
+// says that it never will.
+func (t *Trial) upToDate(rest bool) (bool, error) {
+	c := t.c
+	switch {
+	case c.closed:
+		return false, errors.New("the control plane is stopping")
+	case c.trials.all[t.key] != t || t.session == nil && t.known.ready != nil:
+		return false, ErrEnded
+	case t.session == nil:
+		return false, nil
+	case rest:
+		return c.flight == nil && c.rested(t.session), nil
+	}
+	return c.said(t.session), nil
 }

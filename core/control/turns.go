@@ -346,7 +346,8 @@ func (c *Control) sendWants(s *session, m *pb.Want) {
 // typesFor are the types that the session serves to a connection.
 func (s *session) typesFor(conn *connection) []string {
 	if s.shadow != nil {
-		return s.shadow.seat(conn, nil).types
+		s.shadow.Attach(conn, nil)
+		return s.shadow.Types(conn)
 	}
 	return conn.servedBy(s.Name)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -19,7 +20,7 @@ func (t *Trial) judge(ctx context.Context) {
 	c, of := t.c, t.known.authenticator()
 	var verdicts, losses []string
 	for _, conn := range c.withCredentials() {
-		if len(verdicts) >= examples {
+		if len(verdicts) >= guard.Examples {
 			break
 		}
 		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.shown)

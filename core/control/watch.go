@@ -105,7 +105,7 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	}
 	c.askAgain(s, now)
 	why := s.hangs(now)
-	if t := c.trials[s.Name]; why == nil && t != nil && t.session == s && t.refusals == nil {
+	if t := c.trials.all[s.Name]; why == nil && t != nil && t.session == s && t.refusals == nil {
 		why = s.gaveUp(now)
 	}
 	if why != nil {

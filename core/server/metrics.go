@@ -97,13 +97,13 @@ func (m *metrics) transition(t host.Transition) {
 
 // heldRows are gauges of what is held when they are read.
 type heldRows struct {
-	*control.Control
+	held        func() []control.Held
 	rows, holds *prometheus.Desc
 }
 
-func newHeldRows(c *control.Control) *heldRows {
+func newHeldRows(held func() []control.Held) *heldRows {
 	return &heldRows{
-		c, prometheus.NewDesc("coxswain_held_rows", "Changes of rows that are held because much would go at once.", []string{"plugin"}, nil),
+		held, prometheus.NewDesc("coxswain_held_rows", "Changes of rows that are held because much would go at once.", []string{"plugin"}, nil),
 		prometheus.NewDesc("coxswain_holds", "Plugins of which something is held because much would go at once.", nil, nil),
 	}
 }
@@ -113,7 +113,7 @@ func (h *heldRows) Describe(out chan<- *prometheus.Desc) { out <- h.rows; out <-
 
 // Collect implements prometheus.Collector.
 func (h *heldRows) Collect(out chan<- prometheus.Metric) {
-	all := h.Holds()
+	all := h.held()
 	out <- prometheus.MustNewConstMetric(h.holds, prometheus.GaugeValue, float64(len(all)))
 	for _, held := range all {
 		out <- prometheus.MustNewConstMetric(h.rows, prometheus.GaugeValue, float64(held.Rows), held.Plugin)

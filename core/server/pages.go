@@ -10,11 +10,27 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
+
+// middle is what pages show of core/control.
+type middle interface {
+	Ready() []string
+	Revision() admin.Revision
+	Views() []admin.View
+	Streams() []admin.Stream
+	Tables() []admin.Table
+	TableRows(plugin string) []admin.TableRows
+	Rows(table string) []*pb.Row
+	PluginRows() map[string]control.PluginRows
+	Dump(nodeID string) ([]admin.TypeDump, bool)
+	// Holding is for the page that says that it is ready, which asks for it where there is one.
+	Holding() []string
+}
 
 // pages is what the admin pages are made from.
 type pages struct {
-	*control.Control
+	middle
 	ports *ports
 	host  *host.Host
 	swap  *swap.Swapper
@@ -27,7 +43,7 @@ type pages struct {
 
 // Ready implements admin.Source: where memory is short streams had better begin elsewhere.
 func (p *pages) Ready() []string {
-	reasons := p.Control.Ready()
+	reasons := p.middle.Ready()
 	if len(reasons) == 0 {
 		reasons = p.ports.ready()
 	}

@@ -118,7 +118,7 @@ func New(cfg Config) (*Server, error) {
 	}); err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newHeldRows(s.control))
+	registry.MustRegister(newHeldRows(s.control.Holds))
 	if s.host, err = host.New(host.Config{
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
 		Memory:   pluginMemory(),
@@ -133,7 +133,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
-	s.pages = &pages{Control: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
+	s.pages = &pages{middle: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -78,8 +78,8 @@ type Change struct {
 	To    string `json:"to,omitempty"`
 	State State  `json:"state"`
 	// Summary is the difference in one line.
-	Summary    string              `json:"summary,omitempty"`
-	Difference *control.Difference `json:"difference,omitempty"`
+	Summary    string            `json:"summary,omitempty"`
+	Difference *guard.Difference `json:"difference,omitempty"`
 	// Guard is what the guard says of a dry run: why it would be refused.
 	Guard []string `json:"guard,omitempty"`
 	// Reasons why it was refused, failed or rolled back.
@@ -151,7 +151,7 @@ func (c *Change) step(s *Swapper, to State, reasons ...string) {
 }
 
 // found notes the difference.
-func (c *Change) found(s *Swapper, d *control.Difference) {
+func (c *Change) found(s *Swapper, d *guard.Difference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Difference, c.Summary = d, d.String()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -63,7 +63,7 @@ func TestHistory(t *testing.T) {
 		s.open(t.Context(), doRestart, registry("a"), registry("a"), Options{}).step(s, Failed, "why")
 	}
 	last := s.open(t.Context(), doSwap, registry("a"), registry("a"), Options{})
-	last.found(s, &control.Difference{})
+	last.found(s, &guard.Difference{})
 	last.step(s, Refused, "one", "two")
 	all := s.History("a")
 	if len(all) != historyLength || all[historyLength-1].Line() != "swap refused: no difference (one; two)" || all[0].Line() != "restart failed (why)" {
@@ -80,20 +80,20 @@ func TestHistory(t *testing.T) {
 
 // A guard stops a switch, force goes on, and a dry run never switches.
 func TestJudge(t *testing.T) {
-	bad := &control.Difference{Silent: true}
-	half := control.Guard{MaxRemoved: control.Share{Percent: 50}}
+	bad := &guard.Difference{Silent: true}
+	half := guard.Guard{MaxRemoved: guard.Share{Percent: 50}}
 	for _, c := range []struct {
-		d    *control.Difference
+		d    *guard.Difference
 		o    Options
 		want error
 	}{
-		{&control.Difference{}, Options{}, nil}, {bad, Options{}, ErrRefused}, {bad, Options{Force: true}, nil},
+		{&guard.Difference{}, Options{}, nil}, {bad, Options{}, ErrRefused}, {bad, Options{Force: true}, nil},
 	} {
 		if err := judge(half.Check(c.d), c.o); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%+v %+v: got %v, want %v", c.d, c.o, err, c.want)
 		}
 	}
-	for _, d := range []*control.Difference{bad, {}} {
+	for _, d := range []*guard.Difference{bad, {}} {
 		var compared *comparedError
 		if err := judge(half.Check(d), Options{DryRun: true, Force: true}); !errors.As(err, &compared) || len(compared.why) != len(half.Check(d)) {
 			t.Errorf("%+v: a dry run ends with %v", d, err)
@@ -105,16 +105,16 @@ func TestJudge(t *testing.T) {
 func TestGuardAndRollback(t *testing.T) {
 	set := parse(t, "a registry", "b registry , guard: {maxRemoved: 7}, rollback: {nackedProxies: 3, window: 1s}")
 	a, b := set.Plugins[0], set.Plugins[1]
-	if g := guardOf(a); g.MaxRemoved != (control.Share{Percent: 50}) {
+	if g := guardOf(a); g.MaxRemoved != (guard.Share{Percent: 50}) {
 		t.Errorf("%+v", g)
 	}
-	if g := guardOf(b); g.MaxRemoved != (control.Share{Count: 7}) {
+	if g := guardOf(b); g.MaxRemoved != (guard.Share{Count: 7}) {
 		t.Errorf("%+v", g)
 	}
-	if limit, window := rollbackOf(a); limit != (control.Share{Percent: 5}) || window != 5*time.Minute {
+	if limit, window := rollbackOf(a); limit != (guard.Share{Percent: 5}) || window != 5*time.Minute {
 		t.Errorf("%v %v", limit, window)
 	}
-	if limit, window := rollbackOf(b); limit != (control.Share{Count: 3}) || window != time.Second {
+	if limit, window := rollbackOf(b); limit != (guard.Share{Count: 3}) || window != time.Second {
 		t.Errorf("%v %v", limit, window)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
@@ -290,7 +291,7 @@ func (s *Swapper) remove(ctx context.Context, e *host.Entry, c *Change, o Option
 	off.Disabled = true
 	set := s.current().With(&off)
 	applies := e.LossApplies()
-	err := s.cfg.Control.Removal(ctx, e.Name, control.RulesOf(set), func(d *control.Difference, why []string) error {
+	err := s.cfg.Control.Removal(ctx, e.Name, control.RulesOf(set), func(d *guard.Difference, why []string) error {
 		c.found(s, d)
 		if slices.Contains(o.lost, e.Name) {
 			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))

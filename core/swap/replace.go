@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -43,7 +44,7 @@ func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Optio
 	}
 	c.step(s, Comparing)
 	err = st.wait(ctx, func(ctx context.Context) error {
-		return st.trial.Switch(ctx, control.RulesOf(next), func(d *control.Difference) error {
+		return st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
 			c.found(s, d)
 			why := guardOf(e).Check(d)
 			return judge(why, o)
@@ -102,10 +103,10 @@ func (s *Swapper) stopped(c *Change, err error) error {
 }
 
 // guardOf is an entry's guard, or the default.
-func guardOf(e *host.Entry) control.Guard {
-	g := control.Guard{MaxRemoved: control.Share{Percent: 50}}
+func guardOf(e *host.Entry) guard.Guard {
+	g := guard.Default()
 	if e.Guard != nil && e.Guard.MaxRemoved != (host.Share{}) {
-		g.MaxRemoved = control.Share(e.Guard.MaxRemoved)
+		g.MaxRemoved = guard.Share(e.Guard.MaxRemoved)
 	}
 	return g
 }
@@ -160,11 +161,11 @@ func (s *Swapper) turnOver(ctx context.Context, e *host.Entry, set *host.Set) er
 }
 
 // rollbackOf is an entry's rollback, or the default.
-func rollbackOf(e *host.Entry) (limit control.Share, window time.Duration) {
-	limit, window = control.Share{Percent: 5}, 5*time.Minute
+func rollbackOf(e *host.Entry) (limit guard.Share, window time.Duration) {
+	limit, window = guard.Share{Percent: 5}, 5*time.Minute
 	if r := e.Rollback; r != nil {
 		if r.NackedProxies != (host.Share{}) {
-			limit = control.Share(r.NackedProxies)
+			limit = guard.Share(r.NackedProxies)
 		}
 		if r.Window > 0 {
 			window = r.Window

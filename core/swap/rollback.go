@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -270,7 +271,7 @@ func (w *window) undo(r recall) (over bool, err error) {
 	now, _ := s.current().Get(w.last.Name)
 	next := s.current().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, control.RulesOf(next), func(d *control.Difference) error {
+		return w.st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
 			r.c.found(s, d)
 			return judge(guardOf(w.last).Check(d), r.o)
 		})

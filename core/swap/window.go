@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
@@ -16,7 +17,7 @@ type window struct {
 	st      *standing
 	last    *host.Entry
 	c       *Change
-	limit   control.Share
+	limit   guard.Share
 	refused <-chan struct{}
 	failed  <-chan struct{}
 	// returning is closed when the old instance is to come back.
@@ -119,7 +120,7 @@ func (w *window) back(why string) bool {
 	}
 	w.note()
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, control.RulesOf(next), func(*control.Difference) error { return nil })
+		return w.st.trial.Switch(ctx, control.RulesOf(next), func(*guard.Difference) error { return nil })
 	})
 	if err != nil {
 		w.c.note(w.s, "it could not be rolled back: %v", err)

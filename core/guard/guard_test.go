@@ -1,4 +1,4 @@
-package control
+package guard
 
 import (
 	"fmt"
@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 func TestGuard(t *testing.T) {
 	rows := func(service string, n int) environment.Tables {
 		all := environment.Tables{}
 		if n >= 0 {
-			all.Put("services", row(service, ""))
+			all.Put("services", &pb.Row{Key: service})
 		}
 		for i := range n {
-			all.Put("endpoints", row(fmt.Sprintf("%s/http/10.0.0.%d:80", service, i), ""))
+			all.Put("endpoints", &pb.Row{Key: fmt.Sprintf("%s/http/10.0.0.%d:80", service, i)})
 		}
 		return all
 	}
@@ -39,7 +40,7 @@ func TestGuard(t *testing.T) {
 		"nothing before":        {half, environment.Tables{}, environment.Tables{}, nowhere, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := strings.Join(c.guard.Check(diffRows(c.before, c.after, c.elsewhere)), "; ")
+			got := strings.Join(c.guard.Check(Rows(c.before, c.after, c.elsewhere)), "; ")
 			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

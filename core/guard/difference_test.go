@@ -1,4 +1,4 @@
-package control
+package guard
 
 import (
 	"testing"
@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
+const typeC = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+
 // TestExplained: of resources that differ a difference shows the fields, and those that it was made of are let go.
 func TestExplained(t *testing.T) {
 	made := func(seconds int64) *view.Body {
@@ -17,9 +19,9 @@ func TestExplained(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return view.NewBody(typeCDS, "a", body, 0)
+		return view.NewBody(typeC, "a", body, 0)
 	}
-	d := &Difference{Types: []TypeDifference{{Type: typeCDS, Examples: []string{"~a"}, changed: []pair{{typeCDS, made(1), made(2)}}}}}
+	d := &Difference{Types: []TypeDifference{{Type: "type.googleapis.com/envoy.config.cluster.v3.Cluster", Examples: []string{"~a"}, changed: []Pair{{typeC, made(1), made(2)}}}}}
 	got := d.Explained()
 	if diff := cmp.Diff([]string{`a: connect_timeout: "1s" -> "2s"`}, got.Types[0].Fields); diff != "" {
 		t.Error(diff)

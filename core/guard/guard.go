@@ -1,12 +1,12 @@
-package control
+package guard
 
 import "fmt"
 
 // Share is a part of a whole: a percentage, or a number of things.
 type Share struct{ Percent, Count int }
 
-// exceeded says whether n of a whole is more than the share.
-func (s Share) exceeded(n, whole int) bool {
+// Exceeded reports whether n of a whole is more than the share.
+func (s Share) Exceeded(n, whole int) bool {
 	if s.Percent > 0 {
 		return n*100 > s.Percent*whole
 	}
@@ -26,6 +26,9 @@ type Guard struct {
 	MaxRemoved Share
 }
 
+// Default is the guard of plugins for which none is declared.
+func Default() Guard { return Guard{MaxRemoved: Share{Percent: 50}} }
+
 // guardFloor is from how many things on a percentage counts: one of one may go if nothing else is lost by it.
 const guardFloor = 2
 
@@ -33,7 +36,7 @@ const guardFloor = 2
 func (g Guard) Check(d *Difference) []string {
 	var why []string
 	over := func(removed, before int) bool {
-		return g.MaxRemoved.exceeded(removed, before) && (g.MaxRemoved.Percent == 0 || removed >= guardFloor)
+		return g.MaxRemoved.Exceeded(removed, before) && (g.MaxRemoved.Percent == 0 || removed >= guardFloor)
 	}
 	if d.Silent {
 		why = append(why, "it synced with nothing")

@@ -1,7 +1,6 @@
-package control
+package guard
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,7 +59,7 @@ type TypeDifference struct {
 	// Fields are those of the changed resources among the examples, as NAME: FIELD: OLD -> NEW; Explained fills them in.
 	Fields []string `json:"fields,omitempty"`
 	// changed are the examples of changed resources; none where what they hold is not to be shown.
-	changed []pair
+	changed []Pair
 }
 
 // fieldsOf is how many fields of a changed resource are shown.
@@ -73,8 +72,8 @@ func (d *Difference) Explained() *Difference {
 	for i := range all.Types {
 		t := &all.Types[i]
 		for _, p := range t.changed {
-			for _, line := range view.Fields(p.typeURL, p.old, p.now, fieldsOf) {
-				t.Fields = append(t.Fields, p.old.Name()+": "+line)
+			for _, line := range view.Fields(p.Type, p.Old, p.Now, fieldsOf) {
+				t.Fields = append(t.Fields, p.Old.Name()+": "+line)
 			}
 		}
 		t.changed = nil
@@ -82,9 +81,10 @@ func (d *Difference) Explained() *Difference {
 	return &all
 }
 
-// examples is how many names a difference shows of a table or type.
-const examples = 10
+// Examples is how many names, or lines, are shown of many.
+const Examples = 10
 
+// note counts a thing that comes (+), goes (−) or changes (~), and keeps its name if there is room.
 func (c *Counts) note(list *[]string, sign, name string) {
 	switch sign {
 	case "+":
@@ -94,12 +94,39 @@ func (c *Counts) note(list *[]string, sign, name string) {
 	default:
 		c.Changed++
 	}
-	if len(*list) < examples {
+	if len(*list) < Examples {
 		*list = append(*list, sign+name)
 	}
 }
 
-// Empty says whether nothing that proxies or plugins see would change.
+// Pair is two resources of one name and type, of different bytes.
+type Pair struct {
+	Type     string
+	Old, Now *view.Body
+}
+
+// Came notes a resource that was not there before.
+func (t *TypeDifference) Came(name string) { t.note(&t.Examples, "+", name) }
+
+// Went notes a resource that would not be there any more.
+func (t *TypeDifference) Went(name string) { t.note(&t.Examples, "−", name) }
+
+// Differs notes a resource that would mean something else. Explained shows its fields, unless it is secret.
+func (t *TypeDifference) Differs(p Pair, secret bool) {
+	if len(t.Examples) < Examples && !secret {
+		t.changed = append(t.changed, p)
+	}
+	t.note(&t.Examples, "~", p.Old.Name())
+}
+
+// Loses notes that a view would lose so many of its resources, less what comes instead.
+func (t *TypeDifference) Loses(lost, before int) {
+	if lost*max(1, t.WorstBefore) > t.WorstRemoved*max(1, before) {
+		t.WorstBefore, t.WorstRemoved = before, lost
+	}
+}
+
+// Empty reports whether nothing that proxies or plugins see would change.
 func (d *Difference) Empty() bool { return d.String() == nothing }
 
 const nothing = "no difference"
@@ -117,7 +144,7 @@ func (d *Difference) String() string {
 			}
 			words = append(words, fmt.Sprintf("%s%d", part.sign, part.n))
 			if noun != "" {
-				words = append(words, plural(noun, part.n))
+				words = append(words, Plural(noun, part.n))
 				noun = ""
 			}
 		}
@@ -129,7 +156,7 @@ func (d *Difference) String() string {
 		add(t.Counts, t.Type[strings.LastIndexAny(t.Type, "./")+1:])
 	}
 	if n := len(d.Verdicts); n > 0 {
-		words = append(words, fmt.Sprintf("~%d %s", n, plural("verdict", n)))
+		words = append(words, fmt.Sprintf("~%d %s", n, Plural("verdict", n)))
 	}
 	if n := len(d.Refused); n > 0 {
 		words = append(words, fmt.Sprintf("−%d %s", n, map[bool]string{true: "proxy", false: "proxies"}[n == 1]))
@@ -140,17 +167,9 @@ func (d *Difference) String() string {
 	return strings.Join(words, " ")
 }
 
-// plural words a table's or type's name for a number of things: tables of the core have plurals for names.
-func plural(noun string, n int) string {
-	one := strings.TrimSuffix(noun, "s")
-	if n == 1 {
-		return one
-	}
-	return one + "s"
-}
-
-// diffRows compares two states of a shard. beside yields the services' keys that other shards have endpoints for, and those that they have.
-func diffRows(before, after environment.Tables, elsewhere func(table, service string) bool) *Difference {
+// Rows compares two states of a shard. elsewhere reports whether other shards have a service (in
+// table services), or endpoints of it (in table endpoints).
+func Rows(before, after environment.Tables, elsewhere func(table, service string) bool) *Difference {
 	d := &Difference{Silent: after.Len() == 0 && before.Len() > 0}
 	for _, name := range slices.Sorted(maps.Keys(union(before, after))) {
 		was, is := before[name], after[name]
@@ -203,13 +222,4 @@ func union[V any](a, b map[string]V) map[string]struct{} {
 		all[k] = struct{}{}
 	}
 	return all
-}
-
-func sortTypes(types map[string]*TypeDifference) []TypeDifference {
-	var out []TypeDifference
-	for _, t := range types {
-		out = append(out, *t)
-	}
-	slices.SortFunc(out, func(a, b TypeDifference) int { return cmp.Compare(a.Type, b.Type) })
-	return out
 }
