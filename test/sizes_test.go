@@ -34,7 +34,7 @@ var large = map[string]struct {
 	"cmd/internal/settings.Settings":     {4, 80, "a field for each thing that can be set"},
 	"core/admin.Plugin":                  {0, 28, "an answer in JSON: a field for each thing that is shown"},
 	"core/control.Config":                {0, 17, "a field for each thing that can be set"},
-	"core/control.Control":               {240, 41, "trials, placement and revisions are still in it (docs/decisions/halls.md)"},
+	"core/control.Control":               {235, 40, "placement and revisions are still in it (docs/decisions/halls.md)"},
 	"core/control.connection":            {14, 17, "what is placed, and what is shown, are one still (docs/decisions/halls.md)"},
 	"core/control.known":                 {7, 27, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/control.session":               {26, 76, "all roles of a plugin are one still (docs/decisions/halls.md)"},
@@ -46,9 +46,7 @@ var large = map[string]struct {
 	"core/host/process.child":            {27, 21, "a process, its carrier and its limits"},
 	"core/host/wasm.stdio":               {18, 20, "a guest's two streams, and all that it may ask for by them"},
 	"core/server.Config":                 {1, 26, "a field for each thing that can be set"},
-	"core/server.heldRows":               {2, 43, "an answer in JSON: a field for each thing that is shown, with the whole of Control embedded"},
 	"core/server.metrics":                {14, 17, "a field for each metric"},
-	"core/server.pages":                  {4, 47, "pages have all that Control has: it embeds it"},
 	"core/swap.Change":                   {6, 18, "what may be asked of a change, and what became of it"},
 	"core/swap.Swapper":                  {73, 14, "each kind of change is a method of it still"},
 	"core/swap/api.Detail":               {0, 33, "an answer in JSON: a field for each thing that is shown"},
@@ -89,7 +87,7 @@ var large = map[string]struct {
 }
 
 // machines are pure: events and the time go in, actions come out.
-var machines = []string{"core/caller", "core/deadline", "core/environment", "core/patch", "core/stage"}
+var machines = []string{"core/caller", "core/deadline", "core/environment", "core/guard", "core/patch", "core/stage", "core/trial"}
 
 // clocks are what a machine may not call.
 var clocks = map[string][]string{
