@@ -113,7 +113,7 @@ func TestRegistries(t *testing.T) {
 			if e, _ := set.Get(name); e == nil || e.Builtin != builtin {
 				t.Errorf("%s: no entry in %v", written, err)
 			}
-			for _, m := range set.Validate(host.Validation{Builtins: known()}) {
+			for _, m := range host.Validate(set, host.Validation{Builtins: known()}) {
 				t.Errorf("%s: %v in\n%s", written, m, text)
 			}
 		}

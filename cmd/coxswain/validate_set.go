@@ -36,7 +36,7 @@ func (p *program) validateSet(name string, text []byte, configDir string) (found
 	}
 	if err == nil {
 		plugins = len(set.Plugins)
-		mistakes = set.Validate(host.Validation{Builtins: known(), Environ: p.environ, Hint: settings.Hint})
+		mistakes = host.Validate(set, host.Validation{Builtins: known(), Environ: p.environ, Hint: settings.Hint})
 	}
 	for _, m := range mistakes {
 		found = append(found, report.At(m.File, m.Line, m.Column, m.Text))

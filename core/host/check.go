@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,4 +101,9 @@ func checkTypes(e *Entry, r *pb.Ready) error {
 		}
 	}
 	return nil
+}
+
+// kindWord is the word for a kind, in sentences.
+func kindWord(k pb.Kind) string {
+	return cmp.Or(string(KindOf(k)), "nothing that this core knows")
 }

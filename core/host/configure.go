@@ -7,7 +7,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"golang.org/x/time/rate"
@@ -131,7 +130,7 @@ type RefusedError struct {
 	// Field is a path into the config; it may be empty.
 	Field, Reason string
 	// At is where plugins.yaml says it; zero where it doesn't.
-	At strict.Place
+	At Place
 }
 
 func (e *RefusedError) Error() string {
@@ -146,13 +145,5 @@ func (e *RefusedError) Error() string {
 }
 
 func refusal(e *Entry, r *pb.Refused) error {
-	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.placeOf(r.Field)}
-}
-
-// placeOf is where plugins.yaml has a field of the config; of one that it lacks, where the config stands.
-func (e *Entry) placeOf(field string) strict.Place {
-	if at, ok := e.Keys["config."+field]; ok || field != "" {
-		return at
-	}
-	return e.Keys["config"]
+	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.PlaceOf(r.Field)}
 }

@@ -15,10 +15,10 @@ func (h *Host) confine(e *Entry, l *Launch) {
 	}
 	rules := sandbox.Rules{Unconfined: s.Unconfined, Files: s.Read != nil || s.Write != nil, ReadAll: s.Read == nil}
 	for _, path := range s.Read {
-		rules.Read = append(rules.Read, filepath.Clean(under(l.Dir, path)))
+		rules.Read = append(rules.Read, filepath.Clean(Under(l.Dir, path)))
 	}
 	for _, path := range s.Write {
-		rules.Write = append(rules.Write, filepath.Clean(under(l.Dir, path)))
+		rules.Write = append(rules.Write, filepath.Clean(Under(l.Dir, path)))
 	}
 	switch {
 	case e.Process == nil && l.Program != nil: // the file that is open, whatever is at its path

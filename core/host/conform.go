@@ -47,7 +47,7 @@ func conforms(e *Entry, with *filled, schema []byte) error {
 	if !with.secrets[field] {
 		reason = wrong.ErrorKind.LocalizedString(words.NewPrinter(language.English))
 	}
-	return &RefusedError{Field: field, Reason: reason + " (the schema that it declares)", At: e.placeOf(field)}
+	return &RefusedError{Field: field, Reason: reason + " (the schema that it declares)", At: e.PlaceOf(field)}
 }
 
 // fieldPath writes a place in the config as plugins do: services[0].ports.

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,18 +16,9 @@ func Crossed(text string) string {
 		switch {
 		case m[0] == "wasm.memory":
 			return m[0]
-		case m[1] == "limits" && slices.Contains(limitNames(), m[2]):
+		case m[1] == "limits" && slices.Contains(LimitNames(), m[2]):
 			return m[2]
 		}
 	}
 	return ""
-}
-
-// limitNames are the keys of limits.
-func limitNames() []string {
-	var all []string
-	for _, f := range Fields(reflect.TypeFor[Limits]()) {
-		all = append(all, f.Key)
-	}
-	return all
 }

@@ -163,11 +163,11 @@ func TestPin(t *testing.T) {
 		t.Errorf("it became\n%s", text)
 	}
 	for _, e := range set.Plugins {
-		if err := e.trusted(); err != nil {
+		if err := e.Trusted(); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := (&Entry{Process: &Process{}}).trusted(); err == nil {
+	if err := (&Entry{Process: &Process{}}).Trusted(); err == nil {
 		t.Error("what nobody pinned is trusted")
 	}
 }

@@ -303,3 +303,38 @@ type JSON = strict.JSON
 
 // Fields returns the keys of one of this file's struct types, for what is generated from them.
 func Fields(t reflect.Type) []strict.Field { return strict.Fields(t) }
+
+// OnDemand is the `start` of a generator whose process runs only while somebody asks for what it
+// makes, and of a source whose process runs only while there are rows that it reads.
+const OnDemand = "onDemand"
+
+// PlaceOf is where plugins.yaml has a field of the config; of one that it lacks, where the config stands.
+func (e *Entry) PlaceOf(field string) strict.Place {
+	if at, ok := e.Keys["config."+field]; ok || field != "" {
+		return at
+	}
+	return e.Keys["config"]
+}
+
+// Allowed is what the entry grants; a module's may stand in either place.
+func (e *Entry) Allowed() *Allow {
+	if e.Wasm != nil && e.Wasm.Allow != nil {
+		return e.Wasm.Allow
+	}
+	return e.Allow
+}
+
+// MayStore reports whether the entry grants objects of a table.
+func (e *Entry) MayStore(table string) bool {
+	a := e.Allowed()
+	return a != nil && slices.ContainsFunc(a.Store, func(g Glob) bool { return g.Match(table) })
+}
+
+// LimitNames are the keys of limits.
+func LimitNames() []string {
+	var all []string
+	for _, f := range Fields(reflect.TypeFor[Limits]()) {
+		all = append(all, f.Key)
+	}
+	return all
+}

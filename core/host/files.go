@@ -35,7 +35,7 @@ func copyFiles(e *Entry, dir, private string, public bool) (*copies, error) {
 	}
 	var from []string
 	for _, f := range e.Process.Files {
-		from = append(from, under(dir, f.Path))
+		from = append(from, Under(dir, f.Path))
 	}
 	root := common(from)
 	for i, f := range e.Process.Files {
@@ -96,7 +96,7 @@ func (c *copies) args(args []string, dir string) (with, unnamed []string) {
 		}
 		parts := strings.Split(value, ":")
 		for i, part := range parts {
-			path := under(dir, part)
+			path := Under(dir, part)
 			if at, ok := c.at[filepath.Clean(path)]; ok {
 				parts[i], beside[filepath.Dir(at)] = at, true
 			}

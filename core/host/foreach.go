@@ -191,8 +191,8 @@ func (f *ForEach) fill() {
 	f.Max, f.Wait = cmp.Or(f.Max, 100), cmp.Or(f.Wait, 30*time.Second)
 }
 
-// sample is the entry with something in the place of references, and where they are: what is wrong there nobody knows without a row.
-func (e *Entry) sample() (*Entry, func(field string) bool) {
+// Sample is the entry with something in the place of references, and where they are: what is wrong there nobody knows without a row.
+func (e *Entry) Sample() (*Entry, func(field string) bool) {
 	at := map[string]bool{}
 	for path := range e.Keys {
 		if field, ok := strings.CutSuffix(path, ".row"); ok {

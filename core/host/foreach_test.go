@@ -83,7 +83,7 @@ func TestValidateForEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			check := func([]byte) error { return &RefusedError{Field: tt.refuses, Reason: "no"} }
-			found := set.Validate(Validation{Builtins: map[string]Builtin{"registry/a": {Check: check}}})
+			found := Validate(set, Validation{Builtins: map[string]Builtin{"registry/a": {Check: check}}})
 			var all error
 			for _, m := range found {
 				all = errors.Join(all, m)

@@ -15,14 +15,14 @@ import (
 func Pin(m Mapping, dir string, look func(command string) (string, error)) error {
 	if w, ok := m.At("wasm"); ok {
 		m.Delete("insecure")
-		return pinAt(w, "sha256", under(dir, w.Text("path")))
+		return pinAt(w, "sha256", Under(dir, w.Text("path")))
 	}
 	p, ok := m.At("process")
 	if !ok {
 		return nil
 	}
 	for _, f := range p.Items("files") {
-		if err := pinAt(f, "sha256", under(dir, f.Text("path"))); err != nil {
+		if err := pinAt(f, "sha256", Under(dir, f.Text("path"))); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func Pin(m Mapping, dir string, look func(command string) (string, error)) error
 		path = found
 	}
 	m.Delete("insecure")
-	return pinAt(m, "sha256", under(dir, path))
+	return pinAt(m, "sha256", Under(dir, path))
 }
 
 func pinAt(m Mapping, key, path string) error {
@@ -80,4 +80,26 @@ func Write(file string, text []byte) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// Pinned reports whether the program's bytes are; a built-in's are the core's own.
+func (e *Entry) Pinned() bool {
+	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
+}
+
+// Trusted reports, as an error, whether nobody has said which bytes an entry's program is to have, nor that
+// any will do.
+func (e *Entry) Trusted() error {
+	if e.Pinned() || e.Insecure {
+		return nil
+	}
+	return errors.New("its program is not pinned: `coxswain plugins pin` writes its sha256 into plugins.yaml; or say `insecure: true` there")
+}
+
+// Under returns a path of the file, where relative ones are relative to its directory.
+func Under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }

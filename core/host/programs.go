@@ -7,19 +7,19 @@ import "os"
 func (s *Set) Programs(e *Entry) []string {
 	switch {
 	case e.Wasm != nil:
-		return []string{under(s.Dir(), e.Wasm.Path)}
+		return []string{Under(s.Dir(), e.Wasm.Path)}
 	case e.Process == nil:
 		return nil
 	}
 	var all []string
 	for _, name := range append([]string{e.Process.Command}, e.Process.Args...) {
-		path := under(s.Dir(), name)
+		path := Under(s.Dir(), name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			all = append(all, path)
 		}
 	}
 	for _, f := range e.Process.Files {
-		all = append(all, under(s.Dir(), f.Path))
+		all = append(all, Under(s.Dir(), f.Path))
 	}
 	return all
 }

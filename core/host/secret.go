@@ -90,7 +90,7 @@ func (h *Host) environment(e *Entry, accept func(name string) bool) (values []st
 			}
 		}
 	}
-	if a := e.allowed(); a != nil {
+	if a := e.Allowed(); a != nil {
 		for _, name := range a.Env {
 			if accept(name) {
 				values = append(values, h.environ(name))
@@ -104,7 +104,7 @@ func (h *Host) environment(e *Entry, accept func(name string) bool) (values []st
 // secret reads one. Errors name the place, never the secret.
 func (h *Host) secret(e *Entry, path, word, name string) (string, error) {
 	wrong := func(format string, args ...any) (string, error) {
-		return "", &RefusedError{Field: path, Reason: fmt.Sprintf(format, args...), At: e.placeOf(path)}
+		return "", &RefusedError{Field: path, Reason: fmt.Sprintf(format, args...), At: e.PlaceOf(path)}
 	}
 	if word == "env" {
 		for _, pair := range h.cfg.Environ {
@@ -114,7 +114,7 @@ func (h *Host) secret(e *Entry, path, word, name string) (string, error) {
 		}
 		return wrong("the core's environment has no %s", name)
 	}
-	f, err := os.Open(under(h.cfg.Set.Dir(), name))
+	f, err := os.Open(Under(h.cfg.Set.Dir(), name))
 	if err != nil {
 		return wrong("%v", err)
 	}

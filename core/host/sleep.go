@@ -2,10 +2,6 @@ package host
 
 import "context"
 
-// OnDemand is the `start` of a generator whose process runs only while somebody asks for what it makes, and of a source whose process runs only while there are
-// rows that it reads.
-const OnDemand = "onDemand"
-
 // sleep waits until the plugin is wanted, or ctx ends. It has been ready once, so that a failure is no matter of the start any more.
 func (s *slot) sleep(ctx context.Context) {
 	s.mu.Lock()

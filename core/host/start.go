@@ -25,7 +25,7 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	if group != nil {
 		l.Group = group.Dir()
 	}
-	if l.User, err = s.entry.runAs(); err != nil {
+	if l.User, err = runAs(s.entry); err != nil {
 		return nil, err
 	}
 	if err := h.admit(s.entry, &l, private); err != nil {
@@ -50,7 +50,7 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 
 // launch says what to run for an entry. release is called once the process runs.
 func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
-	if err := e.trusted(); err != nil {
+	if err := e.Trusted(); err != nil {
 		return l, nil, err
 	}
 	_, _ = h.fill(e) // What is secret is known before the process can say it; what is wrong is said when it is configured.
@@ -100,7 +100,7 @@ func (h *Host) program(e *Entry, dir string) (artifact, error) {
 
 // inherited is what a plugin gets of the core's environment: what the entry allows, and more.
 func (h *Host) inherited(e *Entry, more ...string) []string {
-	if a := e.allowed(); a != nil {
+	if a := e.Allowed(); a != nil {
 		more = append(more, a.Env...)
 	}
 	var env []string
@@ -152,7 +152,7 @@ func (h *Host) environ(name string) string {
 // find looks for a command as a shell would: a name without a slash in PATH, anything else as a path, relative to dir.
 func find(command, dir, path string) (string, error) {
 	if strings.Contains(command, "/") {
-		file := under(dir, command)
+		file := Under(dir, command)
 		return file, executable(file)
 	}
 	for _, place := range filepath.SplitList(path) {
@@ -174,24 +174,4 @@ func executable(file string) error {
 		return fmt.Errorf("command %s is not an executable file; chmod +x it", file)
 	}
 	return nil
-}
-
-func under(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
-}
-
-// pinned reports whether the program's bytes are; a built-in's are the core's own.
-func (e *Entry) pinned() bool {
-	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
-}
-
-// trusted says whether somebody has said which bytes an entry's program is to have, or that any will do.
-func (e *Entry) trusted() error {
-	if e.pinned() || e.Insecure {
-		return nil
-	}
-	return errors.New("its program is not pinned: `coxswain plugins pin` writes its sha256 into plugins.yaml; or say `insecure: true` there")
 }

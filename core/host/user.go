@@ -13,7 +13,7 @@ import (
 )
 
 // runAs is who an entry's process runs as; nil: as the core.
-func (e *Entry) runAs() (*process.User, error) {
+func runAs(e *Entry) (*process.User, error) {
 	if e.User == "" {
 		return nil, nil
 	}

@@ -1,23 +1,13 @@
 package host
 
 import (
-	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
 )
-
-//go:embed plugins.schema.json
-var schema []byte
-
-// Schema returns the JSON Schema of plugins.yaml, without what built-in plugins take.
-func Schema() []byte { return bytes.Clone(schema) }
 
 // Builtin is what is known of a built-in plugin without running it.
 type Builtin struct {
@@ -25,27 +15,6 @@ type Builtin struct {
 	Schema []byte
 	// Check returns why it would refuse a config (JSON, nil for none).
 	Check func(config []byte) error
-}
-
-// ConfigIn says that the entry's config stands in a file of its own: what is wrong with it is named by its place there.
-func (e *Entry) ConfigIn(file string, text []byte) {
-	keys := strict.Where(file, text, "config")
-	for key, at := range e.Keys {
-		if key != "config" && !strings.HasPrefix(key, "config.") && !strings.HasPrefix(key, "config[") {
-			keys[key] = at
-		}
-	}
-	e.Keys = keys
-}
-
-// Mistake is one in a plugins.yaml, at its place.
-type Mistake = strict.Error
-
-// Mistakes returns those that Parse found.
-func Mistakes(err error) []Mistake {
-	var all strict.Errors
-	errors.As(err, &all)
-	return all
 }
 
 // Validation says what to validate with.
@@ -60,10 +29,10 @@ type Validation struct {
 
 // Validate returns what would keep the set's plugins from starting, as far as it shows without running any: programs and modules that are missing or
 // not what is pinned, secrets that can't be read, built-ins that don't exist or refuse their config.
-func (s *Set) Validate(with Validation) []Mistake {
-	h := &Host{cfg: Config{Set: s, Environ: with.Environ, Exe: "coxswain", RuntimeDir: os.TempDir()}} // it never runs
+func Validate(set *Set, with Validation) []Mistake {
+	h := &Host{cfg: Config{Set: set, Environ: with.Environ, Exe: "coxswain", RuntimeDir: os.TempDir()}} // it never runs
 	var found []Mistake
-	for _, e := range s.Plugins {
+	for _, e := range set.Plugins {
 		if m := h.validate(e, with); m != nil {
 			found = append(found, *m)
 		}
@@ -72,11 +41,11 @@ func (s *Set) Validate(with Validation) []Mistake {
 }
 
 func (h *Host) validate(e *Entry, with Validation) *Mistake {
-	wrong := func(at strict.Place, err error) *Mistake {
+	wrong := func(at Place, err error) *Mistake {
 		return &Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
 	}
 	carrier := e.Keys[e.Carrier()]
-	e, open := e.sample()
+	e, open := e.Sample()
 	if e.Builtin != "" {
 		b, ok := with.Builtins[e.Builtin]
 		if !ok {
@@ -118,7 +87,7 @@ func (h *Host) takes(e *Entry, b Builtin) error {
 }
 
 // faultPlace returns where a field that is refused stands, and the reason without the place.
-func faultPlace(e *Entry, err error) (strict.Place, error) {
+func faultPlace(e *Entry, err error) (Place, error) {
 	var refused *RefusedError
 	if !errors.As(err, &refused) {
 		return configPlace(e, ""), err
@@ -134,8 +103,8 @@ func faultPlace(e *Entry, err error) (strict.Place, error) {
 }
 
 // configPlace is where a field of the config stands, or else the config, or the entry.
-func configPlace(e *Entry, field string) strict.Place {
-	for _, at := range []strict.Place{e.placeOf(field), e.Keys["config"]} {
+func configPlace(e *Entry, field string) Place {
+	for _, at := range []Place{e.PlaceOf(field), e.Keys["config"]} {
 		if at.Line > 0 {
 			return at
 		}

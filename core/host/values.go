@@ -17,13 +17,14 @@ type Kind string
 // Proto returns the kind as the contract numbers it.
 func (k Kind) Proto() pb.Kind { return kinds[k] }
 
-func kindWord(k pb.Kind) string {
+// KindOf returns the word for a kind that the contract numbers; none: "".
+func KindOf(k pb.Kind) Kind {
 	for word, number := range kinds {
 		if number == k {
-			return string(word)
+			return word
 		}
 	}
-	return "nothing that this core knows"
+	return ""
 }
 
 var kinds = map[Kind]pb.Kind{

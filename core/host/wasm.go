@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
@@ -17,7 +16,7 @@ import (
 // runner says how to run a module: in a process of this binary that is given the very bytes that were hashed. Compiled modules are
 // kept beside the runtime directories of the cores, which survives them.
 func (h *Host) runner(e *Entry, l Launch) (_ Launch, release func(), err error) {
-	path := under(l.Dir, e.Wasm.Path)
+	path := Under(l.Dir, e.Wasm.Path)
 	if err := readable(path); err != nil {
 		return l, nil, err
 	}
@@ -58,23 +57,9 @@ func readable(path string) error {
 	return nil
 }
 
-// allowed is what the entry grants; a module's may stand in either place.
-func (e *Entry) allowed() *Allow {
-	if e.Wasm != nil && e.Wasm.Allow != nil {
-		return e.Wasm.Allow
-	}
-	return e.Allow
-}
-
-// MayStore reports whether the entry grants objects of a table.
-func (e *Entry) MayStore(table string) bool {
-	a := e.allowed()
-	return a != nil && slices.ContainsFunc(a.Store, func(g Glob) bool { return g.Match(table) })
-}
-
 // grants is what a module was granted, for Hello; nothing for a process.
 func grants(e *Entry) []byte {
-	a := e.allowed()
+	a := e.Allowed()
 	if e.Wasm == nil || a == nil {
 		return nil
 	}
