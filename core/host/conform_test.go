@@ -18,7 +18,7 @@ func TestConforms(t *testing.T) {
 		"another's pages": {"{dir: x}", `{"$ref": "http://127.0.0.1:1/schema.json"}`, "the schema of its config"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := parse(t, "plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+c.config+"}\n")
+			set := parsed(t, "plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+c.config+"}\n")
 			err := conforms(set.Plugins[0], &filled{config: set.Plugins[0].Config}, []byte(c.schema))
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -16,6 +16,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
+// parsed is what a plugins.yaml declares.
+func parsed(t *testing.T, text string) *Set {
+	t.Helper()
+	set, err := Parse("plugins.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
 // twin is an in-process plugin: what a test's script does with its side of the session.
 type twin struct {
 	carrier session.Carrier
@@ -198,7 +208,7 @@ func runWith(t *testing.T, set string, core *sessions, taker Sessions, script fu
 	r := &trial{twins: newTwins(script), core: core, ended: make(chan error, 1), dir: t.TempDir()}
 	var log strings.Builder
 	h, err := New(Config{
-		Set: parse(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: taker, Starter: r.twins, Epoch: 7,
+		Set: parsed(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: taker, Starter: r.twins, Epoch: 7,
 		Log: slog.New(slog.NewTextHandler(&lockedWriter{to: &log}, nil)), OnTransition: r.note,
 	})
 	if err != nil {
