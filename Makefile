@@ -257,7 +257,7 @@ mutants: build envoy ## Change the product in one place, 300 times over, and lis
 
 # Each fuzz target as fuzz/FOLDER/NAME, and how long each runs. What finds the way is our own code and YAML's: all that is linked, as go test -fuzz
 # would have it, takes minutes to build and makes each input a hundred times slower.
-FUZZ_TARGETS := $(addprefix fuzz/,core/host/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/eureka/FuzzMapping plugins/registry/nacos/FuzzMapping plugins/registry/nacos/FuzzPayload plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
+FUZZ_TARGETS := $(addprefix fuzz/,core/manifest/FuzzParse core/xds/FuzzRequests sdk/proto/FuzzFrames plugins/internal/protoyaml/FuzzDecode plugins/config/file/FuzzResources plugins/registry/consul/FuzzMapping plugins/registry/eureka/FuzzMapping plugins/registry/nacos/FuzzMapping plugins/registry/nacos/FuzzPayload plugins/registry/zookeeper/FuzzMapping plugins/registry/zookeeper/FuzzAnswers)
 FUZZTIME ?= 60s
 fuzz/plugins/registry/%: FUZZTIME = 30s
 FUZZ_GUIDED = $(foreach p,$(MODULE) go.yaml.in/yaml,-gcflags='$p/...=-d=libfuzzer')
@@ -286,7 +286,7 @@ generate: $(PROTOC_MARK) ## Make the generated files anew
 		--light_out=sdk/proto --light_opt=module=$(MODULE)/sdk/proto --descriptor_set_out=sdk/proto/testdata/contract.binpb \
 		sdk/proto/session.proto sdk/proto/model.proto
 	@gofmt -w sdk/proto/*.gen.go
-	@go run ./core/host/schema
+	@go run ./core/manifest/schema
 	@go run ./cmd/coxswain schema > $(CACHE)/plugins.schema.json && mv $(CACHE)/plugins.schema.json docs/
 	@go run ./plugins/internal/envoytypes/list
 	@go run ./plugins/validation/schema/pack
@@ -298,7 +298,7 @@ help: ## List the targets
 # The parts of check.
 
 GO_FILES = git ls-files -co --exclude-standard -- '*.go'
-GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json core/host/plugins.schema.json plugins/validation/schema/crds.zip
+GENERATED = git ls-files -- '*.gen.go' '*.binpb' docs/plugins.schema.json core/manifest/plugins.schema.json plugins/validation/schema/crds.zip
 
 .PHONY: format
 format:

@@ -39,7 +39,7 @@ var large = map[string]struct {
 	"core/control.known":                 {7, 27, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/control.session":               {26, 76, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/environment.Environment":       {54, 10, "tables at each of their revisions: committed, pending, held, unsettled"},
-	"core/host.Entry":                    {16, 27, "a field for each thing that can be set"},
+	"core/manifest.Entry":                {19, 27, "a field for each thing that can be set"},
 	"core/host.Host":                     {45, 12, "the file and the supervisor are one still"},
 	"core/host.slot":                     {13, 19, "an entry, its process and the next one are one still"},
 	"core/host/process.Spec":             {1, 18, "a field for each thing that can be set"},

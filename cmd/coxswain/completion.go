@@ -14,7 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/cmd/internal/scaffold"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 )
@@ -43,7 +43,7 @@ func (p *program) complete(c *cobra.Command) {
 // flagWords are what flags may be that take one of a few words.
 func flagWords() map[string][]string {
 	return map[string][]string{
-		"kind": host.Kinds(), "lang": scaffold.Languages(), "builtin": names(),
+		"kind": manifest.Kinds(), "lang": scaffold.Languages(), "builtin": names(),
 		"logLevel": settings.Levels(), "logFormat": settings.Formats(),
 		"tls-min-version": {"1.2", "1.3"},
 		"type":            {bootstrap.Sidecar, bootstrap.Router}, "protocol": {bootstrap.SotW, bootstrap.Delta}, "interception": {"REDIRECT", "TPROXY", "NONE"},

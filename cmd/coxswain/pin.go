@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/spf13/cobra"
 )
 
@@ -36,7 +36,7 @@ func (p *program) pin(file string, names []string) error {
 	if err != nil {
 		return err
 	}
-	set, err := host.Parse(file, before)
+	set, err := manifest.Parse(file, before)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func (p *program) pin(file string, names []string) error {
 		if e.Process == nil && e.Wasm == nil || len(names) > 0 && !slices.Contains(names, e.Name) {
 			continue
 		}
-		edit, err := host.NewEdit(text)
+		edit, err := manifest.NewEdit(text)
 		if err == nil {
-			text, err = edit.Entry(e.Name, func(m host.Mapping) error { return host.Pin(m, dir, exec.LookPath) })
+			text, err = edit.Entry(e.Name, func(m manifest.Mapping) error { return manifest.Pin(m, dir, exec.LookPath) })
 		}
 		if err != nil {
 			return fmt.Errorf("%s: plugin %s: %w", e.At, e.Name, err)
@@ -62,5 +62,5 @@ func (p *program) pin(file string, names []string) error {
 	if bytes.Equal(text, before) {
 		return nil
 	}
-	return host.Write(file, text)
+	return manifest.Write(file, text)
 }

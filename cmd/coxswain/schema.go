@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/spf13/cobra"
 )
 
@@ -35,7 +35,7 @@ type object = map[string]any
 // fullSchema returns the host's schema with the built-in plugins in it.
 func fullSchema() ([]byte, error) {
 	var root object
-	if err := json.Unmarshal(host.Schema(), &root); err != nil {
+	if err := json.Unmarshal(manifest.Schema(), &root); err != nil {
 		return nil, err
 	}
 	defs := root["$defs"].(object)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/control"
-	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -89,7 +89,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if file == kubernetesSet && !pod && s.Kubeconfig == "" && p.variable("KUBECONFIG") == "" {
 		s.Kubeconfig = filepath.Join(p.variable("HOME"), ".kube/config") // plugins don't know the user's folder
 	}
-	parse := func(text []byte) (*host.Set, error) { return set(s.Inputs, file, text) }
+	parse := func(text []byte) (*manifest.Set, error) { return set(s.Inputs, file, text) }
 	plugins, err := parse(text)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/files"
 )
 
@@ -127,8 +127,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.
-func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
-	s, err := host.Parse(name, text)
+func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
+	s, err := manifest.Parse(name, text)
 	if err != nil {
 		return nil, err
 	}
@@ -159,8 +159,8 @@ func set(in settings.Inputs, name string, text []byte) (*host.Set, error) {
 
 // fromFiles has the default set's config/file in the place of config/kubernetes, as istiod reads Istio's resources from a directory alone if it has one, and nobody who would
 // write them.
-func fromFiles(s *host.Set) (*host.Set, error) {
-	other, err := host.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
+func fromFiles(s *manifest.Set) (*manifest.Set, error) {
+	other, err := manifest.Parse("plugins.yaml (built in)", coxswain.DefaultSet())
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +174,8 @@ func fromFiles(s *host.Set) (*host.Set, error) {
 }
 
 // configure sets the field in the set. A file may go to one entry alone; what is true of a cluster goes to all that read it.
-func (h shorthand) configure(s *host.Set, fromFiles bool) error {
-	var entries, alone []*host.Entry
+func (h shorthand) configure(s *manifest.Set, fromFiles bool) error {
+	var entries, alone []*manifest.Entry
 	for i, b := range h.builtins {
 		for _, e := range s.Builtins(b) {
 			switch {
@@ -208,7 +208,7 @@ func (h shorthand) configure(s *host.Set, fromFiles bool) error {
 }
 
 // readsConfigMap reports whether an entry of config/mesh asks an API server.
-func readsConfigMap(e *host.Entry) bool {
+func readsConfigMap(e *manifest.Entry) bool {
 	var c struct{ ConfigMap, SharedConfigMap string }
 	return json.Unmarshal(e.Config, &c) == nil && c.ConfigMap+c.SharedConfigMap != ""
 }

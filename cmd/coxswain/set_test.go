@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // TestSets: which set runs, and where settings go in it.
@@ -149,7 +150,7 @@ func TestSettingsOfClusters(t *testing.T) {
 }
 
 // readers are the plugins that read files and clusters, and generator/istio if it knows aliases of them.
-func readers(s *host.Set) string {
+func readers(s *manifest.Set) string {
 	var all []string
 	for _, b := range []string{"config/file", "config/kubernetes", "registry/kubernetes", "config/mesh", "registry/consul", "registry/eureka"} {
 		for _, e := range s.Builtins(b) {

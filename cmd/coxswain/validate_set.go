@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/report"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"go.yaml.in/yaml/v3"
@@ -30,7 +31,7 @@ func isSet(text []byte) bool {
 // validateSet returns what is wrong with a plugins.yaml, and how many plugins it has. configDir is that of discovery's flag.
 func (p *program) validateSet(name string, text []byte, configDir string) (found []report.Fault, plugins int, err error) {
 	set, err := set(settings.Inputs{ConfigDir: configDir}, name, text)
-	mistakes := host.Mistakes(err)
+	mistakes := manifest.Mistakes(err)
 	if err != nil && mistakes == nil {
 		return nil, 0, err
 	}

@@ -2,12 +2,12 @@ package control
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
 // Expect returns what control must know of an entry at its place in the file.
-func Expect(e *host.Entry, order int) Expected {
+func Expect(e *manifest.Entry, order int) Expected {
 	l := e.Limits
 	var headers []string
 	for _, h := range e.Headers {
@@ -16,14 +16,14 @@ func Expect(e *host.Entry, order int) Expected {
 	return Expected{
 		Headers: headers,
 		Name:    e.Name, Order: order, Kind: e.Kind.Proto(), Optional: e.Optional, Blocks: e.OnFailure == "block", Skips: e.OnFailure == "skip",
-		OnDemand: e.Start == host.OnDemand, Guard: guardOf(e), LossApplies: e.LossApplies(),
+		OnDemand: e.Start == manifest.OnDemand, Guard: guardOf(e), LossApplies: e.LossApplies(),
 		Priority: e.Priority(), DropAfter: e.DropAfter(),
 		Limits: Limits{Revision: l.Revision, Progress: l.Progress, Call: l.Call, Rows: int(l.Rows), RowBytes: int(l.RowBytes), Bytes: int(l.Bytes), Bodies: int(l.Bodies), Message: int(l.MessageBytes)},
 	}
 }
 
 // ExpectAll returns what control must know of the entries that run.
-func ExpectAll(set *host.Set) []Expected {
+func ExpectAll(set *manifest.Set) []Expected {
 	var all []Expected
 	for i, e := range set.Plugins {
 		if e.Runs() {
@@ -34,7 +34,7 @@ func ExpectAll(set *host.Set) []Expected {
 }
 
 // RulesOf returns the rules that a set of entries makes.
-func RulesOf(set *host.Set) Rules {
+func RulesOf(set *manifest.Set) Rules {
 	return Rules{Choose: set.Choose, Patches: func(typeURL string, node *corev3.Node) []string {
 		var names []string
 		for _, e := range set.Patches(node) {
@@ -47,8 +47,8 @@ func RulesOf(set *host.Set) Rules {
 }
 
 // guardOf is an entry's guard, or the default.
-func guardOf(e *host.Entry) guard.Guard {
-	if e.Guard != nil && e.Guard.MaxRemoved != (host.Share{}) {
+func guardOf(e *manifest.Entry) guard.Guard {
+	if e.Guard != nil && e.Guard.MaxRemoved != (manifest.Share{}) {
 		return guard.Guard{MaxRemoved: guard.Share(e.Guard.MaxRemoved)}
 	}
 	return guard.Default()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -71,13 +72,13 @@ func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 // join begins a session of a declared plugin.
 func (b *bench) join(name string, ready *pb.Ready) *plugin {
 	b.t.Helper()
-	return b.begin(&host.Instance{Entry: &host.Entry{Name: name}, Ready: ready})
+	return b.begin(&host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready})
 }
 
 // candidate begins a session beside the one that is served.
 func (b *bench) candidate(name string, ready *pb.Ready) *plugin {
 	b.t.Helper()
-	return b.begin(&host.Instance{Entry: &host.Entry{Name: name}, Ready: ready, Candidate: true})
+	return b.begin(&host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready, Candidate: true})
 }
 
 func (b *bench) begin(inst *host.Instance) *plugin {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -31,7 +32,7 @@ func newStock(t *testing.T, edit func(*Expected)) *stock {
 	}
 	b := newBench(t, func(c *Config) { c.Metrics = m }, Expected{Name: "asks", Kind: pb.KindController}, writer, Expected{Name: "two", Kind: pb.KindConfig, Optional: true})
 	return &stock{b, b.begin(&host.Instance{
-		Entry: &host.Entry{Name: "asks", Allow: &host.Allow{Store: []host.Glob{"networking.istio.io/*"}}}, Ready: &pb.Ready{},
+		Entry: &manifest.Entry{Name: "asks", Allow: &manifest.Allow{Store: []manifest.Glob{"networking.istio.io/*"}}}, Ready: &pb.Ready{},
 	}), m.n}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -19,7 +20,7 @@ func (b *bench) deaf(name string, ready *pb.Ready) <-chan error {
 	ready.Kind = b.known[name].Kind
 	end := make(chan error, 1)
 	go func() {
-		end <- b.Serve(b.t.Context(), &host.Instance{Entry: &host.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
+		end <- b.Serve(b.t.Context(), &host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
 	}()
 	synctest.Wait()
 	return end

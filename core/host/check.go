@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -15,7 +16,7 @@ import (
 var tablePattern = regexp.MustCompile(`^[A-Za-z0-9.-]+(/[A-Za-z0-9.-]+)?$`)
 
 // check compares what a plugin says of itself with its entry and with the contract.
-func check(e *Entry, r *pb.Ready) error {
+func check(e *manifest.Entry, r *pb.Ready) error {
 	if r.Version != session.Version {
 		return fmt.Errorf("it chose version %d of the contract, this core speaks %d; use a build of the plugin that speaks it too",
 			r.Version, session.Version)
@@ -80,7 +81,7 @@ func tables(what string, names []string) error {
 	return nil
 }
 
-func checkTypes(e *Entry, r *pb.Ready) error {
+func checkTypes(e *manifest.Entry, r *pb.Ready) error {
 	serves := r.Kind == pb.KindGenerator || r.Kind == pb.KindPatch
 	if serves && len(r.Types) == 0 {
 		return fmt.Errorf("it is a plugin of kind %s and declares no resource types", e.Kind)
@@ -105,5 +106,5 @@ func checkTypes(e *Entry, r *pb.Ready) error {
 
 // kindWord is the word for a kind, in sentences.
 func kindWord(k pb.Kind) string {
-	return cmp.Or(string(KindOf(k)), "nothing that this core knows")
+	return cmp.Or(string(manifest.KindOf(k)), "nothing that this core knows")
 }

@@ -4,50 +4,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 func TestCheck(t *testing.T) {
-	cds, eds := string(ShortTypes()["CDS"]), string(ShortTypes()["EDS"])
+	cds, eds := string(manifest.ShortTypes()["CDS"]), string(manifest.ShortTypes()["EDS"])
 	for _, c := range []struct {
 		name  string
-		entry Entry
+		entry manifest.Entry
 		ready pb.Ready
 		want  string
 	}{
-		{"generator", Entry{Kind: "generator", Types: []TypeURL{TypeURL(eds)}},
+		{"generator", manifest.Entry{Kind: "generator", Types: []manifest.TypeURL{manifest.TypeURL(eds)}},
 			pb.Ready{Kind: pb.KindGenerator, Types: []*pb.Type{{Url: cds}, {Url: eds}}, Reads: []*pb.Read{{Table: "networking.istio.io/Gateway"}}}, ""},
-		{"source that reads", Entry{Kind: "registry"},
+		{"source that reads", manifest.Entry{Kind: "registry"},
 			pb.Ready{Kind: pb.KindRegistry, Reads: []*pb.Read{{Table: "services", Sources: true}}, Publishes: []string{"services"}}, ""},
-		{"authenticator", Entry{Kind: "authenticator"}, pb.Ready{Kind: pb.KindAuthenticator}, ""},
+		{"authenticator", manifest.Entry{Kind: "authenticator"}, pb.Ready{Kind: pb.KindAuthenticator}, ""},
 
-		{"version", Entry{Kind: "controller"}, pb.Ready{Version: 9, Kind: pb.KindController}, "it chose version 9 of the contract, this core speaks 1"},
-		{"kind", Entry{Kind: "patch"}, pb.Ready{Kind: pb.KindGenerator}, "it is a plugin of kind generator, the entry says patch"},
-		{"no kind", Entry{Kind: "patch"}, pb.Ready{Kind: 77}, "kind nothing that this core knows, the entry says patch"},
-		{"no name", Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, Plugin: "-"}, "no plugin name"},
-		{"schema", Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, ConfigSchema: []byte("{")}, "schema of its config is no JSON"},
-		{"no types", Entry{Kind: "generator"}, pb.Ready{Kind: pb.KindGenerator}, "declares no resource types"},
-		{"types of a source", Entry{Kind: "config"},
+		{"version", manifest.Entry{Kind: "controller"}, pb.Ready{Version: 9, Kind: pb.KindController}, "it chose version 9 of the contract, this core speaks 1"},
+		{"kind", manifest.Entry{Kind: "patch"}, pb.Ready{Kind: pb.KindGenerator}, "it is a plugin of kind generator, the entry says patch"},
+		{"no kind", manifest.Entry{Kind: "patch"}, pb.Ready{Kind: 77}, "kind nothing that this core knows, the entry says patch"},
+		{"no name", manifest.Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, Plugin: "-"}, "no plugin name"},
+		{"schema", manifest.Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, ConfigSchema: []byte("{")}, "schema of its config is no JSON"},
+		{"no types", manifest.Entry{Kind: "generator"}, pb.Ready{Kind: pb.KindGenerator}, "declares no resource types"},
+		{"types of a source", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Types: []*pb.Type{{Url: cds}}}, "which a plugin of kind config has not"},
-		{"type twice", Entry{Kind: "generator"}, pb.Ready{Kind: pb.KindGenerator, Types: []*pb.Type{{Url: cds}, {Url: cds}}}, "stands there twice"},
-		{"type not offered", Entry{Kind: "generator", Types: []TypeURL{TypeURL(eds)}},
+		{"type twice", manifest.Entry{Kind: "generator"}, pb.Ready{Kind: pb.KindGenerator, Types: []*pb.Type{{Url: cds}, {Url: cds}}}, "stands there twice"},
+		{"type not offered", manifest.Entry{Kind: "generator", Types: []manifest.TypeURL{manifest.TypeURL(eds)}},
 			pb.Ready{Kind: pb.KindGenerator, Types: []*pb.Type{{Url: cds}}}, "ClusterLoadAssignment, which it does not offer"},
-		{"publishes nothing", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig}, "publishes no table"},
-		{"derives from nothing", Entry{Kind: "registry"},
+		{"publishes nothing", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig}, "publishes no table"},
+		{"derives from nothing", manifest.Entry{Kind: "registry"},
 			pb.Ready{Kind: pb.KindRegistry, Publishes: []string{"services"}, Derives: true}, "must say which tables it reads"},
-		{"table name", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a b"}}, `a table named "a b"`},
-		{"suffix", Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, Reads: []*pb.Read{{Table: "services@sources"}}}, "a name is like services"},
-		{"table twice", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a", "a"}}, "it publishes the table a twice"},
-		{"store", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a/b"}, Writes: []string{"a/b"}}, ""},
-		{"writes what it doesn't publish", Entry{Kind: "config"},
+		{"table name", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a b"}}, `a table named "a b"`},
+		{"suffix", manifest.Entry{Kind: "controller"}, pb.Ready{Kind: pb.KindController, Reads: []*pb.Read{{Table: "services@sources"}}}, "a name is like services"},
+		{"table twice", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a", "a"}}, "it publishes the table a twice"},
+		{"store", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a/b"}, Writes: []string{"a/b"}}, ""},
+		{"writes what it doesn't publish", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Writes: []string{"b"}}, ""},
-		{"writes of a registry", Entry{Kind: "registry"},
+		{"writes of a registry", manifest.Entry{Kind: "registry"},
 			pb.Ready{Kind: pb.KindRegistry, Publishes: []string{"a"}, Writes: []string{"a"}}, "only a plugin of kind config can"},
-		{"writes of a deriver", Entry{Kind: "config"},
+		{"writes of a deriver", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Derives: true, Reads: []*pb.Read{{Table: "b"}}, Publishes: []string{"a"}, Writes: []string{"a"}}, "that derives nothing"},
-		{"writes twice", Entry{Kind: "config"},
+		{"writes twice", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Writes: []string{"a", "a"}}, "it writes the table a twice"},
-		{"the core's table", Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"proxies"}}, "the core's own"},
+		{"the core's table", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"proxies"}}, "the core's own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.ready.Version == 0 {

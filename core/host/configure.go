@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"golang.org/x/time/rate"
@@ -39,7 +40,7 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 
 // unready ends ctx when a plugin is late with its Ready. The time in which a runner compiles a module, and says so, has a limit of its own: what was
 // compiled is kept only when it is done, so that who is ended before would never get up.
-func unready(ctx context.Context, e *Entry, link *session.Core, late context.CancelCauseFunc) {
+func unready(ctx context.Context, e *manifest.Entry, link *session.Core, late context.CancelCauseFunc) {
 	began, limit := time.Now(), e.Limits.Configure
 	for {
 		last := began
@@ -66,7 +67,7 @@ func unready(ctx context.Context, e *Entry, link *session.Core, late context.Can
 	}
 }
 
-func hello(e *Entry, config []byte, epoch uint64, memory Size) *pb.Hello {
+func hello(e *manifest.Entry, config []byte, epoch uint64, memory manifest.Size) *pb.Hello {
 	return &pb.Hello{
 		Versions: []uint32{session.Version},
 		Instance: e.Name,
@@ -130,7 +131,7 @@ type RefusedError struct {
 	// Field is a path into the config; it may be empty.
 	Field, Reason string
 	// At is where plugins.yaml says it; zero where it doesn't.
-	At Place
+	At manifest.Place
 }
 
 func (e *RefusedError) Error() string {
@@ -144,6 +145,6 @@ func (e *RefusedError) Error() string {
 	return text + ": " + e.Reason
 }
 
-func refusal(e *Entry, r *pb.Refused) error {
+func refusal(e *manifest.Entry, r *pb.Refused) error {
 	return &RefusedError{Field: r.Field, Reason: r.Reason, At: e.PlaceOf(r.Field)}
 }

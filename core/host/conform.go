@@ -7,13 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	words "golang.org/x/text/message"
 )
 
 // conforms checks an entry's config against the schema that its plugin declared. What is wrong is named by its place in plugins.yaml.
-func conforms(e *Entry, with *filled, schema []byte) error {
+func conforms(e *manifest.Entry, with *filled, schema []byte) error {
 	if len(schema) == 0 || len(with.config) == 0 {
 		return nil
 	}

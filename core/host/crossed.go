@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ func Crossed(text string) string {
 		switch {
 		case m[0] == "wasm.memory":
 			return m[0]
-		case m[1] == "limits" && slices.Contains(LimitNames(), m[2]):
+		case m[1] == "limits" && slices.Contains(manifest.LimitNames(), m[2]):
 			return m[2]
 		}
 	}

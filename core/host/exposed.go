@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,7 +43,7 @@ func chain(path string) (all []string) {
 }
 
 // exposed says where everybody may write to what an entry runs.
-func (h *Host) exposed(e *Entry) (where []string) {
+func (h *Host) exposed(e *manifest.Entry) (where []string) {
 	paths := h.cfg.Set.Programs(e)
 	if e.Process != nil && !strings.Contains(e.Process.Command, "/") {
 		if found, err := h.Find(e.Process.Command); err == nil {

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ type copies struct {
 }
 
 // copyFiles copies what an entry pins, beside each other as they are below dir. public lets other users read them.
-func copyFiles(e *Entry, dir, private string, public bool) (*copies, error) {
+func copyFiles(e *manifest.Entry, dir, private string, public bool) (*copies, error) {
 	if e.Process == nil || len(e.Process.Files) == 0 {
 		return &copies{}, nil
 	}
@@ -35,7 +36,7 @@ func copyFiles(e *Entry, dir, private string, public bool) (*copies, error) {
 	}
 	var from []string
 	for _, f := range e.Process.Files {
-		from = append(from, Under(dir, f.Path))
+		from = append(from, manifest.Under(dir, f.Path))
 	}
 	root := common(from)
 	for i, f := range e.Process.Files {
@@ -63,7 +64,7 @@ func common(paths []string) string {
 	return root
 }
 
-func copyFile(to, from string, want Digest, mode os.FileMode) error {
+func copyFile(to, from string, want manifest.Digest, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o711); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c *copies) args(args []string, dir string) (with, unnamed []string) {
 		}
 		parts := strings.Split(value, ":")
 		for i, part := range parts {
-			path := Under(dir, part)
+			path := manifest.Under(dir, part)
 			if at, ok := c.at[filepath.Clean(path)]; ok {
 				parts[i], beside[filepath.Dir(at)] = at, true
 			}

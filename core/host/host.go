@@ -13,13 +13,14 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/load"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 )
 
 // Config of a Host.
 type Config struct {
 	// Set is what to run.
-	Set *Set
+	Set *manifest.Set
 	// Exe is the binary that runs built-ins, as `EXE plugin KIND/NAME`.
 	Exe string
 	// RuntimeDir is where sockets and private directories live, in a directory of this process's own.
@@ -36,7 +37,7 @@ type Config struct {
 	Alone   bool
 	Backoff Backoff
 	// Memory is how much a plugin's process may use whose entry doesn't say; 0: no limit.
-	Memory Size
+	Memory manifest.Size
 	// Secrets learns what of the plugins' configs and environments is secret; may be nil.
 	Secrets *mask.Secrets
 	Log     *slog.Logger
@@ -286,7 +287,7 @@ func (h *Host) Status() []Status {
 
 // StartError is why a plugin did not start.
 type StartError struct {
-	Entry *Entry
+	Entry *manifest.Entry
 	Err   error
 	// Stderr has the process's last lines of standard error.
 	Stderr string

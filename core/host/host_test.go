@@ -12,14 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // parsed is what a plugins.yaml declares.
-func parsed(t *testing.T, text string) *Set {
+func parsed(t *testing.T, text string) *manifest.Set {
 	t.Helper()
-	set, err := Parse("plugins.yaml", []byte(text))
+	set, err := manifest.Parse("plugins.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func (p *twin) ready(kind pb.Kind) {
 	case pb.KindRegistry, pb.KindConfig:
 		r.Publishes = []string{"services"}
 	case pb.KindGenerator, pb.KindPatch:
-		r.Types = []*pb.Type{{Url: string(ShortTypes()["CDS"])}}
+		r.Types = []*pb.Type{{Url: string(manifest.ShortTypes()["CDS"])}}
 	}
 	p.say(&pb.FromPlugin{Ready: r})
 }
@@ -553,7 +554,7 @@ plugins:
 }
 
 func TestNewChecks(t *testing.T) {
-	full := Config{Set: &Set{}, Exe: "x", RuntimeDir: "x", Sessions: &sessions{}, Starter: newTwins(nil), Log: slog.Default()}
+	full := Config{Set: &manifest.Set{}, Exe: "x", RuntimeDir: "x", Sessions: &sessions{}, Starter: newTwins(nil), Log: slog.Default()}
 	if _, err := New(full); err != nil {
 		t.Fatal(err)
 	}

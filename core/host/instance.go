@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // Instance is one run of a plugin: a session that has said Ready.
 type Instance struct {
-	Entry *Entry
+	Entry *manifest.Entry
 	// Order is the entry's place in plugins.yaml; of two that could do the same the first one does.
 	Order int
 	// Ready is what the plugin said of itself, checked against the entry.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
@@ -18,16 +19,18 @@ const memoryLook = 200 * time.Millisecond
 // memoryWatch ends a process that uses more memory than its entry allows.
 type memoryWatch struct {
 	running Running
-	limit   Size
+	limit   manifest.Size
 	stop    context.CancelFunc
 	over    chan error
 }
 
 // allowance is how much memory an entry's process may use; 0: no limit.
-func (h *Host) allowance(e *Entry) Size { return cmp.Or(e.Limits.Memory, h.cfg.Memory) }
+func (h *Host) allowance(e *manifest.Entry) manifest.Size {
+	return cmp.Or(e.Limits.Memory, h.cfg.Memory)
+}
 
 // watchMemory begins to look at a process; without a limit it never does.
-func watchMemory(r Running, limit Size) *memoryWatch {
+func watchMemory(r Running, limit manifest.Size) *memoryWatch {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &memoryWatch{running: r, limit: limit, stop: stop, over: make(chan error, 1)}
 	if limit == 0 {
@@ -85,6 +88,6 @@ func resident(pid int) uint64 {
 }
 
 // goMemory tells a Go program to collect more garbage, rather than to cross the limit; others ignore it.
-func goMemory(limit Size) string {
+func goMemory(limit manifest.Size) string {
 	return fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9)
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"go.uber.org/goleak"
 )
 
 func TestSizeString(t *testing.T) {
 	for _, text := range []string{"1Gi", "64Mi", "3Ki", "1000"} {
-		var s Size
+		var s manifest.Size
 		if err := s.UnmarshalText([]byte(text)); err != nil || s.String() != text {
 			t.Errorf("%s becomes %s, %v", text, s, err)
 		}
@@ -29,7 +30,7 @@ func TestLimitsMemory(t *testing.T) {
 	t.Run("default", func(t *testing.T) { testLimitsMemory(t, "", 64<<20) })
 }
 
-func testLimitsMemory(t *testing.T, limits string, most Size) {
+func testLimitsMemory(t *testing.T, limits string, most manifest.Size) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	h, ended, stop := real(t, short(t), `
 plugins:
@@ -56,7 +57,7 @@ plugins:
 func TestGoMemory(t *testing.T) {
 	for _, c := range []struct {
 		entry, want string
-		most        Size
+		most        manifest.Size
 		environ     string
 	}{
 		{entry: "builtin: registry/idle", want: "GOGC=50 GOMEMLIMIT=7", environ: "GOMEMLIMIT=7"},
@@ -69,7 +70,7 @@ func TestGoMemory(t *testing.T) {
 		{entry: "insecure: true, process: {command: /bin/sh, env: {GOMEMLIMIT: \"5\"}}, limits: {memory: 1000}", want: "GOMEMLIMIT=5", environ: "GOMEMLIMIT=7"},
 		{entry: "insecure: true, process: {command: /bin/sh}", want: "", environ: "GOMEMLIMIT=7"},
 	} {
-		set, err := Parse("plugins.yaml", []byte("plugins: [{name: a, kind: registry, "+c.entry+"}]"))
+		set, err := manifest.Parse("plugins.yaml", []byte("plugins: [{name: a, kind: registry, "+c.entry+"}]"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"hash"
 	"io"
 	"os"
@@ -19,7 +20,7 @@ type artifact struct {
 	release func()
 }
 
-func compare(path string, sum hash.Hash, want Digest) error {
+func compare(path string, sum hash.Hash, want manifest.Digest) error {
 	if got := hex.EncodeToString(sum.Sum(nil)); got != string(want) {
 		return fmt.Errorf("%s is not what plugins.yaml pins: its sha256 is %s, the file says %s", path, got, want)
 	}
@@ -27,7 +28,7 @@ func compare(path string, sum hash.Hash, want Digest) error {
 }
 
 // copyPinned copies a file into another and checks the hash of what it copied.
-func copyPinned(to *os.File, path string, want Digest) error {
+func copyPinned(to *os.File, path string, want manifest.Digest) error {
 	from, err := os.Open(path)
 	if err != nil {
 		return err

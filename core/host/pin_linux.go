@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"golang.org/x/sys/unix"
 )
 
 // pin returns exactly the bytes that were hashed, whatever becomes of the file: a sealed copy in memory.
-func pin(path string, want Digest) (artifact, error) {
+func pin(path string, want manifest.Digest) (artifact, error) {
 	sealed, err := seal(path, want)
 	if err != nil {
 		return artifact{}, err
@@ -41,7 +42,7 @@ func openProgram(exe string) *os.File {
 }
 
 // seal copies a file into memory, checks its hash, and lets nobody write to the copy any more.
-func seal(path string, want Digest) (*os.File, error) {
+func seal(path string, want manifest.Digest) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	// A child that another goroutine forks now would hold the copy open for writing, and nobody could execute it.
 	syscall.ForkLock.RLock()

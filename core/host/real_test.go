@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"go.uber.org/goleak"
 )
@@ -76,7 +77,7 @@ func real(t *testing.T, dir, set string, more ...func(*Config)) (*Host, <-chan e
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed, err := Parse(filepath.Join(dir, "plugins.yaml"), []byte(strings.ReplaceAll(set, "EXE", exe)))
+	parsed, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"), []byte(strings.ReplaceAll(set, "EXE", exe)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func real(t *testing.T, dir, set string, more ...func(*Config)) (*Host, <-chan e
 
 // core is a core with one plugin, whose PID it prints; it never ends.
 func core(dir string) {
-	set, err := Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins: [{name: a, kind: registry, builtin: registry/idle}]"))
+	set, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins: [{name: a, kind: registry, builtin: registry/idle}]"))
 	if err != nil {
 		panic(err)
 	}

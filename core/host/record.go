@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -35,7 +36,7 @@ func (h *Host) Record(plugin string, to *recording.Writer) (stop func(), err err
 }
 
 // tapped is a plugin's carrier, with an ear to it if it is to be recorded. Of its environment, as of its config, no text is to be read in a recording.
-func (h *Host) tapped(e *Entry, c session.Carrier) session.Carrier {
+func (h *Host) tapped(e *manifest.Entry, c session.Carrier) session.Carrier {
 	r := &h.recorders
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,7 +28,7 @@ func TestSealedCopy(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := seal(path, Digest(digestOf(text)))
+	sealed, err := seal(path, manifest.Digest(digestOf(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

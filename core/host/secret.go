@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"io"
 	"os"
 	"regexp"
@@ -25,7 +26,7 @@ type filled struct {
 
 // fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what the file holds, without the newline at its end, and
 // {env: NAME} for a variable of the core's environment.
-func (h *Host) fill(e *Entry) (*filled, error) {
+func (h *Host) fill(e *manifest.Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
 	f.values = h.environment(e, telling.MatchString)
 	defer func() { h.cfg.Secrets.Set(e.Name, f.values) }()
@@ -46,7 +47,7 @@ func (h *Host) fill(e *Entry) (*filled, error) {
 	return f, err
 }
 
-func (h *Host) secrets(e *Entry, value any, path string, f *filled) (any, error) {
+func (h *Host) secrets(e *manifest.Entry, value any, path string, f *filled) (any, error) {
 	var err error
 	switch v := value.(type) {
 	case []any:
@@ -82,7 +83,7 @@ func (h *Host) secrets(e *Entry, value any, path string, f *filled) (any, error)
 var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
 
 // environment returns what stands in variables of a plugin's environment that are declared for it, of those names that accept takes.
-func (h *Host) environment(e *Entry, accept func(name string) bool) (values []string) {
+func (h *Host) environment(e *manifest.Entry, accept func(name string) bool) (values []string) {
 	if e.Process != nil {
 		for name, value := range e.Process.Env {
 			if accept(name) {
@@ -102,7 +103,7 @@ func (h *Host) environment(e *Entry, accept func(name string) bool) (values []st
 }
 
 // secret reads one. Errors name the place, never the secret.
-func (h *Host) secret(e *Entry, path, word, name string) (string, error) {
+func (h *Host) secret(e *manifest.Entry, path, word, name string) (string, error) {
 	wrong := func(format string, args ...any) (string, error) {
 		return "", &RefusedError{Field: path, Reason: fmt.Sprintf(format, args...), At: e.PlaceOf(path)}
 	}
@@ -114,7 +115,7 @@ func (h *Host) secret(e *Entry, path, word, name string) (string, error) {
 		}
 		return wrong("the core's environment has no %s", name)
 	}
-	f, err := os.Open(Under(h.cfg.Set.Dir(), name))
+	f, err := os.Open(manifest.Under(h.cfg.Set.Dir(), name))
 	if err != nil {
 		return wrong("%v", err)
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +13,9 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fill := func(config string) (*filled, *Entry, error) {
+	fill := func(config string) (*filled, *manifest.Entry, error) {
 		t.Helper()
-		set, err := Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+config+"}\n"))
+		set, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"), []byte("plugins:\n  - {name: a, kind: registry, builtin: registry/a, config: "+config+"}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host/load"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // slot is an entry's place in the host; it outlives the entry's processes.
 type slot struct {
-	entry        *Entry
+	entry        *manifest.Entry
 	order        int
 	log          *slog.Logger
 	onTransition func(Transition)
@@ -41,7 +42,7 @@ type slot struct {
 	over bool
 }
 
-func newSlot(e *Entry, order int, log *slog.Logger, on func(Transition)) *slot {
+func newSlot(e *manifest.Entry, order int, log *slog.Logger, on func(Transition)) *slot {
 	return &slot{
 		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}), awake: make(chan struct{}, 1),
 		fell: make(chan struct{}), gone: make(chan struct{}),

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // Standby is a plugin's process beside the one of its name that is served: a candidate for its place or, after Exchange, the one that had the
@@ -13,7 +14,7 @@ type Standby struct {
 }
 
 // Standby starts an entry beside the plugin of its name; Sessions is given its session as that of a candidate.
-func (h *Host) Standby(e *Entry, order int) (*Standby, error) {
+func (h *Host) Standby(e *manifest.Entry, order int) (*Standby, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == nil {
@@ -88,7 +89,7 @@ func (s *Standby) Stop() {
 }
 
 // Add starts a plugin that the set had not. Its failures are its own.
-func (h *Host) Add(e *Entry, order int) error {
+func (h *Host) Add(e *manifest.Entry, order int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running == nil {

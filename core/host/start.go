@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/host/cgroup"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // start starts an entry's process, with its socket below a private directory, in a control group, if it has one.
@@ -49,7 +50,7 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 }
 
 // launch says what to run for an entry. release is called once the process runs.
-func (h *Host) launch(e *Entry) (l Launch, release func(), err error) {
+func (h *Host) launch(e *manifest.Entry) (l Launch, release func(), err error) {
 	if err := e.Trusted(); err != nil {
 		return l, nil, err
 	}
@@ -87,7 +88,7 @@ func (h *Host) Find(command string) (string, error) {
 }
 
 // program finds a process's program and checks what is pinned.
-func (h *Host) program(e *Entry, dir string) (artifact, error) {
+func (h *Host) program(e *manifest.Entry, dir string) (artifact, error) {
 	path, err := find(e.Process.Command, dir, h.environ("PATH"))
 	if err != nil {
 		return artifact{}, err
@@ -99,7 +100,7 @@ func (h *Host) program(e *Entry, dir string) (artifact, error) {
 }
 
 // inherited is what a plugin gets of the core's environment: what the entry allows, and more.
-func (h *Host) inherited(e *Entry, more ...string) []string {
+func (h *Host) inherited(e *manifest.Entry, more ...string) []string {
 	if a := e.Allowed(); a != nil {
 		more = append(more, a.Env...)
 	}
@@ -114,7 +115,7 @@ func (h *Host) inherited(e *Entry, more ...string) []string {
 
 // tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime, and for those that are built in the way to a
 // Kubernetes API server. The entry's limit of memory takes the place of the core's.
-func (h *Host) tuned(e *Entry) []string {
+func (h *Host) tuned(e *manifest.Entry) []string {
 	names := []string{"GOMAXPROCS", "GOGC", "COXSWAIN_GOGC", "GORACE"}
 	if e.Builtin != "" {
 		names = append(names, clusterVariables...)
@@ -132,7 +133,7 @@ var clusterVariables = []string{
 }
 
 // limited adds what a Go program heeds of a limit of memory, unless its environment says so itself.
-func limited(limit Size, env []string) []string {
+func limited(limit manifest.Size, env []string) []string {
 	declares := slices.ContainsFunc(env, func(pair string) bool { return strings.HasPrefix(pair, "GOMEMLIMIT=") })
 	if limit == 0 || declares {
 		return env
@@ -152,7 +153,7 @@ func (h *Host) environ(name string) string {
 // find looks for a command as a shell would: a name without a slash in PATH, anything else as a path, relative to dir.
 func find(command, dir, path string) (string, error) {
 	if strings.Contains(command, "/") {
-		file := Under(dir, command)
+		file := manifest.Under(dir, command)
 		return file, executable(file)
 	}
 	for _, place := range filepath.SplitList(path) {

@@ -10,10 +10,11 @@ import (
 	"syscall"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // runAs is who an entry's process runs as; nil: as the core.
-func runAs(e *Entry) (*process.User, error) {
+func runAs(e *manifest.Entry) (*process.User, error) {
 	if e.User == "" {
 		return nil, nil
 	}
@@ -67,7 +68,7 @@ func idOf(id string) uint32 {
 }
 
 // admit opens the way to the sockets to the user of an entry, and says where it can't be.
-func (h *Host) admit(e *Entry, l *Launch, private string) error {
+func (h *Host) admit(e *manifest.Entry, l *Launch, private string) error {
 	if l.User == nil || int(l.User.UID) == os.Geteuid() {
 		return nil
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"maps"
 	"os"
 	"slices"
@@ -29,9 +30,9 @@ type Validation struct {
 
 // Validate returns what would keep the set's plugins from starting, as far as it shows without running any: programs and modules that are missing or
 // not what is pinned, secrets that can't be read, built-ins that don't exist or refuse their config.
-func Validate(set *Set, with Validation) []Mistake {
+func Validate(set *manifest.Set, with Validation) []manifest.Mistake {
 	h := &Host{cfg: Config{Set: set, Environ: with.Environ, Exe: "coxswain", RuntimeDir: os.TempDir()}} // it never runs
-	var found []Mistake
+	var found []manifest.Mistake
 	for _, e := range set.Plugins {
 		if m := h.validate(e, with); m != nil {
 			found = append(found, *m)
@@ -40,9 +41,9 @@ func Validate(set *Set, with Validation) []Mistake {
 	return found
 }
 
-func (h *Host) validate(e *Entry, with Validation) *Mistake {
-	wrong := func(at Place, err error) *Mistake {
-		return &Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
+func (h *Host) validate(e *manifest.Entry, with Validation) *manifest.Mistake {
+	wrong := func(at manifest.Place, err error) *manifest.Mistake {
+		return &manifest.Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
 	}
 	carrier := e.Keys[e.Carrier()]
 	e, open := e.Sample()
@@ -75,7 +76,7 @@ func openAt(err error, open func(field string) bool) bool {
 }
 
 // takes reports, as an error, why a built-in would not take its config.
-func (h *Host) takes(e *Entry, b Builtin) error {
+func (h *Host) takes(e *manifest.Entry, b Builtin) error {
 	with, err := h.fill(e)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (h *Host) takes(e *Entry, b Builtin) error {
 }
 
 // faultPlace returns where a field that is refused stands, and the reason without the place.
-func faultPlace(e *Entry, err error) (Place, error) {
+func faultPlace(e *manifest.Entry, err error) (manifest.Place, error) {
 	var refused *RefusedError
 	if !errors.As(err, &refused) {
 		return configPlace(e, ""), err
@@ -103,8 +104,8 @@ func faultPlace(e *Entry, err error) (Place, error) {
 }
 
 // configPlace is where a field of the config stands, or else the config, or the entry.
-func configPlace(e *Entry, field string) Place {
-	for _, at := range []Place{e.PlaceOf(field), e.Keys["config"]} {
+func configPlace(e *manifest.Entry, field string) manifest.Place {
+	for _, at := range []manifest.Place{e.PlaceOf(field), e.Keys["config"]} {
 		if at.Line > 0 {
 			return at
 		}

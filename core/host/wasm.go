@@ -11,12 +11,13 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // runner says how to run a module: in a process of this binary that is given the very bytes that were hashed. Compiled modules are
 // kept beside the runtime directories of the cores, which survives them.
-func (h *Host) runner(e *Entry, l Launch) (_ Launch, release func(), err error) {
-	path := Under(l.Dir, e.Wasm.Path)
+func (h *Host) runner(e *manifest.Entry, l Launch) (_ Launch, release func(), err error) {
+	path := manifest.Under(l.Dir, e.Wasm.Path)
 	if err := readable(path); err != nil {
 		return l, nil, err
 	}
@@ -37,7 +38,7 @@ func (h *Host) runner(e *Entry, l Launch) (_ Launch, release func(), err error) 
 }
 
 // module is what a runner reads: it is opened once, here.
-func (h *Host) module(e *Entry, path string) (artifact, error) {
+func (h *Host) module(e *manifest.Entry, path string) (artifact, error) {
 	if e.Wasm.SHA256 != "" {
 		return pin(path, e.Wasm.SHA256)
 	}
@@ -58,7 +59,7 @@ func readable(path string) error {
 }
 
 // grants is what a module was granted, for Hello; nothing for a process.
-func grants(e *Entry) []byte {
+func grants(e *manifest.Entry) []byte {
 	a := e.Allowed()
 	if e.Wasm == nil || a == nil {
 		return nil

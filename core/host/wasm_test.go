@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
 	"github.com/coxswain-mesh/coxswain/core/host/wasm/spec"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // A module is run by a runner that gets the bytes that were hashed, the defaults, and no more of the environment than is allowed.
@@ -22,7 +23,7 @@ func TestRunner(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "m.wasm"), code, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := Parse(filepath.Join(dir, "plugins.yaml"), fmt.Appendf(nil, `
+	set, err := manifest.Parse(filepath.Join(dir, "plugins.yaml"), fmt.Appendf(nil, `
 plugins:
   - {name: a, kind: patch, wasm: {path: m.wasm, sha256: %x, memory: 16Mi, allow: {env: [A], http: ["*.example.org"]}}}
   - {name: b, kind: patch, insecure: true, wasm: {path: m.wasm}, allow: {clock: true}}

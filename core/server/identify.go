@@ -7,7 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -25,7 +25,7 @@ type identify struct {
 }
 
 // authenticates reports whether some plugin of the set can say who is calling.
-func authenticates(set *host.Set) bool {
+func authenticates(set *manifest.Set) bool {
 	for _, e := range set.Plugins {
 		if e.Kind.Proto() == pb.KindAuthenticator {
 			return true

@@ -22,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -70,7 +71,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		served <- c.Serve(ctx, &host.Instance{Entry: &host.Entry{Name: "a"}, Ready: m.Ready, Link: link})
+		served <- c.Serve(ctx, &host.Instance{Entry: &manifest.Entry{Name: "a"}, Ready: m.Ready, Link: link})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -271,7 +272,7 @@ func TestSettingNeedsAuthenticator(t *testing.T) {
 		"plugins:\n- {name: a, kind: config, builtin: config/a}\n":               false,
 		"plugins:\n- {name: a, kind: authenticator, builtin: authenticator/a}\n": true,
 	} {
-		s, err := host.Parse("plugins.yaml", []byte(set))
+		s, err := manifest.Parse("plugins.yaml", []byte(set))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // DefaultMemory returns how much memory the core may use where nobody says it: half of what the machine has, or of the narrowest limit of this process's
@@ -33,9 +33,9 @@ func defaultMemory(proc, groups string) uint64 {
 
 // pluginMemory is how much one plugin may use where its entry doesn't say: the other half, so that one that leaks ends before the machine has none left and
 // the kernel chooses whom to kill. It is a round number, as people write them.
-func pluginMemory() host.Size {
+func pluginMemory() manifest.Size {
 	const round = 1 << 20
-	return host.Size(DefaultMemory() / round * round)
+	return manifest.Size(DefaultMemory() / round * round)
 }
 
 // limitOf returns the narrowest limit of a cgroup and those around it.

@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -97,7 +98,7 @@ func (p *pages) rows(plugin string) ([]admin.TableRows, []admin.DroppedRows) {
 }
 
 // misfits are the rows that an entry has no instance for.
-func misfits(all []host.Misfit, entry string) (out []admin.WorkFault) {
+func misfits(all []manifest.Misfit, entry string) (out []admin.WorkFault) {
 	for _, m := range all {
 		if m.Entry == entry {
 			out = append(out, admin.WorkFault{What: "row " + m.Key, Reason: m.Reason})

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -29,7 +30,7 @@ import (
 type Config struct {
 	// Set is what to run; Exe is the binary that runs built-in plugins; RuntimeDir holds sockets; Environ is the core's environment, of which
 	// plugins get what is allowed by name.
-	Set             *host.Set
+	Set             *manifest.Set
 	Exe, RuntimeDir string
 	Environ         []string
 	// Alone: this process starts nothing but plugins; see host.Config.
@@ -40,7 +41,7 @@ type Config struct {
 	// built-in set, and Parse makes a set of another text.
 	File  string
 	Text  []byte
-	Parse func(text []byte) (*host.Set, error)
+	Parse func(text []byte) (*manifest.Set, error)
 	// Version is shown at /version.
 	Version string
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // toAudit is what is known of a change when it begins. A dry run is none.
-func toAudit(what string, last, e *host.Entry, o Options) audit.Entry {
+func toAudit(what string, last, e *manifest.Entry, o Options) audit.Entry {
 	if o.DryRun {
 		return audit.Entry{}
 	}
@@ -22,12 +22,12 @@ func toAudit(what string, last, e *host.Entry, o Options) audit.Entry {
 		is.To = programOf(e)
 	}
 	if what == doSwap || what == doRollback {
-		is.Changed = host.Differing(last, e)
+		is.Changed = manifest.Differing(last, e)
 	}
 	return is
 }
 
-func programOf(e *host.Entry) *audit.Program {
+func programOf(e *manifest.Entry) *audit.Program {
 	if e == nil {
 		return nil
 	}

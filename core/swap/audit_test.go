@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // What becomes of a change is kept with who wanted it and what differs; a dry run isn't, and a rollback is nobody's but the core's.
 func TestAudit(t *testing.T) {
 	s, _, _ := swapper()
 	s.cfg.Audit = audit.New("", nil, s.cfg.Log)
-	last := &host.Entry{Name: "a", Process: &host.Process{Command: "./old"}, SHA256: "01"}
-	e := &host.Entry{Name: "a", Process: &host.Process{Command: "./new"}, SHA256: "02", Config: host.JSON(`{"token": "x"}`)}
+	last := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./old"}, SHA256: "01"}
+	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Command: "./new"}, SHA256: "02", Config: manifest.JSON(`{"token": "x"}`)}
 	operator := audit.Acting(t.Context(), "somebody")
 	c := s.open(operator, doSwap, last, e, Options{Force: true})
 	for _, to := range []State{Starting, Syncing, Comparing, Switched} {

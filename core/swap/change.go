@@ -9,7 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // State is how far a change of a plugin has come.
@@ -104,7 +104,7 @@ type Change struct {
 const historyLength = 10
 
 // open notes the beginning of a change.
-func (s *Swapper) open(ctx context.Context, what string, last, e *host.Entry, o Options) *Change {
+func (s *Swapper) open(ctx context.Context, what string, last, e *manifest.Entry, o Options) *Change {
 	name := e.Name
 	c := &Change{Plugin: name, What: what, From: describe(last), To: describe(e), At: time.Now()}
 	c.by, c.audited = context.WithoutCancel(ctx), toAudit(what, last, e, o)
@@ -222,7 +222,7 @@ func (c *Change) Line() string {
 }
 
 // Entries returns what is declared, in order; disabled ones too.
-func (s *Swapper) Entries() []*host.Entry { return s.current().Plugins }
+func (s *Swapper) Entries() []*manifest.Entry { return s.current().Plugins }
 
 // FileFault is what is wrong with plugins.yaml as it is now; empty: nothing.
 func (s *Swapper) FileFault() string {

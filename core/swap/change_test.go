@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // swapper is one that changes nothing, its log, and what it was told became of changes.
@@ -20,8 +21,8 @@ func swapper() (s *Swapper, log *bytes.Buffer, outcomes *[]string) {
 	}, plugins: map[string]*plugin{}}, log, outcomes
 }
 
-func registry(name string) *host.Entry {
-	return &host.Entry{Name: name, Kind: "registry", Builtin: "registry/" + name}
+func registry(name string) *manifest.Entry {
+	return &manifest.Entry{Name: name, Kind: "registry", Builtin: "registry/" + name}
 }
 
 // Each state leads to those that may follow it, and a step astray is said.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -92,7 +92,7 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 }
 
 // letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled, already.
-func (s *Swapper) letGo(ctx context.Context, e *host.Entry, o Options) (*Change, error) {
+func (s *Swapper) letGo(ctx context.Context, e *manifest.Entry, o Options) (*Change, error) {
 	err := s.do(ctx, step{doRemove, e}, o)
 	if err == nil && !o.DryRun {
 		delete(s.held, e.Name)
@@ -109,7 +109,7 @@ func (s *Swapper) last(name string) *Change {
 }
 
 // wanted returns the entry that a request makes, and the file's text with it.
-func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, error) {
+func (s *Swapper) wanted(name, what string, r Request) (*manifest.Entry, []byte, error) {
 	text := s.text
 	set, _ := s.expanded(s.file)
 	if now, _ := set.Get(name); now != nil {
@@ -125,9 +125,9 @@ func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, err
 			set = s.current()
 		}
 	} else {
-		edit, err := host.NewEdit(s.text)
+		edit, err := manifest.NewEdit(s.text)
 		if err == nil {
-			text, err = edit.Entry(name, func(m host.Mapping) error { return s.edit(m, r) })
+			text, err = edit.Entry(name, func(m manifest.Mapping) error { return s.edit(m, r) })
 		}
 		if err != nil {
 			return nil, nil, err
@@ -147,7 +147,7 @@ func (s *Swapper) wanted(name, what string, r Request) (*host.Entry, []byte, err
 }
 
 // edit makes the request part of an entry.
-func (s *Swapper) edit(m host.Mapping, r Request) error {
+func (s *Swapper) edit(m manifest.Mapping, r Request) error {
 	if r.Disabled != nil {
 		m.Delete("disabled")
 		if *r.Disabled {
@@ -171,7 +171,7 @@ func (s *Swapper) edit(m host.Mapping, r Request) error {
 }
 
 // editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is meant not to be.
-func (s *Swapper) editCarrier(m host.Mapping, r Request) error {
+func (s *Swapper) editCarrier(m manifest.Mapping, r Request) error {
 	word, value := "", any(nil)
 	switch {
 	case r.Builtin != "":
@@ -202,7 +202,7 @@ func (s *Swapper) editCarrier(m host.Mapping, r Request) error {
 	if m.Text("insecure") == "true" {
 		return nil
 	}
-	return host.Pin(m, s.cfg.Set.Dir(), s.cfg.Host.Find)
+	return manifest.Pin(m, s.cfg.Set.Dir(), s.cfg.Host.Find)
 }
 
 // relative is a path as the file has it: relative to its directory, if it is below.
@@ -235,7 +235,7 @@ func (s *Swapper) put(text []byte) error {
 	if err != nil {
 		return err
 	}
-	err = host.Write(s.cfg.File, text)
+	err = manifest.Write(s.cfg.File, text)
 	if err == nil {
 		s.mu.Lock()
 		s.file, s.text = set, text

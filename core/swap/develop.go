@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
@@ -73,7 +73,7 @@ func (s *Swapper) programs() map[string]stamp {
 	return stamps
 }
 
-func stampOf(set *host.Set, e *host.Entry) (st stamp, ok bool) {
+func stampOf(set *manifest.Set, e *manifest.Entry) (st stamp, ok bool) {
 	paths := set.Programs(e)
 	for _, path := range paths {
 		info, err := os.Stat(path)

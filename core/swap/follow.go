@@ -12,7 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
@@ -118,7 +118,7 @@ func (s *Swapper) sync(ctx context.Context) {
 }
 
 // read returns the file as it is now, or as it was applied last where it can't be read.
-func (s *Swapper) read() (*host.Set, []byte) {
+func (s *Swapper) read() (*manifest.Set, []byte) {
 	if s.cfg.File == "" {
 		return s.file, s.text
 	}
@@ -127,7 +127,7 @@ func (s *Swapper) read() (*host.Set, []byte) {
 		s.blame(nil)
 		return s.file, s.text
 	}
-	var set *host.Set
+	var set *manifest.Set
 	if err == nil {
 		set, err = s.cfg.Parse(text)
 	}
@@ -157,14 +157,14 @@ func (s *Swapper) blame(err error) {
 }
 
 // apply comes from one file to another, step by step. A step that fails leaves that plugin as it was.
-func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
+func (s *Swapper) apply(ctx context.Context, from, to *manifest.Set) {
 	steps := s.instances.due(plan(from, to), time.Now())
 	for _, st := range steps {
 		if st.what == doRemove {
 			s.closeWindow(st.entry.Name) // its old instance may have the name's place
 		}
 	}
-	s.held = map[string]*host.Entry{}
+	s.held = map[string]*manifest.Entry{}
 	lost := lostEntries(steps, to)
 	s.arrange(merged(s.current(), to))
 	for _, st := range steps {
@@ -191,7 +191,7 @@ func (s *Swapper) apply(ctx context.Context, from, to *host.Set) {
 }
 
 // lostEntries are the names of entries that a file has no more, if there are several: more likely it was cut than meant.
-func lostEntries(steps []step, to *host.Set) []string {
+func lostEntries(steps []step, to *manifest.Set) []string {
 	var names []string
 	for _, st := range steps {
 		if in, _ := to.Get(st.entry.Name); st.what == doRemove && in == nil && st.entry.Of == "" {
@@ -205,14 +205,14 @@ func lostEntries(steps []step, to *host.Set) []string {
 }
 
 // arrange gives all plugins their places.
-func (s *Swapper) arrange(set *host.Set) {
+func (s *Swapper) arrange(set *manifest.Set) {
 	s.runs(set)
 	s.cfg.Control.Reorder(places(set), control.RulesOf(set))
 }
 
 // only leaves entries out that are in neither the file nor what runs.
-func only(set, file *host.Set) *host.Set {
-	var all []*host.Entry
+func only(set, file *manifest.Set) *manifest.Set {
+	var all []*manifest.Entry
 	for _, e := range set.Plugins {
 		if in, _ := file.Get(e.Name); in != nil || e.Runs() {
 			all = append(all, e)
@@ -238,7 +238,7 @@ func (s *Swapper) do(ctx context.Context, st step, o Options) error {
 }
 
 // describe says in a word what an entry runs.
-func describe(e *host.Entry) string {
+func describe(e *manifest.Entry) string {
 	switch {
 	case e == nil || e.Disabled:
 		return ""
@@ -251,7 +251,7 @@ func describe(e *host.Entry) string {
 }
 
 // add starts a plugin that did not run.
-func (s *Swapper) add(ctx context.Context, e *host.Entry, c *Change) error {
+func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *Change) error {
 	on := *e
 	on.Disabled = false
 	set := s.current().With(&on)
@@ -279,7 +279,7 @@ func (s *Swapper) add(ctx context.Context, e *host.Entry, c *Change) error {
 }
 
 // remove ends a plugin, unless proxies would lose something by it, or it is one of several that plugins.yaml has lost.
-func (s *Swapper) remove(ctx context.Context, e *host.Entry, c *Change, o Options) error {
+func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Options) error {
 	if o.DryRun {
 		var done func()
 		ctx, done = s.giveWay(ctx, e.Name)

@@ -10,14 +10,14 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // instances are what entries with forEach are expanded with. They belong to whoever has the turn.
 type instances struct {
 	// rows are those of the tables, as they were read last.
-	rows map[string][]host.Row
+	rows map[string][]manifest.Row
 	// failing are the changes of instances that failed, by name.
 	failing map[string]failure
 }
@@ -25,7 +25,7 @@ type instances struct {
 // failure is a change of an instance that is tried again.
 type failure struct {
 	what  string
-	entry *host.Entry
+	entry *manifest.Entry
 	times int
 	again time.Time
 }
@@ -35,12 +35,12 @@ const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
 
 // underway is the swap of an instance that takes place.
 type underway struct {
-	entry  *host.Entry
+	entry  *manifest.Entry
 	cancel context.CancelCauseFunc
 }
 
 // instead ends the swap of an instance that takes place, as something else is to be done first: what it waits for may take long. It is tried again.
-func (s *Swapper) instead(why string, when func(*host.Entry) bool) {
+func (s *Swapper) instead(why string, when func(*manifest.Entry) bool) {
 	s.mu.Lock()
 	u := s.underway
 	s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Swapper) instead(why string, when func(*host.Entry) bool) {
 
 // hurry ends the swap of an instance for somebody's command.
 func (s *Swapper) hurry() {
-	s.instead("a command came first", func(*host.Entry) bool { return true })
+	s.instead("a command came first", func(*manifest.Entry) bool { return true })
 }
 
 // begins notes that a step takes place, until the function that it returns is called.
@@ -73,21 +73,21 @@ func (s *Swapper) begins(ctx context.Context, st step) (context.Context, func())
 
 // take keeps rows.
 func (i *instances) take(rows map[string][]*pb.Row) {
-	i.rows = map[string][]host.Row{}
+	i.rows = map[string][]manifest.Row{}
 	for table, some := range rows {
 		for _, r := range some {
-			i.rows[table] = append(i.rows[table], host.Row{Key: r.Key, Payload: r.Payload})
+			i.rows[table] = append(i.rows[table], manifest.Row{Key: r.Key, Payload: r.Payload})
 		}
 	}
 }
 
 // expanded returns a set with its instances, and the rows of which there are none.
-func (s *Swapper) expanded(set *host.Set) (*host.Set, []host.Misfit) {
-	return set.Expand(func(table string) []host.Row { return s.instances.rows[table] })
+func (s *Swapper) expanded(set *manifest.Set) (*manifest.Set, []manifest.Misfit) {
+	return set.Expand(func(table string) []manifest.Row { return s.instances.rows[table] })
 }
 
 // expand returns a set with its instances, and says once of which rows there are none.
-func (s *Swapper) expand(set *host.Set) *host.Set {
+func (s *Swapper) expand(set *manifest.Set) *manifest.Set {
 	to, misfits := s.expanded(set)
 	s.mu.Lock()
 	known := s.misfits
@@ -102,7 +102,7 @@ func (s *Swapper) expand(set *host.Set) *host.Set {
 }
 
 // Misfits are the rows that there are no instances for.
-func (s *Swapper) Misfits() []host.Misfit {
+func (s *Swapper) Misfits() []manifest.Misfit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.misfits)
@@ -211,10 +211,10 @@ func (s *Swapper) watchRows(ctx context.Context, moved chan<- struct{}) {
 		}
 		var now instances
 		now.take(rows)
-		to, _ := set.Expand(func(table string) []host.Row { return now.rows[table] })
-		s.instead("its row has changed", func(e *host.Entry) bool {
+		to, _ := set.Expand(func(table string) []manifest.Row { return now.rows[table] })
+		s.instead("its row has changed", func(e *manifest.Entry) bool {
 			is, _ := to.Get(e.Name)
-			return is == nil || !host.Same(is, e)
+			return is == nil || !manifest.Same(is, e)
 		})
 	}
 }
@@ -233,7 +233,7 @@ func (i *instances) next() (at time.Time, ok bool) {
 func (i *instances) due(steps []step, now time.Time) []step {
 	return slices.DeleteFunc(slices.Clone(steps), func(st step) bool {
 		f, failed := i.failing[st.entry.Name]
-		return failed && f.what == st.what && host.Same(f.entry, st.entry) && f.again.After(now)
+		return failed && f.what == st.what && manifest.Same(f.entry, st.entry) && f.again.After(now)
 	})
 }
 
@@ -242,12 +242,12 @@ func (s *Swapper) done(st step, err error) {
 	e := st.entry
 	now, _ := s.current().Get(e.Name)
 	runs := now != nil && now.Runs()
-	if e.Of == "" || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && host.Same(now, e) {
+	if e.Of == "" || err == nil || errors.Is(err, ErrRefused) || runs && st.what != doRemove && manifest.Same(now, e) {
 		delete(s.instances.failing, e.Name)
 		return
 	}
 	f := s.instances.failing[e.Name]
-	if f.what != st.what || !host.Same(f.entry, e) {
+	if f.what != st.what || !manifest.Same(f.entry, e) {
 		f = failure{}
 	}
 	pause := min(tryAgain<<min(f.times, 10), tryAgainMost)
@@ -258,8 +258,8 @@ func (s *Swapper) done(st step, err error) {
 }
 
 // owed returns a set in which instances whose change has failed are as they run: the rest is still to be done.
-func (s *Swapper) owed(set *host.Set) *host.Set {
-	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *host.Entry) bool {
+func (s *Swapper) owed(set *manifest.Set) *manifest.Set {
+	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *manifest.Entry) bool {
 		now, _ := s.current().Get(e.Name)
 		_, failed := s.instances.failing[e.Name]
 		return failed && (now == nil || !now.Runs())

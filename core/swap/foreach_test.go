@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -338,11 +338,11 @@ func TestForEachGuard(t *testing.T) {
 
 // TestDue: what failed is tried again after a while, which grows, and at once when the row has changed.
 func TestDue(t *testing.T) {
-	s := &Swapper{set: &host.Set{}}
-	e := &host.Entry{Name: "a@b", Of: "a"}
-	changed := &host.Entry{Name: "a@b", Of: "a", Config: host.JSON(`{}`)}
+	s := &Swapper{set: &manifest.Set{}}
+	e := &manifest.Entry{Name: "a@b", Of: "a"}
+	changed := &manifest.Entry{Name: "a@b", Of: "a", Config: manifest.JSON(`{}`)}
 	now := time.Now()
-	due := func(e *host.Entry, at time.Duration) bool {
+	due := func(e *manifest.Entry, at time.Duration) bool {
 		return len(s.instances.due([]step{{doSwap, e}}, now.Add(at))) > 0
 	}
 	if !due(e, 0) {
@@ -360,7 +360,7 @@ func TestDue(t *testing.T) {
 	}
 	s.set = s.set.With(e)
 	s.done(step{doRemove, e}, errors.New("bad"))
-	if owed, _ := s.owed(&host.Set{}).Get(e.Name); owed != e {
+	if owed, _ := s.owed(&manifest.Set{}).Get(e.Name); owed != e {
 		t.Error("an end that failed is forgotten")
 	}
 	if len(s.instances.due([]step{{doRemove, e}}, now)) > 0 || len(s.instances.due([]step{{doRemove, e}}, now.Add(tryAgain+time.Minute))) == 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -83,7 +84,9 @@ func liveOf(t *testing.T, set string, free func() (uint64, bool)) *Swapper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parse := func(text []byte) (*host.Set, error) { return host.Parse(filepath.Join(dir, "plugins.yaml"), text) }
+	parse := func(text []byte) (*manifest.Set, error) {
+		return manifest.Parse(filepath.Join(dir, "plugins.yaml"), text)
+	}
 	text := []byte(set)
 	parsed, err := parse(text)
 	if err != nil {

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // step is one thing to do to come from one plugins.yaml to another.
 type step struct {
 	what string
 	// entry is the new one, or the one that goes.
-	entry *host.Entry
+	entry *manifest.Entry
 }
 
 // plan returns what differs between two files, in the order in which it is done: what others read first comes first and goes last.
-func plan(from, to *host.Set) []step {
+func plan(from, to *manifest.Set) []step {
 	var gone, come []step
 	for _, e := range from.Plugins {
 		now, _ := to.Get(e.Name)
@@ -33,7 +33,7 @@ func plan(from, to *host.Set) []step {
 			come = append(come, step{doAdd, e})
 		case last.Kind != e.Kind:
 			again = append(again, step{doAdd, e})
-		case !host.Same(last, e):
+		case !manifest.Same(last, e):
 			come = append(come, step{doSwap, e})
 		}
 	}
@@ -45,13 +45,13 @@ func plan(from, to *host.Set) []step {
 }
 
 // rank orders kinds by who reads from whom.
-func rank(e *host.Entry) int {
-	return slices.Index([]host.Kind{"authenticator", "config", "registry", "controller", "generator", "patch"}, e.Kind)
+func rank(e *manifest.Entry) int {
+	return slices.Index([]manifest.Kind{"authenticator", "config", "registry", "controller", "generator", "patch"}, e.Kind)
 }
 
 // merged is what runs while the steps are done: the entries of the file that run already, as they are, in the file's order, and then those that go.
-func merged(running, file *host.Set) *host.Set {
-	var all []*host.Entry
+func merged(running, file *manifest.Set) *manifest.Set {
+	var all []*manifest.Entry
 	for _, e := range file.Plugins {
 		now, _ := running.Get(e.Name)
 		switch {
@@ -74,7 +74,7 @@ func merged(running, file *host.Set) *host.Set {
 }
 
 // places is the order of a set's entries.
-func places(set *host.Set) map[string]int {
+func places(set *manifest.Set) map[string]int {
 	order := map[string]int{}
 	for i, e := range set.Plugins {
 		order[e.Name] = i

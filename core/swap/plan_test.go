@@ -6,18 +6,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // parse reads entries, a line each as `NAME KIND more`.
-func parse(t *testing.T, lines ...string) *host.Set {
+func parse(t *testing.T, lines ...string) *manifest.Set {
 	t.Helper()
 	text := "plugins:\n"
 	for _, line := range lines {
 		f := strings.SplitN(line+" ", " ", 3)
 		text += "  - {name: " + f[0] + ", kind: " + f[1] + ", builtin: " + f[1] + "/x" + strings.TrimSpace(f[2]) + "}\n"
 	}
-	set, err := host.Parse("plugins.yaml", []byte(text))
+	set, err := manifest.Parse("plugins.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func parse(t *testing.T, lines ...string) *host.Set {
 }
 
 // names are a set's entries, those that don't run in parentheses.
-func names(set *host.Set) string {
+func names(set *manifest.Set) string {
 	var all []string
 	for _, e := range set.Plugins {
 		if e.Disabled {

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -17,7 +18,7 @@ import (
 var ErrRefused = errors.New("a guard refused it")
 
 // replace lets an entry take the place of the plugin of its name. The turn is held.
-func (s *Swapper) replace(ctx context.Context, e *host.Entry, c *Change, o Options) error {
+func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *Change, o Options) error {
 	defer c.explain(s)
 	if o.DryRun {
 		var done func()
@@ -103,9 +104,9 @@ func (s *Swapper) stopped(c *Change, err error) error {
 }
 
 // guardOf is an entry's guard, or the default.
-func guardOf(e *host.Entry) guard.Guard {
+func guardOf(e *manifest.Entry) guard.Guard {
 	g := guard.Default()
-	if e.Guard != nil && e.Guard.MaxRemoved != (host.Share{}) {
+	if e.Guard != nil && e.Guard.MaxRemoved != (manifest.Share{}) {
 		g.MaxRemoved = guard.Share(e.Guard.MaxRemoved)
 	}
 	return g
@@ -122,7 +123,7 @@ func crowded(name string, running []host.Status, free uint64) string {
 }
 
 // replaceInTurn ends the old one before the new one starts: there must never be two. If the new one does not start, the old one is started again.
-func (s *Swapper) replaceInTurn(ctx context.Context, last, e *host.Entry, c *Change, o Options) error {
+func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *Change, o Options) error {
 	if o.DryRun {
 		c.step(s, Failed, "a controller never runs twice, so that there is nothing to compare")
 		return errors.New("a controller can't be compared")
@@ -146,7 +147,7 @@ func (s *Swapper) replaceInTurn(ctx context.Context, last, e *host.Entry, c *Cha
 	return err
 }
 
-func (s *Swapper) turnOver(ctx context.Context, e *host.Entry, set *host.Set) error {
+func (s *Swapper) turnOver(ctx context.Context, e *manifest.Entry, set *manifest.Set) error {
 	s.cfg.Host.Remove(e.Name)
 	_, order := set.Get(e.Name)
 	if err := s.cfg.Control.Redeclare(control.Expect(e, order), control.RulesOf(set)); err != nil {
@@ -161,10 +162,10 @@ func (s *Swapper) turnOver(ctx context.Context, e *host.Entry, set *host.Set) er
 }
 
 // rollbackOf is an entry's rollback, or the default.
-func rollbackOf(e *host.Entry) (limit guard.Share, window time.Duration) {
+func rollbackOf(e *manifest.Entry) (limit guard.Share, window time.Duration) {
 	limit, window = guard.Share{Percent: 5}, 5*time.Minute
 	if r := e.Rollback; r != nil {
-		if r.NackedProxies != (host.Share{}) {
+		if r.NackedProxies != (manifest.Share{}) {
 			limit = guard.Share(r.NackedProxies)
 		}
 		if r.Window > 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // past is what ran before something took its place.
 type past struct {
-	entry *host.Entry
+	entry *manifest.Entry
 	// text is the plugins.yaml in which it stood; nil: in none.
 	text []byte
 	// wrote is what the file became with what took its place, if a command wrote that.
@@ -63,7 +63,7 @@ func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change
 }
 
 // before returns what ran before a plugin's last change, and its window if it is still warm.
-func (s *Swapper) before(name string, now *host.Entry) (was past, warm *window) {
+func (s *Swapper) before(name string, now *manifest.Entry) (was past, warm *window) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(name)
@@ -74,18 +74,18 @@ func (s *Swapper) before(name string, now *host.Entry) (was past, warm *window) 
 	switch {
 	case w == nil || w.over() || w.c.What == doRollback || w.last == nil:
 		return was, nil
-	case was.entry != nil && host.Same(w.last, was.entry):
+	case was.entry != nil && manifest.Same(w.last, was.entry):
 		return was, w
-	case host.Same(w.last, now) && unpinned(now):
+	case manifest.Same(w.last, now) && unpinned(now):
 		return past{entry: w.last}, w // it was restarted, from what may be another program
 	}
 	return was, nil
 }
 
 // whatIsUndone says how going back is done, and what of the entry it concerns.
-func whatIsUndone(now, was *host.Entry, warm bool) string {
+func whatIsUndone(now, was *manifest.Entry, warm bool) string {
 	text := "the last change is undone"
-	if keys := host.Differing(now, was); len(keys) > 0 {
+	if keys := manifest.Differing(now, was); len(keys) > 0 {
 		text += ", of the entry's " + strings.Join(keys, ", ")
 	}
 	switch {
@@ -98,7 +98,7 @@ func whatIsUndone(now, was *host.Entry, warm bool) string {
 }
 
 // unpinned reports whether an entry may run another program each time that it is started.
-func unpinned(e *host.Entry) bool {
+func unpinned(e *manifest.Entry) bool {
 	return e.Process != nil && e.SHA256 == "" || e.Wasm != nil && e.Wasm.SHA256 == "" && e.SHA256 == ""
 }
 
@@ -108,7 +108,7 @@ func (s *Swapper) textBefore(was past) (text []byte, note string) {
 	if s.cfg.File == "" || was.entry.Of != "" {
 		return nil, ""
 	}
-	if in, _ := s.file.Get(name); in != nil && host.Same(in, was.entry) {
+	if in, _ := s.file.Get(name); in != nil && manifest.Same(in, was.entry) {
 		return nil, ""
 	}
 	if was.text == nil {
@@ -119,9 +119,9 @@ func (s *Swapper) textBefore(was past) (text []byte, note string) {
 	}
 	text, err := s.withEntryOf(was.text, name)
 	if err == nil {
-		var set *host.Set
+		var set *manifest.Set
 		if set, err = s.cfg.Parse(text); err == nil {
-			if in, _ := set.Get(name); in == nil || !host.Same(in, was.entry) {
+			if in, _ := set.Get(name); in == nil || !manifest.Same(in, was.entry) {
 				err = errors.New("its entry would mean something else there")
 			}
 		}
@@ -134,16 +134,16 @@ func (s *Swapper) textBefore(was past) (text []byte, note string) {
 
 // withEntryOf is the file's text with an entry as another text has it.
 func (s *Swapper) withEntryOf(other []byte, name string) ([]byte, error) {
-	from, err := host.NewEdit(other)
+	from, err := manifest.NewEdit(other)
 	if err != nil {
 		return nil, err
 	}
-	to, err := host.NewEdit(s.text)
+	to, err := manifest.NewEdit(s.text)
 	if err != nil {
 		return nil, err
 	}
-	return to.Entry(name, func(m host.Mapping) error {
-		_, err := from.Entry(name, func(was host.Mapping) error {
+	return to.Entry(name, func(m manifest.Mapping) error {
+		_, err := from.Entry(name, func(was manifest.Mapping) error {
 			m.Become(was)
 			return nil
 		})
@@ -152,11 +152,11 @@ func (s *Swapper) withEntryOf(other []byte, name string) ([]byte, error) {
 }
 
 // replaced notes that e runs in the place of last: by a rollback, or so that one may come.
-func (s *Swapper) replaced(c *Change, last, e *host.Entry) {
+func (s *Swapper) replaced(c *Change, last, e *manifest.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(e.Name)
-	if host.Same(last, e) {
+	if manifest.Same(last, e) {
 		return
 	}
 	if n := len(p.past); c.What == doRollback && n > 0 {
@@ -171,7 +171,7 @@ func (s *Swapper) replaced(c *Change, last, e *host.Entry) {
 }
 
 // returned notes that last runs again in the place of what a change had brought, which did not do.
-func (s *Swapper) returned(c *Change, last, e *host.Entry) {
+func (s *Swapper) returned(c *Change, last, e *manifest.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(last.Name)
@@ -179,13 +179,13 @@ func (s *Swapper) returned(c *Change, last, e *host.Entry) {
 	case c.What == doRollback:
 		p.past = append(p.past, past{entry: e, text: p.text})
 		p.text = s.textOfLocked(last)
-	case n > 0 && host.Same(p.past[n-1].entry, last):
+	case n > 0 && manifest.Same(p.past[n-1].entry, last):
 		p.text, p.past = p.past[n-1].text, p.past[:n-1]
 	}
 }
 
 // forgetPast notes that a plugin begins anew: what ran under its name before is another matter.
-func (s *Swapper) forgetPast(e *host.Entry) {
+func (s *Swapper) forgetPast(e *manifest.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ofLocked(e.Name)
@@ -193,8 +193,8 @@ func (s *Swapper) forgetPast(e *host.Entry) {
 }
 
 // textOfLocked is the file's text, if an entry stands in it as it is.
-func (s *Swapper) textOfLocked(e *host.Entry) []byte {
-	if in, _ := s.file.Get(e.Name); in != nil && host.Same(in, e) {
+func (s *Swapper) textOfLocked(e *manifest.Entry) []byte {
+	if in, _ := s.file.Get(e.Name); in != nil && manifest.Same(in, e) {
 		return s.text
 	}
 	return nil

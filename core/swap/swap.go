@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // Config of a Swapper.
@@ -20,12 +21,12 @@ type Config struct {
 	Control *control.Control
 	Host    *host.Host
 	// Set is what runs at the start.
-	Set *host.Set
+	Set *manifest.Set
 	// File is the plugins.yaml that is followed and written to; empty: there is none, and all that commands change is gone with the process.
 	File string
 	// Text is what Set was parsed from, Parse makes a set of another text.
 	Text  []byte
-	Parse func(text []byte) (*host.Set, error)
+	Parse func(text []byte) (*manifest.Set, error)
 	Log   *slog.Logger
 	// Ended is told what became of each change: switched, refused, failed, kept, rolledBack; optional.
 	Ended func(plugin, outcome string)
@@ -45,7 +46,7 @@ type Swapper struct {
 
 	mu sync.Mutex
 	// set is what runs, file and text what plugins.yaml said when it was read last.
-	set, file *host.Set
+	set, file *manifest.Set
 	text      []byte
 	fault     string
 	plugins   map[string]*plugin
@@ -53,13 +54,13 @@ type Swapper struct {
 	// underway is the swap of an instance that takes place; nil: none does.
 	underway *underway
 	// misfits are rows that there are no instances for.
-	misfits []host.Misfit
+	misfits []manifest.Misfit
 
 	// applied is what the file asks for, with the instances that it has for rows, as far as that was done. It and instances belong to whoever has the turn.
-	applied   *host.Set
+	applied   *manifest.Set
 	instances instances
 	// held are plugins that the file has no more, or disables, and that run on because a guard said no. It belongs to whoever has the turn.
-	held map[string]*host.Entry
+	held map[string]*manifest.Entry
 }
 
 // plugin is what is known of a name.
@@ -127,14 +128,14 @@ func (s *Swapper) take(ctx context.Context) (release func(), err error) {
 	}
 }
 
-func (s *Swapper) current() *host.Set {
+func (s *Swapper) current() *manifest.Set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.set
 }
 
 // runs makes a set the one that runs.
-func (s *Swapper) runs(set *host.Set) {
+func (s *Swapper) runs(set *manifest.Set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set = set
@@ -165,7 +166,7 @@ type Options struct {
 }
 
 // start runs the entry beside the plugin of its name until both have said the same revision.
-func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Change) (*standing, error) {
+func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *Change) (*standing, error) {
 	_, order := set.Get(e.Name)
 	trial, err := s.cfg.Control.Try(control.Expect(e, order), control.RulesOf(set))
 	if err != nil {
@@ -194,7 +195,7 @@ func (s *Swapper) start(ctx context.Context, e *host.Entry, set *host.Set, c *Ch
 }
 
 // patience is how long an entry may take from its start until it has said all.
-func patience(e *host.Entry) time.Duration {
+func patience(e *manifest.Entry) time.Duration {
 	all := e.Limits.Start + e.Limits.Configure + e.Limits.Sync
 	if e.Wasm != nil {
 		all += e.Limits.Compile

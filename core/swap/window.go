@@ -8,14 +8,14 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // window is the time after a switch in which the old instance stays warm.
 type window struct {
 	s       *Swapper
 	st      *standing
-	last    *host.Entry
+	last    *manifest.Entry
 	c       *Change
 	limit   guard.Share
 	refused <-chan struct{}
@@ -30,7 +30,7 @@ type window struct {
 }
 
 // watchOver keeps the old instance warm for the entry's window.
-func (s *Swapper) watchOver(st *standing, last, e *host.Entry, c *Change, failed <-chan struct{}) {
+func (s *Swapper) watchOver(st *standing, last, e *manifest.Entry, c *Change, failed <-chan struct{}) {
 	limit, length := rollbackOf(e)
 	w := &window{
 		s: s, st: st, last: last, c: c, limit: limit, refused: st.trial.OnRefusals(limit), failed: failed,
@@ -136,7 +136,7 @@ func (w *window) back(why string) bool {
 	w.s.runs(next)
 	w.st.end()
 	w.s.unwrite(w.c)
-	if in, _ := w.s.file.Get(w.c.Plugin); in != nil && w.last != nil && !host.Same(in, w.last) {
+	if in, _ := w.s.file.Get(w.c.Plugin); in != nil && w.last != nil && !manifest.Same(in, w.last) {
 		w.c.note(w.s, "plugins.yaml still names what was rolled back; coxswain plugins swap %s tries it again", w.c.Plugin)
 	}
 	w.c.step(w.s, RolledBack, why)

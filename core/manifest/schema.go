@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+	"github.com/coxswain-mesh/coxswain/core/manifest/internal/strict"
 )
 
 //go:embed plugins.schema.json

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // object is a JSON Schema, or a part of one.
@@ -23,7 +23,7 @@ func generate(source []byte) ([]byte, error) {
 		return nil, err
 	}
 	g := &generator{docs: docs, definitions: object{}}
-	root := g.structure(reflect.TypeFor[host.Set]())
+	root := g.structure(reflect.TypeFor[manifest.Set]())
 	if len(g.missing) > 0 {
 		return nil, fmt.Errorf("no comment on %s", strings.Join(g.missing, ", "))
 	}
@@ -49,7 +49,7 @@ type generator struct {
 func (g *generator) structure(t reflect.Type) object {
 	properties := object{}
 	var need []string
-	for _, f := range host.Fields(t) {
+	for _, f := range manifest.Fields(t) {
 		p := g.value(f.Type, f.Enum)
 		p["description"] = g.comment(t.Name() + "." + f.Name)
 		properties[f.Key] = p
@@ -62,7 +62,7 @@ func (g *generator) structure(t reflect.Type) object {
 		slices.Sort(need)
 		s["required"] = need
 	}
-	if t == reflect.TypeFor[host.Entry]() {
+	if t == reflect.TypeFor[manifest.Entry]() {
 		s["anyOf"] = []object{{"required": []string{"builtin"}}, {"required": []string{"process"}}, {"required": []string{"wasm"}}}
 		s["dependentSchemas"] = object{
 			"builtin": object{"properties": object{"process": false, "wasm": false}},
@@ -119,23 +119,23 @@ func (g *generator) value(t reflect.Type, enum string) object {
 // scalar is the schema of a type that reads itself; nil for others.
 func scalar(t reflect.Type) object {
 	switch t {
-	case reflect.TypeFor[host.JSON]():
+	case reflect.TypeFor[manifest.JSON]():
 		return object{}
 	case reflect.TypeFor[time.Duration]():
 		return object{"type": "string", "pattern": "^([0-9]+(\\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$"}
-	case reflect.TypeFor[host.Size]():
+	case reflect.TypeFor[manifest.Size]():
 		return object{"type": []string{"string", "integer"}, "pattern": "^[0-9]+(Ki|Mi|Gi|Ti|k|M|G|T)?$", "minimum": 1}
-	case reflect.TypeFor[host.Digest]():
+	case reflect.TypeFor[manifest.Digest]():
 		return object{"type": "string", "pattern": "^[0-9a-f]{64}$"}
-	case reflect.TypeFor[host.HeaderName]():
+	case reflect.TypeFor[manifest.HeaderName]():
 		return object{"type": "string", "pattern": "^[a-z0-9][a-z0-9_.-]{0,126}$", "not": object{"pattern": "^grpc-|-bin$"}}
-	case reflect.TypeFor[host.Glob]():
+	case reflect.TypeFor[manifest.Glob]():
 		return object{"type": []string{"string", "number", "boolean"}, "minLength": 1, "maxLength": 1024}
-	case reflect.TypeFor[host.Share]():
+	case reflect.TypeFor[manifest.Share]():
 		return object{"type": []string{"string", "integer"}, "pattern": "^([1-9][0-9]*|[1-9][0-9]?%|100%)$", "minimum": 1}
-	case reflect.TypeFor[host.TypeURL]():
+	case reflect.TypeFor[manifest.TypeURL]():
 		short := []string{}
-		for name := range host.ShortTypes() {
+		for name := range manifest.ShortTypes() {
 			short = append(short, name)
 		}
 		slices.Sort(short)

@@ -1,4 +1,4 @@
-// Command schema writes core/host/plugins.schema.json, the JSON Schema of plugins.yaml, from the struct types that the host reads
+// Command schema writes core/manifest/plugins.schema.json, the JSON Schema of plugins.yaml, from the struct types that the host reads
 // it into and their comments. It is run in the repository's root, by make generate. `coxswain schema` adds what it knows of built-in plugins.
 package main
 
@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	source = "core/host/entry.go"
-	target = "core/host/plugins.schema.json"
+	source = "core/manifest/entry.go"
+	target = "core/manifest/plugins.schema.json"
 )
 
 func main() {

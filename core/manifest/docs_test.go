@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+	"github.com/coxswain-mesh/coxswain/core/manifest/internal/strict"
 )
 
 // Every example of docs/plugins.md is a set, and every key is named there.

@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+	"github.com/coxswain-mesh/coxswain/core/manifest/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 

@@ -1,4 +1,4 @@
-package host
+package manifest
 
 import (
 	"path/filepath"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host/internal/strict"
+	"github.com/coxswain-mesh/coxswain/core/manifest/internal/strict"
 )
 
 // The comments in this file are the documentation of plugins.yaml: docs/plugins.schema.json is made of them (make generate).
