@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/push"
 	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -117,7 +117,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,
 		},
-		Retention: control.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
+		Retention: placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
 		XDS: xds.Config{
 			Identifier: "coxswain " + build(), KeepaliveInterval: s.Interval, KeepaliveTimeout: s.Timeout,
 			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),

@@ -30,7 +30,7 @@ func (t *Trial) compare() *trial.Comparison {
 	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
 		old, sub := conn.visible[url], conn.subs[url]
 		w.Pass(trial.Passage{
-			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.views[url].Label, Wildcard: sub.wildcard, Names: sub.names,
+			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.views[url].Label, Wish: sub,
 		})
 	})
 	failed, of, reason := 0, t.patcher.Results(), ""
@@ -73,7 +73,7 @@ func (t *Trial) passes(w *trial.Comparison) {
 			if now == nil && (old == nil || shadow.Serves(conn, url) && conn.home[url] == t.session) {
 				continue
 			}
-			p := trial.Passage{Type: url, From: old, To: now, Wildcard: sub.wildcard, Names: sub.names}
+			p := trial.Passage{Type: url, From: old, To: now, Wish: sub}
 			if old != nil {
 				p.Old, p.Label = old.Snapshot(), old.Label
 			}

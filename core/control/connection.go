@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -35,23 +36,17 @@ type connection struct {
 	generator map[string]string // type -> entry
 	// attached are the generators that know of it: those of types that it has asked for.
 	attached map[string]bool
-	subs     map[string]subscription
+	subs     map[string]placement.Wish
 	views    map[string]*view.View
 	home     map[string]*session // whose view it is
-	next     map[string]placement
+	next     map[string]move
 	outcomes map[string]outcome
 	// visible is what the stream gets: its views' snapshots, patched.
 	visible map[string]*view.Snapshot
 }
 
-// subscription is what a stream wants of one type.
-type subscription struct {
-	wildcard bool
-	names    []string // sorted; never written to
-}
-
-// placement is a move that is not served yet.
-type placement struct {
+// move is a placement that is not served yet.
+type move struct {
 	session *session
 	view    *view.View
 }
@@ -74,8 +69,8 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	c.nextConn++
 	conn := &connection{
 		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
-		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]subscription{}, views: map[string]*view.View{}, home: map[string]*session{},
-		next: map[string]placement{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
+		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{}, views: map[string]*view.View{}, home: map[string]*session{},
+		next: map[string]move{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
 	conn.shown = shown
 	c.conns[conn.id] = conn
@@ -162,8 +157,8 @@ func (c *Control) introduce(conn *connection, name string, inTurn bool) {
 		s.attach(conn, conn.servedBy(name))
 		return
 	}
-	s.turns.enlist(conn)
-	c.give(s, time.Now(), func(time.Time) {})
+	s.turns.Attach(conn, peerKey(conn))
+	s.give(time.Now(), func(time.Time) {})
 }
 
 // attach tells a generator of a connection, if its node fits into a message.
@@ -193,6 +188,15 @@ func (s *session) attach(conn *connection, types []string) {
 	s.out.call(&pb.FromCore{Attach: m})
 }
 
+// typesFor are the types that the session serves to a connection.
+func (s *session) typesFor(conn *connection) []string {
+	if s.shadow != nil {
+		s.shadow.Attach(conn, nil)
+		return s.shadow.Types(conn)
+	}
+	return conn.servedBy(s.Name)
+}
+
 // detach tells a generator that a connection has gone, if it was told of it. A list of extensions goes with the last connection that has it.
 func (s *session) detach(conn *connection) {
 	if !s.attached[conn.id] {
@@ -220,7 +224,7 @@ func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
 
 // Subscribe implements xds.Connection.
 func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string) {
-	sub := subscription{wildcard, names}
+	sub := placement.Wish{Wildcard: wildcard, Names: names}
 	c := conn.c
 	c.clients.Lock()
 	defer c.clients.Unlock()
@@ -311,7 +315,7 @@ func (conn *connection) Close() {
 	delete(c.conns, conn.id)
 	delete(c.stale, conn)
 	for s := range c.everybody() {
-		s.turns.leave(conn)
+		s.turns.Leave(conn)
 	}
 	for _, s := range c.sessions {
 		if s.generates() && conn.attached[s.Name] {

@@ -3,7 +3,7 @@
 // there is something new. All state is behind one mutex; what happens in it is short and never
 // blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
 // alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/trial, core/guard, core/environment, core/stage, core/view.
+// core/placement, core/trial, core/guard, core/environment, core/stage, core/view.
 //
 // The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
 // each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
@@ -17,8 +17,8 @@
 // (hold.go).
 //
 // The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants,
-// and introduce has generators told; takePlace (generated.go) takes their answer, and want asks for
-// what the view lacks, in turn (turns.go); settle (settle.go) shows what patches made of it
+// and introduce has generators told; takePlace (generated.go) takes their answer, and want (wants.go)
+// asks for what the view lacks, in turn; settle (settle.go) shows what patches made of it
 // (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
 // view for a while when the stream has gone.
 //
@@ -38,6 +38,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
@@ -102,7 +103,7 @@ type Config struct {
 	EndpointPause time.Duration
 	// HoldMax is how long a revision waits for a plugin before it is served without.
 	HoldMax time.Duration
-	Retention
+	placement.Retention
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and Go is called: what came may ask for more plugins.
 	Gather  bool
 	Log     *slog.Logger
@@ -160,7 +161,7 @@ type Control struct {
 	unasked  bool
 	conns    map[uint64]*connection
 	pace     *rate.Limiter // of revisions of endpoints alone
-	left     *left
+	left     *placement.Left[*session]
 	nextConn uint64
 	history  []served
 	wake     chan struct{}
@@ -249,7 +250,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: newPace(), conns: map[uint64]*connection{}, left: newLeft(), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: newPace(), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: map[string]*hold{},
 	}

@@ -103,10 +103,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 			s.deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
 		}
 	case m.Want != nil:
-		if asked := s.asked[m.Want.Id]; asked != nil {
-			delete(s.asked, m.Want.Id)
-			delete(s.wants, m.Want.Id)
-		}
+		s.asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
 		c.undeliveredStore(m.Store, why)
 	case m.Stored != nil:

@@ -27,8 +27,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	s.suspects, s.deaths = environment.Changes{}, 0
 	s.suspects.Merge(s.dirty)
 	if s.generates() {
-		s.spent = append(s.spent, spent{s.emptied, s.unused, s.toCollect})
-		s.emptied, s.unused, s.toCollect = nil, nil, nil
+		s.unused.Done()
 		s.letGo()
 	}
 	if s.ready.Derives {

@@ -138,7 +138,7 @@ func (c *Control) lastLevel() int {
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
 func (c *Control) wantsOpen() bool {
 	for _, s := range c.sessions {
-		if len(s.wants) > 0 {
+		if s.asked.Holds() {
 			return true
 		}
 	}
@@ -153,11 +153,10 @@ func (c *Control) giveUp(now time.Time) {
 		c.noteLate(name, now)
 	}
 	for _, s := range c.sessions {
-		if len(s.wants) > 0 && !slices.Contains(f.late, s.Name) {
+		if s.asked.GiveUp() && !slices.Contains(f.late, s.Name) {
 			f.late = append(f.late, s.Name)
 			c.noteLate(s.Name, now)
 		}
-		clear(s.wants)
 	}
 	slices.Sort(f.late)
 	c.cfg.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.number, "plugins", f.late, "waited", now.Sub(f.start))

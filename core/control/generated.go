@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -105,23 +104,11 @@ func (c *Control) apply(s *session) error {
 	return nil
 }
 
-// spent is what a plugin is known to use no more.
-type spent struct {
-	views         []*view.View
-	parts, bodies []uint64
-}
-
-// letGo lets go of what is spent, once nothing waits that was said before the plugin knew of it.
+// letGo lets go of what is not used, once nothing waits that was said before the plugin knew of it.
 func (s *session) letGo() {
-	if len(s.ops)+len(s.overtakenOps) > 0 {
-		return
+	if len(s.ops)+len(s.overtakenOps) == 0 {
+		s.unused.LetGo(s.views)
 	}
-	for _, x := range s.spent {
-		s.forgetEmpty(x.views)
-		s.views.Expire(x.parts)
-		s.views.Collect(x.bodies)
-	}
-	s.spent = nil
 }
 
 // idsAtOnce is how many numbers of bodies go into a message.
@@ -133,14 +120,14 @@ func (c *Control) free(s *session) {
 		for some := range slices.Chunk(ids, idsAtOnce) {
 			s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
 		}
-		s.freed = append(s.freed, ids...)
+		s.unused.Freed(ids)
 	}
 }
 
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
 func (c *Control) takePlace(s *session, m *pb.Place) error {
-	defer c.handed(s, func(o openPiece) bool { return o.attach != 0 && o.attach == m.Connection })
+	defer c.handed(s, s.turns.Attached, m.Connection)
 	conn := c.conns[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
@@ -193,14 +180,14 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 	}
 	if to != nil {
 		to.Connections++
-		delete(s.empty, to)
-		c.left.weigh(to)
+		s.unused.Entered(to)
+		c.left.Weigh(to)
 		c.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.next[typeURL]; old.view != nil {
 		c.unwant(old.session, old.view, conn.subs[typeURL], true)
 	}
-	conn.next[typeURL] = placement{s, to}
+	conn.next[typeURL] = move{s, to}
 	return c.at(s, r, func() error {
 		if now := conn.next[typeURL]; c.conns[conn.id] != conn || now.session != s || now.view != to {
 			return nil // it was moved again, or went
@@ -223,121 +210,4 @@ func (c *Control) move(s *session, conn *connection, typeURL string, to *view.Vi
 		conn.views[typeURL], conn.home[typeURL] = to, s
 	}
 	c.spoilType(conn, typeURL)
-}
-
-// want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold makes the revision in the making wait for the
-// answers about what the connection has now, which it must not lose; these are asked for at once.
-func (c *Control) want(s *session, v *view.View, conn *connection, sub subscription, hold bool) {
-	if !c.lives(s) {
-		v.Want(sub.wildcard, sub.names)
-		return // it is gone; the next session is asked anew
-	}
-	all, fresh := v.Want(sub.wildcard, sub.names)
-	s.turns.wish(conn, v, sub, all, s.short(v, fresh))
-	if hold {
-		c.keepPromises(s, v, conn, sub)
-	}
-	c.give(s, time.Now(), func(time.Time) {})
-}
-
-// keepPromises asks at once for what the connection has and would lose.
-func (c *Control) keepPromises(s *session, v *view.View, conn *connection, sub subscription) {
-	has := conn.visible[v.Type]
-	if has == nil {
-		return
-	}
-	promised := func(name string) bool { b := has.Get(name); return b != nil && b.Exists() }
-	for id, m := range s.asked { // for others
-		if m.View == v.ID && m.Type == v.Type && (m.Wildcard && sub.wildcard || slices.ContainsFunc(m.Names, promised)) {
-			s.wants[id] = true
-		}
-	}
-	all, names := s.turns.take(v, sub, promised)
-	if all {
-		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true)
-	}
-	for len(names) > 0 {
-		n := s.batch(names)
-		c.sendWant(s, &pb.Want{Type: v.Type, View: v.ID, Names: names[:n]}, true)
-		names = names[n:]
-	}
-}
-
-func (c *Control) sendWant(s *session, m *pb.Want, hold bool) {
-	s.nextWant++
-	m.Id = s.nextWant
-	if len(s.asked) == 0 {
-		s.askedAt, s.askedLost = time.Now(), s.lost
-	}
-	s.asked[m.Id] = m
-	if hold {
-		s.wants[m.Id] = true
-	}
-	s.out.call(&pb.FromCore{Want: m})
-}
-
-// unwant takes wishes back; leave says that the connection leaves the view.
-func (c *Control) unwant(s *session, v *view.View, sub subscription, leave bool) {
-	all, gone := v.Drop(sub.wildcard, sub.names)
-	tellAll, told := s.turns.drop(v, all, gone)
-	if leave {
-		v.Connections--
-	}
-	c.left.weigh(v)
-	tell := func(d *pb.Drop) {
-		if c.lives(s) {
-			d.Type, d.View = v.Type, v.ID
-			s.out.call(&pb.FromCore{Drop: d})
-		}
-	}
-	if all {
-		s.views.Unwant(v, true, nil)
-	}
-	if tellAll {
-		tell(&pb.Drop{Wildcard: true})
-	}
-	if len(gone) > 0 {
-		s.views.Unwant(v, false, gone)
-	}
-	told = slices.DeleteFunc(told, func(n string) bool { return len(n) > s.mostName() })
-	for len(told) > 0 {
-		n := s.batch(told)
-		tell(&pb.Drop{Names: told[:n]})
-		told = told[n:]
-	}
-	if v.Unused() {
-		tell(&pb.Drop{All: true})
-		s.empty[v] = true
-	}
-}
-
-// forgetEmpty forgets views of which the plugin knows that they are empty. Until then it may be placing connections into them.
-func (s *session) forgetEmpty(views []*view.View) {
-	for _, v := range views {
-		if v.Unused() && s.empty[v] {
-			s.views.Forget(v)
-			delete(s.empty, v)
-		}
-	}
-}
-
-// takeWanted notes that a wish has been answered.
-func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
-	asked := s.asked[m.Id]
-	if asked == nil {
-		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
-	}
-	delete(s.asked, m.Id)
-	delete(s.wants, m.Id)
-	s.heard = time.Now()
-	s.askedAt, s.askedLost = s.heard, s.lost
-	defer c.handed(s, func(o openPiece) bool { return o.want == m.Id })
-	err := c.at(s, m.Revision, func() error {
-		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
-			s.views.Complete(v)
-		}
-		return nil
-	})
-	c.advance(time.Now())
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
@@ -88,8 +89,8 @@ func (l *loss) excuse() {
 
 func (c *Control) loss(found map[trade]*loss, conn *connection, url string, t trade) *loss {
 	sub := conn.subs[url]
-	if t.all, t.names = sub.wildcard, len(sub.names); t.names > 0 {
-		t.first = &sub.names[0]
+	if t.all, t.names = sub.Wildcard, len(sub.Names); t.names > 0 {
+		t.first = &sub.Names[0]
 	}
 	if l := found[t]; l != nil {
 		return l
@@ -100,10 +101,10 @@ func (c *Control) loss(found map[trade]*loss, conn *connection, url string, t tr
 	}
 	found[t] = l
 	wants := func(name string) bool {
-		if sub.wildcard {
+		if sub.Wildcard {
 			return true
 		}
-		_, ok := slices.BinarySearch(sub.names, name)
+		_, ok := slices.BinarySearch(sub.Names, name)
 		return ok
 	}
 	seen := map[string]bool{}
@@ -137,14 +138,14 @@ func (l *loss) weigh(name string) {
 }
 
 // whole is the weight of all that a subscription has.
-func (l *loss) whole(sub subscription) (weight int) {
-	if sub.wildcard {
+func (l *loss) whole(sub placement.Wish) (weight int) {
+	if sub.Wildcard {
 		for _, b := range l.old.Bodies() {
 			weight += view.Weight(l.typeURL, b)
 		}
 		return weight
 	}
-	for _, b := range l.old.Each(sub.names) {
+	for _, b := range l.old.Each(sub.Names) {
 		weight += view.Weight(l.typeURL, b)
 	}
 	return weight

@@ -73,7 +73,7 @@ func (c *Control) countRefusal(conn *connection, o xds.Outcome) {
 		}
 		over := t.refusals.Refused(trial.Refusal[*connection]{
 			Stream: conn, Node: conn.peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.revision,
-			Has: conn.visible[o.Type], Wildcard: sub.wildcard, Names: sub.names,
+			Has: conn.visible[o.Type], Wish: sub,
 		}, len(c.conns))
 		if over {
 			close(t.over)

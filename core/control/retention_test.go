@@ -7,12 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
 
 // keeping is a world whose views outlive their connections.
-func keeping(t *testing.T, r Retention) *world {
+func keeping(t *testing.T, r placement.Retention) *world {
 	t.Helper()
 	return newWorldOf(newBench(t, func(c *Config) { c.Retention = r }, memory, istio))
 }
@@ -52,7 +53,7 @@ func (w *world) back(view uint64) {
 // and is not asked for anything.
 func TestWhoIsBackFindsItsView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := keeping(t, Retention{For: time.Minute})
+		w := keeping(t, placement.Retention{For: time.Minute})
 		w.proxy.Close()
 		if drops := w.drops(); drops != nil {
 			t.Fatalf("the generator was told to drop %v", drops)
@@ -87,7 +88,7 @@ func TestWhoIsBackFindsItsView(t *testing.T) {
 // TestNothingIsKeptAfterItsTime: views, bodies, wishes and what is counted of them are gone.
 func TestNothingIsKeptAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := keeping(t, Retention{For: time.Minute})
+		w := keeping(t, placement.Retention{For: time.Minute})
 		w.proxy.Close()
 		w.tidied(59 * time.Second)
 		if views, _, bytes := w.kept(); views != 1 || bytes == 0 {
@@ -101,21 +102,25 @@ func TestNothingIsKeptAfterItsTime(t *testing.T) {
 	})
 }
 
+// viewCost and nameCost are what a view and a name count beside what is in them (core/placement).
+const viewCost, nameCost = 4 << 10, 512
+
 // kept returns how many views and bodies the generator's session has, and what is counted of those that nobody is in.
 func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.sessions["istio"]
 	bodies, _ = s.views.Len()
-	return len(s.views.All()), bodies, w.left.bytes
+	_, bytes = w.left.Kept()
+	return len(s.views.All()), bodies, bytes
 }
 
 func (w *world) nothingLeft() {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if l := w.left; l.wishes.Len()+len(l.byKey)+len(l.weighed)+len(l.sets) != 0 || l.bytes != 0 {
-		w.t.Errorf("%d wishes, %d keys, %d views, %d sets and %d bytes are left", l.wishes.Len(), len(l.byKey), len(l.weighed), len(l.sets), l.bytes)
+	if views, bytes := w.left.Kept(); views != 0 || bytes != 0 {
+		w.t.Errorf("%d views and %d bytes are left", views, bytes)
 	}
 }
 
@@ -123,7 +128,7 @@ func (w *world) nothingLeft() {
 func TestOldestViewsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room, size = 20, 10_000
-		w := keeping(t, Retention{For: time.Hour, Bytes: room * size})
+		w := keeping(t, placement.Retention{For: time.Hour, Bytes: room * size})
 		content := make([]byte, size-viewCost-nameCost-500)
 		var dropped []uint64
 		for i := range uint64(500) {
@@ -164,7 +169,7 @@ func TestOldestViewsGoFirst(t *testing.T) {
 func TestShortOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000
-		w := keeping(t, Retention{For: time.Hour})
+		w := keeping(t, placement.Retention{For: time.Hour})
 		for view := uint64(10); view < 20; view++ {
 			p := w.stream(fmt.Sprint(view))
 			p.Subscribe(typeA, true, nil)
@@ -198,7 +203,7 @@ func TestShortOfMemory(t *testing.T) {
 // TestSharedSetsAreCountedOnce: views that share what they are made of take no more room than one.
 func TestSharedSetsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := keeping(t, Retention{For: time.Minute})
+		w := keeping(t, placement.Retention{For: time.Minute})
 		const size = 100_000
 		w.g.send(body(2, string(make([]byte, size))), &pb.FromPlugin{Part: &pb.Part{
 			Part: 1, Type: typeA, Revision: w.at, Upserts: []*pb.Entry{{Name: "b", Body: 2}},
@@ -224,7 +229,7 @@ func TestSharedSetsAreCountedOnce(t *testing.T) {
 // them; what a connection unsubscribes from does not.
 func TestNamesOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := keeping(t, Retention{For: time.Minute})
+		w := keeping(t, placement.Retention{For: time.Minute})
 		two := w.stream("q")
 		w.g.send(describe(typeB, 7), place(w.proxy.ID(), typeB, 7, w.at), place(two.ID(), typeB, 7, w.at))
 		w.proxy.Subscribe(typeB, false, []string{"a", "b"})
@@ -262,7 +267,7 @@ func TestNamesOfThoseWhoLeft(t *testing.T) {
 // TestNothingIsKeptOfASessionThatEnded: its views are nobody's any more.
 func TestNothingIsKeptOfASessionThatEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := keeping(t, Retention{For: time.Minute})
+		w := keeping(t, placement.Retention{For: time.Minute})
 		w.proxy.Close()
 		if views, _, bytes := w.kept(); views != 1 || bytes == 0 {
 			t.Fatalf("%d views, and %d bytes are counted", views, bytes)

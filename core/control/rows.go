@@ -155,9 +155,7 @@ func (c *Control) sendState(s *session, number uint64) {
 	})
 	s.sent, s.busy, s.busyLost = number, time.Now(), s.lost
 	if s.generates() {
-		s.emptied = slices.Collect(maps.Keys(s.empty))
-		s.unused = s.views.Unused()
-		s.toCollect, s.freed = append(s.toCollect, s.freed...), nil
+		s.unused.Sent(s.views.Unused())
 	}
 	s.whole, s.dirty = false, environment.Changes{}
 }

@@ -60,7 +60,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	c.lateStores(now, at)
 	c.slumber(now, at)
 	for s := range c.everybody() {
-		c.give(s, now, at)
+		s.give(now, at)
 	}
 	c.expire(now, at)
 	if !c.started {
@@ -115,23 +115,14 @@ const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
 // Those that start on demand end instead, unless memory is short.
 func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
-	after, short := tidyAfter, c.left.short.After(now)
+	after, short := tidyAfter, c.left.IsShort(now)
 	if short {
 		after = tidySoon
 	}
 	for _, s := range c.sessions {
-		if !s.generates() || s.OnDemand && !short || len(s.empty)+len(s.freed)+len(s.toCollect) == 0 {
-			s.untidy = time.Time{}
-			continue
-		}
-		if s.untidy.IsZero() {
-			s.untidy = now
-		}
-		switch end := s.untidy.Add(after); {
-		case end.After(now):
-			at(end)
-		case s.busy.IsZero(): // its Done comes first
-			s.untidy = time.Time{}
+		due, again := s.unused.Tidy(s.generates() && (short || !s.OnDemand), after, !s.busy.IsZero(), now)
+		at(again)
+		if due {
 			c.forced[s.Name] = true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -45,12 +46,8 @@ type session struct {
 	pinged   deadline.Moment
 	silent   bool
 	answered time.Time
-	// Of one that is to take another's place: its last line about an error, when it last answered a Want, and since when it has owed an answer to one
-	// without giving any.
+	// Of one that is to take another's place: its last line about an error.
 	complaint string
-	heard     time.Time
-	askedAt   time.Time
-	askedLost time.Duration
 
 	// Publishing.
 	synced    bool
@@ -74,19 +71,11 @@ type session struct {
 	ops          []op
 	overtaking   uint64
 	overtakenOps []op
-	wants        map[uint64]bool // Want ids that hold the revision
-	nextWant     uint64
-	asked        map[uint64]*pb.Want // by id, until Wanted
-	turns        *turns
-	attached     map[uint64]bool     // connections that the plugin knows of
-	extensions   map[uint64]int      // lists that the plugin knows, and how many connections that it knows of have them
-	freed        []uint64            // told since a state was sent last
-	toCollect    []uint64            // told before that
-	unused       []uint64            // parts that no view listed when it was sent
-	empty        map[*view.View]bool // the plugin was told that no connection is in them
-	emptied      []*view.View        // told before the state that was sent last
-	spent        []spent             // what the plugin uses no more, and earlier words of it may still wait for
-	untidy       time.Time           // since when there is something of these
+	turns        *placement.Turns[*connection]
+	asked        *placement.Asked
+	unused       *placement.Unused
+	attached     map[uint64]bool // connections that the plugin knows of
+	extensions   map[uint64]int  // lists that the plugin knows, and how many connections that it knows of have them
 }
 
 // op is something a generator said about a revision that is not served yet.
@@ -227,7 +216,7 @@ func newViews(r *pb.Ready) *view.Views {
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
 		known: k, inst: inst, cancel: cancel, answered: time.Now(), whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
-		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), wants: map[uint64]bool{}, asked: map[uint64]*pb.Want{}, turns: newTurns(), empty: map[*view.View]bool{}, extensions: map[uint64]int{}, attached: map[uint64]bool{},
+		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	s.out.answered = func(m *pb.Stored) { c.storedSent(s, m) }
@@ -281,7 +270,7 @@ func (c *Control) leave(s *session) {
 		p.Left()
 	}
 	delete(c.forced, s.Name)
-	c.left.forget(s)
+	c.left.Forget(s)
 	s.away = time.Now()
 	c.died(s)
 	c.abandon(s)

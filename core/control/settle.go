@@ -11,7 +11,7 @@ func (c *Control) spoil(changed []*view.View) {
 	if len(changed) == 0 {
 		return
 	}
-	c.left.weigh(changed...)
+	c.left.Weigh(changed...)
 	set := make(map[*view.View]bool, len(changed))
 	for _, v := range changed {
 		set[v] = true

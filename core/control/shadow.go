@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -138,7 +139,7 @@ func (t *Trial) attach(conn *connection) {
 }
 
 // subscribeShadows lets shadows know what a connection wants now.
-func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old subscription) {
+func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
 	for s := range c.trials.sessions() {
 		v := s.shadow.View(conn, typeURL)
 		if v == nil {
@@ -185,8 +186,8 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
-			delete(s.empty, to)
-			c.left.weigh(to)
+			s.unused.Entered(to)
+			c.left.Weigh(to)
 		}
 		if err := c.at(s, m.Revision, func() error { c.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
@@ -200,7 +201,7 @@ func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.
 	switch {
 	case c.conns[conn.id] != conn:
 		if to != nil {
-			c.unwant(s, to, subscription{}, true)
+			c.unwant(s, to, placement.Wish{}, true)
 		}
 	case s.shadow == nil:
 		if to != nil {
@@ -224,7 +225,7 @@ func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 
 // rested says whether the session has said all about what is in the tables.
 func (c *Control) rested(s *session) bool {
-	if s.lacks() || !s.busy.IsZero() || len(s.asked) > 0 || !s.turns.idle() {
+	if s.lacks() || !s.busy.IsZero() || s.asked.Len() > 0 || !s.turns.Idle() {
 		return false
 	}
 	return (!publishesRows(s.ready) || s.synced) && c.trials.of(s).hasComposed()
@@ -234,7 +235,7 @@ func (c *Control) rested(s *session) bool {
 func (c *Control) said(s *session) bool {
 	switch {
 	case s.generates() || s.ready.Derives:
-		return s.done > 0 && len(s.asked) == 0 && s.turns.idle()
+		return s.done > 0 && s.asked.Len() == 0 && s.turns.Idle()
 	case publishesRows(s.ready):
 		return s.synced
 	}

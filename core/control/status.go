@@ -138,7 +138,7 @@ func (c *Control) Streams() []report.Stream {
 			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]report.StreamType{},
 		}
 		for url, sub := range conn.subs {
-			t := report.StreamType{Wildcard: sub.wildcard, Names: len(sub.names)}
+			t := report.StreamType{Wildcard: sub.Wildcard, Names: len(sub.Names)}
 			if v := conn.views[url]; v != nil {
 				t.View = v.ID
 			}
@@ -207,11 +207,11 @@ func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 func (c *Control) dump(conn *connection, url string) report.TypeDump {
 	d := report.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
 	visible, sub := conn.visible[url], conn.subs[url]
-	if sub.wildcard {
+	if sub.Wildcard {
 		d.Bodies = visible.Bodies()
 		return d
 	}
-	for _, n := range sub.names {
+	for _, n := range sub.Names {
 		if b := visible.Get(n); b != nil && b.Exists() {
 			d.Bodies = append(d.Bodies, b)
 		}

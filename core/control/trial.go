@@ -111,7 +111,7 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 // leaveTrial takes a session out that was not served.
 func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
-	c.left.forget(s)
+	c.left.Forget(s)
 	c.abandon(s)
 	if t := c.trials.of(s); t != nil {
 		if t.session = nil; t.patcher != nil {

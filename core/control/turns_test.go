@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -76,7 +77,7 @@ func TestNamesOfOneDelayNobody(t *testing.T) {
 				w.g.done(m.State.Revision)
 			}
 		}
-		if states != 1 || len(asked) > 3*mostPiece {
+		if states != 1 || len(asked) > 3*placement.MostPiece {
 			t.Errorf("%d states, with %d names in hand", states, len(asked))
 		}
 		mine := -1
@@ -132,7 +133,7 @@ func TestNamesThatWereGivenUp(t *testing.T) {
 				}
 			}
 		}
-		if !asked[names[19_999]] || len(asked) > 4*mostPiece {
+		if !asked[names[19_999]] || len(asked) > 4*placement.MostPiece {
 			t.Errorf("asked for %d names, the other's among them: %v", len(asked), asked[names[19_999]])
 		}
 	})

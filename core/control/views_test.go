@@ -436,8 +436,8 @@ func TestNothingIsLeftOver(t *testing.T) {
 			t.Errorf("%d connections are left", n)
 		}
 		s := w.sessions["istio"]
-		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || len(s.asked) != 0 {
-			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, len(s.asked))
+		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || s.asked.Len() != 0 {
+			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, s.asked.Len())
 		}
 	})
 }

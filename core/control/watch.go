@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -40,7 +41,7 @@ func (c *Control) watch(ctx context.Context, s *session) {
 func (c *Control) owes(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.busy.IsZero() || !s.pinged.At.IsZero() || len(s.asked) > 0 || c.callers.desk.Owes(s)
+	return !s.busy.IsZero() || !s.pinged.At.IsZero() || s.asked.Len() > 0 || c.callers.desk.Owes(s)
 }
 
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
@@ -170,18 +171,19 @@ func (s *session) hangs(now time.Time) error {
 // gaveUp says why a plugin that is to take another's place will not get ready: it leaves questions without an answer, and says that its work failed, or
 // nothing for as long as it may take for a revision. Nobody else waits for its answers, so nobody would see.
 func (s *session) gaveUp(now time.Time) error {
-	if len(s.asked) == 0 {
+	open := s.asked.Len()
+	if open == 0 {
 		return nil
 	}
 	quiet := s.inst.Link.LastProgress()
-	if s.heard.After(quiet) {
-		quiet = s.heard
+	if heard := s.asked.Heard(); heard.After(quiet) {
+		quiet = heard
 	}
 	switch l := s.Limits.Revision; {
-	case s.complaint != "" && now.Sub(quiet) >= pieceLate:
-		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", len(s.asked), s.complaint)
-	case l > 0 && !s.askedAt.IsZero() && !now.Before(s.due(deadline.Moment{At: s.askedAt, Lost: s.askedLost}, l)):
-		return fmt.Errorf("it left %d questions about views without an answer for limits.revision, %s", len(s.asked), l)
+	case s.complaint != "" && now.Sub(quiet) >= placement.PieceLate:
+		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.complaint)
+	case l > 0 && !now.Before(s.due(s.asked.Since(), l)):
+		return fmt.Errorf("it left %d questions about views without an answer for limits.revision, %s", open, l)
 	}
 	return nil
 }

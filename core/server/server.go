@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -55,7 +56,7 @@ type Config struct {
 	SystemNamespace string
 	Commit          Commit
 	// Retention is how long views outlive the proxies that were in them.
-	Retention control.Retention
+	Retention placement.Retention
 	// XDS is completed with the source, the log and the metrics.
 	XDS xds.Config
 	// Memory is how many bytes the core may use; 0: no bound.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
@@ -46,9 +47,8 @@ type Passage struct {
 	// view. Label is what that is called.
 	From, To any
 	Label    string
-	// Wildcard and Names are what it asks for.
-	Wildcard bool
-	Names    []string
+	// Wish is what it asks for.
+	placement.Wish
 }
 
 // passage is that of all connections for which it is the same.

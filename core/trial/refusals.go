@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
@@ -33,10 +34,9 @@ type Refusal[C comparable] struct {
 	Node, Type, Reason string
 	// Revision is that of the response, Accepted that of the last one of the type that the stream has accepted.
 	Revision, Accepted uint64
-	// Has is what the stream gets of the type, and Wildcard and Names (sorted) what it asks for of that.
-	Has      *view.Snapshot
-	Wildcard bool
-	Names    []string
+	// Has is what the stream gets of the type, and Wish what it asks for of that.
+	Has *view.Snapshot
+	placement.Wish
 }
 
 // NewRefusals begins to count from the revision of a switch on. before is what streams have of each

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -160,8 +161,7 @@ func (w *world) proxy(name, verb string, words []string) (done bool, err error) 
 		}
 		return true, expect(strings.Join(views, " "), rest)
 	case "refuses":
-		o := Refusal[string]{Stream: name, Node: name, Type: typeT, Has: w.visible(name)[typeT]}
-		o.Wildcard, o.Names = w.asks(name)
+		o := Refusal[string]{Stream: name, Node: name, Type: typeT, Has: w.visible(name)[typeT], Wish: w.asks(name)}
 		o.Revision, _ = strconv.ParseUint(words[0], 10, 64)
 		if o.Reason = strings.Join(words[1:], " "); len(words) > 1 && words[1] == "after" {
 			o.Accepted, _ = strconv.ParseUint(words[2], 10, 64)
@@ -174,9 +174,9 @@ func (w *world) proxy(name, verb string, words []string) (done bool, err error) 
 	return true, nil
 }
 
-func (w *world) asks(proxy string) (wildcard bool, names []string) {
-	names = w.wants[proxy]
-	return slices.Contains(names, "*"), slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "*" })
+func (w *world) asks(proxy string) placement.Wish {
+	names := w.wants[proxy]
+	return placement.Wish{Wildcard: slices.Contains(names, "*"), Names: slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "*" })}
 }
 
 func (w *world) visible(proxy string) map[string]*view.Snapshot {
@@ -238,8 +238,8 @@ func (w *world) compare() *Comparison {
 		if from == nil && to == nil {
 			continue
 		}
-		p := Passage{Type: typeT, From: from, To: to}
-		if p.Wildcard, p.Names = w.asks(proxy); from != nil {
+		p := Passage{Type: typeT, From: from, To: to, Wish: w.asks(proxy)}
+		if from != nil {
 			p.Old, p.Label = from.Snapshot(), from.Label
 		}
 		if to != nil {

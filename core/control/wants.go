@@ -1,0 +1,147 @@
+package control
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// peerKey is whose turn a connection's is: an identity's, if it has one, otherwise an address's.
+func peerKey(conn *connection) string {
+	if len(conn.peer.Identities) > 0 {
+		return conn.peer.Identities[0]
+	}
+	host, _, err := net.SplitHostPort(conn.peer.RemoteAddress)
+	if err != nil {
+		return conn.peer.RemoteAddress
+	}
+	return host
+}
+
+// want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold makes the revision in the making wait for the
+// answers about what the connection has now, which it must not lose; these are asked for at once.
+func (c *Control) want(s *session, v *view.View, conn *connection, sub placement.Wish, hold bool) {
+	if !c.lives(s) {
+		v.Want(sub.Wildcard, sub.Names)
+		return // it is gone; the next session is asked anew
+	}
+	all, fresh := v.Want(sub.Wildcard, sub.Names)
+	s.turns.Wish(conn, peerKey(conn), v, sub, all, s.short(v, fresh))
+	if hold {
+		s.keepPromises(v, conn, sub)
+	}
+	s.give(time.Now(), func(time.Time) {})
+}
+
+// keepPromises asks at once for what the connection has and would lose.
+func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wish) {
+	has := conn.visible[v.Type]
+	if has == nil {
+		return
+	}
+	promised := func(name string) bool { b := has.Get(name); return b != nil && b.Exists() }
+	s.asked.Promise(v, sub, promised) // for others
+	all, names := s.turns.Promised(v, sub, promised)
+	if all {
+		s.ask(&pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true)
+	}
+	if len(names) > 0 {
+		s.ask(&pb.Want{Type: v.Type, View: v.ID, Names: names}, true)
+	}
+}
+
+// ask sends what is to be asked, in messages that it fits into. The last one's answer stands for all.
+func (s *session) ask(m *pb.Want, hold bool) {
+	if m.Wildcard {
+		s.asked.Ask(m, hold, s.now(time.Now()))
+		s.out.call(&pb.FromCore{Want: m})
+		return
+	}
+	for names := m.Names; len(names) > 0; {
+		n := s.batch(names)
+		some := &pb.Want{Type: m.Type, View: m.View, Names: names[:n]}
+		s.asked.Ask(some, hold, s.now(time.Now()))
+		s.out.call(&pb.FromCore{Want: some})
+		names = names[n:]
+	}
+}
+
+// unwant takes wishes back; leave says that the connection leaves the view.
+func (c *Control) unwant(s *session, v *view.View, sub placement.Wish, leave bool) {
+	all, gone := v.Drop(sub.Wildcard, sub.Names)
+	tellAll, told := s.turns.Drop(v, all, gone)
+	if leave {
+		v.Connections--
+	}
+	c.left.Weigh(v)
+	tell := func(d *pb.Drop) {
+		if c.lives(s) {
+			d.Type, d.View = v.Type, v.ID
+			s.out.call(&pb.FromCore{Drop: d})
+		}
+	}
+	if all {
+		s.views.Unwant(v, true, nil)
+	}
+	if tellAll {
+		tell(&pb.Drop{Wildcard: true})
+	}
+	if len(gone) > 0 {
+		s.views.Unwant(v, false, gone)
+	}
+	told = slices.DeleteFunc(told, func(n string) bool { return len(n) > s.mostName() })
+	for len(told) > 0 {
+		n := s.batch(told)
+		tell(&pb.Drop{Names: told[:n]})
+		told = told[n:]
+	}
+	if v.Unused() {
+		tell(&pb.Drop{All: true})
+		s.unused.Emptied(v)
+	}
+}
+
+// give hands a generator as much of what connections wait for as it may have in hand.
+func (s *session) give(now time.Time, at func(time.Time)) {
+	for piece, ok := s.turns.Next(now); ok; piece, ok = s.turns.Next(now) {
+		if conn := piece.Attach; piece.Want == nil {
+			if s.attach(conn, s.typesFor(conn)); s.attached[conn.id] {
+				s.turns.Given(piece, conn.id, now)
+			}
+			continue
+		}
+		s.ask(piece.Want, false)
+		s.turns.Given(piece, s.asked.Last(), now)
+	}
+	at(s.turns.Again())
+}
+
+// handed notes that a piece of work was answered, and gives the next.
+func (c *Control) handed(s *session, answered func(id uint64, now time.Time, steady bool), id uint64) {
+	now := time.Now()
+	answered(id, now, s.busy.IsZero())
+	s.give(now, func(time.Time) {})
+}
+
+// takeWanted notes that a wish has been answered.
+func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
+	now := time.Now()
+	asked := s.asked.Answered(m.Id, s.now(now))
+	if asked == nil {
+		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
+	}
+	defer c.handed(s, s.turns.Wanted, m.Id)
+	err := c.at(s, m.Revision, func() error {
+		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
+			s.views.Complete(v)
+		}
+		return nil
+	})
+	c.advance(now)
+	return err
+}
