@@ -40,7 +40,6 @@ var large = map[string]struct {
 	"core/control.session":               {28, 65, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/environment.Environment":       {54, 10, "tables at each of their revisions: committed, pending, held, unsettled"},
 	"core/manifest.Entry":                {19, 27, "a field for each thing that can be set"},
-	"core/host.Host":                     {45, 12, "the file and the supervisor are one still"},
 	"core/host.slot":                     {13, 19, "an entry, its process and the next one are one still"},
 	"core/host/process.Spec":             {1, 18, "a field for each thing that can be set"},
 	"core/host/process.child":            {27, 21, "a process, its carrier and its limits"},

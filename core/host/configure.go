@@ -15,14 +15,14 @@ import (
 
 // configure says Hello and returns the instance that answered Ready.
 func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Instance, error) {
-	with, err := h.fill(s.entry)
+	with, err := h.launcher.fill(s.entry)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go unready(ctx, s.entry, link, cancel)
-	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch, h.allowance(s.entry))}); err != nil {
+	if err := link.Send(ctx, &pb.FromCore{Hello: hello(s.entry, with.config, h.cfg.Epoch, h.launcher.allowance(s.entry))}); err != nil {
 		return nil, err
 	}
 	ready, err := answer(ctx, s, link)

@@ -9,7 +9,7 @@ import (
 )
 
 // confine says what is taken from an entry's process.
-func (h *Host) confine(e *manifest.Entry, l *Launch) {
+func confine(e *manifest.Entry, l *Launch) {
 	s := e.Sandbox
 	if s == nil {
 		return

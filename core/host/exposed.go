@@ -43,10 +43,10 @@ func chain(path string) (all []string) {
 }
 
 // exposed says where everybody may write to what an entry runs.
-func (h *Host) exposed(e *manifest.Entry) (where []string) {
-	paths := h.cfg.Set.Programs(e)
+func (ln *launcher) exposed(e *manifest.Entry) (where []string) {
+	paths := ln.set.Programs(e)
 	if e.Process != nil && !strings.Contains(e.Process.Command, "/") {
-		if found, err := h.Find(e.Process.Command); err == nil {
+		if found, err := ln.find(e.Process.Command); err == nil {
 			paths = append(paths, found)
 		}
 	}
@@ -62,7 +62,7 @@ func (h *Host) exposed(e *manifest.Entry) (where []string) {
 
 // warnExposed notes, and says when it is new, that everybody may write to what the slot's entry runs.
 func (h *Host) warnExposed(s *slot) {
-	where := h.exposed(s.entry)
+	where := h.launcher.exposed(s.entry)
 	s.mu.Lock()
 	said := slices.Equal(s.status.Exposed, where)
 	s.status.Exposed = where

@@ -16,7 +16,7 @@ type groups struct {
 
 // group makes the control group of one start of an entry; nil where there are none. What can't be had is said once.
 func (h *Host) group(s *slot) *cgroup.Group {
-	g, err := h.groups.make(s.entry.Name, uint64(h.allowance(s.entry)))
+	g, err := h.groups.make(s.entry.Name, uint64(h.launcher.allowance(s.entry)))
 	if err != nil && !errors.Is(err, errSaid) {
 		h.cfg.Log.Info("memory is watched without control groups", "why", err)
 	}

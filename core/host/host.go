@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -58,13 +57,12 @@ type Transition struct {
 
 // Host runs a set of plugins.
 type Host struct {
-	cfg Config
-	// self is the program of built-ins and runners, opened at the beginning; nil where only its path is known.
-	self   *os.File
-	family *family.Family
-	groups groups
-	done   chan struct{}
-	err    error
+	cfg      Config
+	launcher *launcher
+	family   *family.Family
+	groups   groups
+	done     chan struct{}
+	err      error
 
 	recorders recorders
 	meters    load.Meters
@@ -106,7 +104,8 @@ func New(cfg Config) (*Host, error) {
 		return nil, fmt.Errorf("host: runtime directory: %w", err)
 	}
 	cfg.RuntimeDir = dir
-	h := &Host{cfg: cfg, self: openProgram(cfg.Exe), family: relatives, done: make(chan struct{}), open: make(chan struct{})}
+	h := &Host{cfg: cfg, launcher: cfg.launcher(), family: relatives, done: make(chan struct{}), open: make(chan struct{})}
+	h.launcher.self = openProgram(cfg.Exe)
 	for i, e := range cfg.Set.Plugins {
 		if e.Runs() {
 			h.slots = append(h.slots, newSlot(e, i, cfg.Log, cfg.OnTransition))
@@ -132,8 +131,8 @@ func (h *Host) run(ctx context.Context) error {
 	defer dir.remove()
 	defer h.groups.close()
 	defer h.adopt(ctx)()
-	if h.self != nil {
-		defer h.self.Close()
+	if h.launcher.self != nil {
+		defer h.launcher.self.Close()
 	}
 	r := &running{dir: dir}
 	r.ctx, r.cancel = context.WithCancel(ctx)

@@ -76,7 +76,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 		}
 	})
 	l := &life{slot: s, running: running, link: session.NewObserved(h.tapped(s.entry, running.Carrier()), s.watch(&h.meters))}
-	memory := watchMemory(running, h.allowance(s.entry))
+	memory := watchMemory(running, h.launcher.allowance(s.entry))
 	inst, err := h.configure(ctx, s, l.link)
 	if err == nil {
 		inst.PID, inst.Candidate = running.PID(), candidate
@@ -89,7 +89,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if over := memory.ended(); over != nil {
 		err = over
 	} else if group != nil && group.Exceeded() {
-		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", h.allowance(s.entry))
+		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", h.launcher.allowance(s.entry))
 	}
 	return up, strings.Join(running.Stderr(), "\n"), err
 }

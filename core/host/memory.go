@@ -25,8 +25,8 @@ type memoryWatch struct {
 }
 
 // allowance is how much memory an entry's process may use; 0: no limit.
-func (h *Host) allowance(e *manifest.Entry) manifest.Size {
-	return cmp.Or(e.Limits.Memory, h.cfg.Memory)
+func (ln *launcher) allowance(e *manifest.Entry) manifest.Size {
+	return cmp.Or(e.Limits.Memory, ln.memory)
 }
 
 // watchMemory begins to look at a process; without a limit it never does.

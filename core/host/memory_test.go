@@ -74,8 +74,8 @@ func TestGoMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &Host{cfg: Config{Set: set, Exe: os.Args[0], Memory: c.most, Environ: []string{c.environ, "GOGC=50"}}}
-		l, release, err := h.launch(set.Plugins[0])
+		ln := &launcher{set: set, exe: os.Args[0], memory: c.most, variables: []string{c.environ, "GOGC=50"}}
+		l, release, err := ln.launch(set.Plugins[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 // Outdated says that the file of the program that runs built-ins is another one by now: they, and the core, go on as what runs. Empty: it isn't, or
 // nobody knows.
 func (h *Host) Outdated() string {
-	if h.self == nil {
+	if h.launcher.self == nil {
 		return ""
 	}
-	runs, err := h.self.Stat()
+	runs, err := h.launcher.self.Stat()
 	if err != nil {
 		return ""
 	}

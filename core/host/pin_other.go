@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
 // pin returns the bytes that were hashed: a private copy, good until release.
-func pin(path string, want Digest) (artifact, error) {
+func pin(path string, want manifest.Digest) (artifact, error) {
 	dir, err := os.MkdirTemp("", "coxswain-pin-")
 	if err != nil {
 		return artifact{}, err

@@ -41,7 +41,7 @@ func (h *Host) tapped(e *manifest.Entry, c session.Carrier) session.Carrier {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if to := r.of[e.Name]; to != nil {
-		return recording.Tap(c, to.Session(h.environment(e, func(string) bool { return true })...))
+		return recording.Tap(c, to.Session(h.launcher.environment(e, func(string) bool { return true })...))
 	}
 	return c
 }

@@ -13,7 +13,7 @@ import (
 
 // TestRecordingHidesTheEnvironment: what a plugin repeats of the variables that are declared for it, or that it is allowed, is not in a recording.
 func TestRecordingHidesTheEnvironment(t *testing.T) {
-	h := &Host{cfg: Config{Environ: []string{"UPSTREAM=its-address", "OTHER=not-its-own"}}}
+	h := &Host{launcher: &launcher{variables: []string{"UPSTREAM=its-address", "OTHER=not-its-own"}}}
 	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Env: map[string]string{"API_TOKEN": "open-sesame", "DSN": "user:words@db"}}, Allow: &manifest.Allow{Env: []string{"UPSTREAM"}}}
 	var file bytes.Buffer
 	if _, err := h.Record("a", recording.NewWriter(&file, "a", 1<<20)); err != nil {

@@ -26,10 +26,10 @@ type filled struct {
 
 // fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what the file holds, without the newline at its end, and
 // {env: NAME} for a variable of the core's environment.
-func (h *Host) fill(e *manifest.Entry) (*filled, error) {
+func (ln *launcher) fill(e *manifest.Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
-	f.values = h.environment(e, telling.MatchString)
-	defer func() { h.cfg.Secrets.Set(e.Name, f.values) }()
+	f.values = ln.environment(e, telling.MatchString)
+	defer func() { ln.known.Set(e.Name, f.values) }()
 	if len(e.Config) == 0 {
 		return f, nil
 	}
@@ -39,7 +39,7 @@ func (h *Host) fill(e *manifest.Entry) (*filled, error) {
 	if err := d.Decode(&value); err != nil {
 		return nil, err
 	}
-	value, err := h.secrets(e, value, "", f)
+	value, err := ln.secrets(e, value, "", f)
 	if err != nil || len(f.secrets) == 0 {
 		return f, err
 	}
@@ -47,12 +47,12 @@ func (h *Host) fill(e *manifest.Entry) (*filled, error) {
 	return f, err
 }
 
-func (h *Host) secrets(e *manifest.Entry, value any, path string, f *filled) (any, error) {
+func (ln *launcher) secrets(e *manifest.Entry, value any, path string, f *filled) (any, error) {
 	var err error
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			if v[i], err = h.secrets(e, v[i], path+"["+strconv.Itoa(i)+"]", f); err != nil {
+			if v[i], err = ln.secrets(e, v[i], path+"["+strconv.Itoa(i)+"]", f); err != nil {
 				return nil, err
 			}
 		}
@@ -61,7 +61,7 @@ func (h *Host) secrets(e *manifest.Entry, value any, path string, f *filled) (an
 			for word, from := range v {
 				if name, ok := from.(string); ok && (word == "file" || word == "env") {
 					f.secrets[path] = true
-					text, err := h.secret(e, path, word, name)
+					text, err := ln.secret(e, path, word, name)
 					f.values = append(f.values, text)
 					return text, err
 				}
@@ -71,7 +71,7 @@ func (h *Host) secrets(e *manifest.Entry, value any, path string, f *filled) (an
 			if text, ok := v[key].(string); ok && telling.MatchString(key) {
 				f.values = append(f.values, text)
 			}
-			if v[key], err = h.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), f); err != nil {
+			if v[key], err = ln.secrets(e, v[key], strings.TrimPrefix(path+"."+key, "."), f); err != nil {
 				return nil, err
 			}
 		}
@@ -83,7 +83,7 @@ func (h *Host) secrets(e *manifest.Entry, value any, path string, f *filled) (an
 var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
 
 // environment returns what stands in variables of a plugin's environment that are declared for it, of those names that accept takes.
-func (h *Host) environment(e *manifest.Entry, accept func(name string) bool) (values []string) {
+func (ln *launcher) environment(e *manifest.Entry, accept func(name string) bool) (values []string) {
 	if e.Process != nil {
 		for name, value := range e.Process.Env {
 			if accept(name) {
@@ -94,7 +94,7 @@ func (h *Host) environment(e *manifest.Entry, accept func(name string) bool) (va
 	if a := e.Allowed(); a != nil {
 		for _, name := range a.Env {
 			if accept(name) {
-				values = append(values, h.environ(name))
+				values = append(values, ln.environ(name))
 			}
 		}
 	}
@@ -103,19 +103,19 @@ func (h *Host) environment(e *manifest.Entry, accept func(name string) bool) (va
 }
 
 // secret reads one. Errors name the place, never the secret.
-func (h *Host) secret(e *manifest.Entry, path, word, name string) (string, error) {
+func (ln *launcher) secret(e *manifest.Entry, path, word, name string) (string, error) {
 	wrong := func(format string, args ...any) (string, error) {
 		return "", &RefusedError{Field: path, Reason: fmt.Sprintf(format, args...), At: e.PlaceOf(path)}
 	}
 	if word == "env" {
-		for _, pair := range h.cfg.Environ {
+		for _, pair := range ln.variables {
 			if value, ok := strings.CutPrefix(pair, name+"="); ok {
 				return value, nil
 			}
 		}
 		return wrong("the core's environment has no %s", name)
 	}
-	f, err := os.Open(manifest.Under(h.cfg.Set.Dir(), name))
+	f, err := os.Open(manifest.Under(ln.set.Dir(), name))
 	if err != nil {
 		return wrong("%v", err)
 	}

@@ -19,8 +19,8 @@ func TestSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &Host{cfg: Config{Set: set, Environ: []string{"USER=me=you"}}}
-		f, err := h.fill(set.Plugins[0])
+		ln := &launcher{set: set, variables: []string{"USER=me=you"}}
+		f, err := ln.fill(set.Plugins[0])
 		return f, set.Plugins[0], err
 	}
 	for config, want := range map[string]string{

@@ -13,11 +13,12 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/cgroup"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/mask"
 )
 
 // start starts an entry's process, with its socket below a private directory, in a control group, if it has one.
 func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup.Group) (Running, error) {
-	l, release, err := h.launch(s.entry)
+	l, release, err := h.launcher.launch(s.entry)
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +30,11 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	if l.User, err = runAs(s.entry); err != nil {
 		return nil, err
 	}
-	if err := h.admit(s.entry, &l, private); err != nil {
+	if err := h.launcher.admit(s.entry, &l, private); err != nil {
 		return nil, err
 	}
-	h.confine(s.entry, &l)
-	remove, err := h.pinFiles(s, &l, private)
+	confine(s.entry, &l)
+	remove, err := pinFiles(s, &l, private)
 	if err != nil {
 		return nil, err
 	}
@@ -49,13 +50,36 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	return running, nil
 }
 
+// launcher says what to run for an entry, from what the entry says and what there is on this machine.
+// It starts nothing.
+type launcher struct {
+	// set is whose directory relative paths start at.
+	set *manifest.Set
+	// exe is the program that runs built-ins and modules, self the same, opened at the beginning; nil
+	// where only its path is known.
+	exe  string
+	self *os.File
+	// runtimeDir has the compiled modules.
+	runtimeDir string
+	// variables are the core's environment, as NAME=value.
+	variables []string
+	// memory is how much a process may use whose entry doesn't say; 0: no limit.
+	memory manifest.Size
+	// known learns what is secret; may be nil.
+	known *mask.Secrets
+}
+
+func (c Config) launcher() *launcher {
+	return &launcher{set: c.Set, exe: c.Exe, runtimeDir: c.RuntimeDir, variables: c.Environ, memory: c.Memory, known: c.Secrets}
+}
+
 // launch says what to run for an entry. release is called once the process runs.
-func (h *Host) launch(e *manifest.Entry) (l Launch, release func(), err error) {
+func (ln *launcher) launch(e *manifest.Entry) (l Launch, release func(), err error) {
 	if err := e.Trusted(); err != nil {
 		return l, nil, err
 	}
-	_, _ = h.fill(e) // What is secret is known before the process can say it; what is wrong is said when it is configured.
-	dir, err := filepath.Abs(h.cfg.Set.Dir())
+	_, _ = ln.fill(e) // What is secret is known before the process can say it; what is wrong is said when it is configured.
+	dir, err := filepath.Abs(ln.set.Dir())
 	if err != nil {
 		return l, nil, err
 	}
@@ -63,19 +87,19 @@ func (h *Host) launch(e *manifest.Entry) (l Launch, release func(), err error) {
 	release = func() {}
 	switch {
 	case e.Wasm != nil:
-		return h.runner(e, l)
+		return ln.runner(e, l)
 	case e.Process == nil:
-		l.Path, l.Program, l.Args = h.cfg.Exe, h.self, []string{"plugin", e.Builtin}
-		l.Env = h.tuned(e)
+		l.Path, l.Program, l.Args = ln.exe, ln.self, []string{"plugin", e.Builtin}
+		l.Env = ln.tuned(e)
 	default:
 		l.Args, l.TLS = e.Process.Args, e.Process.TLS != "off"
-		l.Env = h.inherited(e)
+		l.Env = ln.inherited(e)
 		for _, name := range slices.Sorted(maps.Keys(e.Process.Env)) {
 			l.Env = append(l.Env, name+"="+e.Process.Env[name])
 		}
-		l.Env = limited(h.allowance(e), l.Env)
+		l.Env = limited(ln.allowance(e), l.Env)
 		var is artifact
-		if is, err = h.program(e, dir); err == nil {
+		if is, err = ln.program(e, dir); err == nil {
 			l.Path, l.Program, release = is.path, is.file, is.release
 		}
 	}
@@ -83,13 +107,15 @@ func (h *Host) launch(e *manifest.Entry) (l Launch, release func(), err error) {
 }
 
 // Find looks for a command in the core's PATH.
-func (h *Host) Find(command string) (string, error) {
-	return find(command, h.cfg.Set.Dir(), h.environ("PATH"))
+func (h *Host) Find(command string) (string, error) { return h.launcher.find(command) }
+
+func (ln *launcher) find(command string) (string, error) {
+	return find(command, ln.set.Dir(), ln.environ("PATH"))
 }
 
 // program finds a process's program and checks what is pinned.
-func (h *Host) program(e *manifest.Entry, dir string) (artifact, error) {
-	path, err := find(e.Process.Command, dir, h.environ("PATH"))
+func (ln *launcher) program(e *manifest.Entry, dir string) (artifact, error) {
+	path, err := find(e.Process.Command, dir, ln.environ("PATH"))
 	if err != nil {
 		return artifact{}, err
 	}
@@ -100,13 +126,13 @@ func (h *Host) program(e *manifest.Entry, dir string) (artifact, error) {
 }
 
 // inherited is what a plugin gets of the core's environment: what the entry allows, and more.
-func (h *Host) inherited(e *manifest.Entry, more ...string) []string {
+func (ln *launcher) inherited(e *manifest.Entry, more ...string) []string {
 	if a := e.Allowed(); a != nil {
 		more = append(more, a.Env...)
 	}
 	var env []string
 	for _, name := range more {
-		if value := h.environ(name); value != "" {
+		if value := ln.environ(name); value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -115,15 +141,15 @@ func (h *Host) inherited(e *manifest.Entry, more ...string) []string {
 
 // tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime, and for those that are built in the way to a
 // Kubernetes API server. The entry's limit of memory takes the place of the core's.
-func (h *Host) tuned(e *manifest.Entry) []string {
+func (ln *launcher) tuned(e *manifest.Entry) []string {
 	names := []string{"GOMAXPROCS", "GOGC", "COXSWAIN_GOGC", "GORACE"}
 	if e.Builtin != "" {
 		names = append(names, clusterVariables...)
 	}
-	if limit := h.allowance(e); e.Limits.Memory > 0 || limit > 0 && h.environ("GOMEMLIMIT") == "" {
-		return append(h.inherited(e, names...), goMemory(limit))
+	if limit := ln.allowance(e); e.Limits.Memory > 0 || limit > 0 && ln.environ("GOMEMLIMIT") == "" {
+		return append(ln.inherited(e, names...), goMemory(limit))
 	}
-	return h.inherited(e, append(names, "GOMEMLIMIT")...)
+	return ln.inherited(e, append(names, "GOMEMLIMIT")...)
 }
 
 // clusterVariables say where an API server is: by a file, in a pod, and through a proxy.
@@ -141,8 +167,8 @@ func limited(limit manifest.Size, env []string) []string {
 	return append(env, goMemory(limit))
 }
 
-func (h *Host) environ(name string) string {
-	for _, pair := range h.cfg.Environ {
+func (ln *launcher) environ(name string) string {
+	for _, pair := range ln.variables {
 		if value, ok := strings.CutPrefix(pair, name+"="); ok {
 			return value
 		}

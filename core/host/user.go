@@ -68,11 +68,11 @@ func idOf(id string) uint32 {
 }
 
 // admit opens the way to the sockets to the user of an entry, and says where it can't be.
-func (h *Host) admit(e *manifest.Entry, l *Launch, private string) error {
+func (ln *launcher) admit(e *manifest.Entry, l *Launch, private string) error {
 	if l.User == nil || int(l.User.UID) == os.Geteuid() {
 		return nil
 	}
-	for _, dir := range []string{h.cfg.RuntimeDir, private} { // to go through, not to look into
+	for _, dir := range []string{ln.runtimeDir, private} { // to go through, not to look into
 		if err := os.Chmod(dir, 0o711); err != nil {
 			return err
 		}

@@ -31,17 +31,17 @@ type Validation struct {
 // Validate returns what would keep the set's plugins from starting, as far as it shows without running any: programs and modules that are missing or
 // not what is pinned, secrets that can't be read, built-ins that don't exist or refuse their config.
 func Validate(set *manifest.Set, with Validation) []manifest.Mistake {
-	h := &Host{cfg: Config{Set: set, Environ: with.Environ, Exe: "coxswain", RuntimeDir: os.TempDir()}} // it never runs
+	ln := &launcher{set: set, variables: with.Environ, exe: "coxswain", runtimeDir: os.TempDir()}
 	var found []manifest.Mistake
 	for _, e := range set.Plugins {
-		if m := h.validate(e, with); m != nil {
+		if m := ln.validate(e, with); m != nil {
 			found = append(found, *m)
 		}
 	}
 	return found
 }
 
-func (h *Host) validate(e *manifest.Entry, with Validation) *manifest.Mistake {
+func (ln *launcher) validate(e *manifest.Entry, with Validation) *manifest.Mistake {
 	wrong := func(at manifest.Place, err error) *manifest.Mistake {
 		return &manifest.Mistake{Place: at, Text: fmt.Sprintf("plugin %s: %v", e.Name, err)}
 	}
@@ -53,17 +53,17 @@ func (h *Host) validate(e *manifest.Entry, with Validation) *manifest.Mistake {
 			names := slices.Sorted(maps.Keys(with.Builtins))
 			return wrong(carrier, fmt.Errorf("there is no built-in plugin %s%s; there are %s", e.Builtin, with.Hint(e.Builtin, names), strings.Join(names, ", ")))
 		}
-		if err := h.takes(e, b); err != nil && !openAt(err, open) {
+		if err := ln.takes(e, b); err != nil && !openAt(err, open) {
 			return wrong(faultPlace(e, err))
 		}
 		return nil
 	}
-	_, release, err := h.launch(e)
+	_, release, err := ln.launch(e)
 	if err != nil {
 		return wrong(carrier, err)
 	}
 	release()
-	if _, err := h.fill(e); err != nil {
+	if _, err := ln.fill(e); err != nil {
 		return wrong(faultPlace(e, err))
 	}
 	return nil
@@ -76,8 +76,8 @@ func openAt(err error, open func(field string) bool) bool {
 }
 
 // takes reports, as an error, why a built-in would not take its config.
-func (h *Host) takes(e *manifest.Entry, b Builtin) error {
-	with, err := h.fill(e)
+func (ln *launcher) takes(e *manifest.Entry, b Builtin) error {
+	with, err := ln.fill(e)
 	if err != nil {
 		return err
 	}

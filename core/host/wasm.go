@@ -16,29 +16,29 @@ import (
 
 // runner says how to run a module: in a process of this binary that is given the very bytes that were hashed. Compiled modules are
 // kept beside the runtime directories of the cores, which survives them.
-func (h *Host) runner(e *manifest.Entry, l Launch) (_ Launch, release func(), err error) {
+func (ln *launcher) runner(e *manifest.Entry, l Launch) (_ Launch, release func(), err error) {
 	path := manifest.Under(l.Dir, e.Wasm.Path)
 	if err := readable(path); err != nil {
 		return l, nil, err
 	}
-	module, err := h.module(e, path)
+	module, err := ln.module(e, path)
 	if err != nil {
 		return l, nil, err
 	}
 	s := spec.Spec{
-		Module: module.path, File: e.Wasm.Path, Cache: filepath.Join(h.cfg.RuntimeDir, "wasm"),
+		Module: module.path, File: e.Wasm.Path, Cache: filepath.Join(ln.runtimeDir, "wasm"),
 		Memory: uint64(cmp.Or(e.Wasm.Memory, spec.DefaultMemory)), Instances: cmp.Or(e.Wasm.Instances, spec.DefaultInstances),
 	}
-	l.Path, l.Program = h.cfg.Exe, h.self
+	l.Path, l.Program = ln.exe, ln.self
 	if module.file != nil {
 		l.Files, s.Module = []*os.File{module.file}, process.Inherited(0, l.Program != nil)
 	}
-	l.Args, l.Env = s.Args(), h.tuned(e)
+	l.Args, l.Env = s.Args(), ln.tuned(e)
 	return l, module.release, nil
 }
 
 // module is what a runner reads: it is opened once, here.
-func (h *Host) module(e *manifest.Entry, path string) (artifact, error) {
+func (ln *launcher) module(e *manifest.Entry, path string) (artifact, error) {
 	if e.Wasm.SHA256 != "" {
 		return pin(path, e.Wasm.SHA256)
 	}

@@ -39,7 +39,7 @@ plugins:
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, release, err := h.launch(set.Plugins[0])
+	l, release, err := h.launcher.launch(set.Plugins[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ plugins:
 		t.Errorf("grants %s", g)
 	}
 	for n, want := range map[int]string{2: "none.wasm does not exist", 3: "is not what plugins.yaml pins"} {
-		if _, _, err := h.launch(set.Plugins[n]); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := h.launcher.launch(set.Plugins[n]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
