@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/workloadentry"
 )
 
 // checkEntry says what in a ServiceEntry can't be served. Rules: Istio API, ServiceEntry.
@@ -78,7 +79,7 @@ func checkResolution(se *networking.ServiceEntry) (errs []error) {
 }
 
 func checkEndpoint(se *networking.ServiceEntry, e *networking.WorkloadEntry) error {
-	if err := checkAddress(e); err != nil {
+	if err := workloadentry.CheckAddress(e); err != nil {
 		return err
 	}
 	_, unix := hosts.Path(e.Address)
@@ -95,20 +96,6 @@ func checkEndpoint(se *networking.ServiceEntry, e *networking.WorkloadEntry) err
 		if number > 65535 {
 			return fmt.Errorf("ports.%s: %d is not between 1 and 65535", name, number)
 		}
-	}
-	return nil
-}
-
-// checkAddress checks what endpoints and WorkloadEntries have in common.
-func checkAddress(e *networking.WorkloadEntry) error {
-	path, unix := hosts.Path(e.Address)
-	switch {
-	case e.Address == "" && e.Network == "":
-		return errors.New("address: needed where no network is given")
-	case unix && !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "@"):
-		return fmt.Errorf("address: %q needs an absolute path", e.Address)
-	case !unix && e.Address != "" && !hosts.IsIP(e.Address) && !hosts.ValidName(e.Address, false):
-		return fmt.Errorf("address: %q is neither an IP address nor a DNS name", e.Address)
 	}
 	return nil
 }

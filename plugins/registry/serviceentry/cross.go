@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/workloadentry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -39,13 +40,13 @@ type service struct {
 	row *sdk.Row
 }
 
-// readService reads another registry's service; nil where there is none, or it selects no WorkloadEntries: those of a cluster do that have an address.
+// readService reads another registry's service; nil where there is none, or it selects no WorkloadEntries.
 func readService(row *sdk.Row) (*service, error) {
 	if row == nil {
 		return nil, nil
 	}
 	s, err := sdk.ServiceOf(row)
-	if err != nil || s.Registry != "Kubernetes" || len(s.Selector) == 0 || s.Headless || s.External || s.Resolution != pb.ServiceResolutionStatic {
+	if err != nil || !workloadentry.SelectsEntries(s) {
 		return nil, err
 	}
 	return &service{s, row}, nil
@@ -60,11 +61,11 @@ func (s *service) addRows(workloads []*workload, rows map[rowName]*sdk.Row) {
 	var endpoints []*pb.Endpoint
 	var origins []*sdk.Row
 	for _, w := range workloads {
-		if !reachable(networking.ServiceEntry_STATIC, w) {
+		if !workloadentry.Selectable(w.spec) {
 			continue
 		}
 		for _, p := range s.Ports {
-			port, ok := w.portFor(p)
+			port, ok := workloadentry.ClusterPort(w.spec, p)
 			if !ok {
 				continue
 			}
@@ -76,15 +77,4 @@ func (s *service) addRows(workloads []*workload, rows map[rowName]*sdk.Row) {
 	for i, r := range sdk.EndpointRows(endpoints...) {
 		rows[rowName{Table: state.Endpoints, Key: r.Key}] = from(origins[i], r)
 	}
-}
-
-// portFor is where a WorkloadEntry serves a cluster's service: at the number that the service says, unless the entry has a port of the service's name for it.
-// A port that the service knows by the workload's name alone is one that the entry must have.
-// Source: Kubernetes, Service, targetPort; Istio, WorkloadEntry.ports.
-func (w *workload) portFor(p *pb.Port) (port uint32, ok bool) {
-	if p.TargetName != "" {
-		port, ok = w.spec.Ports[p.TargetName]
-		return port, ok && port > 0
-	}
-	return w.port(p), true
 }

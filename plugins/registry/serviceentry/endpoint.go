@@ -7,6 +7,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/workloadentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -83,7 +84,7 @@ func reachable(r networking.ServiceEntry_Resolution, w *workload) bool {
 func (w *workload) endpoint(e *entry, host string, p *pb.Port) *pb.Endpoint {
 	return &pb.Endpoint{
 		Host: host, Namespace: e.namespace, PortName: p.Name, ServicePort: p.Number,
-		Address: w.address(), MoreAddresses: w.more, Port: w.port(p), Labels: w.labels,
+		Address: workloadentry.Address(w.spec), MoreAddresses: w.more, Port: workloadentry.Port(w.spec, p), Labels: w.labels,
 		Network: w.network, Locality: w.locality, Weight: w.spec.Weight, ServiceAccount: w.spec.ServiceAccount,
 		TlsMode: w.tlsMode, Cluster: w.cluster, Workload: w.known, Node: w.node, Health: w.health,
 	}
