@@ -113,7 +113,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"clusterKubeconfigs", in.ClusterKubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
-		{shorthand{"revision", in.Revision, []string{"config/kubernetes"}, "revision", false}, ""},
+		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},
 	} {
 		if s.value != s.usual && !reflect.ValueOf(s.value).IsZero() {
 			given = append(given, s.shorthand)

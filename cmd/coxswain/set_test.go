@@ -17,6 +17,10 @@ import (
 // TestSets: which set runs, and where settings go in it.
 func TestSets(t *testing.T) {
 	const remote = ` registry/kubernetes{"cluster":{"row":"id"},"hash":{"row":"hash"},"remote":{"row":"from"}}`
+	revised := func(revision string) string {
+		r := `"revision":"` + revision + `"`
+		return "registry/kubernetes{" + r + "}" + strings.Replace(remote, `"from"}}`, `"from"},`+r+"}", 1)
+	}
 	theirs := strings.Replace(remote, `"hash"},`, `"hash"},"kubeconfig":"/k","qps":7,`, 1)
 	for _, c := range []struct {
 		name  string
@@ -30,14 +34,14 @@ func TestSets(t *testing.T) {
 		{"files in a pod", true, func(in *settings.Inputs) { in.ConfigDir = "/d" }, `config/file{"dir":"/d"} config/mesh`, ""},
 		{"no registry in a pod", true, func(in *settings.Inputs) { in.Registries = "" }, "config/file config/mesh", ""},
 		{"asked for", false, func(in *settings.Inputs) { in.Registries, in.Revision = "Kubernetes", "blue" },
-			`config/kubernetes{"revision":"blue"} registry/kubernetes` + remote + ` config/mesh{"configMap":"istio-blue"}`, ""},
+			`config/kubernetes{"revision":"blue"} ` + revised("blue") + ` config/mesh{"configMap":"istio-blue"}`, ""},
 		{"kubeconfig", false, func(in *settings.Inputs) { in.Kubeconfig, in.ClusterID, in.QPS = "/k", "east", 7 },
 			`config/kubernetes{"kubeconfig":"/k","qps":7} registry/kubernetes{"cluster":"east","kubeconfig":"/k","qps":7}` + theirs +
 				` config/mesh{"configMap":"istio","kubeconfig":"/k","qps":7}`, ""},
 		{"files beside services", false, func(in *settings.Inputs) { in.Kubeconfig, in.ConfigDir, in.Revision = "/k", "/d", "blue" },
-			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k"}` + strings.Replace(theirs, `,"qps":7`, "", 1) + ` config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
+			`config/file{"dir":"/d"} registry/kubernetes{"kubeconfig":"/k","revision":"blue"}` + strings.Replace(strings.Replace(theirs, `,"qps":7`, "", 1), `"from"}}`, `"from"},"revision":"blue"}`, 1) + ` config/mesh{"configMap":"istio-blue","kubeconfig":"/k"}`, ""},
 		{"mesh", true, func(in *settings.Inputs) { in.Revision, in.MeshConfig = "default", "/m" },
-			`config/kubernetes{"revision":"default"} registry/kubernetes` + remote + ` config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
+			`config/kubernetes{"revision":"default"} ` + revised("default") + ` config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
 		{"another namespace", true, func(in *settings.Inputs) {
 			in.Namespace, in.SharedMeshConfig, in.ClusterRegistriesNamespace = "ops", "all", "far"
 		},

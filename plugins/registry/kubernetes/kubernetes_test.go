@@ -324,7 +324,7 @@ endpoints: [{addresses: [10.0.0.1], nodeName: one, targetRef: {kind: Pod, name: 
 
 // TestAliases: an ExternalName service stands for another, by way of others too; those that stand for each other stand for nobody.
 func TestAliases(t *testing.T) {
-	w, err := watch(&kube.Client{}, func(any) {}, func(string, error) {})
+	w, err := watch(&kube.Client{}, false, func(any) {}, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}

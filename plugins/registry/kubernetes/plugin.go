@@ -27,6 +27,11 @@ type Config struct {
 	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the configs of two instances whose kubeconfigs do.
 	kube.Place
 	Hash string `json:"hash"`
+	// Revision is this control plane's: WorkloadEntries of a remote cluster whose label istio.io/rev
+	// names another one are left out. Empty: none are.
+	Revision string `json:"revision"`
+	// WorkloadEntries says what those of a remote cluster count for.
+	WorkloadEntries WorkloadEntries `json:"workloadEntries"`
 	// MultiCluster says what ServiceExports and ServiceImports count for.
 	MultiCluster MultiCluster `json:"multiCluster"`
 }
@@ -46,6 +51,16 @@ const configSchema = `{
     "remote": {"type": "string", "description": "NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret; or file:NAME of a file in directory."},
     "directory": {"type": "string", "description": "Where kubeconfigs are that remote names as files."},
     "hash": {"type": "string", "description": "Anything; where it changes, as that of another kubeconfig does, a new instance takes the place of the old one."},
+    "revision": {"type": "string", "description": "This control plane's revision: WorkloadEntries of a remote cluster whose label istio.io/rev names another one are left out. Without it none are."},
+    "workloadEntries": {
+      "type": "object",
+      "additionalProperties": false,
+      "description": "What WorkloadEntries of a remote cluster count for.",
+      "properties": {
+        "read": {"type": "boolean", "default": true, "description": "Whether they are read, so that ServiceEntries and services of their cluster can select them."},
+        "services": {"type": "boolean", "default": true, "description": "Whether services of their cluster select them."}
+      }
+    },
     "multiCluster": {
       "type": "object",
       "additionalProperties": false,
@@ -67,7 +82,7 @@ const configSchema = `{
 const agent = "coxswain/registry-kubernetes"
 
 func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true, MultiCluster: MultiCluster{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}}
+	c := Config{Access: kube.DefaultAccess(), Cluster: "Kubernetes", Domain: "cluster.local", SystemNamespace: "istio-system", DiscoverySelectors: true, WorkloadEntries: WorkloadEntries{Read: true, Services: true}, MultiCluster: MultiCluster{Group: "multicluster.x-k8s.io", Version: "v1alpha1"}}
 	if err := strict.Decode(config, &c); err != nil {
 		return c, err
 	}

@@ -14,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/mcs"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -33,7 +34,7 @@ type unit struct{ table, key string }
 func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	p := &publication{
 		config: &r.config, out: out, dirt: kube.NewChanges[unit](),
-		published: map[unit][]published{}, outside: map[string]bool{},
+		published: map[unit][]published{}, outside: map[string]bool{}, entries: map[string]entriesIn{},
 	}
 	r.config.Access.Report(ctx, out)
 	var said kube.Complaints
@@ -47,7 +48,7 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		}
 	}
 	var err error
-	if p.watched, err = watch(client, p.changed, failed); err != nil {
+	if p.watched, err = watch(client, r.config.Remote != "" && r.config.WorkloadEntries.Read, p.changed, failed); err != nil {
 		return err
 	}
 	p.exports = newExports(&r.config.MultiCluster)
@@ -103,6 +104,8 @@ type publication struct {
 	dirt    *kube.Changes[unit]
 	// published are the rows of each unit.
 	published map[unit][]published
+	// entries are the WorkloadEntries that count, by namespace.
+	entries map[string]entriesIn
 	// selection says which namespaces count; outside are those that are known not to.
 	selection kube.Selection
 	outside   map[string]bool
@@ -141,6 +144,13 @@ func (p *publication) within(concerns func(namespace string) bool) (out []unit) 
 		for _, g := range all[gateway](i) {
 			if concerns(g.Namespace) {
 				out = append(out, unit{state.NetworkGateways, g.Namespace + "/" + g.Name})
+			}
+		}
+	}
+	if w := p.watched.entries; w != nil && w.informer() != nil {
+		for _, e := range all[entry](w.informer()) {
+			if concerns(e.Namespace) {
+				out = append(out, unit{kinds.WorkloadEntry, e.Namespace + "/" + e.Name})
 			}
 		}
 	}
@@ -232,6 +242,8 @@ func (p *publication) changed(object any) {
 	case *pod:
 		key := o.Namespace + "/" + o.Name
 		p.dirt.Add(append(p.of(byPod, key), unit{state.Workloads, key})...)
+	case *entry:
+		p.dirt.Add(unit{kinds.WorkloadEntry, o.Namespace + "/" + o.Name})
 	case *gateway:
 		p.dirt.Add(unit{state.NetworkGateways, o.Namespace + "/" + o.Name})
 	case *corev1.Node:
@@ -328,6 +340,7 @@ var seed = maphash.MakeSeed()
 func (p *publication) publish(units map[unit]bool) error {
 	upserts, deletes := map[string][]*sdk.Row{}, map[string][]string{}
 	p.cross(units)
+	p.takeEntries(units)
 	for u := range units {
 		before := map[rowName]uint64{}
 		for _, is := range p.published[u] {
@@ -392,6 +405,8 @@ func (p *publication) rows(u unit) map[string]map[string]*sdk.Row {
 		namespace, name, _ := strings.Cut(u.key, "/")
 		host := p.config.hostOf(namespace, name)
 		return p.config.named(namespace, host, p.aliasesOf(host))
+	case kinds.WorkloadEntry:
+		return p.entryRow(u.key)
 	case state.NetworkGateways:
 		if i := p.watched.gateways.informer(); i != nil {
 			if g := get[gateway](i, u.key); g != nil && p.counts(g.Namespace) {
@@ -432,6 +447,7 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 		pod:  func(namespace, name string) *pod { return get[pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})
+	made = append(made, p.entryEndpoints(is)...)
 	for _, e := range made {
 		e.Network, e.SameCluster = cmp.Or(e.Network, p.network), p.exports.confined(key)
 	}

@@ -32,7 +32,10 @@ type watched struct {
 	services, slices, pods, nodes, namespaces *informer
 	// gateways are those of the Gateway API, from when that is there.
 	gateways *awaited
-	await    func(ctx context.Context)
+	// entries are the WorkloadEntries of a remote cluster, from when their definition is there; nil:
+	// they aren't read.
+	entries *awaited
+	await   func(ctx context.Context)
 }
 
 // informer keeps the objects of a kind.
@@ -41,9 +44,9 @@ type informer struct {
 	kind string
 }
 
-// watch makes the informers. Changed is told of each object that came, changed or went, by one goroutine a kind; failed of
+// watch makes the informers; of WorkloadEntries, too, if entries are asked for. Changed is told of each object that came, changed or went, by one goroutine a kind; failed of
 // what can't be watched, which is tried again.
-func watch(c *kube.Client, changed func(object any), failed func(kind string, err error)) (*watched, error) {
+func watch(c *kube.Client, entries bool, changed func(object any), failed func(kind string, err error)) (*watched, error) {
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: changed,
 		UpdateFunc: func(old, now any) {
@@ -78,7 +81,17 @@ func watch(c *kube.Client, changed func(object any), failed func(kind string, er
 		namespaces: informerOf(c.Core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
 		gateways:   &awaited{kind: gatewayKind},
 	}
-	w.await = func(ctx context.Context) { w.gateways.run(ctx, c, leanGateway, handler, failed) }
+	if entries {
+		w.entries = &awaited{kind: entryKind}
+	}
+	w.await = func(ctx context.Context) {
+		var running sync.WaitGroup
+		running.Go(func() { w.gateways.run(ctx, c, leanGateway, handler, failed) })
+		if w.entries != nil {
+			running.Go(func() { w.entries.run(ctx, c, leanEntry, handler, failed) })
+		}
+		running.Wait()
+	}
 	return w, errors.Join(failures...)
 }
 
@@ -105,6 +118,9 @@ func (w *watched) late() (out []string) {
 	}
 	if w.gateways.late() {
 		out = append(out, "gateways")
+	}
+	if w.entries != nil && w.entries.late() {
+		out = append(out, "workloadentries")
 	}
 	return out
 }
