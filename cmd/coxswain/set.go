@@ -121,7 +121,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	}
 	aliases, failed := in.Aliases()
 	if len(aliases) > 0 {
-		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio"}, "clusterAliases", false})
+		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc"}, "clusterAliases", false})
 	}
 	return given, errors.Join(err, failed)
 }

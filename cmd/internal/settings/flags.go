@@ -34,7 +34,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("clusterKubeconfigs", d.ClusterKubeconfigs, "directory with kubeconfigs of other clusters (*.yaml, *.yml), in place of Secrets, for the set's registry/clusters and registry/kubernetes")
 	fs.String("sharedMeshConfig", d.SharedMeshConfig, "ConfigMap with MeshConfig that counts where that of the control plane's own says nothing, for the set's config/mesh")
 	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
-	fs.String("clusterAliases", d.ClusterAliases, "other ids by which proxies may call their cluster, for the set's generator/istio: ALIAS=CLUSTER, joined by commas")
+	fs.Var(&joined{text: d.ClusterAliases}, "clusterAliases", "other ids by which proxies may call their cluster, for the set's generators: ALIAS=CLUSTER, joined by commas, or the flag again")
 	fs.String("domain", d.Domain, "DNS domain of the cluster's services, for the set's registry/kubernetes")
 	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
 	fs.Float64("kubernetesApiQPS", d.QPS, "requests a second that each plugin may make to the API server")
@@ -98,4 +98,22 @@ func Variable(name string) string {
 		b.WriteRune(unicode.ToUpper(r))
 	}
 	return b.String()
+}
+
+// joined is a flag that may be given several times: its values are joined by commas.
+type joined struct {
+	text  string
+	given bool
+}
+
+func (j *joined) String() string { return j.text }
+
+func (*joined) Type() string { return "string" }
+
+func (j *joined) Set(value string) error {
+	if j.given {
+		value = j.text + "," + value
+	}
+	j.text, j.given = value, true
+	return nil
 }

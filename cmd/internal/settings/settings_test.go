@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -48,6 +49,22 @@ func TestOrder(t *testing.T) {
 	}
 	if len(unknown) > 0 {
 		t.Errorf("unknown: %v", unknown)
+	}
+}
+
+// TestGivenAgain: aliases may be given by one flag or by several, as pilot-discovery takes them.
+func TestGivenAgain(t *testing.T) {
+	environ := []string{"COXSWAIN_CLUSTER_ALIASES=z=north"}
+	s, _, err := load(t, []string{"--clusterAliases", "a=east", "--clusterAliases=b=west, c=south"}, environ, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Aliases()
+	if want := map[string]string{"a": "east", "b": "west", "c": "south"}; err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v, %v", got, want, err)
+	}
+	if s, _, err = load(t, nil, environ, ""); err != nil || s.ClusterAliases != "z=north" {
+		t.Errorf("got %q, %v", s.ClusterAliases, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -29,6 +30,10 @@ type catalog struct {
 	peers   []resource[*security.PeerAuthentication]
 	// authorization policies.
 	authorization []resource[*security.AuthorizationPolicy]
+	// local says of which hosts clients reach endpoints of their own cluster alone; severalClusters:
+	// there are endpoints in more than one.
+	local           []clusterlocal.Host
+	severalClusters bool
 	// failsOver: some endpoints depend on where the client is.
 	failsOver bool
 }
@@ -72,6 +77,7 @@ func newCatalog(s *state.State, domain string) *catalog {
 			c.mesh = &m
 		}
 	}
+	c.local = clusterlocal.Hosts(c.mesh, domain)
 	c.load(s)
 	c.routing = resources[*networking.VirtualService](s.Table(kinds.VirtualService))
 	c.rules = resources[*networking.DestinationRule](s.Table(kinds.DestinationRule))
@@ -95,9 +101,12 @@ func (c *catalog) load(s *state.State) {
 			return cmp.Or(cmp.Compare(a.created, b.created), cmp.Compare(a.Namespace, b.Namespace))
 		})
 	}
+	cluster := ""
 	for _, r := range s.Table(state.Endpoints).All() {
 		m := &pb.Endpoint{}
 		if m.Unmarshal(r.Payload) == nil {
+			cluster = cmp.Or(cluster, m.Cluster)
+			c.severalClusters = c.severalClusters || m.Cluster != "" && m.Cluster != cluster
 			key := kinds.Key(m.Namespace, m.Host)
 			c.endpoints[key] = append(c.endpoints[key], m)
 		}

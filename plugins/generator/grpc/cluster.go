@@ -22,7 +22,7 @@ func (c *catalog) cluster(v view, at subset, s *pb.Service, p *pb.Port) proto.Me
 	if !ok {
 		return out
 	}
-	endpoints := c.reachable(s, p, selected)
+	endpoints := c.reachable(v, s, p, selected)
 	if looked(s) {
 		lookUp(out, endpoints)
 	}

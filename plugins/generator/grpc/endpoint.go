@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -22,7 +23,7 @@ func (c *catalog) assignment(v view, at subset, s *pb.Service, p *pb.Port) proto
 	if !ok || looked(s) {
 		return nil
 	}
-	endpoints := slices.DeleteFunc(c.reachable(s, p, selected), func(e *pb.Endpoint) bool { return !hosts.IsIP(e.Address) })
+	endpoints := slices.DeleteFunc(c.reachable(v, s, p, selected), func(e *pb.Endpoint) bool { return !hosts.IsIP(e.Address) })
 	out := assign(at.String(), endpoints)
 	if setting := c.failover(policies); setting != nil {
 		prioritize(out, v.Locality, setting)
@@ -30,11 +31,13 @@ func (c *catalog) assignment(v view, at subset, s *pb.Service, p *pb.Port) proto
 	return out
 }
 
-// reachable are a port's endpoints that take calls and have the labels.
-func (c *catalog) reachable(s *pb.Service, p *pb.Port, selected map[string]string) []*pb.Endpoint {
+// reachable are a port's endpoints that take calls, have the labels, and are for clients of the
+// view's cluster.
+func (c *catalog) reachable(v view, s *pb.Service, p *pb.Port, selected map[string]string) []*pb.Endpoint {
+	local := clusterlocal.Has(c.local, s.Host)
 	var out []*pb.Endpoint
 	for _, e := range c.endpoints[kinds.Key(s.Namespace, s.Host)] {
-		if e.PortName != p.Name || e.Address == "" {
+		if e.PortName != p.Name || e.Address == "" || !v.near(e, local) {
 			continue
 		}
 		if (e.Health == pb.EndpointHealthHealthy || e.Health == pb.EndpointHealthReady) && istio.Selects(selected, hosts.AllLabels(e)) {
@@ -42,6 +45,12 @@ func (c *catalog) reachable(s *pb.Service, p *pb.Port, selected map[string]strin
 		}
 	}
 	return out
+}
+
+// near reports whether an endpoint isn't for clients of another cluster alone: all endpoints of a host
+// that is cluster-local are, and those that say so.
+func (v view) near(e *pb.Endpoint, local bool) bool {
+	return v.Cluster == "" || e.Cluster == "" || e.Cluster == v.Cluster || !local && !e.SameCluster
 }
 
 // assign groups endpoints by where they are. A place weighs as much as all in it; one without a weight would be left out.

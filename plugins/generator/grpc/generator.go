@@ -1,6 +1,7 @@
 package grpc
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -28,11 +29,14 @@ func (g *generator) Place(s *state.State, p *sdk.Proxy) (map[string]string, erro
 	common := view{Namespace: who.namespace}.String()
 	c := g.at(s)
 	listeners := view{Namespace: who.namespace, Modes: c.modes(who), Policies: c.policiesOf(who)}.String()
-	endpoints := common
+	endpoints := view{Namespace: who.namespace}
 	if c.failsOver {
-		endpoints = view{Namespace: who.namespace, Locality: who.locality}.String()
+		endpoints.Locality = who.locality
 	}
-	return map[string]string{listenerType: listeners, routeType: common, clusterType: common, endpointType: endpoints}, nil
+	if c.severalClusters {
+		endpoints.Cluster = cmp.Or(g.config.ClusterAliases[who.cluster], who.cluster)
+	}
+	return map[string]string{listenerType: listeners, routeType: common, clusterType: common, endpointType: endpoints.String()}, nil
 }
 
 // Generate makes what is asked for by name. Nothing is served to those who want everything: gRPC never does.
@@ -99,6 +103,8 @@ func (g *generator) at(s *state.State) *catalog {
 // identity is who a client says it is.
 type identity struct {
 	namespace string
+	// cluster is the one that it says it runs in.
+	cluster string
 	// locality is REGION/ZONE/SUBZONE, as far as it says.
 	locality string
 	labels   map[string]string
@@ -106,7 +112,7 @@ type identity struct {
 
 func identify(n *corev3.Node) identity {
 	f := n.GetMetadata().GetFields()
-	who := identity{namespace: f["NAMESPACE"].GetStringValue(), labels: map[string]string{}}
+	who := identity{namespace: f["NAMESPACE"].GetStringValue(), cluster: f["CLUSTER_ID"].GetStringValue(), labels: map[string]string{}}
 	for k, v := range f["LABELS"].GetStructValue().GetFields() {
 		who.labels[k] = v.GetStringValue()
 	}

@@ -15,14 +15,17 @@ import (
 	rbacfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshv1 "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	security "istio.io/api/security/v1beta1"
 	typev1beta1 "istio.io/api/type/v1beta1"
 
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 const host = "echo.shop.svc.cluster.local"
@@ -121,6 +124,78 @@ func TestEndpoints(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestClusters: clients that say their cluster get no endpoints that are for those of another one; the
+// others get all.
+func TestClusters(t *testing.T) {
+	for name, c := range map[string]struct {
+		cluster    string
+		settings   *meshv1.MeshConfig_ServiceSettings
+		same, want []string
+	}{
+		"everybody's":          {cluster: "old", want: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+		"one is its cluster's": {cluster: "old", same: []string{"10.0.0.2"}, want: []string{"10.0.0.1", "10.0.0.3"}},
+		"its own":              {cluster: "west", same: []string{"10.0.0.2"}, want: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+		"nobody knows":         {same: []string{"10.0.0.2"}, want: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+		"cluster-local": {cluster: "west", settings: &meshv1.MeshConfig_ServiceSettings{
+			Settings: &meshv1.MeshConfig_ServiceSettings_Settings{ClusterLocal: true}, Hosts: []string{"*.shop.svc.cluster.local"},
+		}, want: []string{"10.0.0.2", "10.0.0.3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mesh := &meshv1.MeshConfig{}
+			if c.settings != nil {
+				mesh.ServiceSettings = []*meshv1.MeshConfig_ServiceSettings{c.settings}
+			}
+			spec, err := proto.Marshal(mesh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var endpoints []*pb.Endpoint
+			for address, cluster := range map[string]string{"10.0.0.1": "east", "10.0.0.2": "west", "10.0.0.3": ""} {
+				endpoints = append(endpoints, &pb.Endpoint{
+					Host: host, Namespace: "shop", PortName: "grpc", Address: address, Port: 7070, Cluster: cluster, SameCluster: slices.Contains(c.same, address),
+				})
+			}
+			served := &pb.Service{Host: host, Namespace: "shop", Ports: []*pb.Port{{Number: 7070, Name: "grpc", Protocol: "GRPC"}}}
+			s := state.With(nil, state.Revision{Number: 1}, []*pb.TableRows{
+				{Table: state.Mesh, Upserts: []*sdk.Row{{Key: "mesh", Payload: spec}}},
+				{Table: state.Services, Upserts: []*sdk.Row{sdk.ServiceRow(served)}},
+				{Table: state.Endpoints, Upserts: sdk.EndpointRows(endpoints...)},
+			}).State
+			g := &generator{config: Config{Domain: "cluster.local", ClusterAliases: map[string]string{"old": "east"}}}
+			metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": "shop", "CLUSTER_ID": c.cluster})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node, err := proto.Marshal(&corev3.Node{Id: "a~1.1.1.1~b.shop~shop.svc.cluster.local", Metadata: metadata})
+			if err != nil {
+				t.Fatal(err)
+			}
+			views, err := g.Place(s, &sdk.Proxy{Node: node})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := g.Generate(s, endpointType, views[endpointType], []string{"outbound|7070||" + host})
+			if err != nil || len(made) != 1 {
+				t.Fatal(made, err)
+			}
+			var a endpointv3.ClusterLoadAssignment
+			if err := proto.Unmarshal(made[0].Body, &a); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, place := range a.Endpoints {
+				for _, e := range place.LbEndpoints {
+					got = append(got, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -26,10 +26,13 @@ const (
 type Config struct {
 	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names are completed with it.
 	Domain string `json:"domain"`
+	// ClusterAliases are clusters by other ids that clients may say (CLUSTER_ID).
+	ClusterAliases map[string]string `json:"clusterAliases"`
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
-	`"description":"DNS domain of the mesh's services","default":"cluster.local"}}}`
+	`"description":"DNS domain of the mesh's services","default":"cluster.local"},` +
+	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that clients may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.Plugin {
@@ -74,6 +77,8 @@ type view struct {
 	Namespace string `json:"namespace"`
 	// Locality of the client; empty where no endpoints depend on it.
 	Locality string `json:"locality,omitempty"`
+	// Cluster of the client; empty where no endpoints depend on it.
+	Cluster string `json:"cluster,omitempty"`
 	// Modes of the mutual TLS that a server asks its clients for, by port; 0 for the others. Only listeners depend on them.
 	Modes map[uint32]string `json:"modes,omitempty"`
 	// Policies that say who may call a server. Only listeners depend on them.

@@ -415,7 +415,7 @@ func publishing(t *testing.T, out rowsOf) (p *publication, put func(*informer, a
 		config: &Config{Cluster: "east", Domain: "cluster.local", SystemNamespace: "system"}, out: out, dirt: kube.NewChanges[unit](),
 		published: map[unit][]published{}, outside: map[string]bool{},
 	}
-	w, err := watch(&kube.Client{}, p.changed, func(string, error) {})
+	w, err := watch(&kube.Client{}, false, p.changed, func(string, error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
