@@ -115,7 +115,7 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 LONG = $(sort $(dir $(shell grep -rl --include='*_test.go' 'need\.\(All\|Long\)\b' test core plugins sdk cmd examples)) $(wildcard test/registries/*/))
 
 .PHONY: test-all
-test-all: test peer consul eureka nacos ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
+test-all: test peer consul eureka nacos migration-programs ## Pass all tests, those that take long too, and compare with recorded and living istiod (an hour or two)
 	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_ALL=1 COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 \
 		go test -race -p 1 -timeout 1h $(LONG:%/=./%)
 	@$(MAKE) parity parity-live

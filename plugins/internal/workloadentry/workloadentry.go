@@ -47,6 +47,17 @@ func Read(row *pb.Row) (*Entry, error) {
 	return out, nil
 }
 
+// remote ends the keys of entries of other clusters among workloads: pods there may have their names.
+const remote = "@WorkloadEntry"
+
+// RemoteKey is the key of an entry of another cluster in table workloads.
+func RemoteKey(namespace, name, cluster string) string {
+	return kinds.Key(namespace, name) + "@" + cluster + remote
+}
+
+// IsRemote reports whether a key of table workloads is RemoteKey's.
+func IsRemote(key string) bool { return strings.HasSuffix(key, remote) }
+
 // Annotations and labels of WorkloadEntries that agents write which register their machines.
 const (
 	healthChecks = "proxy.istio.io/health-checks-enabled"

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -144,15 +143,10 @@ func (c *Config) concerns(labels map[string]string) bool {
 	return !given || c.Revision == "" || revision == c.Revision
 }
 
-// networkOf is that of a workload: what it says, its label says, or that of the cluster.
-func (p *publication) networkOf(e *workloadentry.Entry) string {
-	return cmp.Or(hosts.Network(e.Spec.Network, e.Labels), p.network)
-}
-
 // selects reports whether a selector of a service finds the workload.
 func (p *publication) selects(selector map[string]string, e *workloadentry.Entry) bool {
 	return e != nil && len(e.Labels) > 0 && istio.ServiceSelects(selector,
-		hosts.Augmented(e.Labels, hosts.Locality(e.Spec.Locality, e.Labels), p.config.Cluster, p.networkOf(e), ""))
+		hosts.Augmented(e.Labels, hosts.Locality(e.Spec.Locality, e.Labels), p.config.Cluster, e.Spec.Network, ""))
 }
 
 // entryRow is the row of an entry in table workloads.
@@ -163,7 +157,7 @@ func (p *publication) entryRow(key string) map[string]map[string]*sdk.Row {
 		return nil
 	}
 	w := &pb.Workload{
-		Name: e.Name, Namespace: e.Namespace, Labels: e.Labels, ServiceAccount: e.Spec.ServiceAccount, Network: p.networkOf(e),
+		Name: e.Name, Namespace: e.Namespace, Labels: e.Labels, ServiceAccount: e.Spec.ServiceAccount, Network: e.Spec.Network,
 		Locality: hosts.Locality(e.Spec.Locality, e.Labels), Weight: e.Spec.Weight, Ports: e.Spec.Ports, Cluster: p.config.Cluster,
 		TlsMode: hosts.TLSMode(e.Labels, e.Spec.ServiceAccount), Workload: e.Known, Ready: true,
 	}
@@ -171,7 +165,7 @@ func (p *publication) entryRow(key string) map[string]map[string]*sdk.Row {
 		w.Addresses = []string{a}
 	}
 	row := sdk.WorkloadRow(w)
-	row.Key += p.config.suffix("@") + "@WorkloadEntry" // a pod may have the same name
+	row.Key = workloadentry.RemoteKey(e.Namespace, e.Name, p.config.Cluster)
 	return one(state.Workloads, row)
 }
 
@@ -194,7 +188,7 @@ func (p *publication) entryEndpoints(s *pb.Service) (out []*pb.Endpoint) {
 			}
 			out = append(out, &pb.Endpoint{
 				Host: s.Host, Namespace: s.Namespace, PortName: port.Name, ServicePort: port.Number, Address: e.Spec.Address, Port: at,
-				Labels: e.Labels, Network: p.networkOf(e), Locality: hosts.Locality(e.Spec.Locality, e.Labels), Weight: e.Spec.Weight,
+				Labels: e.Labels, Network: e.Spec.Network, Locality: hosts.Locality(e.Spec.Locality, e.Labels), Weight: e.Spec.Weight,
 				ServiceAccount: e.Spec.ServiceAccount, TlsMode: hosts.TLSMode(e.Labels, e.Spec.ServiceAccount), Cluster: p.config.Cluster,
 				Workload: e.Known, Index: math.MaxUint32,
 			})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/workloadentry"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -120,14 +121,14 @@ func TestEntries(t *testing.T) {
 		}
 	}
 	const vm = "metadata: {name: vm, namespace: shop%s}\nspec: {address: 10.70.0.1, serviceAccount: vm, labels: {app: web}, ports: {manage: 9999}%s}"
-	check("one", r.set(t, fmt.Sprintf(vm, "", "")), "admin 10.70.0.1:9999 net-west", "http 10.70.0.1:8080 net-west")
-	row := r.rows(unit{kinds.WorkloadEntry, "shop/vm"})[state.Workloads]["shop/vm@west@WorkloadEntry"]
+	check("one", r.set(t, fmt.Sprintf(vm, "", "")), "admin 10.70.0.1:9999 ", "http 10.70.0.1:8080 ")
+	row := r.rows(unit{kinds.WorkloadEntry, "shop/vm"})[state.Workloads][workloadentry.RemoteKey("shop", "vm", "west")]
 	w, err := sdk.WorkloadOf(row)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := &pb.Workload{
-		Name: "vm", Namespace: "shop", Addresses: []string{"10.70.0.1"}, Labels: map[string]string{"app": "web"}, ServiceAccount: "vm", Network: "net-west",
+		Name: "vm", Namespace: "shop", Addresses: []string{"10.70.0.1"}, Labels: map[string]string{"app": "web"}, ServiceAccount: "vm",
 		Ports: map[string]uint32{"manage": 9999}, Cluster: "west", TlsMode: "istio", Workload: "vm", Ready: true,
 	}
 	if diff := cmp.Diff(want, w); diff != "" {
@@ -140,11 +141,11 @@ func TestEntries(t *testing.T) {
 		t.Errorf("said %q", r.said)
 	}
 	check("of another revision", r.set(t, fmt.Sprintf(vm, ", labels: {istio.io/rev: green}", "")))
-	check("of this revision", r.set(t, fmt.Sprintf(vm, ", labels: {istio.io/rev: blue}", "")), "admin 10.70.0.1:9999 net-west", "http 10.70.0.1:8080 net-west")
+	check("of this revision", r.set(t, fmt.Sprintf(vm, ", labels: {istio.io/rev: blue}", "")), "admin 10.70.0.1:9999 ", "http 10.70.0.1:8080 ")
 	const checked = ", annotations: {proxy.istio.io/health-checks-enabled: 'true'}"
 	check("not healthy", r.set(t, fmt.Sprintf(vm, checked, "")))
 	check("healthy", r.set(t, fmt.Sprintf(vm, checked, "")+"\nstatus: {conditions: [{type: Healthy, status: 'True'}]}"),
-		"admin 10.70.0.1:9999 net-west", "http 10.70.0.1:8080 net-west")
+		"admin 10.70.0.1:9999 ", "http 10.70.0.1:8080 ")
 	check("with other labels", r.set(t, strings.Replace(fmt.Sprintf(vm, "", ""), "app: web", "app: db", 1)))
 	if got := r.set(t, "metadata: {name: name, namespace: shop}\nspec: {address: vm.example.com, labels: {app: web}}"); len(got) != 1 || len(r.behind(t)) > 0 {
 		t.Errorf("a name is no address of a cluster's service: %q", r.behind(t))

@@ -447,9 +447,12 @@ func (p *publication) service(key string, s *corev1.Service) map[string]map[stri
 		pod:  func(namespace, name string) *pod { return get[pod](p.watched.pods, namespace+"/"+name) },
 		node: p.node,
 	})
+	for _, e := range made {
+		e.Network = cmp.Or(e.Network, p.network)
+	}
 	made = append(made, p.entryEndpoints(is)...)
 	for _, e := range made {
-		e.Network, e.SameCluster = cmp.Or(e.Network, p.network), p.exports.confined(key)
+		e.SameCluster = p.exports.confined(key)
 	}
 	endpoints := map[string]*sdk.Row{}
 	for _, row := range sdk.EndpointRows(made...) {

@@ -30,6 +30,12 @@ func readPod(row *sdk.Row) (*workload, error) {
 	if m.Workload != "" {
 		w.known = m.Workload
 	}
+	if workloadentry.IsRemote(row.Key) {
+		if !workloadentry.Selectable(w.spec) {
+			return nil, nil // as istiod: of other clusters, entries with names are selected by nobody
+		}
+		w.health = 0
+	}
 	w.selectable = hosts.Augmented(w.labels, w.locality, w.cluster, w.network, w.node)
 	return w, nil
 }
