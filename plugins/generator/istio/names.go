@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -54,7 +55,7 @@ func (g *graph) addNames() {
 	inTable := incr.NewIndex(entries, "names of table", func(k incr.Pair[nameView, scope.Host], _ []nametable.Entry) []nameView {
 		return []nameView{k.Left}
 	})
-	g.nameTables.table = incr.NewFunc(g.Graph, "name table", sameResources, func(c *incr.Ctx, v nameView) ([]sdk.Resource, error) {
+	g.nameTables.table = incr.NewFunc(g.Graph, "name table", patches.SameResources, func(c *incr.Ctx, v nameView) ([]sdk.Resource, error) {
 		var all []nametable.Entry
 		for _, i := range inTable.Of(c, v) {
 			all = append(all, i.Value...)

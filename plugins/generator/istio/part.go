@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -51,8 +52,8 @@ type (
 	gatewayPart  gatewaySet
 	namePart     nameView
 	// What patches add.
-	newClusterPart  additions
-	newListenerPart additions
+	newClusterPart  patches.Added
+	newListenerPart patches.Added
 )
 
 func (k staticPart) open(e *engine) (string, source) {
@@ -87,11 +88,11 @@ func (k namePart) open(e *engine) (string, source) {
 }
 
 func (k newClusterPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.newClusters, additions(k))
+	return encode.ClusterType, listOf(e.g.additions.Clusters, patches.Added(k))
 }
 
 func (k newListenerPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.newListeners, additions(k))
+	return encode.ListenerType, listOf(e.g.additions.Listeners, patches.Added(k))
 }
 
 func (newClusterPart) closed(*engine)  {}

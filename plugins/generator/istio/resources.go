@@ -1,14 +1,12 @@
 package istio
 
 import (
-	"bytes"
-	"slices"
-
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -21,8 +19,7 @@ type lists struct {
 	inboundClusters  *incr.Func[inboundClusterKey, []sdk.Resource]
 	fixedListeners   *incr.Func[fixedKey, []sdk.Resource]
 	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
-	newClusters      *incr.Func[additions, []sdk.Resource]
-	newListeners     *incr.Func[additions, []sdk.Resource]
+	additions        *patches.Additions
 }
 
 // fixedKey is what virtualInbound and virtualOutbound depend on: Outside is the cluster for what no service is.
@@ -53,55 +50,51 @@ type gatewaySet struct {
 	Patches string
 }
 
-func sameResources(a, b []sdk.Resource) bool {
-	return slices.EqualFunc(a, b, func(x, y sdk.Resource) bool { return x.Name == y.Name && bytes.Equal(x.Body, y.Body) })
-}
-
 func (g *graph) addLists() {
-	g.staticClusters = listing[staticSet]{
-		name: "static clusters",
-		plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
+	g.staticClusters = patches.List[staticSet]{
+		Name: "static clusters",
+		Plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
 			for _, name := range staticNames(k.Client, g.scopes.LooksUp(c, k.Sidecar)) {
 				out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k.Client})})
 			}
 			return out
 		},
-		patches: func(k *staticSet) *string { return &k.Patches },
-		patch: func(_ *incr.Ctx, set *envoyfilter.Set, k staticSet, r sdk.Resource) ([]byte, bool) {
+		Patches: func(k *staticSet) *string { return &k.Patches },
+		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, k staticSet, r sdk.Resource) ([]byte, bool) {
 			if r.Name == encode.SocketCluster { // no patch is for what secrets come from
 				return r.Body, true
 			}
 			return set.Cluster(sideOf(k.Client.Router, r.Name), r.Name, nil, r.Body)
 		},
-	}.add(g)
-	g.inboundClusters = listing[inboundClusterKey]{
-		name:    "inbound clusters",
-		plain:   g.inboundList,
-		patches: func(k *inboundClusterKey) *string { return &k.Patches },
-		patch: func(c *incr.Ctx, set *envoyfilter.Set, k inboundClusterKey, r sdk.Resource) ([]byte, bool) {
+	}.Add(g.Graph, g.patches)
+	g.inboundClusters = patches.List[inboundClusterKey]{
+		Name:    "inbound clusters",
+		Plain:   g.inboundList,
+		Patches: func(k *inboundClusterKey) *string { return &k.Patches },
+		Patch: func(c *incr.Ctx, set *envoyfilter.Set, k inboundClusterKey, r sdk.Resource) ([]byte, bool) {
 			return set.Cluster(networking.EnvoyFilter_SIDECAR_INBOUND, r.Name, g.hostsBehind(c, k, r.Name), r.Body)
 		},
-	}.add(g)
-	g.fixedListeners = listing[fixedKey]{
-		name:    "fixed listeners",
-		plain:   g.fixedList,
-		patches: func(k *fixedKey) *string { return &k.Patches },
-		patch: func(_ *incr.Ctx, set *envoyfilter.Set, k fixedKey, r sdk.Resource) ([]byte, bool) {
+	}.Add(g.Graph, g.patches)
+	g.fixedListeners = patches.List[fixedKey]{
+		Name:    "fixed listeners",
+		Plain:   g.fixedList,
+		Patches: func(k *fixedKey) *string { return &k.Patches },
+		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, k fixedKey, r sdk.Resource) ([]byte, bool) {
 			if r.Name == listener.VirtualOutbound || r.Name == proxyBind(k.Inbound.Proxy.Sending()).Name() {
 				return set.Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, r.Body)
 			}
 			return set.Listener(networking.EnvoyFilter_SIDECAR_INBOUND, r.Body)
 		},
-	}.add(g)
-	g.gatewayListeners = listing[gatewaySet]{
-		name:    "gateway listeners",
-		plain:   g.gatewayList,
-		patches: func(k *gatewaySet) *string { return &k.Patches },
-		patch: func(_ *incr.Ctx, set *envoyfilter.Set, _ gatewaySet, r sdk.Resource) ([]byte, bool) {
+	}.Add(g.Graph, g.patches)
+	g.gatewayListeners = patches.List[gatewaySet]{
+		Name:    "gateway listeners",
+		Plain:   g.gatewayList,
+		Patches: func(k *gatewaySet) *string { return &k.Patches },
+		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, _ gatewaySet, r sdk.Resource) ([]byte, bool) {
 			return set.Listener(networking.EnvoyFilter_GATEWAY, r.Body)
 		},
-	}.add(g)
-	g.addAdditions()
+	}.Add(g.Graph, g.patches)
+	g.additions = patches.NewAdditions(g.Graph, g.patches)
 }
 
 // fixedList are the listeners of a sidecar's own side.

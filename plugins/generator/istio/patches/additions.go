@@ -1,4 +1,4 @@
-package istio
+package patches
 
 import (
 	"bytes"
@@ -14,23 +14,31 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// additions are the resources that patches add to proxies of a type.
-type additions struct {
+// Additions are the resources that patches add to proxies.
+type Additions struct {
+	Clusters, Listeners *incr.Func[Added, []sdk.Resource]
+}
+
+// Added names what patches (Keys) add to proxies of a type.
+type Added struct {
 	Patches string
 	Router  bool
 }
 
 // sides are those that such a proxy has.
-func (k additions) sides() []envoyfilter.Context {
+func (k Added) sides() []envoyfilter.Context {
 	if k.Router {
 		return []envoyfilter.Context{networking.EnvoyFilter_GATEWAY}
 	}
 	return []envoyfilter.Context{networking.EnvoyFilter_SIDECAR_OUTBOUND, networking.EnvoyFilter_SIDECAR_INBOUND}
 }
 
-func (g *graph) addAdditions() {
-	g.newClusters = addition[*clusterv3.Cluster]{"clusters of patches", (*envoyfilter.Set).Clusters}.add(g)
-	g.newListeners = addition[*listenerv3.Listener]{"listeners of patches", (*envoyfilter.Set).Listeners}.add(g)
+// NewAdditions adds them to a graph.
+func NewAdditions(graph *incr.Graph, f *Patches) *Additions {
+	return &Additions{
+		Clusters:  addition[*clusterv3.Cluster]{"clusters of patches", (*envoyfilter.Set).Clusters}.add(graph, f),
+		Listeners: addition[*listenerv3.Listener]{"listeners of patches", (*envoyfilter.Set).Listeners}.add(graph, f),
+	}
 }
 
 // addition is a kind of resources that patches add. Each is made by a function of its own, so that one that fails keeps its own last good
@@ -43,19 +51,19 @@ type addition[M interface {
 	of   func(*envoyfilter.Set, envoyfilter.Context) []M
 }
 
-func (a addition[M]) add(g *graph) *incr.Func[additions, []sdk.Resource] {
-	one := incr.NewFunc(g.Graph, "one of "+a.name, bytes.Equal, func(c *incr.Ctx, k listed[additions]) ([]byte, error) {
-		for _, m := range a.all(g.patches.Set(c, k.List.Patches), k.List) {
+func (a addition[M]) add(graph *incr.Graph, f *Patches) *incr.Func[Added, []sdk.Resource] {
+	one := incr.NewFunc(graph, "one of "+a.name, bytes.Equal, func(c *incr.Ctx, k listed[Added]) ([]byte, error) {
+		for _, m := range a.all(f.Set(c, k.List.Patches), k.List) {
 			if m.GetName() == k.Name {
 				return encode.Patched(m), nil
 			}
 		}
 		return nil, incr.Absent
 	})
-	return incr.NewFunc(g.Graph, a.name, sameResources, func(c *incr.Ctx, k additions) ([]sdk.Resource, error) {
+	return incr.NewFunc(graph, a.name, SameResources, func(c *incr.Ctx, k Added) ([]sdk.Resource, error) {
 		var out []sdk.Resource
-		for _, m := range a.all(g.patches.Set(c, k.Patches), k) {
-			if body, ok := one.Get(c, listed[additions]{k, m.GetName()}); ok {
+		for _, m := range a.all(f.Set(c, k.Patches), k) {
+			if body, ok := one.Get(c, listed[Added]{k, m.GetName()}); ok {
 				out = append(out, sdk.Resource{Name: m.GetName(), Body: body})
 			}
 		}
@@ -64,7 +72,7 @@ func (a addition[M]) add(g *graph) *incr.Func[additions, []sdk.Resource] {
 }
 
 // all are those of all sides; of one name the first counts.
-func (a addition[M]) all(set *envoyfilter.Set, k additions) []M {
+func (a addition[M]) all(set *envoyfilter.Set, k Added) []M {
 	var out []M
 	seen := map[string]bool{}
 	for _, side := range k.sides() {
