@@ -55,9 +55,9 @@ var rules = []rule{
 var istioLayers = [][]string{
 	{"tables"},
 	{"mesh"},
-	{"provider", "patches", "workload", "rule"},
+	{"provider", "patches", "workload", "rule", "ingress", "selection"},
 	{"policy", "extensions", "scope"},
-	{"reports"},
+	{"reports", "destination", "gateways"},
 }
 
 // TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -291,7 +292,7 @@ func (g *graph) buildStatic(c *incr.Ctx, k staticKey) ([]byte, error) {
 // inboundClusterKey is the targets (encoded) that share one port of a workload.
 type inboundClusterKey struct {
 	Targets string
-	Ingress ingressKey
+	Ingress ingress.Key
 	// Scope whose rules count; empty: that of the services' namespace.
 	Scope    scope.Scope
 	Families config.Families

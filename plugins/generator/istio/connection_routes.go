@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -23,7 +23,7 @@ func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k
 	if plain.Protocol.IsHTTP() {
 		return []listener.Chain{plain}
 	}
-	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: answers(d.Selections)}
+	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: selection.Answers(d.Selections)}
 	services := g.connectionServices(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
 	if plain.Protocol.IsTLS() {
 		return r.byName(services)
@@ -180,8 +180,8 @@ func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) 
 	r := chain.Route
 	if r.Service == "" {
 		if n, ok := cluster.ParseName(chain.Cluster); ok {
-			out.Forward.Rule = g.ruleTowards(c, s, n.Host)
-			out.Forward.Stat = g.outboundStat(c, s, n, "", chain.Cluster)
+			out.Forward.Rule = g.destinations.Rule(c, s, n.Host)
+			out.Forward.Stat = g.destinations.Stat(c, s, n, "", chain.Cluster)
 			out.Forward.Lookup = g.lookup(c, s, chain, n)
 		}
 		return out, true
@@ -194,7 +194,7 @@ func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) 
 	if len(route) == 0 {
 		return out, false
 	}
-	out.Forward = g.forward(c, s, v.Value, route, r.Port, r.PortName)
+	out.Forward = g.destinations.Forward(c, s, v.Value, route, r.Port, r.PortName)
 	if len(out.Forward.Shares) == 1 {
 		if n, ok := cluster.ParseName(out.Forward.Shares[0].Cluster); ok {
 			out.Forward.Lookup = g.lookup(c, s, chain, n)
@@ -217,22 +217,6 @@ func (g *graph) lookup(c *incr.Ctx, s scope.Scope, chain listener.Chain, to clus
 	return listener.Lookup{}
 }
 
-// outboundStat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise as given. portName is that of
-// the port at which they came.
-func (g *graph) outboundStat(c *incr.Ctx, s scope.Scope, n cluster.Name, portName, otherwise string) string {
-	pattern := g.mesh.Clusters(c).OutboundStat
-	if pattern == "" {
-		return otherwise
-	}
-	to, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: n.Host})
-	if !ok {
-		return otherwise
-	}
-	of := cluster.TowardsService(to, n.Port, n.Subset)
-	of.PortName = portName
-	return cmp.Or(cluster.StatName(pattern, of), otherwise)
-}
-
 // routeAt are the destinations of a route; nil where it is gone.
 func routeAt(v *networking.VirtualService, r listener.Route) []*networking.RouteDestination {
 	switch {
@@ -240,14 +224,6 @@ func routeAt(v *networking.VirtualService, r listener.Route) []*networking.Route
 		return v.Tls[r.Index].Route
 	case !r.TLS && r.Index < len(v.Tcp):
 		return v.Tcp[r.Index].Route
-	}
-	return nil
-}
-
-// ruleTowards is a client's rule for a host, nil without one.
-func (g *graph) ruleTowards(c *incr.Ctx, s scope.Scope, h string) *networking.DestinationRule {
-	if to, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: h}); ok {
-		return policyOf(g.rules.For(c, s.Client(), to))
 	}
 	return nil
 }

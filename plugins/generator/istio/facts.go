@@ -23,13 +23,6 @@ func (k clientKey) facts(out map[string]string) {
 	k.Network.Facts(out)
 }
 
-func (k gatewayKey) facts(out map[string]string) {
-	out["gateways"] = k.Gateways
-	if k.Ports != "" {
-		out["ports"] = k.Ports
-	}
-}
-
 // certificateFacts say where proxies have their certificates.
 func certificateFacts(c encode.Certificates, out map[string]string) {
 	out["agent"] = strconv.FormatBool(c.From.Served())
@@ -61,16 +54,9 @@ func label(router bool, s scope.Scope, more ...string) string {
 	return strings.Join(parts, " ")
 }
 
-func (k ingressKey) facts(out map[string]string) {
-	if k.Sidecar != "" {
-		out["ingress"] = k.Sidecar
-		out["address"] = k.Address
-	}
-}
-
 func (k clusterView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
-	k.Ingress.facts(facts)
+	k.Ingress.Facts(facts)
 	patchFacts(k.Set.Patches, facts)
 	k.Set.Scope.Facts(facts)
 	k.Set.Client.facts(facts)
@@ -88,12 +74,12 @@ func (k endpointView) describe() (string, map[string]string) {
 func (k listenerView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	if k.Router {
-		k.Servers.facts(facts)
+		k.Servers.Facts(facts)
 		facts["unprivileged"] = strconv.FormatBool(k.Unprivileged)
 	} else {
 		facts["targets"] = k.Targets
 		facts["outside"] = k.Outside
-		k.Ingress.facts(facts)
+		k.Ingress.Facts(facts)
 		facts["selections"] = k.Set.Selections
 	}
 	k.Set.Scope.Facts(facts)
@@ -141,7 +127,7 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 func (k routeView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Gateways != ""), "selections": k.Selections}
 	if k.Gateways != "" {
-		k.servers().facts(facts)
+		k.servers().Facts(facts)
 	} else {
 		facts["domain"] = k.Domain
 		dialingFacts(k.Dialing, facts)

@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -30,9 +30,6 @@ type gatewayListenerKey struct {
 	// QUIC: it is the one for HTTP/3.
 	QUIC bool
 }
-
-// privileged ports can't be opened by a process without privileges.
-const privileged = 1024
 
 // internalRanges are the addresses of the mesh's networks, in order.
 func (g *graph) internalRanges(c *incr.Ctx) []netip.Prefix {
@@ -67,7 +64,7 @@ func (g *graph) addGatewayListeners() {
 			Guards: g.policies.Guards(c, k.Set.Proxy.Policies, true), Internal: g.internalRanges(c),
 		}
 		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
-		for _, group := range g.groups.Of(c, k.Set.Servers) {
+		for _, group := range g.gateways.Groups(c, k.Set.Servers) {
 			if gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
 				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
 			}
@@ -108,8 +105,8 @@ func quicOnly(group gateway.Group, asked bool) gateway.Group {
 // gatewayBinds are the places at which Gateways listen, in order.
 func (g *graph) gatewayBinds(c *incr.Ctx, k gatewaySet) []listener.Bind {
 	var out []listener.Bind
-	for _, group := range g.groups.Of(c, k.Servers) {
-		if b := gatewayBind(group.Place, k.Proxy.Dialing.Families); !(k.Unprivileged && b.Port < privileged) && !slices.Contains(out, b) {
+	for _, group := range g.gateways.Groups(c, k.Servers) {
+		if b := gatewayBind(group.Place, k.Proxy.Dialing.Families); !(k.Unprivileged && b.Port < gateways.Privileged) && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
 	}
@@ -117,6 +114,11 @@ func (g *graph) gatewayBinds(c *incr.Ctx, k gatewaySet) []listener.Bind {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), strings.Compare(a.Address, b.Address))
 	})
 	return out
+}
+
+// gatewayBind is where the servers of a group listen: at the address that they name, or at all of the proxy's.
+func gatewayBind(p gateway.Place, f config.Families) listener.Bind {
+	return listener.Bind{Address: cmp.Or(p.Bind, f.Any()[0]), Port: p.Port}
 }
 
 // chainBuilder makes the chains of one listener.
@@ -153,7 +155,7 @@ func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 
 // connections follow the first TCP route that is for the server; none where there is none.
 func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
-	for _, v := range b.servicesAt(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}
@@ -180,7 +182,7 @@ func meant(port uint32, gateways []string, s gateway.Server) bool {
 // byName are the chains of TLS routes: each match has its own, unless an older one has one of its names.
 func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
-	for _, v := range b.servicesAt(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}
@@ -211,25 +213,7 @@ func (b *chainBuilder) claim(names []string, bind string) bool {
 
 // forward is where a route of a server leads.
 func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.RouteDestination, s gateway.Server) listener.Forward {
-	return b.graph.forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
-}
-
-// forward is where a route leads whose connections come at a port (portNamed is its name).
-func (g *graph) forward(c *incr.Ctx, s scope.Scope, v *config.VirtualService, route []*networking.RouteDestination, port uint32, portNamed string) listener.Forward {
-	out := listener.ToRoute(v, route, func(d *networking.Destination) cluster.Name {
-		n := cluster.Name{Host: d.GetHost(), Subset: d.GetSubset(), Port: d.GetPort().GetNumber()}
-		if n.Port == 0 {
-			n.Port = g.scopes.OnlyPort(c, scope.Host{Scope: s, Host: n.Host}, port)
-		}
-		return n
-	})
-	first := route[0].GetDestination()
-	out.Rule = g.ruleTowards(c, s, first.GetHost())
-	if len(route) == 1 {
-		n := cluster.Name{Host: first.GetHost(), Subset: first.GetSubset(), Port: port}
-		out.Stat = g.outboundStat(c, s, n, portNamed, out.Stat)
-	}
-	return out
+	return b.destinations.Forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
 }
 
 // automatic are the chains by which TLS of the mesh goes on to the cluster that its server name says.
@@ -241,7 +225,7 @@ func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 		if i.Value.External || !covered {
 			continue
 		}
-		rule := policyOf(b.rules.For(b.c, b.set.Scope.Client(), i.Value))
+		rule := b.rules.PolicyFor(b.c, b.set.Scope.Client(), i.Value)
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
 				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)
@@ -261,7 +245,7 @@ func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol c
 	for _, n.Subset = range subsets {
 		forward := listener.ToCluster(n.SNI())
 		forward.Rule, forward.Subset, forward.Straight = rule, n.Subset, true
-		forward.Stat = b.outboundStat(b.c, b.set.Scope, n, p.Name, forward.Stat)
+		forward.Stat = b.destinations.Stat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
 			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -15,7 +16,7 @@ import (
 
 // gatewayRoute makes the route configuration of a name. Names that no server has mean nothing.
 func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
-	found := gateway.ByRoute(g.groups.Of(c, k.View.servers()), k.Name)
+	found := gateway.ByRoute(g.gateways.Groups(c, k.View.servers()), k.Name)
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
 	}
@@ -57,13 +58,13 @@ func (g *graph) routeServer(c *incr.Ctx, s scope.Scope, from gateway.Server) rou
 		HostsFor:      from.HostsFor,
 		HTTPSRedirect: from.Spec.GetTls().GetHttpsRedirect(),
 		TLS:           from.Spec.Tls != nil,
-		Services:      g.servicesAt(c, s.Namespace, from.Gateway.Key),
+		Services:      g.gateways.Services(c, s.Namespace, from.Gateway.Key),
 		Filters:       func(hosts []string) map[string]*anypb.Any { return g.sessionsOf(c, s, hosts) },
 	}
 }
 
 // servers is what the servers of a gateway's view depend on.
-func (k routeView) servers() gatewayKey { return gatewayKey{k.Gateways, k.Ports} }
+func (k routeView) servers() gateways.Key { return gateways.Key{Gateways: k.Gateways, Ports: k.Ports} }
 
 // at is the view of one Gateway alone: routes don't depend on the others.
 func (k routeView) at(gateway string) routeView {

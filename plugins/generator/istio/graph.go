@@ -1,12 +1,12 @@
 package istio
 
 import (
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/destination"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -37,24 +38,28 @@ type graph struct {
 
 	tables *tables.Tables
 	// proxies are those that are connected, by seat.
-	proxies   *incr.Input[uint64, *node.Node]
-	mesh      *mesh.Settings
-	scopes    *scope.Scopes
-	rules     *rule.Rules
-	providers *provider.Providers
-	policies  *policy.Policies
-	reports   *reports.Reports
-	workloads *workload.Workloads
-	targets   *workload.Targets
-	places    *workload.Places
-	networks  *workload.Networks
+	proxies      *incr.Input[uint64, *node.Node]
+	mesh         *mesh.Settings
+	scopes       *scope.Scopes
+	rules        *rule.Rules
+	destinations *destination.Destinations
+	providers    *provider.Providers
+	policies     *policy.Policies
+	reports      *reports.Reports
+	workloads    *workload.Workloads
+	targets      *workload.Targets
+	places       *workload.Places
+	networks     *workload.Networks
+	ingress      *ingress.Ingress
+	selectors    *selection.Selectors
 	clusters
 	specs    *incr.Func[specKey, endpoint.Spec]
 	outbound outboundListeners
 	inbound  *incr.Func[inboundKey, []byte]
 	// ownListener is that of a port that clients dial themselves.
-	ownListener *incr.Func[ownKey, []byte]
-	gateways
+	ownListener     *incr.Func[ownKey, []byte]
+	gateways        *gateways.Gateways
+	gatewayListener *incr.Func[gatewayListenerKey, []byte]
 	routes
 	lists
 	nameTables
@@ -71,8 +76,12 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.targets = workload.NewTargets(in, g.tables, g.workloads)
 	g.places = workload.NewPlaces(in, g.tables, g.mesh, g.workloads)
 	g.networks = workload.NewNetworks(in, g.tables, g.mesh, g.workloads, c.EntryNetworks)
+	g.ingress = ingress.New(g.tables)
+	g.selectors = selection.New(g.tables)
 	g.scopes = scope.New(in, g.tables, g.mesh, c.Domain)
 	g.rules = rule.New(in, g.tables, g.mesh)
+	g.gateways = gateways.New(g.Graph, g.tables, g.targets, g.scopes, c.QUICListeners)
+	g.destinations = destination.New(g.mesh, g.rules, g.scopes)
 	g.providers = provider.New(in, g.tables, g.mesh)
 	g.policies = policy.New(in, g.tables, g.mesh, g.providers, authn.Fetch(c.JWKSFetch))
 	g.patches = patches.New(in, g.tables, g.mesh)
@@ -80,11 +89,10 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.reports = reports.New(in, g.tables, g.mesh, g.providers, g.extensions)
 	g.addClusters()
 	g.addSpecs()
-	g.connectionSelectors = g.addSelectors("source selectors of connections", connectionSelectors)
 	g.addOutbound()
 	g.addInbound()
 	g.addOwnListeners()
-	g.addGateways()
+	g.addGatewayListeners()
 	g.addRoutes()
 	g.addLists()
 	g.addNames()
@@ -94,11 +102,3 @@ func newGraph(c Config, options ...incr.Option) *graph {
 
 // only is the key of functions that have one value.
 const only = ""
-
-// policyOf is the rule's policy towards a cluster; nil without a rule.
-func policyOf(rule *config.DestinationRule) *networking.DestinationRule {
-	if rule == nil {
-		return nil
-	}
-	return rule.Spec
-}

@@ -9,6 +9,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
@@ -18,7 +19,7 @@ import (
 // inboundKey is what virtualInbound depends on: which ports services name, and the proxy.
 type inboundKey struct {
 	Targets string
-	Ingress ingressKey
+	Ingress ingress.Key
 	Proxy   listener.Proxy
 }
 
@@ -26,7 +27,7 @@ func (g *graph) addInbound() {
 	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
 		in := g.inboundOf(c, k)
 		in.Unnamed = g.unnamed(c, k)
-		if k.Ingress.named() {
+		if k.Ingress.Named() {
 			in.Ports = g.ingressPorts(c, k.Ingress, &k.Proxy, false)
 			return encode.Bytes(listener.BuildInbound(in)), nil
 		}
@@ -51,8 +52,8 @@ func (g *graph) unnamed(c *incr.Ctx, k inboundKey) []uint32 {
 		return nil
 	}
 	named := map[uint32]bool{}
-	if k.Ingress.named() {
-		for _, l := range g.sidecarSpec(c, k.Ingress.Sidecar).GetIngress() {
+	if k.Ingress.Named() {
+		for _, l := range g.ingress.Spec(c, k.Ingress.Sidecar).GetIngress() {
 			named[l.GetPort().GetNumber()] = true
 		}
 	} else {

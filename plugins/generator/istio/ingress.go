@@ -14,8 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
@@ -24,80 +24,22 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// ingressKey names what a Sidecar says of the workload's own ports; the zero value where it says nothing.
-type ingressKey struct {
-	Sidecar string
-	// Address is the proxy's own, where ports are named: listeners and clusters hold it. So they do its namespace.
-	Address, Namespace string
-	// Other is its first address of the other family, if it has one.
-	Other string
-}
-
-// ingressOf is what the scope's Sidecar says of a proxy's ports.
-func (g *graph) ingressOf(c *incr.Ctx, s scope.Scope, n *node.Node) ingressKey {
-	spec := g.sidecarSpec(c, s.Sidecar)
-	switch {
-	case len(spec.GetIngress()) > 0:
-		own := unicast(n.Addresses)
-		return ingressKey{
-			Sidecar: s.Sidecar, Address: own, Namespace: n.Namespace, Other: otherFamily(n.Addresses, own),
-		}
-	case spec.GetInboundConnectionPool() != nil:
-		return ingressKey{Sidecar: s.Sidecar}
-	}
-	return ingressKey{}
-}
-
-// sidecarSpec is a Sidecar's spec, nil without one.
-func (g *graph) sidecarSpec(c *incr.Ctx, key string) *networking.Sidecar {
-	if key == "" {
-		return nil
-	}
-	r, ok := g.tables.Sidecars.Get(c, key)
-	if !ok {
-		return nil
-	}
-	return r.Value.Spec
-}
-
-// unicast is the first address that others can dial.
-func unicast(addresses []string) string {
-	for _, a := range addresses {
-		if ip, err := netip.ParseAddr(a); err == nil && ip.IsGlobalUnicast() {
-			return a
-		}
-	}
-	return addresses[0]
-}
-
-// otherFamily is the first address that isn't of the family of one of them; empty where there is none.
-func otherFamily(addresses []string, one string) string {
-	family := config.FamiliesOf([]string{one}, false)
-	if i := slices.IndexFunc(addresses, func(a string) bool { return !family.Reach(a) }); i >= 0 {
-		return addresses[i]
-	}
-	return ""
-}
-
-// named reports whether the Sidecar names the ports; it may say something of their connections alone.
-func (k ingressKey) named() bool { return k.Address != "" }
-
 // ingressPorts are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
-func (g *graph) ingressPorts(c *incr.Ctx, k ingressKey, p *listener.Proxy, own bool) []listener.Port {
-	r, ok := g.tables.Sidecars.Get(c, k.Sidecar)
-	if !ok {
+func (g *graph) ingressPorts(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own bool) []listener.Port {
+	sidecar := g.ingress.Sidecar(c, k.Sidecar)
+	if sidecar == nil {
 		return nil
 	}
 	var out []listener.Port
-	for _, l := range r.Value.Spec.Ingress {
+	for _, l := range sidecar.Spec.Ingress {
 		number := l.GetPort().GetNumber()
 		if standsAlone(l.CaptureMode, p.Dialed) != own || !freeFor(l, p, own) {
 			continue
 		}
-		name := r.Value.Name + "." + k.Namespace
+		name := sidecar.Name + "." + k.Namespace
 		port := listener.Port{
-			Target: number, Number: number, Host: name, Short: name, Service: r.Value.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
-			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: r.Value.Name}.Path("sidecar"),
+			Target: number, Number: number, Host: name, Short: name, Service: sidecar.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
+			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: sidecar.Name}.Path("sidecar"),
 		}
 		if g.ingressTLS && l.Tls != nil {
 			port.TLS, port.Protocol = l.Tls, port.Protocol.Opened()
@@ -124,7 +66,7 @@ func standsAlone(capture networking.CaptureMode, dialed bool) bool {
 
 // ownListeners are those of ports that clients dial themselves.
 func (g *graph) ownListeners(c *incr.Ctx, k inboundKey) []sdk.Resource {
-	if !k.Ingress.named() {
+	if !k.Ingress.Named() {
 		return nil
 	}
 	var out []sdk.Resource
@@ -155,7 +97,7 @@ func (g *graph) addOwnListeners() {
 // ingressClusters are those behind the ports that a Sidecar names.
 func (g *graph) ingressClusters(c *incr.Ctx, k inboundClusterKey) []sdk.Resource {
 	var out []sdk.Resource
-	for _, l := range g.sidecarSpec(c, k.Ingress.Sidecar).GetIngress() {
+	for _, l := range g.ingress.Spec(c, k.Ingress.Sidecar).GetIngress() {
 		number := l.GetPort().GetNumber()
 		in := cluster.Inbound{
 			Port:     number,
@@ -177,9 +119,9 @@ func (g *graph) ingressStat(c *incr.Ctx, k inboundClusterKey, l *networking.Isti
 	if pattern == "" {
 		return ""
 	}
-	r, _ := g.tables.Sidecars.Get(c, k.Ingress.Sidecar)
+	sidecar := g.ingress.Sidecar(c, k.Ingress.Sidecar)
 	number := l.GetPort().GetNumber()
-	of := cluster.StatOf{Host: r.Value.Name + "." + k.Ingress.Namespace, Name: r.Value.Name}
+	of := cluster.StatOf{Host: sidecar.Name + "." + k.Ingress.Namespace, Name: sidecar.Name}
 	of.Short = of.Host
 	for _, s := range g.servicesBehind(c, k.Targets, number) {
 		of.Host, of.Short, of.Name = s.Host, s.Host, s.Name
@@ -210,7 +152,7 @@ func (g *graph) limit(c *incr.Ctx, in *cluster.Inbound, k inboundClusterKey, tar
 			}
 		}
 	}
-	in.Pool = cmp.Or(g.inboundPool(c, k.Ingress, in.Port), in.Pool, g.mesh.Clusters(c).Baseline.GetConnectionPool())
+	in.Pool = cmp.Or(g.ingress.Pool(c, k.Ingress, in.Port), in.Pool, g.mesh.Clusters(c).Baseline.GetConnectionPool())
 }
 
 // ruled reports whether rules for a host count for who receives what is sent there; in is empty
@@ -221,17 +163,6 @@ func (g *graph) ruled(c *incr.Ctx, in scope.Scope, h string) bool {
 	}
 	_, imported := g.scopes.Visible.Get(c, scope.Host{Scope: in, Host: h})
 	return imported
-}
-
-// inboundPool is what the Sidecar says of connections to a port of the workload: for the port, and otherwise for all.
-func (g *graph) inboundPool(c *incr.Ctx, k ingressKey, port uint32) *networking.ConnectionPoolSettings {
-	spec := g.sidecarSpec(c, k.Sidecar)
-	for _, l := range spec.GetIngress() {
-		if l.GetPort().GetNumber() == port && l.ConnectionPool != nil {
-			return l.ConnectionPool
-		}
-	}
-	return spec.GetInboundConnectionPool()
 }
 
 // defaultEndpoint is where the workload serves a port: a Unix socket, or the address. In the place
@@ -251,15 +182,15 @@ func defaultEndpoint(s string, k inboundClusterKey) string {
 	ip, err := netip.ParseAddr(address)
 	switch {
 	case err == nil && ip.IsUnspecified():
-		address = k.Ingress.anyOf(ip)
+		address = anyOf(k.Ingress, ip)
 	case err == nil && ip.IsLoopback():
 		address = loopbackOf(k.Families, ip)
 	}
 	return net.JoinHostPort(address, port)
 }
 
-// anyOf is the proxy's address of the family of an unspecified one, or the family's loopback address where it has none.
-func (k ingressKey) anyOf(ip netip.Addr) string {
+// anyOf is a proxy's address of the family of an unspecified one, or the family's loopback address where it has none.
+func anyOf(k ingress.Key, ip netip.Addr) string {
 	family := config.FamiliesOf([]string{ip.String()}, false)
 	for _, a := range []string{k.Address, k.Other} {
 		if a != "" && family.Reach(a) {

@@ -52,12 +52,12 @@ func (g *graph) hostsBehind(c *incr.Ctx, k inboundClusterKey, name string) []str
 			out = append(out, s.Value.Host)
 		}
 	}
-	if !k.Ingress.named() {
+	if !k.Ingress.Named() {
 		return out
 	}
 	if len(out) > 0 {
 		return out[:1]
 	}
-	r, _ := g.tables.Sidecars.Get(c, k.Ingress.Sidecar)
-	return []string{r.Value.Name + "." + r.Value.Namespace}
+	sidecar := g.ingress.Sidecar(c, k.Ingress.Sidecar)
+	return []string{sidecar.Name + "." + sidecar.Namespace}
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -28,7 +30,7 @@ type placed struct {
 type clusterView struct {
 	Set     clusterSet
 	Targets string
-	Ingress ingressKey
+	Ingress ingress.Key
 	// ByName: a gateway passes TLS on to the cluster that the server name says.
 	ByName bool
 }
@@ -38,12 +40,12 @@ type listenerView struct {
 	Set listenerSet
 	// Targets are the workload's ports, Outside the cluster for what no service is; of sidecars.
 	Targets, Outside string
-	Ingress          ingressKey
+	Ingress          ingress.Key
 	Router           bool
 	// Policies that count for it; of sidecars (those of routers are in Set.Proxy).
 	Policies listener.Policies
 	// Servers of Gateways; of routers. Unprivileged: the proxy can't open low ports.
-	Servers      gatewayKey
+	Servers      gateways.Key
 	Unprivileged bool
 }
 
@@ -63,11 +65,11 @@ func (g *graph) addPlacement() {
 func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
 	scope := g.scopes.Of(c, n.Namespace, g.scopes.SidecarFor(c, n.Namespace, labels), g.rules.Selected(c, n.Namespace, labels))
-	ingress := g.ingressOf(c, scope, n)
+	ingress := g.ingress.Of(c, scope.Sidecar, n)
 	place, named := g.places.Of(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
 	targets := ""
-	if n.Metadata.Interception != node.None || ingress.named() {
+	if n.Metadata.Interception != node.None || ingress.Named() {
 		targets = workload.EncodeTargets(g.targets.Of(c, n))
 	}
 	return placed{
@@ -75,7 +77,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{
-				scope, g.listenerProxy(c, n, scope, labels), g.selfOf(c, n), selections(c, g.connectionSelectors, labels), patches.Listeners,
+				scope, g.listenerProxy(c, n, scope, labels), g.selfOf(c, n), g.selectors.Connections(c, labels), patches.Listeners,
 			},
 			Targets:  targets,
 			Ingress:  ingress,
@@ -83,7 +85,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			Policies: g.policies.Of(c, n, labels),
 		},
 		Routes: routeView{
-			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.workloads.Dialing(n), Selections: selections(c, g.selectors, labels), Patches: patches.Routes,
+			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.workloads.Dialing(n), Selections: g.selectors.Requests(c, labels), Patches: patches.Routes,
 			Headers: g.headersOf(c, n),
 		},
 		Names: nameView{Scope: scope, Client: g.nameClient(n)},
@@ -95,23 +97,22 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	labels := g.workloads.Labels(c, n)
 	scope := g.scopes.OfRouter(c, n.Namespace, g.rules.Selected(c, n.Namespace, labels))
-	servers := g.gatewayServers(c, n, labels)
+	servers := g.gateways.Of(c, n, labels)
 	patches := g.patches.Of(c, n, labels)
 	view := routeView{
-		Scope: scope, Namespace: n.Namespace, Selections: selections(c, g.selectors, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
+		Scope: scope, Namespace: n.Namespace, Selections: g.selectors.Requests(c, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
 		Headers: g.headersOf(c, n),
 	}
 	if view.Gateways == "" {
 		view.Gateways = noGateway
 	}
-	groups := g.groups.Of(c, servers)
 	place, named := g.places.Of(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: g.automatic.Of(c, servers)},
+		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: g.gateways.Automatic(c, servers)},
 		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
-			Unprivileged: n.Metadata.Unprivileged && asksPrivileges(groups),
+			Unprivileged: n.Metadata.Unprivileged && g.gateways.AsksPrivileges(c, servers),
 		},
 		Routes: view,
 		Names:  nameView{Scope: scope, Router: true},

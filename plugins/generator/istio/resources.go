@@ -5,6 +5,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -40,7 +41,7 @@ type staticSet struct {
 
 // gatewaySet is the listeners of Gateways on a proxy.
 type gatewaySet struct {
-	Servers gatewayKey
+	Servers gateways.Key
 	// Scope is what their routes see.
 	Scope scope.Scope
 	Proxy listener.Proxy
@@ -110,7 +111,7 @@ func (g *graph) fixedList(c *incr.Ctx, k fixedKey) []sdk.Resource {
 
 // inboundList are the clusters behind a workload's ports.
 func (g *graph) inboundList(c *incr.Ctx, k inboundClusterKey) []sdk.Resource {
-	if k.Ingress.named() {
+	if k.Ingress.Named() {
 		return g.ingressClusters(c, k)
 	}
 	var out []sdk.Resource

@@ -14,23 +14,21 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/route"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // routes: a route configuration is a list of virtual hosts, each of which is encoded once for all.
 type routes struct {
-	selectors incr.Collection[string, struct{}]
-	// connectionSelectors are those of routes for connections.
-	connectionSelectors incr.Collection[string, struct{}]
-	hostRoutes          *incr.Func[hostRoutesKey, []*routev3.Route]
-	asks                *incr.Func[string, asks]
-	commonHosts         *incr.Func[namesKey, []commonHost]
-	namedHosts          *incr.Func[namesKey, []namedHost]
-	someNamed           *incr.Func[someHostsKey, []namedHost]
-	someHosts           *incr.Func[someHostsKey, [][]byte]
-	virtualHost         *incr.Func[virtualHostKey, []byte]
-	rest                *incr.Func[restKey, []byte]
-	route               *incr.Func[routeKey, [][]byte]
+	hostRoutes  *incr.Func[hostRoutesKey, []*routev3.Route]
+	asks        *incr.Func[string, asks]
+	commonHosts *incr.Func[namesKey, []commonHost]
+	namedHosts  *incr.Func[namesKey, []namedHost]
+	someNamed   *incr.Func[someHostsKey, []namedHost]
+	someHosts   *incr.Func[someHostsKey, [][]byte]
+	virtualHost *incr.Func[virtualHostKey, []byte]
+	rest        *incr.Func[restKey, []byte]
+	route       *incr.Func[routeKey, [][]byte]
 }
 
 // routeView is what routes depend on of the proxies that use them.
@@ -44,7 +42,7 @@ type routeView struct {
 	Dialing config.Dialing
 	// Selections are the source selectors that the proxies answer.
 	Selections string
-	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gatewayKey); empty for sidecars.
+	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gateways.Key); empty for sidecars.
 	Gateways, Ports string
 	// Patches change them (patches.Keys).
 	Patches string
@@ -115,7 +113,6 @@ func without(domains string, taken map[string]bool) string {
 func portName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 
 func (g *graph) addRoutes() {
-	g.selectors = g.addSelectors("source selectors", requestSelectors)
 	g.hostRoutes = incr.NewFunc(g.Graph, "routes of virtual service", nil, g.buildHostRoutes)
 	g.asks = incr.NewFunc(g.Graph, "asked of senders", incr.Same[asks], g.findAsks)
 	g.addNamedHosts()
@@ -282,7 +279,7 @@ func (g *graph) buildVirtualHost(c *incr.Ctx, k virtualHostKey) ([]byte, error) 
 		list = g.hostRoutes.Of(c, hostRoutesKey{View: k.View, Service: k.Service, Port: k.asked()})
 	} else {
 		to := cluster.Name{Port: k.Port, Host: k.Host}
-		list = []*routev3.Route{route.Default(to, g.ruleTowards(c, k.View.Scope, k.Host), g.mesh.Retries(c))}
+		list = []*routev3.Route{route.Default(to, g.destinations.Rule(c, k.View.Scope, k.Host), g.mesh.Retries(c))}
 	}
 	h := route.VirtualHost(route.HostName(k.Host, k.Port), strings.Split(k.Domains, " "), list)
 	h.IncludeRequestAttemptCount = !k.View.Headers.NoAttempts
@@ -305,7 +302,7 @@ func (g *graph) buildHostRoutes(c *incr.Ctx, k hostRoutesKey) ([]*routev3.Route,
 
 // source is what the routes of a view ask.
 func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
-	selected := answers(view.Selections)
+	selected := selection.Answers(view.Selections)
 	out := route.Source{
 		Gateways: []string{config.MeshGateway},
 		Port:     port,
@@ -313,7 +310,7 @@ func (g *graph) source(c *incr.Ctx, view routeView, port uint32) route.Source {
 			return (namespace == "" || namespace == view.Namespace) && selected(labels)
 		},
 		PortOf:  func(string) uint32 { return port }, // a sidecar sees of services only the port at which a request came
-		Rule:    func(h string) *networking.DestinationRule { return g.ruleTowards(c, view.Scope, h) },
+		Rule:    func(h string) *networking.DestinationRule { return g.destinations.Rule(c, view.Scope, h) },
 		Retries: g.mesh.Retries(c),
 
 		ForwardedHost: view.Headers.ForwardedHost,

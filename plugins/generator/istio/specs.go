@@ -38,7 +38,7 @@ func (g *graph) addSpecs() {
 		if !ok || s.Port(name.Port) == nil {
 			return out, nil
 		}
-		rule := policyOf(g.rules.For(c, k.View.Scope.Client(), s))
+		rule := g.rules.PolicyFor(c, k.View.Scope.Client(), s)
 		subset := cluster.FindSubset(rule, name.Subset)
 		own := cluster.PolicyFor(rule, name.Subset, name.Port)
 		policy := g.mesh.Clusters(c).Underlay(own)

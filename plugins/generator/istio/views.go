@@ -99,7 +99,7 @@ type viewKey interface {
 func (k clusterView) content(e *engine, v *view) content {
 	patches := k.Set.Patches
 	list := []partKey{staticPart{k.Set.Client.anywhere(), k.Set.Scope.Sidecar, patches}, outboundPart(k.Set)}
-	if k.Targets != "" || k.Ingress.named() {
+	if k.Targets != "" || k.Ingress.Named() {
 		list = append(list, inboundPart{
 			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.Narrowed(), Families: k.Set.Client.Families,
 			SameCase: k.Set.Client.SameCase, Patches: patches,

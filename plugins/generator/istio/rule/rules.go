@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
@@ -130,6 +132,14 @@ func choice(list []group, selected string) string {
 func (r *Rules) For(c *incr.Ctx, client Client, s *config.Service) *config.DestinationRule {
 	one, _ := r.rule.Get(c, ask{Client: client, Service: s.Namespace, Host: s.Host})
 	return one
+}
+
+// PolicyFor is what that rule says, nil without one.
+func (r *Rules) PolicyFor(c *incr.Ctx, client Client, s *config.Service) *networking.DestinationRule {
+	if one := r.For(c, client, s); one != nil {
+		return one.Spec
+	}
+	return nil
 }
 
 // Merged is the rule that several make together, by its key (their keys, joined); ok is false where there is none.

@@ -1,4 +1,7 @@
-package istio
+// Package selection says which proxies matches of virtual services select by labels: what counts
+// for a view is which of the selectors it answers, not the labels, so that proxies with the same
+// answers share routes.
+package selection
 
 import (
 	"maps"
@@ -14,12 +17,33 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// Matches of virtual services may ask for labels of the proxy. What counts for a view is which of those asked for it has, not
-// the labels: proxies with the same answers share routes.
+// Selectors are those that matches of all virtual services ask for.
+type Selectors struct {
+	// requests are those of routes for requests, connections those of routes for connections.
+	requests, connections incr.Collection[string, struct{}]
+}
 
-// addSelectors adds the selectors that matches ask for.
-func (g *graph) addSelectors(name string, of func(*networking.VirtualService) []map[string]string) incr.Collection[string, struct{}] {
-	return incr.FlatMap(g.tables.VirtualServices, name, incr.Same[struct{}],
+// New adds the selectors to a graph.
+func New(t *tables.Tables) *Selectors {
+	return &Selectors{
+		requests:    selectors(t, "source selectors", requestSelectors),
+		connections: selectors(t, "source selectors of connections", connectionSelectors),
+	}
+}
+
+// Requests are the selectors of routes for requests that a proxy with these labels answers, in order, joined.
+func (s *Selectors) Requests(c *incr.Ctx, labels map[string]string) string {
+	return answered(s.requests.All(c), labels)
+}
+
+// Connections are the same of routes for connections.
+func (s *Selectors) Connections(c *incr.Ctx, labels map[string]string) string {
+	return answered(s.connections.All(c), labels)
+}
+
+// selectors are those that matches of virtual services ask for.
+func selectors(t *tables.Tables, name string, of func(*networking.VirtualService) []map[string]string) incr.Collection[string, struct{}] {
+	return incr.FlatMap(t.VirtualServices, name, incr.Same[struct{}],
 		func(_ *incr.Ctx, _ string, r tables.Row[*config.VirtualService]) ([]incr.Item[string, struct{}], error) {
 			var out []incr.Item[string, struct{}]
 			for _, labels := range of(r.Value.Spec) {
@@ -57,10 +81,9 @@ func connectionSelectors(v *networking.VirtualService) []map[string]string {
 	return out
 }
 
-// selections are the selectors that a proxy with these labels answers, in order.
-func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[string]string) string {
+func answered(all []incr.Item[string, struct{}], labels map[string]string) string {
 	var out []string
-	for _, s := range all.All(c) {
+	for _, s := range all {
 		if istio.Selects(endpoint.ParseSelector(s.Key), labels) {
 			out = append(out, s.Key)
 		}
@@ -68,8 +91,8 @@ func selections(c *incr.Ctx, all incr.Collection[string, struct{}], labels map[s
 	return strings.Join(out, endpoint.SelectorSeparator)
 }
 
-// answers reads selections: whether the proxy has labels, of which all are asked for in selectors.
-func answers(selections string) func(labels map[string]string) bool {
+// Answers reads selectors, joined: whether the proxy has labels, of which all are asked for in them.
+func Answers(selections string) func(labels map[string]string) bool {
 	known := map[string]string{}
 	for _, s := range strings.Split(selections, endpoint.SelectorSeparator) {
 		maps.Copy(known, endpoint.ParseSelector(s))

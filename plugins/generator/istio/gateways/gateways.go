@@ -1,0 +1,215 @@
+// Package gateways finds the Gateways that select a proxy, which make its listeners together, and
+// their servers, as the proxy has them.
+package gateways
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
+	"github.com/coxswain-mesh/coxswain/sdk/incr"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Gateways are those of all proxies.
+type Gateways struct {
+	tables  *tables.Tables
+	targets *workload.Targets
+	scopes  *scope.Scopes
+	quic    bool
+
+	groups *incr.Func[Key, []gateway.Group]
+	// automatic reports whether some server passes TLS on to the cluster that the server name says,
+	// whether or not there is room for it beside others.
+	automatic *incr.Func[Key, bool]
+}
+
+// Key is what the servers of a proxy depend on: the Gateways that select it (keys, joined, the
+// oldest first), and where the proxy listens for their ports, as far as that is elsewhere.
+type Key struct{ Gateways, Ports string }
+
+// New adds Gateways to a graph; quic: HTTP/3 is offered.
+func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, scopes *scope.Scopes, quic bool) *Gateways {
+	g := &Gateways{tables: t, targets: targets, scopes: scopes, quic: quic}
+	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
+		return gateway.Merge(g.serversAt(c, k)), nil
+	})
+	g.automatic = incr.NewFunc(graph, "automatic servers", incr.Same[bool], func(c *incr.Ctx, k Key) (bool, error) {
+		isAutomatic := func(s gateway.Server) bool { return s.Automatic() }
+		return slices.ContainsFunc(g.serversAt(c, k), isAutomatic), nil
+	})
+	return g
+}
+
+// Groups are the servers that stand at one place together.
+func (g *Gateways) Groups(c *incr.Ctx, k Key) []gateway.Group { return g.groups.Of(c, k) }
+
+// Automatic reports whether some server passes TLS on to the cluster that the server name says.
+func (g *Gateways) Automatic(c *incr.Ctx, k Key) bool { return g.automatic.Of(c, k) }
+
+// serversAt are the servers of Gateways, as a proxy has them.
+func (g *Gateways) serversAt(c *incr.Ctx, k Key) []gateway.Server {
+	ports := parsePorts(k.Ports)
+	var all []gateway.Server
+	for _, key := range tables.SplitKeys(k.Gateways) {
+		if r, ok := g.tables.Gateways.Get(c, key); ok {
+			all = append(all, gateway.ServersOf(r.Value, ports.find)...)
+		}
+	}
+	return all
+}
+
+// selected are the keys of the Gateways that select a proxy, the oldest first, joined.
+func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) string {
+	var found []*config.Gateway
+	for _, i := range g.tables.Gateways.All(c) {
+		if istio.Selects(i.Value.Value.Spec.Selector, labels) {
+			found = append(found, i.Value.Value)
+		}
+	}
+	slices.SortFunc(found, func(a, b *config.Gateway) int { return a.Before(b.Meta) })
+	keys := make([]string, len(found))
+	for i, f := range found {
+		keys[i] = f.Key
+	}
+	return tables.JoinKeys(keys)
+}
+
+// Services are the virtual services of a Gateway that count in a namespace, in the order in which they do.
+func (g *Gateways) Services(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
+	var out []*config.VirtualService
+	for _, i := range g.scopes.Routings.AtGateway.Of(c, gateway) {
+		out = append(out, i.Value.Value)
+	}
+	return g.scopes.InOrder(c, namespace, out)
+}
+
+// port is where a proxy listens for a port of the service in front of it.
+type port struct {
+	Number, Target uint32
+	// UDP comes there too.
+	UDP bool
+}
+
+// portMap are those ports that differ from what a Gateway says, or have UDP.
+type portMap []port
+
+func (m portMap) find(number uint32) (target uint32, udp bool) {
+	for _, p := range m {
+		if p.Number == number {
+			return p.Target, p.UDP
+		}
+	}
+	return number, false
+}
+
+func (m portMap) String() string {
+	parts := make([]string, len(m))
+	for i, p := range m {
+		parts[i] = fmt.Sprintf("%d>%d", p.Number, p.Target)
+		if p.UDP {
+			parts[i] += "+udp"
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func parsePorts(s string) portMap {
+	var out portMap
+	for _, part := range strings.Fields(s) {
+		part, udp := strings.CutSuffix(part, "+udp")
+		number, target, _ := strings.Cut(part, ">")
+		n, _ := strconv.ParseUint(number, 10, 32)
+		t, _ := strconv.ParseUint(target, 10, 32)
+		out = append(out, port{uint32(n), uint32(t), udp})
+	}
+	return out
+}
+
+// noTranslation is the label of services whose ports say nothing about where gateways behind them listen.
+const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
+
+// portsAt says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest service that has such a port decides.
+func (g *Gateways) portsAt(c *incr.Ctx, gateways string, targets []workload.Target) portMap {
+	var out portMap
+	for _, n := range g.portsOf(c, gateways) {
+		p := port{Number: n, Target: n}
+		found := false
+		for _, t := range targets {
+			s, ok := g.targets.Service(c, t.Service)
+			if !ok || t.Number != n {
+				continue
+			}
+			_, own := s.Value.Labels[noTranslation]
+			if !found && !own {
+				p.Target, found = t.Target, true
+			}
+			p.UDP = p.UDP || g.quic && slices.ContainsFunc(s.Value.Ports, func(of *pb.Port) bool { // the same number may be there for TCP too
+				return of.Number == n && config.ParseProtocol(of.Protocol) == config.UDP
+			})
+		}
+		if p.Target != n || p.UDP {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// portsOf are the ports that Gateways name, in order.
+func (g *Gateways) portsOf(c *incr.Ctx, gateways string) []uint32 {
+	var out []uint32
+	for _, key := range tables.SplitKeys(gateways) {
+		if r, ok := g.tables.Gateways.Get(c, key); ok {
+			for _, s := range r.Value.Spec.Servers {
+				out = append(out, s.GetPort().GetNumber())
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Of is what the servers of a proxy depend on.
+func (g *Gateways) Of(c *incr.Ctx, n *node.Node, labels map[string]string) Key {
+	selected := g.selected(c, labels)
+	if selected == "" {
+		return Key{}
+	}
+	targets := g.targets.Of(c, n)
+	return Key{selected, g.portsAt(c, selected, targets).String()}
+}
+
+// Privileged ports (below) can't be opened by a process without privileges.
+const Privileged = 1024
+
+// AsksPrivileges reports whether a proxy would have to open such ports.
+func (g *Gateways) AsksPrivileges(c *incr.Ctx, k Key) bool {
+	return slices.ContainsFunc(g.Groups(c, k), func(group gateway.Group) bool { return group.Port < Privileged })
+}
+
+// Sources are the ports of Gateways that are served at a port of the proxy.
+func (k Key) Sources(at uint32) []uint32 {
+	var out []uint32
+	for _, p := range parsePorts(k.Ports) {
+		if p.Target == at {
+			out = append(out, p.Number)
+		}
+	}
+	return out
+}
+
+// Facts are what counts, for people who ask what splits views.
+func (k Key) Facts(out map[string]string) {
+	out["gateways"] = k.Gateways
+	if k.Ports != "" {
+		out["ports"] = k.Ports
+	}
+}
