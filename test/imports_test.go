@@ -57,7 +57,7 @@ var istioLayers = [][]string{
 	{"mesh"},
 	{"provider", "patches", "workload", "rule", "ingress", "selection"},
 	{"policy", "extensions", "scope"},
-	{"reports", "destination", "gateways"},
+	{"reports", "destination", "gateways", "clusters"},
 }
 
 // TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what

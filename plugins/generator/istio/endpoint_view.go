@@ -3,6 +3,7 @@ package istio
 import (
 	"bytes"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -21,7 +22,7 @@ type assignment struct {
 	e    *engine
 	v    *view
 	name string
-	root *incr.Root[specKey, endpoint.Spec]
+	root *incr.Root[clusters.SpecKey, endpoint.Spec]
 	// asked: it was asked for and has not been reported since; of those who run Want alone.
 	asked bool
 	// spec is the one that is served, told what was reported last; guarded by assignments.
@@ -36,7 +37,7 @@ func (c *endpointContent) want(names []string) {
 	for _, n := range names {
 		a := c.wants[n]
 		if a == nil {
-			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.g.specs, specKey{c.key, n})}
+			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.g.clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
 			c.wants[n] = a
 			c.e.watch(a.root, a)
 		}

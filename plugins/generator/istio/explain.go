@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -63,5 +64,5 @@ func (p *partView) explain(name string) (incr.Explanation, bool) {
 }
 
 func (c *endpointContent) explain(name string) (incr.Explanation, bool) {
-	return incr.Explain(c.e.g.specs, specKey{c.key, name}, explainLimit)
+	return incr.Explain(c.e.g.clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: name}, explainLimit)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
@@ -12,7 +13,7 @@ import (
 
 // Facts are the answers that make up a view's key, for people who ask what splits views.
 
-func (k clientKey) facts(out map[string]string) {
+func clientFacts(k clusters.Client, out map[string]string) {
 	certificateFacts(k.Certificates, out)
 	out["metadata exchange"] = strconv.FormatBool(k.MetadataExchange)
 	out["families"] = k.Families.String()
@@ -59,7 +60,7 @@ func (k clusterView) describe() (string, map[string]string) {
 	k.Ingress.Facts(facts)
 	patchFacts(k.Set.Patches, facts)
 	k.Set.Scope.Facts(facts)
-	k.Set.Client.facts(facts)
+	clientFacts(k.Set.Client, facts)
 	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
 }
 

@@ -2,8 +2,8 @@ package istio
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/authn"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/destination"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
@@ -52,10 +52,9 @@ type graph struct {
 	networks     *workload.Networks
 	ingress      *ingress.Ingress
 	selectors    *selection.Selectors
-	clusters
-	specs    *incr.Func[specKey, endpoint.Spec]
-	outbound outboundListeners
-	inbound  *incr.Func[inboundKey, []byte]
+	clusters     *clusters.Clusters
+	outbound     outboundListeners
+	inbound      *incr.Func[inboundKey, []byte]
 	// ownListener is that of a port that clients dial themselves.
 	ownListener     *incr.Func[ownKey, []byte]
 	gateways        *gateways.Gateways
@@ -87,8 +86,10 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.patches = patches.New(in, g.tables, g.mesh)
 	g.extensions = extensions.New(in, g.tables, g.mesh, g.patches)
 	g.reports = reports.New(in, g.tables, g.mesh, g.providers, g.extensions)
-	g.addClusters()
-	g.addSpecs()
+	g.clusters = clusters.New(in, clusters.From{
+		Tables: g.tables, Mesh: g.mesh, Rules: g.rules, Scopes: g.scopes, Policies: g.policies, Patches: g.patches, Workloads: g.workloads,
+		Targets: g.targets, Networks: g.networks, Ingress: g.ingress, DualStack: c.DualStack,
+	})
 	g.addOutbound()
 	g.addInbound()
 	g.addOwnListeners()

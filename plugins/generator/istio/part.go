@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -44,9 +45,9 @@ type partKey interface {
 }
 
 type (
-	staticPart   staticSet
-	outboundPart clusterSet
-	inboundPart  inboundClusterKey
+	staticPart   clusters.StaticKey
+	outboundPart clusters.Set
+	inboundPart  clusters.InboundKey
 	fixedPart    fixedKey
 	listenerPart listenerSet
 	gatewayPart  gatewaySet
@@ -57,11 +58,11 @@ type (
 )
 
 func (k staticPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.staticClusters, staticSet(k))
+	return encode.ClusterType, listOf(e.g.clusters.Static, clusters.StaticKey(k))
 }
 
 func (k inboundPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.inboundClusters, inboundClusterKey(k))
+	return encode.ClusterType, listOf(e.g.clusters.Inbound, clusters.InboundKey(k))
 }
 
 func (k fixedPart) open(e *engine) (string, source) {
@@ -73,8 +74,8 @@ func (k gatewayPart) open(e *engine) (string, source) {
 }
 
 func (k outboundPart) open(e *engine) (string, source) {
-	e.g.clusterSets.Set(clusterSet(k), struct{}{})
-	return encode.ClusterType, setOf(e.g.clusters.inSet.At(clusterSet(k)), func(k setCluster) string { return k.Name })
+	e.g.clusters.Outbound.Sets.Set(clusters.Set(k), struct{}{})
+	return encode.ClusterType, setOf(e.g.clusters.Outbound.InSet.At(clusters.Set(k)), func(k clusters.Cluster) string { return k.Name })
 }
 
 func (k listenerPart) open(e *engine) (string, source) {
@@ -102,7 +103,7 @@ func (inboundPart) closed(*engine)     {}
 func (fixedPart) closed(*engine)       {}
 func (gatewayPart) closed(*engine)     {}
 
-func (k outboundPart) closed(e *engine) { e.g.clusterSets.Delete(clusterSet(k)) }
+func (k outboundPart) closed(e *engine) { e.g.clusters.Outbound.Sets.Delete(clusters.Set(k)) }
 func (k namePart) closed(e *engine)     { e.g.nameTables.views.Delete(nameView(k)) }
 func (k listenerPart) closed(e *engine) { e.g.outbound.sets.Delete(listenerSet(k)) }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
@@ -28,12 +29,15 @@ type placed struct {
 
 // clusterView: the outbound clusters of a set, and those behind the workload's own ports.
 type clusterView struct {
-	Set     clusterSet
+	Set     clusters.Set
 	Targets string
 	Ingress ingress.Key
 	// ByName: a gateway passes TLS on to the cluster that the server name says.
 	ByName bool
 }
+
+// endpointView: load assignments.
+type endpointView clusters.EndpointView
 
 // listenerView: the outbound listeners of a set and virtualInbound, or the listeners of gateways.
 type listenerView struct {
@@ -73,7 +77,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		targets = workload.EncodeTargets(g.targets.Of(c, n))
 	}
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, Targets: targets, Ingress: ingress},
+		Clusters:  clusterView{Set: clusters.Set{Scope: scope, Client: g.clientOf(c, n, named), Patches: patches.Clusters}, Targets: targets, Ingress: ingress},
 		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{
@@ -108,7 +112,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	}
 	place, named := g.places.Of(c, n, labels)
 	return placed{
-		Clusters:  clusterView{Set: clusterSet{scope, g.clientOf(c, n, named), patches.Clusters}, ByName: g.gateways.Automatic(c, servers)},
+		Clusters:  clusterView{Set: clusters.Set{Scope: scope, Client: g.clientOf(c, n, named), Patches: patches.Clusters}, ByName: g.gateways.Automatic(c, servers)},
 		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
 			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
@@ -124,8 +128,8 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 // noGateway keeps the routes of a gateway that nothing selects apart from those of sidecars; no key is like it.
 const noGateway = "-"
 
-func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) clientKey {
-	out := clientKey{
+func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) clusters.Client {
+	out := clusters.Client{
 		SameCase:         g.mesh.Proxy(c, n).GetProxyHeaders().GetPreserveHttp1HeaderCase().GetValue(),
 		MetadataExchange: n.Supports("istio.metadata_exchange"),
 		Certificates:     n.Metadata.Client,

@@ -3,21 +3,17 @@ package istio
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // lists are the small sets of resources that aren't collections: those that every proxy has, and a workload's own.
 type lists struct {
-	staticClusters   *incr.Func[staticSet, []sdk.Resource]
-	inboundClusters  *incr.Func[inboundClusterKey, []sdk.Resource]
 	fixedListeners   *incr.Func[fixedKey, []sdk.Resource]
 	gatewayListeners *incr.Func[gatewaySet, []sdk.Resource]
 	additions        *patches.Additions
@@ -28,14 +24,6 @@ type fixedKey struct {
 	Inbound inboundKey
 	Outside string
 	// Patches change them (patches.Keys).
-	Patches string
-}
-
-// staticSet is the clusters that every proxy has, and the patches that change them.
-type staticSet struct {
-	Client clientKey
-	// Sidecar is the key of the resource whose scope counts, empty for none.
-	Sidecar string
 	Patches string
 }
 
@@ -52,30 +40,6 @@ type gatewaySet struct {
 }
 
 func (g *graph) addLists() {
-	g.staticClusters = patches.List[staticSet]{
-		Name: "static clusters",
-		Plain: func(c *incr.Ctx, k staticSet) (out []sdk.Resource) {
-			for _, name := range staticNames(k.Client, g.scopes.LooksUp(c, k.Sidecar)) {
-				out = append(out, sdk.Resource{Name: name, Body: g.static.Of(c, staticKey{name, k.Client})})
-			}
-			return out
-		},
-		Patches: func(k *staticSet) *string { return &k.Patches },
-		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, k staticSet, r sdk.Resource) ([]byte, bool) {
-			if r.Name == encode.SocketCluster { // no patch is for what secrets come from
-				return r.Body, true
-			}
-			return set.Cluster(sideOf(k.Client.Router, r.Name), r.Name, nil, r.Body)
-		},
-	}.Add(g.Graph, g.patches)
-	g.inboundClusters = patches.List[inboundClusterKey]{
-		Name:    "inbound clusters",
-		Plain:   g.inboundList,
-		Patches: func(k *inboundClusterKey) *string { return &k.Patches },
-		Patch: func(c *incr.Ctx, set *envoyfilter.Set, k inboundClusterKey, r sdk.Resource) ([]byte, bool) {
-			return set.Cluster(networking.EnvoyFilter_SIDECAR_INBOUND, r.Name, g.hostsBehind(c, k, r.Name), r.Body)
-		},
-	}.Add(g.Graph, g.patches)
 	g.fixedListeners = patches.List[fixedKey]{
 		Name:    "fixed listeners",
 		Plain:   g.fixedList,
@@ -107,20 +71,4 @@ func (g *graph) fixedList(c *incr.Ctx, k fixedKey) []sdk.Resource {
 	return append(out,
 		sdk.Resource{Name: listener.VirtualInbound, Body: g.inbound.Of(c, k.Inbound)},
 		sdk.Resource{Name: listener.VirtualOutbound, Body: g.outbound.virtual.Of(c, virtualKey{k.Inbound.Proxy.Sending(), k.Outside})})
-}
-
-// inboundList are the clusters behind a workload's ports.
-func (g *graph) inboundList(c *incr.Ctx, k inboundClusterKey) []sdk.Resource {
-	if k.Ingress.Named() {
-		return g.ingressClusters(c, k)
-	}
-	var out []sdk.Resource
-	for _, group := range workload.ByPort(workload.DecodeTargets(k.Targets)) {
-		key := k
-		key.Targets, key.Patches = workload.EncodeTargets(group), ""
-		if b, ok := g.behind.Get(c, key); ok {
-			out = append(out, sdk.Resource{Name: inboundName(group[0]), Body: b})
-		}
-	}
-	return out
 }

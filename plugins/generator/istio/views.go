@@ -98,7 +98,7 @@ type viewKey interface {
 
 func (k clusterView) content(e *engine, v *view) content {
 	patches := k.Set.Patches
-	list := []partKey{staticPart{k.Set.Client.anywhere(), k.Set.Scope.Sidecar, patches}, outboundPart(k.Set)}
+	list := []partKey{staticPart{Client: k.Set.Client.Anywhere(), Sidecar: k.Set.Scope.Sidecar, Patches: patches}, outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.Named() {
 		list = append(list, inboundPart{
 			Targets: k.Targets, Ingress: k.Ingress, Scope: k.Set.Scope.Narrowed(), Families: k.Set.Client.Families,
@@ -106,7 +106,7 @@ func (k clusterView) content(e *engine, v *view) content {
 		})
 	}
 	if k.ByName {
-		list = append(list, outboundPart(k.Set.byName()))
+		list = append(list, outboundPart(k.Set.ByName()))
 	}
 	if patches != "" {
 		list = append(list, newClusterPart{patches, k.Set.Client.Router})
