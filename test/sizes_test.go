@@ -34,7 +34,7 @@ var large = map[string]struct {
 	"cmd/internal/settings.Settings":     {4, 80, "a field for each thing that can be set"},
 	"core/admin.Plugin":                  {0, 28, "an answer in JSON: a field for each thing that is shown"},
 	"core/control.Config":                {0, 17, "a field for each thing that can be set"},
-	"core/control.Control":               {231, 40, "connections, what they are shown, and revisions are still in it (docs/decisions/halls.md)"},
+	"core/control.Control":               {219, 35, "connections, what they are shown, and revisions are still in it (docs/decisions/halls.md)"},
 	"core/control.connection":            {14, 17, "what is placed, and what is shown, are one still (docs/decisions/halls.md)"},
 	"core/control.known":                 {7, 27, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/control.session":               {28, 65, "all roles of a plugin are one still (docs/decisions/halls.md)"},

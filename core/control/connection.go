@@ -209,6 +209,26 @@ func (s *session) detach(conn *connection) {
 	s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 }
 
+// Visible, Wish, Label, After and Generator implement guard.Stream.
+func (conn *connection) Visible(typeURL string) *view.Snapshot { return conn.visible[typeURL] }
+
+// Wish is what it asks for of a type.
+func (conn *connection) Wish(typeURL string) placement.Wish { return conn.subs[typeURL] }
+
+// Label is what its view of a type is called; empty: it is in none.
+func (conn *connection) Label(typeURL string) string {
+	if v := conn.views[typeURL]; v != nil {
+		return v.Label
+	}
+	return ""
+}
+
+// After is the type whose resources name those of this one.
+func (conn *connection) After(typeURL string) string { return conn.c.traits(conn, typeURL).After }
+
+// Generator is the plugin that serves a type to it.
+func (conn *connection) Generator(typeURL string) string { return conn.generator[typeURL] }
+
 // ID implements xds.Connection.
 func (conn *connection) ID() uint64 { return conn.id }
 

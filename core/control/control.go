@@ -13,8 +13,8 @@
 // The life of a row: takeRows (rows.go) puts it into its plugin's shard; schedule (schedule.go)
 // sees that it is time; begin (flight.go) commits it; hand (flight.go) gives the revision to those
 // who read it, derivers first, and takeDone (done.go) notes that they are done; serve (flight.go)
-// publishes what generators made of it. Rows that take too much away are taken back by guards
-// (hold.go).
+// publishes what generators made of it. guards (hold.go) has core/guard judge what is about to be
+// shown: rows that take too much away are taken back.
 //
 // The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants,
 // and introduce has generators told; takePlace (generated.go) takes their answer, and want (wants.go)
@@ -175,17 +175,10 @@ type Control struct {
 	trials trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
-	// marks are what sources had of late, oldest first.
-	marks []mark
-	// holds are what is held, by plugin. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin
-	// at once. rounds counts what was taken back of what is not settled, approved says that it is let through, approving that the next revision is.
-	holds               map[string]*hold
-	undo                uint64
-	rounds              int
-	soon                bool
-	approved, approving bool
-	// sparing: what is approved is one plugin's rows, and what others would take away stays held.
-	sparing bool
+	// holds are what is held. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin at once.
+	holds *guard.Holds[*connection]
+	undo  uint64
+	soon  bool
 	// moved are rows that are served or hidden otherwise without a commit: they belong to the revision that begins next.
 	moved environment.Changes
 }
@@ -252,7 +245,7 @@ func New(cfg Config) (*Control, error) {
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
 		pace: newPace(), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: map[string]*hold{},
+		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}
 	c.clients.inner = &c.mu
 	now := time.Now()

@@ -50,9 +50,11 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 		c.spoilAll()
 	}
 	c.env.Drop(k.shard)
-	delete(c.holds, name)
+	c.holds.Drop(name)
 	if forced || publishes(k) { // it was judged before
-		c.approved, c.approving, c.sparing = true, publishes(k), false
+		if c.holds.Approve(); publishes(k) {
+			c.holds.ApproveNext(false)
+		}
 	}
 	c.env.Replace(k.shard, nil)
 	if !publishes(k) && c.flight == nil {

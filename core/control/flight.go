@@ -38,7 +38,8 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 	}
 	if kind != "endpoints" {
 		c.carried(now)
-		c.approved, c.approving, c.soon = c.approved || c.approving, false, false
+		c.holds.Begin()
+		c.soon = false
 	}
 	force = force || len(c.forced) > 0 || !c.started
 	before := c.env.Number()

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -334,16 +333,4 @@ func TestGeneratorThatStaysAway(t *testing.T) {
 		m.holds()
 		m.sees("e.com")
 	})
-}
-
-// TestLossesAreToldInFewLines: however many proxies each lose something of their own, the greatest come first.
-func TestLossesAreToldInFewLines(t *testing.T) {
-	var all []*loss
-	for i := range 500 {
-		all = append(all, &loss{trade: trade{typeURL: typeA}, label: fmt.Sprint("view-", i), proxies: 1, before: i + 1, lost: i + 1})
-	}
-	lines := told(all)
-	if len(lines) != guard.Examples+1 || !strings.Contains(lines[0], "500 of 500") || lines[guard.Examples] != "and 490 more such losses" {
-		t.Errorf("told are %q", lines)
-	}
 }

@@ -53,7 +53,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 func (c *Control) atRest(k *known) bool {
 	s := c.sessions[k.Name]
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
-	return !busy && c.undo == 0 && !c.soon && !c.approved && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
+	return !busy && c.undo == 0 && !c.soon && !c.holds.Approved() && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -113,8 +113,9 @@ func (c *Control) partingLoses(next shown) (held bool) {
 		c.ring()
 		return true
 	}
-	c.approved, c.sparing = true, false
-	c.thaw(nil)
+	c.holds.Approve()
+	c.holds.Freeze(nil, time.Now())
+	c.tellHolds()
 	p.done <- nil
 	return false
 }

@@ -40,7 +40,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	rows := slices.Concat(c.lostWith(k), d.Emptied)
+	rows := slices.Concat(guard.Only(c.env, k.shard, c.tablesRead()), d.Emptied)
 	now := time.Now()
 	p := &parting{known: k, since: now, until: now.Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
@@ -73,20 +73,20 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.
 func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
-		why := append(c.lostWith(k), d.Emptied...)
+		why := append(guard.Only(c.env, k.shard, c.tablesRead()), d.Emptied...)
 		if len(why) > 0 {
 			why = append(why, reason)
 		}
 		return why
 	}
-	if h := c.holds[k.Name]; h != nil {
-		return append([]string{"it took away what is held: " + strings.Join(h.reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
+	if h := c.holds.Of(k.Name); h != nil {
+		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
 	}
 	switch {
 	case k.Kind == pb.KindGenerator:
 		why = c.goneFrom(c.orphaned(k))
 	case k.Kind == pb.KindPatch:
-		why = c.undone(c.unpatched(k, rules))
+		why = guard.Undone(c.unpatched(k, rules))
 	case !publishes(k) || !c.started:
 	case !c.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
@@ -111,10 +111,10 @@ func (c *Control) anySees() bool {
 
 // goneFrom says what connections would lose that are shown this next.
 func (c *Control) goneFrom(next shown) []string {
-	frozen := c.frozen()
+	frozen := c.holds.Frozen()
 	next = maps.Clone(next)
 	maps.DeleteFunc(next, func(conn *connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
-	return told(c.losses(next))
+	return guard.Told(guard.Losses(next))
 }
 
 // absent names the plugins that make something of rows and have no session.
@@ -125,33 +125,6 @@ func (c *Control) absent() (names []string) {
 		}
 	}
 	return names
-}
-
-// lostWith says what rows that somebody reads would go with a plugin, as no other has them.
-func (c *Control) lostWith(k *known) []string {
-	read := c.tablesRead()
-	var parts []string
-	rows := c.env.Shard(k.shard)
-	for _, table := range slices.Sorted(maps.Keys(rows)) {
-		if !read[table] {
-			continue
-		}
-		beside := map[string]bool{}
-		for key := range c.env.Beside(k.shard, table) {
-			beside[key] = true
-		}
-		n := 0
-		for key := range rows[table] {
-			n += b2i(!beside[key])
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, guard.Plural(table[strings.LastIndexByte(table, '/')+1:], n)))
-		}
-	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []string{strings.Join(parts, ", ") + " would go with it, which no other plugin has"}
 }
 
 // tablesRead are the tables that somebody reads.
@@ -175,18 +148,11 @@ func (c *Control) orphaned(k *known) shown {
 		without := c.assignment(conn, c.rules, gone)
 		for _, url := range conn.servedBy(k.Name) {
 			if without[url] == "" {
-				next.put(conn, url, nil)
+				next.Put(conn, url, nil)
 			}
 		}
 	}
 	return next
-}
-
-func (n shown) put(conn *connection, url string, snap *view.Snapshot) {
-	if n[conn] == nil {
-		n[conn] = map[string]*view.Snapshot{}
-	}
-	n[conn][url] = snap
 }
 
 // unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
@@ -204,60 +170,10 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 			if made[key] == nil {
 				made[key] = c.made.SoFar(v, chain, served)
 			}
-			next.put(conn, url, made[key])
+			next.Put(conn, url, made[key])
 		}
 	}
 	return next
-}
-
-// undone says which resources would be others for connections that are shown this next: be it a header or a filter that protects, it is what a patch is for.
-func (c *Control) undone(next shown) (why []string) {
-	type change struct {
-		names   map[string]bool
-		proxies int
-	}
-	changes := map[string]*change{}
-	found := map[[2]*view.Snapshot][]string{}
-	for conn, types := range next {
-		for url, now := range types {
-			old := conn.visible[url]
-			pair := [2]*view.Snapshot{old, now}
-			names, known := found[pair]
-			if !known {
-				names = differing(old, now)
-				found[pair] = names
-			}
-			if len(names) == 0 {
-				continue
-			}
-			if changes[url] == nil {
-				changes[url] = &change{names: map[string]bool{}}
-			}
-			changes[url].proxies++
-			for _, name := range names {
-				changes[url].names[name] = true
-			}
-		}
-	}
-	for _, url := range slices.Sorted(maps.Keys(changes)) {
-		names := slices.Sorted(maps.Keys(changes[url].names))
-		what := fmt.Sprintf("%d %s would go from %s", len(names), guard.Plural(guard.ShortType(url), len(names)), guard.Proxies(changes[url].proxies))
-		why = append(why, "what it makes of "+what+": "+guard.Some(names))
-	}
-	return why
-}
-
-// differing are the names of resources that two snapshots have otherwise.
-func differing(old, now *view.Snapshot) (names []string) {
-	if old == nil || old == now {
-		return nil
-	}
-	for name := range view.Between(old, now) {
-		if !view.Equal(old.Get(name), now.Get(name)) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // unknownWithout says which callers of live connections no other authenticator would know.

@@ -73,7 +73,7 @@ func (c *Control) settle() bool {
 		return true
 	}
 	woken := 0
-	frozen := c.frozen()
+	frozen := c.holds.Frozen()
 	for conn, types := range next {
 		if frozen[conn] {
 			continue

@@ -71,7 +71,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		if s := c.sessions[name]; s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
-		if c.holds[name] != nil {
+		if c.holds.Of(name) != nil {
 			h := c.held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
 			for u := range c.env.Held(k.shard) {

@@ -39,8 +39,8 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		c.moved.Merge(c.env.SetAside(k.shard, false))
 	}
 	c.env.Drop(k.shard)
-	delete(c.holds, name)
-	c.approving, c.sparing = true, false // it was judged before
+	c.holds.Drop(name)
+	c.holds.ApproveNext(false) // it was judged before
 	c.env.Replace(k.shard, shadow.Rows())
 	switch k.Kind {
 	case pb.KindGenerator:

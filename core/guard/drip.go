@@ -1,4 +1,4 @@
-package control
+package guard
 
 import (
 	"fmt"
@@ -22,42 +22,46 @@ type mark struct {
 	rows map[*environment.Shard]map[string]int
 }
 
-// mark notes what sources have now that all is settled. What was let through is where counting begins anew.
-func (c *Control) mark(now time.Time) {
+// marks are what sources had of late, oldest first.
+type marks []mark
+
+// mark notes what sources have now that all is settled. anew: it was let through, and counting begins anew.
+func (ms *marks) mark(env *environment.Environment, sources []*environment.Shard, anew bool, now time.Time) {
 	m := mark{at: now, rows: map[*environment.Shard]map[string]int{}}
-	for _, k := range c.known {
-		if k.shard != nil && !k.shard.Derived {
-			m.rows[k.shard] = c.has(k.shard)
+	for _, s := range sources {
+		if !s.Derived {
+			m.rows[s] = has(env, s)
 		}
 	}
-	switch n := len(c.marks); {
-	case c.approved:
-		c.marks = append(c.marks[:0], m)
+	all := *ms
+	switch n := len(all); {
+	case anew:
+		*ms = append(all[:0], m)
 		return
-	case n > 1 && now.Sub(c.marks[n-2].at) < dripStep:
-		c.marks[n-1] = m
+	case n > 1 && now.Sub(all[n-2].at) < dripStep:
+		all[n-1] = m
 	default:
-		c.marks = append(c.marks, m)
+		all = append(all, m)
 	}
 	// The newest of those from before the window is what there was when it began.
 	old := 0
-	for old+1 < len(c.marks) && now.Sub(c.marks[old+1].at) >= dripWindow {
+	for old+1 < len(all) && now.Sub(all[old+1].at) >= dripWindow {
 		old++
 	}
-	c.marks = slices.Delete(c.marks, 0, old)
+	*ms = slices.Delete(all, 0, old)
 }
 
-func (c *Control) has(s *environment.Shard) map[string]int {
-	rows := c.env.LenOf(s)
+func has(env *environment.Environment, s *environment.Shard) map[string]int {
+	rows := env.LenOf(s)
 	if rows[environment.Endpoints] > 0 {
-		rows[environment.Endpoints] = c.env.WithEndpointsOf(s)
+		rows[environment.Endpoints] = env.WithEndpointsOf(s)
 	}
 	return rows
 }
 
 // had is how many rows of a table a source had at most since the window began.
-func (c *Control) had(s *environment.Shard, table string) (most int) {
-	for _, m := range c.marks {
+func (ms marks) had(s *environment.Shard, table string) (most int) {
+	for _, m := range ms {
 		most = max(most, m.rows[s][table])
 	}
 	return most
@@ -65,26 +69,26 @@ func (c *Control) had(s *environment.Shard, table string) (most int) {
 
 // drips says of which tables sources take too much away, one thing after the other. Rows other than services and endpoints count if proxies would
 // lose anything now.
-func (w *causes) drips(c *Control, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
+func (w *causes) drips(env *environment.Environment, before marks, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
 	for s, takes := range w.by {
 		if !takes {
 			continue
 		}
-		has := c.has(s)
+		left := has(env, s)
 		for table, n := range w.of[s] {
-			before := c.had(s, table)
-			lost := before - has[table]
-			if table == environment.Endpoints && w.covered(c.env) {
+			had := before.had(s, table)
+			lost := had - left[table]
+			if table == environment.Endpoints && w.covered(env) {
 				continue
 			}
-			if n <= 0 || lost < dripFloor || !exceeded(lost, before) || table != environment.Services && table != environment.Endpoints && !loses() {
+			if n <= 0 || lost < dripFloor || !exceeded(lost, had) || table != environment.Services && table != environment.Endpoints && !loses() {
 				continue
 			}
 			what := table
 			if table == environment.Endpoints {
 				what = "services with endpoints"
 			}
-			why = append(why, fmt.Sprintf("%d of %d %s of plugin %s would have gone within %s", lost, before, what, s.Name, dripWindow))
+			why = append(why, fmt.Sprintf("%d of %d %s of plugin %s would have gone within %s", lost, had, what, s.Name, dripWindow))
 		}
 	}
 	slices.Sort(why)

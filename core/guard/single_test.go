@@ -1,4 +1,4 @@
-package control
+package guard
 
 import (
 	"testing"
@@ -11,8 +11,8 @@ import (
 // or one beside another's endpoints, need not.
 func TestSingle(t *testing.T) {
 	env, shard := environment.New(), &environment.Shard{Name: "files"}
-	env.Update(shard, "VirtualService", []*pb.Row{row("ns/stays", "1")}, nil)
-	env.Update(shard, environment.Services, []*pb.Row{row("ns/stays.com", "1")}, nil)
+	env.Update(shard, "VirtualService", []*pb.Row{{Key: "ns/stays"}}, nil)
+	env.Update(shard, environment.Services, []*pb.Row{{Key: "ns/stays.com"}}, nil)
 	env.Commit(false, nil)
 	gone := func(table, key string) environment.Unsettled {
 		return environment.Unsettled{Name: environment.Name{Table: table, Key: key}, Shard: shard}
