@@ -95,7 +95,7 @@ func (c *Control) fallAsleep(s *session, now time.Time) {
 		c.rouse(s.Name)
 	}
 	if c.flight != nil {
-		delete(c.flight.waiting, s.Name)
+		c.flight.Leave(s.Name)
 		c.advance(now)
 	}
 }

@@ -399,13 +399,8 @@ func (c *Control) notReady() []string {
 }
 
 func (c *Control) waitingFor() string {
-	if c.flight == nil || len(c.flight.waiting) == 0 {
+	if c.flight == nil || len(c.flight.Waiting()) == 0 {
 		return ""
 	}
-	var names []string
-	for n := range c.flight.waiting {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return " by " + strings.Join(names, ", ")
+	return " by " + strings.Join(c.flight.Waiting(), ", ")
 }

@@ -3,7 +3,7 @@
 // there is something new. All state is behind one mutex; what happens in it is short and never
 // blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
 // alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/placement, core/trial, core/guard, core/environment, core/stage, core/view.
+// core/placement, core/revision, core/trial, core/guard, core/environment, core/stage, core/view.
 //
 // The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
 // each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
@@ -39,6 +39,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
@@ -148,7 +149,7 @@ type Control struct {
 	full      environment.Debounce
 	sessions  map[string]*session
 	known     map[string]*known
-	flight    *flight
+	flight    *revision.Flight
 	forced    map[string]bool
 	started   bool
 	startedUp chan struct{}
@@ -160,10 +161,9 @@ type Control struct {
 	made     *patch.Made
 	unasked  bool
 	conns    map[uint64]*connection
-	pace     *rate.Limiter // of revisions of endpoints alone
+	pace     *revision.Pace // of revisions of endpoints alone
 	left     *placement.Left[*session]
 	nextConn uint64
-	history  []served
 	wake     chan struct{}
 	closed   bool
 	callers  callers
@@ -217,15 +217,12 @@ type fault struct {
 	since time.Time
 }
 
-// served describes a revision that proxies have been given.
+// served describes the revision that proxies have been given.
 type served struct {
 	Number  uint64
-	At      time.Time
-	Took    time.Duration
 	Kind    string
 	Partial []string
 	Rows    int
-	Views   int
 }
 
 // New returns a Control. It checks nothing that needs plugins; Run must be called.
@@ -243,7 +240,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: newPace(), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}

@@ -41,7 +41,7 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	delete(c.forced, name)
 	c.rules = rules
 	if c.flight != nil {
-		delete(c.flight.waiting, name)
+		c.flight.Leave(name)
 	}
 	for _, conn := range c.sortedConns() {
 		c.leaveGenerator(conn, name)

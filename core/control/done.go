@@ -37,16 +37,17 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	switch {
 	case s.shadow != nil:
 		return c.shadowDone(s)
-	case f != nil && f.waiting[s.Name]:
-		if s.done < f.number { // it was busy with an older one when this one began
-			c.sendState(s, f.number)
-			return nil
-		}
-		delete(f.waiting, s.Name)
-		c.advance(now)
 	case f == nil && s.generates():
 		// It was late: the revision went out without it.
 		return c.accept(s)
+	case f == nil:
+		return nil
+	}
+	switch waited, again := f.Done(s.Name, s.done); {
+	case again:
+		c.sendState(s, f.Number)
+	case waited:
+		c.advance(now)
 	}
 	return nil
 }

@@ -6,29 +6,9 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
-
-// flight is a revision in the making. There is at most one.
-type flight struct {
-	number uint64
-	kind   string
-	start  time.Time
-	// until is how long it waits for plugins.
-	until   time.Time
-	changes environment.Changes
-	// level of the derivers that have the revision; generators come after the last level.
-	level      int
-	generating bool
-	// patching: all is said, patches have not seen all of it yet.
-	patching bool
-	views    int
-	// waiting names plugins whose Done is owed.
-	waiting map[string]bool
-	// forced plugins take part even if nothing that they read changed: their session is new.
-	forced map[string]bool
-	late   []string
-}
 
 // begin commits what waits (of accept) and starts its revision.
 func (c *Control) begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
@@ -36,8 +16,10 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 		c.cfg.Metrics.Debounced(now.Sub(c.full.Due().Add(-c.full.After)))
 		c.full.Reset()
 	}
-	if kind != "endpoints" {
-		c.carried(now)
+	if kind != revision.Endpoints {
+		if endpoints, _ := c.env.Pending(); endpoints {
+			c.pace.Carried(now)
+		}
 		c.holds.Begin()
 		c.soon = false
 	}
@@ -53,36 +35,37 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 	c.cfg.Metrics.Hidden(c.env.Hidden())
 	c.cfg.Metrics.Committed(kind)
 	c.markDirty(changes)
-	c.flight = &flight{number: c.env.Number(), kind: kind, start: now, until: now.Add(c.cfg.HoldMax), changes: changes, level: -1, waiting: map[string]bool{}, forced: c.forced}
+	c.flight = revision.Begin(c.env.Number(), kind, changes, c.forced, c.cfg.HoldMax, now)
 	c.forced = map[string]bool{}
 	c.advance(now)
 }
 
 // advance leads the revision through the stages as far as nobody is waited for.
 func (c *Control) advance(now time.Time) {
-	for f := c.flight; f != nil && len(f.waiting) == 0; f = c.flight {
-		if f.patching {
-			if c.settle() {
-				c.finish(now)
-			}
-			return
-		}
-		if f.generating {
-			if c.wantsOpen() {
-				return
-			}
-			c.serve(now)
-			return
-		}
-		f.level++
-		if f.level > c.lastLevel() {
-			f.generating = true
+	for f := c.flight; f != nil; f = c.flight {
+		switch f.Next(c.lastLevel(), c.wantsOpen) {
+		case revision.Derive:
+			c.hand(func(k *known) bool { return k.ready.Derives && k.level == f.Level() }, now)
+		case revision.Generate:
 			c.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
 			c.handReaders()
 			c.feedShadows()
-			continue
+		case revision.Serve:
+			c.serve(now)
+			return
+		case revision.Show:
+			c.show(now)
+			return
+		default:
+			return
 		}
-		c.hand(func(k *known) bool { return k.ready.Derives && k.level == f.level }, now)
+	}
+}
+
+// show shows the revision to connections once patches have seen all of it.
+func (c *Control) show(now time.Time) {
+	if c.settle() {
+		c.finish(now)
 	}
 }
 
@@ -93,18 +76,12 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 		if k.ready == nil || !stage(k) {
 			continue
 		}
-		s := c.sessions[k.Name]
-		if s == nil {
-			if now.Sub(k.away) < c.cfg.HoldMax && concerns(k.ready, f.changes) {
-				f.waiting[k.Name] = true
-			}
-			continue
+		switch s := c.sessions[k.Name]; {
+		case s == nil && concerns(k.ready, f.Changes):
+			f.Away(k.Name, k.away, now)
+		case s != nil && f.Give(k.Name, s.whole || len(s.dirty) > 0):
+			c.sendState(s, f.Number)
 		}
-		if !f.forced[k.Name] && !s.whole && len(s.dirty) == 0 {
-			continue
-		}
-		f.waiting[k.Name] = true
-		c.sendState(s, f.number)
 	}
 }
 
@@ -114,7 +91,7 @@ func (c *Control) handReaders() {
 		if s.generates() || s.ready.Derives || len(s.dirty) == 0 {
 			continue
 		}
-		c.sendState(s, c.flight.number)
+		c.sendState(s, c.flight.Number)
 		if s.Kind == pb.KindPatch {
 			c.patchers[s.Name].Forget()
 			c.spoilAll()
@@ -149,20 +126,16 @@ func (c *Control) wantsOpen() bool {
 // giveUp serves the revision without the plugins that are late.
 func (c *Control) giveUp(now time.Time) {
 	f := c.flight
-	for name := range f.waiting {
-		f.late = append(f.late, name)
-		c.noteLate(name, now)
-	}
+	var asked []string
 	for _, s := range c.sessions {
-		if s.asked.GiveUp() && !slices.Contains(f.late, s.Name) {
-			f.late = append(f.late, s.Name)
-			c.noteLate(s.Name, now)
+		if s.asked.GiveUp() {
+			asked = append(asked, s.Name)
 		}
 	}
-	slices.Sort(f.late)
-	c.cfg.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.number, "plugins", f.late, "waited", now.Sub(f.start))
-	clear(f.waiting)
-	f.until = now.Add(c.cfg.HoldMax) // for the stages after theirs, which had no time yet
+	for _, name := range f.GiveUp(asked, now) {
+		c.noteLate(name, now)
+	}
+	c.cfg.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
 	c.advance(now)
 }
 
@@ -187,23 +160,20 @@ func (c *Control) serve(now time.Time) {
 			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name, err))
 			continue
 		}
-		if before > 0 || f.forced[k.Name] {
+		if before > 0 || f.Forced(k.Name) {
 			c.serving(s.Name)
 		}
 		changed := s.views.Publish()
 		c.blame(s)
 		c.spoil(changed)
-		f.views += len(changed)
+		f.Views += len(changed)
 		c.free(s)
 	}
-	f.patching = true
-	if f.number >= c.undo && !slices.ContainsFunc(f.late, func(name string) bool { return c.known[name] != nil && c.known[name].Kind == pb.KindGenerator }) {
+	if f.Number >= c.undo && !slices.ContainsFunc(f.Late(), func(name string) bool { return c.known[name] != nil && c.known[name].Kind == pb.KindGenerator }) {
 		c.undo = 0
 	}
 	c.retryLate()
-	if c.settle() {
-		c.finish(now)
-	}
+	c.show(now)
 }
 
 // finish notes that the revision is served.
@@ -213,35 +183,19 @@ func (c *Control) finish(now time.Time) {
 	if c.parting != nil {
 		c.ring() // it waits for a moment without a revision
 	}
-	rows := 0
-	for _, keys := range f.changes {
-		rows += len(keys)
-	}
-	if f.number < c.undo {
-		c.remember(served{Number: f.number, At: now, Took: now.Sub(f.start), Kind: "held", Rows: rows})
-		return
+	if f.Number < c.undo {
+		return // it is held
 	}
 	if !c.started {
 		c.started = true
 		c.env.Settle()
 		close(c.startedUp)
 	}
-	c.served = served{Number: c.env.Number(), At: now, Took: now.Sub(f.start), Kind: f.kind, Partial: f.late, Rows: rows, Views: f.views}
-	if f.number > c.served.Number {
-		c.served.Number = f.number
-	}
-	c.remember(c.served)
+	c.served = served{Number: max(f.Number, c.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
 	c.instances.tell()
-	c.trials.noteSwitched(f.number)
-	c.cfg.Metrics.Served(f.kind, c.served.Took)
+	c.trials.noteSwitched(f.Number)
+	took := f.Took(now)
+	c.cfg.Metrics.Served(f.Kind, took)
 	c.rest()
-	c.cfg.Log.Debug("revision served", "revision", f.number, "kind", f.kind, "rows", rows, "views", f.views, "took", c.served.Took)
-}
-
-// remember keeps the last revisions for those who ask what happened.
-func (c *Control) remember(s served) {
-	const most = 100
-	if c.history = append(c.history, s); len(c.history) > most {
-		c.history = slices.Delete(c.history, 0, len(c.history)-most)
-	}
+	c.cfg.Log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", c.served.Rows, "views", f.Views, "took", took)
 }

@@ -38,7 +38,7 @@ func (c *Control) guards(next shown) (held bool) {
 		return c.partingLoses(next)
 	}
 	held = c.holds.Judge(guard.Scene[*connection]{
-		Next: next, Connected: len(c.conns), Mature: c.flight == nil || c.flight.patching,
+		Next: next, Connected: len(c.conns), Mature: c.flight == nil || c.flight.Patching(),
 		Env: c.env, Read: c.tablesRead, Sources: c.shards, Guard: c.guardOf,
 	}, time.Now())
 	if held {

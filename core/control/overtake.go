@@ -1,8 +1,6 @@
 package control
 
 import (
-	"time"
-
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -69,7 +67,6 @@ func (c *Control) overtaken(s *session) error {
 		s.ops = append(s.ops, ops...)
 	}
 	c.publish(s)
-	c.remember(served{Number: c.env.Number(), At: time.Now(), Kind: "overtaking"})
 	c.rest()
 	return nil
 }

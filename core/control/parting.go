@@ -104,7 +104,7 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 // partingLoses has somebody judge what proxies are about to lose. If it is too much nothing is shown.
 func (c *Control) partingLoses(next shown) (held bool) {
 	p := c.parting
-	if c.flight == nil || !c.flight.patching {
+	if c.flight == nil || !c.flight.Patching() {
 		return false // of endpoints that overtake, or of connections that came
 	}
 	p.judged, p.err = true, p.decide(p.loses(c, next))
@@ -122,7 +122,7 @@ func (c *Control) partingLoses(next shown) (held bool) {
 
 // loses says what proxies would lose.
 func (p *parting) loses(c *Control, next shown) []string {
-	if late := c.flight.late; len(late) > 0 {
+	if late := c.flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string

@@ -77,7 +77,7 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 		c.cfg.Metrics.Fault(p.Name)
 		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
 	}
-	if c.flight != nil && c.flight.patching {
+	if c.flight != nil && c.flight.Patching() {
 		c.advance(time.Now())
 		return
 	}

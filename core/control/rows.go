@@ -103,9 +103,9 @@ func (c *Control) derived(s *session, now time.Time) {
 	}
 	staged := s.staged
 	s.staged = nil
-	if c.flight != nil && c.flight.waiting[s.Name] && s.done >= c.flight.number {
+	if c.flight != nil && c.flight.Owes(s.Name, s.done) {
 		changes := c.env.Amend(s.shard, staged)
-		c.flight.changes.Merge(changes)
+		c.flight.Changes.Merge(changes)
 		c.markDirty(changes)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -80,14 +81,12 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		endpoints, rest := c.env.Pending()
 		due := c.full.Due()
 		switch {
-		case !c.started:
-			c.begin("full", nil, false, now)
-		case c.soon, len(c.forced) > 0, !due.IsZero() && !due.After(now):
-			c.begin("full", nil, false, now)
+		case !c.started, c.soon, len(c.forced) > 0, !due.IsZero() && !due.After(now):
+			c.begin(revision.Full, nil, false, now)
 		case endpoints && !c.cfg.DebounceEndpoints && c.paced(now, at):
-			c.begin("endpoints", c.env.Ahead, false, now)
+			c.begin(revision.Endpoints, c.env.Ahead, false, now)
 		case c.tidy(now, at):
-			c.begin("full", nil, false, now)
+			c.begin(revision.Full, nil, false, now)
 		default:
 			if rest || endpoints {
 				at(due)
@@ -97,6 +96,13 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	}
 	c.hold(now, at)
 	return next
+}
+
+// paced reports whether endpoints may have a revision of their own now, and otherwise says when.
+func (c *Control) paced(now time.Time, at func(time.Time)) bool {
+	ok, again := c.pace.May(len(c.conns), now)
+	at(again)
+	return ok
 }
 
 // ring makes Run look at the time again.
@@ -132,25 +138,23 @@ func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
 // hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
 func (c *Control) hold(now time.Time, at func(time.Time)) {
 	f := c.flight
-	if f.patching {
-		return // patches have limits of their own
-	}
-	if !f.until.After(now) {
-		c.giveUp(now)
-		if c.flight == f && !f.patching {
-			at(f.until)
+	until := f.Until()
+	switch {
+	case until.IsZero():
+		return
+	case !until.After(now):
+		if c.giveUp(now); c.flight == f {
+			at(f.Until())
 		}
 		return
 	}
-	at(f.until)
-	if endpoints, _ := c.env.Pending(); !endpoints || !c.started || c.cfg.DebounceEndpoints || f.kind != "full" {
-		return
-	}
-	if patience := f.start.Add(c.cfg.EndpointPatience); patience.After(now) {
-		at(patience)
-		return
-	}
-	if c.paced(now, at) {
+	at(until)
+	overtaken := f.Overtaken(c.cfg.EndpointPatience)
+	switch endpoints, _ := c.env.Pending(); {
+	case !endpoints || !c.started || c.cfg.DebounceEndpoints || overtaken.IsZero():
+	case overtaken.After(now):
+		at(overtaken)
+	case c.paced(now, at):
 		c.overtake()
 	}
 }

@@ -228,12 +228,10 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 
 // resume gives a revision in the making to a plugin that died in it and is back.
 func (c *Control) resume(s *session) {
-	if c.flight == nil || !c.flight.waiting[s.Name] {
-		return
+	if c.flight != nil && c.flight.Back(s.Name) {
+		delete(c.forced, s.Name)
+		c.sendState(s, c.flight.Number)
 	}
-	delete(c.forced, s.Name)
-	c.flight.forced[s.Name] = true // it serves once the revision does, whether or not it has anything to say
-	c.sendState(s, c.flight.number)
 }
 
 func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {

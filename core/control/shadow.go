@@ -92,7 +92,7 @@ func (s *session) lacks() bool {
 
 // feedShadows sends shadows what they lack, once all rows of a revision are made.
 func (c *Control) feedShadows() {
-	if c.flight != nil && !c.flight.generating {
+	if c.flight != nil && !c.flight.Generating() {
 		return
 	}
 	for s := range c.trials.sessions() {

@@ -110,7 +110,7 @@ func TestSwapRegistry(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if got := w.history[len(w.history)-1]; got.Kind != "swap" || got.Rows != 3 {
+		if got := w.served; got.Kind != "swap" || got.Rows != 3 {
 			t.Errorf("served %+v", got)
 		}
 		// The old one is fed and may say more; it counts when it comes back.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -221,15 +222,15 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 			return revisions
 		}
 		first := 0
-		for i := range 2 * burst {
+		for i := range 2 * revision.Burst {
 			first += change(i)
 		}
-		if first != burst {
+		if first != revision.Burst {
 			t.Errorf("%d revisions at once", first)
 		}
 		later := 0
 		for i := range 2000 {
-			later += change(2*burst + i)
+			later += change(2*revision.Burst + i)
 		}
 		if later < 3 || later > 5 {
 			t.Errorf("%d revisions in two seconds", later)
@@ -254,16 +255,16 @@ func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 		change := func(i int) {
 			w.m.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", fmt.Sprint("round ", i)))
 		}
-		for i := range burst {
+		for i := range revision.Burst {
 			change(i)
 			w.g.done(w.g.state().Revision)
 		}
 		for i := range 5 { // each within a pause of the one before
-			change(burst + i)
+			change(revision.Burst + i)
 			w.m.rows("services", nil, row("ns/b.com", fmt.Sprint(i)))
 			time.Sleep(150 * time.Millisecond)
 			s := w.g.state()
-			if diff := cmp.Diff([]string{fmt.Sprint("endpoints ns/a.com/http/1.1.1.1:80=round ", burst+i), fmt.Sprint("services ns/b.com=", i)}, keys(s)); diff != "" {
+			if diff := cmp.Diff([]string{fmt.Sprint("endpoints ns/a.com/http/1.1.1.1:80=round ", revision.Burst+i), fmt.Sprint("services ns/b.com=", i)}, keys(s)); diff != "" {
 				t.Fatal(diff)
 			}
 			w.g.done(s.Revision)

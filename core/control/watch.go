@@ -95,7 +95,9 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.lost += lost
-	c.wait(s, now, lost)
+	if c.flight != nil {
+		c.flight.Lost(s.Name, lost, now)
+	}
 	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
 		if s.silent = false; !s.pinged.At.IsZero() {
 			s.answered, s.pinged = now, deadline.Moment{}
@@ -128,18 +130,6 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 		return true
 	}
 	return false
-}
-
-// wait has the revision in the making wait longer for a plugin that the machine kept from working.
-func (c *Control) wait(s *session, now time.Time, lost time.Duration) {
-	const most = 3
-	f := c.flight
-	if lost == 0 || f == nil || f.patching || !f.waiting[s.Name] || !f.until.After(now) {
-		return
-	}
-	if end := f.start.Add(most * c.cfg.HoldMax); f.until.Before(end) {
-		f.until = f.until.Add(min(lost, end.Sub(f.until)))
-	}
 }
 
 // hangs says why a session counts as hung; nil: it doesn't.
