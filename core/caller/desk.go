@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 const (
@@ -109,9 +110,9 @@ func (d *Desk[S]) Unanswered(id uint64, of Authenticator, now deadline.Moment, p
 	case owed.overdue > maxOverdue:
 		return fmt.Errorf("plugin %s left %d questions without an answer", of.Name, owed.overdue)
 	case of.Progress > 0 && now.At.Sub(since) >= of.Progress:
-		return fmt.Errorf("plugin %s answers no question: it showed no progress for limits.progress, %s", of.Name, of.Progress)
+		return session.Crossed("progress", "plugin %s answers no question: it showed no progress for limits.progress, %s", of.Name, of.Progress)
 	case of.Call > 0 && owed.row >= inARow && !now.At.Before(owed.since.End(inARow*of.Call, now.Lost)):
-		return fmt.Errorf("plugin %s hangs: it answered none of %d questions in a row within limits.call, %s", of.Name, owed.row, of.Call)
+		return session.Crossed("call", "plugin %s hangs: it answered none of %d questions in a row within limits.call, %s", of.Name, owed.row, of.Call)
 	}
 	return nil
 }

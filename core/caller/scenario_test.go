@@ -81,7 +81,7 @@ func (p *talk) line(verb string, words []string) error {
 	case "asks":
 		return p.asks(rest)
 	case "away":
-		p.inquiry.Heard(Judge(nil, "is away", p.shown))
+		p.inquiry.Heard(Judge(nil, errors.New("is away"), p.shown))
 	case "again":
 		known, late := p.desk.Answered(words[0], p.last.Id, p.now)
 		return same(cmp.Or(map[bool]string{true: "late"}[late], map[bool]string{true: "known"}[known], "unknown"), words[1])
@@ -98,7 +98,7 @@ func (p *talk) line(verb string, words []string) error {
 		if why := p.desk.Unanswered(p.last.Id, p.asked, p.now, p.progress[p.asked.Name]); why != nil {
 			p.ended[p.asked.Name] = why
 		}
-		p.inquiry.Heard(Judge(nil, "did not answer", p.shown))
+		p.inquiry.Heard(Judge(nil, errors.New("did not answer"), p.shown))
 	case "ends":
 		why := p.ended[words[0]]
 		delete(p.ended, words[0])
@@ -173,7 +173,7 @@ func (p *talk) answers(name string, words []string) error {
 	if known, late := p.desk.Answered(name, p.last.Id, p.now); !known || late {
 		return errors.New("nobody waits for that")
 	}
-	p.inquiry.Heard(Judge(m, "", p.shown))
+	p.inquiry.Heard(Judge(m, nil, p.shown))
 	return nil
 }
 

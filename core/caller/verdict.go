@@ -6,6 +6,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // Words for what became of a question, as metrics have them.
@@ -20,6 +21,8 @@ type Verdict struct {
 	Word       string
 	Reason     string
 	Identities []string
+	// Limit of plugins.yaml that is why there is none, as the core or the plugin says; mostly empty.
+	Limit string
 }
 
 const (
@@ -29,12 +32,12 @@ const (
 )
 
 // Judge reads an answer; silence says why there is none, if it is nil. One that makes no sense refuses.
-func Judge(answer *pb.Caller, silence string, shown Credentials) Verdict {
+func Judge(answer *pb.Caller, silence error, shown Credentials) Verdict {
 	if answer == nil {
-		return Verdict{Word: Unanswered, Reason: silence}
+		return Verdict{Word: Unanswered, Reason: silence.Error(), Limit: session.CrossedLimit(silence)}
 	}
 	if answer.Failure != "" {
-		return Verdict{Word: Unanswered, Reason: "could not tell: " + speakable(answer.Failure, shown)}
+		return Verdict{Word: Unanswered, Reason: "could not tell: " + speakable(answer.Failure, shown), Limit: answer.Limit}
 	}
 	reason := answer.Refusal
 	switch {

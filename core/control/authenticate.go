@@ -2,13 +2,15 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/status"
 )
@@ -42,12 +44,13 @@ func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown cal
 	return inquiry.Result()
 }
 
-// slowCall names limits.call where that is why an authenticator gave no verdict, be it that the core waited for so long, or the runner of its module.
+// slowCall names the limit that is why an authenticator gave no verdict, be it that the core waited
+// for so long, or that the runner of its module says so.
 func (c *Control) slowCall(name string, v caller.Verdict) {
-	if v.Word != caller.Unanswered || host.Crossed(v.Reason) != "call" {
+	if !manifest.IsLimit(v.Limit) {
 		return
 	}
-	c.cfg.Metrics.Crossed(name, "call")
+	c.cfg.Metrics.Crossed(name, v.Limit)
 	c.clients.Lock()
 	defer c.clients.Unlock()
 	if k := c.known[name]; k != nil {
@@ -99,10 +102,10 @@ func (c *Control) interview(ctx context.Context, a caller.Authenticator, find fu
 }
 
 // question asks, and waits for the answer. silence says why there is none.
-func (c *Control) question(ctx context.Context, a caller.Authenticator, find func() *session, m *pb.Authenticate) (answer *pb.Caller, silence string) {
-	s, got, silence := c.pose(find, m)
+func (c *Control) question(ctx context.Context, a caller.Authenticator, find func() *session, m *pb.Authenticate) (answer *pb.Caller, silence error) {
+	s, got, why := c.pose(find, m)
 	if s == nil {
-		return nil, silence
+		return nil, errors.New(why)
 	}
 	defer c.waitedFor(s, m.Id, a)
 	var late <-chan time.Time
@@ -114,13 +117,13 @@ func (c *Control) question(ctx context.Context, a caller.Authenticator, find fun
 	select {
 	case answer = <-got:
 		if answer == nil {
-			return nil, "ended while it was asked"
+			return nil, errors.New("ended while it was asked")
 		}
-		return answer, ""
+		return answer, nil
 	case <-late:
-		return nil, fmt.Sprintf("did not answer within limits.call, %s", a.Call)
+		return nil, carrier.Crossed("call", "did not answer within limits.call, %s", a.Call)
 	case <-ctx.Done():
-		return nil, "was not waited for"
+		return nil, errors.New("was not waited for")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // takeGenerated takes a message of a generator: into the served state if it belongs to what is served, aside if to a later revision.
@@ -42,7 +43,7 @@ func (s *session) store(m *pb.Bodies) error {
 		return err
 	}
 	if most := s.Limits.Bodies; most > 0 && s.views.Held() > most {
-		return fmt.Errorf("its resources take more than %d bytes of the core's memory (limits.bodies)", most)
+		return carrier.Crossed("bodies", "its resources take more than %d bytes of the core's memory (limits.bodies)", most)
 	}
 	return nil
 }

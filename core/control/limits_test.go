@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // A plugin that crosses a limit of what it may say ends, with the limit in the reason; the one beside it never notices, and what it said before counts.
@@ -59,7 +59,7 @@ func TestLimitsOfRows(t *testing.T) {
 				}
 				c.worse(m)
 				err := <-m.end
-				if err == nil || !strings.Contains(err.Error(), c.want) || host.Crossed(err.Error()) != c.name {
+				if err == nil || !strings.Contains(err.Error(), c.want) || carrier.CrossedLimit(err) != c.name {
 					t.Errorf("the session ended with %v", err)
 				}
 				time.Sleep(time.Second)
@@ -86,16 +86,14 @@ func (c *crossings) Crossed(plugin, limit string) {
 
 // A module's runner that gives up a call says so in its answer: that counts as the core's own giving up does.
 func TestLimitsOfCallsInModules(t *testing.T) {
-	for reason, want := range map[string]string{
-		"the module did not answer within 1s (limits.call)": "tokens call", "the source is gone": "",
-	} {
+	for limit, want := range map[string]string{"call": "tokens call", "wasm.memory": "tokens wasm.memory", "": "", "own": ""} {
 		synctest.Test(t, func(t *testing.T) {
 			counts := &crossings{}
 			b := newBench(t, func(c *Config) { c.Metrics = counts }, Expected{Name: "tokens", Kind: pb.KindAuthenticator})
 			c := b.Control
-			c.slowCall("tokens", caller.Judge(&pb.Caller{Failure: reason}, "", caller.Credentials{}))
+			c.slowCall("tokens", caller.Judge(&pb.Caller{Failure: "no", Limit: limit}, nil, caller.Credentials{}))
 			if got := strings.Join(counts.all, ","); got != want {
-				t.Errorf("%s: counted %q, want %q", reason, got, want)
+				t.Errorf("%s: counted %q, want %q", limit, got, want)
 			}
 		})
 	}
@@ -116,7 +114,7 @@ func TestBodiesAreLimited(t *testing.T) {
 		}
 		w.g.send(body(3, strings.Repeat("y", 3000)))
 		synctest.Wait()
-		if err := <-w.g.end; err == nil || host.Crossed(err.Error()) != "bodies" {
+		if err := <-w.g.end; err == nil || carrier.CrossedLimit(err) != "bodies" {
 			t.Errorf("the session ended with %v", err)
 		}
 		w.expect("a=v1")

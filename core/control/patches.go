@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -64,8 +64,8 @@ func (c *Control) takePatched(s *session, m *pb.Patched) error {
 		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
 		return nil
 	}
-	if host.Crossed(m.Error) == "call" { // says its module's runner
-		c.cfg.Metrics.Crossed(s.Name, "call")
+	if manifest.IsLimit(m.Limit) {
+		c.cfg.Metrics.Crossed(s.Name, m.Limit)
 	}
 	c.answered(p, r)
 	return nil

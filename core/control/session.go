@@ -127,7 +127,7 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 // oversize holds a message, by what it costs, to the plugin's limit.
 func (s *session) oversize(cost int) error {
 	if l := s.Limits.Message; l > 0 && l < carrier.MaxMessage && cost > carrier.Cost(l) {
-		return fmt.Errorf("it sent a message of some %d bytes, more than it may (limits.messageBytes, %d)", cost, l)
+		return carrier.Crossed("messageBytes", "it sent a message of some %d bytes, more than it may (limits.messageBytes, %d)", cost, l)
 	}
 	return nil
 }

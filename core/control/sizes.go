@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // wellFormed says what is wrong with rows by themselves.
@@ -16,7 +17,7 @@ func wellFormed(t *pb.TableRows, l Limits) error {
 		case size > maxRow:
 			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, maxRow)
 		case l.RowBytes > 0 && size > l.RowBytes:
-			return fmt.Errorf("it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
+			return carrier.Crossed("rowBytes", "it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
 		}
 	}
 	return nil
@@ -53,9 +54,9 @@ func (s *sizes) count(tables []*pb.TableRows, l Limits) error {
 		}
 		switch {
 		case l.Rows > 0 && s.rows > l.Rows:
-			return fmt.Errorf("it published more than %d rows (limits.rows)", l.Rows)
+			return carrier.Crossed("rows", "it published more than %d rows (limits.rows)", l.Rows)
 		case l.Bytes > 0 && s.bytes > l.Bytes:
-			return fmt.Errorf("it published more than %d bytes of rows (limits.bytes)", l.Bytes)
+			return carrier.Crossed("bytes", "it published more than %d bytes of rows (limits.bytes)", l.Bytes)
 		}
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -416,7 +416,7 @@ func TestHungGeneratorIsEnded(t *testing.T) {
 			g.state()
 			time.Sleep(6 * time.Second)
 			err := <-g.end
-			if err == nil || !strings.Contains(err.Error(), c.want) || host.Crossed(err.Error()) != limit {
+			if err == nil || !strings.Contains(err.Error(), c.want) || carrier.CrossedLimit(err) != limit {
 				t.Errorf("%s: the session ended with %v", limit, err)
 			}
 			if len(m.end) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // Nothing hangs unseen: a plugin is pinged, whatever its kind, and what it owes has a deadline. A deadline counts the time that a plugin had: not
@@ -139,21 +140,21 @@ func (s *session) hangs(now time.Time) error {
 	}
 	l := s.Limits
 	if over(s.pinged, l.Progress) {
-		return fmt.Errorf("plugin %s hangs: it answered no ping for limits.progress, %s", s.Name, l.Progress)
+		return carrier.Crossed("progress", "plugin %s hangs: it answered no ping for limits.progress, %s", s.Name, l.Progress)
 	}
 	if s.busy.IsZero() {
 		return nil
 	}
 	owed := deadline.Moment{At: s.busy, Lost: s.busyLost}
 	if over(owed, l.Revision) {
-		return fmt.Errorf("plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name, s.sent, l.Revision)
+		return carrier.Crossed("revision", "plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name, s.sent, l.Revision)
 	}
 	last := s.progress
 	if last.At.Before(owed.At) {
 		last = owed
 	}
 	if over(last, l.Progress) {
-		return fmt.Errorf("plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name, s.sent, l.Progress)
+		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name, s.sent, l.Progress)
 	}
 	return nil
 }
@@ -173,7 +174,7 @@ func (s *session) gaveUp(now time.Time) error {
 	case s.complaint != "" && now.Sub(quiet) >= placement.PieceLate:
 		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.complaint)
 	case l > 0 && !now.Before(s.due(s.asked.Since(), l)):
-		return fmt.Errorf("it left %d questions about views without an answer for limits.revision, %s", open, l)
+		return carrier.Crossed("revision", "it left %d questions about views without an answer for limits.revision, %s", open, l)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -53,10 +52,10 @@ func unready(ctx context.Context, e *manifest.Entry, link *session.Core, late co
 		}
 		switch {
 		case wait <= 0 && e.Wasm != nil && time.Since(began) >= e.Limits.Compile+limit:
-			late(fmt.Errorf("its module is not compiled within %v (limits.compile)", e.Limits.Compile))
+			late(session.Crossed("compile", "its module is not compiled within %v (limits.compile)", e.Limits.Compile))
 			return
 		case wait <= 0:
-			late(fmt.Errorf("it has not said Ready within %v (limits.configure)", limit))
+			late(session.Crossed("configure", "it has not said Ready within %v (limits.configure)", limit))
 			return
 		}
 		select {

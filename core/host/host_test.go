@@ -193,6 +193,8 @@ type trial struct {
 
 	mu    sync.Mutex
 	steps []string
+	// crossed is the limit that was crossed in the last step.
+	crossed string
 }
 
 const one = "plugins: [{name: a, kind: registry, builtin: registry/a, config: {password: hunter2}}]"
@@ -251,6 +253,7 @@ func (r *trial) note(t Transition) {
 		step += " again"
 	}
 	r.steps = append(r.steps, step)
+	r.crossed = session.CrossedLimit(t.Err)
 }
 
 func (r *trial) path() string {
@@ -518,7 +521,7 @@ func TestStop(t *testing.T) {
 				if st.State != Gone {
 					t.Errorf("is %s", st.State)
 				}
-				if killed := Crossed(st.LastError) == "stop"; killed != (c.least > 0) {
+				if killed := r.crossed == "stop"; killed != (c.least > 0) {
 					t.Errorf("said %q", st.LastError)
 				}
 			})

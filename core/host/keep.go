@@ -89,7 +89,7 @@ func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Dura
 	if over := memory.ended(); over != nil {
 		err = over
 	} else if group != nil && group.Exceeded() {
-		err = fmt.Errorf("the kernel ended it: it needed more memory than it may have (limits.memory, %s)", h.launcher.allowance(s.entry))
+		err = session.Crossed("memory", "the kernel ended it: it needed more memory than it may have (limits.memory, %s)", h.launcher.allowance(s.entry))
 	}
 	return up, strings.Join(running.Stderr(), "\n"), err
 }

@@ -72,7 +72,7 @@ func (l *life) late(inst *Instance) (late <-chan error, stop func() bool) {
 	}
 	t := time.AfterFunc(limit, func() {
 		if l.slot.owesList() {
-			c <- fmt.Errorf("its first full list is not in within %v (limits.sync)", limit)
+			c <- session.Crossed("sync", "its first full list is not in within %v (limits.sync)", limit)
 		}
 	})
 	return c, t.Stop
@@ -92,11 +92,15 @@ func (l *life) end(err error) error {
 			l.slot.log.Warn("plugin had to be killed as it fell asleep", "after", l.slot.entry.Limits.Stop, "limit", "limits.stop")
 			return err
 		}
-		return fmt.Errorf("%w within %v (limits.stop)", errKilled, l.slot.entry.Limits.Stop)
+		return session.Crossed("stop", "%w within %v (limits.stop)", errKilled, l.slot.entry.Limits.Stop)
 	case !gone:
 		return err
 	case byItself:
-		return fmt.Errorf("its process ended by itself (%s)", exit)
+		why := fmt.Errorf("its process ended by itself (%s)", exit)
+		if limit := session.CrossedLimit(cause); limit != "" {
+			return &session.LimitError{Limit: limit, Err: why}
+		}
+		return why
 	case err == nil || errors.Is(err, io.EOF):
 		return errors.New("it ended its session")
 	}

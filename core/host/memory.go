@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // memoryLook is how often a process with a limit is looked at.
@@ -52,7 +53,7 @@ func (w *memoryWatch) run(ctx context.Context) {
 	for range ticks.Every(ctx, memoryLook) {
 		if used := memory(w.running.PID(), uint64(w.limit)); used > uint64(w.limit) {
 			w.running.Kill()
-			w.over <- fmt.Errorf("it used %.1f MB of memory, more than it may (limits.memory, %s)", float64(used)/1e6, w.limit)
+			w.over <- session.Crossed("memory", "it used %.1f MB of memory, more than it may (limits.memory, %s)", float64(used)/1e6, w.limit)
 			return
 		}
 	}

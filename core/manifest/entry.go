@@ -330,11 +330,7 @@ func (e *Entry) MayStore(table string) bool {
 	return a != nil && slices.ContainsFunc(a.Store, func(g Glob) bool { return g.Match(table) })
 }
 
-// LimitNames are the keys of limits.
-func LimitNames() []string {
-	var all []string
-	for _, f := range Fields(reflect.TypeFor[Limits]()) {
-		all = append(all, f.Key)
-	}
-	return all
+// IsLimit reports whether a name is that of a limit: a key of `limits`, or wasm.memory.
+func IsLimit(name string) bool {
+	return name == "wasm.memory" || slices.ContainsFunc(Fields(reflect.TypeFor[Limits]()), func(f strict.Field) bool { return f.Key == name })
 }

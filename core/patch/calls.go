@@ -5,6 +5,7 @@ import (
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // MaxUnanswered is how many calls in a row a patch may leave without an answer.
@@ -167,7 +168,7 @@ func (p *Patcher) miss(r *Result, served bool, now time.Time) (first bool, hangs
 		c.missedSince, c.firstMissed, c.askedAt = now, r.call.Id, asked
 	}
 	if c.missedAt = now; c.unanswered >= MaxUnanswered {
-		hangs = fmt.Errorf("plugin %s hangs: it answered none of %d calls in a row within limits.call, %s, nor later", p.Name, c.unanswered, p.Call)
+		hangs = session.Crossed("call", "plugin %s hangs: it answered none of %d calls in a row within limits.call, %s, nor later", p.Name, c.unanswered, p.Call)
 	}
 	return first, hangs
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -85,10 +87,8 @@ func (m *metrics) swapped(plugin, outcome string) { m.swaps.WithLabelValues(plug
 
 func (m *metrics) transition(t host.Transition) {
 	m.transitions.WithLabelValues(t.Plugin, string(t.To)).Inc()
-	if t.Err != nil {
-		if limit := host.Crossed(t.Err.Error()); limit != "" {
-			m.Crossed(t.Plugin, limit)
-		}
+	if limit := session.CrossedLimit(t.Err); manifest.IsLimit(limit) {
+		m.Crossed(t.Plugin, limit)
 	}
 	if t.Restart {
 		m.restarts.WithLabelValues(t.Plugin).Inc()

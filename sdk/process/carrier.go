@@ -69,9 +69,19 @@ func (c *Carrier) Recv() ([]byte, error) {
 	c.latest = f.bytes
 	if err != nil {
 		_ = c.Close()
-		return nil, plain(err)
+		return nil, c.ended(err)
 	}
 	return f.bytes, nil
+}
+
+// ended makes of gRPC's error why the session ended.
+func (c *Carrier) ended(err error) error {
+	if of, ok := c.stream.(grpc.ClientStream); ok {
+		if limit := of.Trailer().Get(limitTrailer); len(limit) == 1 {
+			return &session.LimitError{Limit: limit[0], Err: plain(err)}
+		}
+	}
+	return plain(err)
 }
 
 // Close ends the stream.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -23,6 +24,9 @@ var ErrByHand = errors.New("not started by a core")
 
 // lastWords is how long the core has to read the session's end before the process ends by itself.
 const lastWords = time.Second
+
+// limitTrailer names, at a session's end, the limit of plugins.yaml that the plugin crossed.
+const limitTrailer = "coxswain-limit"
 
 // Serve runs a session with the core that started this process and returns what run returned. The session's end is the end of
 // the process; so is the core's death, which the lifeline tells. It reads the environment, as go-plugin does.
@@ -75,8 +79,11 @@ func (s *server) talk(stream grpc.ServerStream) error {
 	err := s.run(ctx, newCarrier(stream, cancel))
 	s.result.Store(&err)
 	time.AfterFunc(lastWords, s.server.Stop)
-	if err != nil {
-		return status.Error(codes.Aborted, err.Error())
+	if err == nil {
+		return nil
 	}
-	return nil
+	if limit := session.CrossedLimit(err); limit != "" {
+		stream.SetTrailer(metadata.Pairs(limitTrailer, limit))
+	}
+	return status.Error(codes.Aborted, err.Error())
 }

@@ -2815,6 +2815,9 @@ func (m *Caller) Size() int {
 	if len(m.Failure) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Failure))
 	}
+	if len(m.Limit) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Limit))
+	}
 	return n
 }
 
@@ -2832,6 +2835,9 @@ func (m *Caller) AppendTo(b []byte) []byte {
 	if len(m.Failure) > 0 {
 		b = addString(b, 0x22, m.Failure)
 	}
+	if len(m.Limit) > 0 {
+		b = addString(b, 0x2a, m.Limit)
+	}
 	return b
 }
 
@@ -2848,6 +2854,8 @@ func (m *Caller) Unmarshal(b []byte) error {
 			m.Refusal = c.string()
 		case 0x22:
 			m.Failure = c.string()
+		case 0x2a:
+			m.Limit = c.string()
 		default:
 			c.unknown()
 		}
@@ -2998,6 +3006,9 @@ func (m *Patched) Size() int {
 	if len(m.Error) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Error))
 	}
+	if len(m.Limit) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Limit))
+	}
 	return n
 }
 
@@ -3014,6 +3025,9 @@ func (m *Patched) AppendTo(b []byte) []byte {
 	}
 	if len(m.Error) > 0 {
 		b = addString(b, 0x22, m.Error)
+	}
+	if len(m.Limit) > 0 {
+		b = addString(b, 0x2a, m.Limit)
 	}
 	return b
 }
@@ -3033,6 +3047,8 @@ func (m *Patched) Unmarshal(b []byte) error {
 			m.Removes = append(m.Removes, c.string())
 		case 0x22:
 			m.Error = c.string()
+		case 0x2a:
+			m.Limit = c.string()
 		default:
 			c.unknown()
 		}

@@ -585,6 +585,8 @@ type Caller struct {
 	// Why there is no verdict: the plugin could not find out. The core goes on at once as if the plugin were away. A runner says it of a
 	// module that trapped or ended.
 	Failure string `json:"failure,omitempty"`
+	// The limit of plugins.yaml that is the reason for the failure: a key of `limits`, such as call, or wasm.memory. Empty: none is. The core counts it.
+	Limit string `json:"limit,omitempty"`
 }
 
 // Patch hands a resource to a patch plugin; it is sent after the State that it belongs to. What comes back is a function of the
@@ -610,6 +612,8 @@ type Patched struct {
 	Resources []*Resource `json:"resources,omitempty"`
 	Removes   []string    `json:"removes,omitempty"`
 	Error     string      `json:"error,omitempty"`
+	// The limit that is the reason for the error, as in Caller.
+	Limit string `json:"limit,omitempty"`
 }
 
 // Explain asks from which rows a resource was made.

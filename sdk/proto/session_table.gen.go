@@ -865,6 +865,7 @@ var layoutCaller = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Caller{}.Identities)), kind: kindString, repeated: true},
 		{number: 3, offset: uint16(unsafe.Offsetof(Caller{}.Refusal)), kind: kindString},
 		{number: 4, offset: uint16(unsafe.Offsetof(Caller{}.Failure)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Caller{}.Limit)), kind: kindString},
 	},
 }
 
@@ -921,6 +922,7 @@ var layoutPatched = layout{
 		{number: 2, offset: uint16(unsafe.Offsetof(Patched{}.Resources)), kind: kindMessage, repeated: true, of: &layoutResource},
 		{number: 3, offset: uint16(unsafe.Offsetof(Patched{}.Removes)), kind: kindString, repeated: true},
 		{number: 4, offset: uint16(unsafe.Offsetof(Patched{}.Error)), kind: kindString},
+		{number: 5, offset: uint16(unsafe.Offsetof(Patched{}.Limit)), kind: kindString},
 	},
 }
 

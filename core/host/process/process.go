@@ -139,7 +139,7 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	case p.dialer.refusal() != nil:
 		err = p.dialer.refusal()
 	case strings.HasPrefix(err.Error(), "timeout"):
-		err = fmt.Errorf("%w within %s (limits.start)", errTimeout, p.spec.StartTimeout)
+		err = session.Crossed("start", "%w within %s (limits.start)", errTimeout, p.spec.StartTimeout)
 	case garbage(err):
 		err = fmt.Errorf("its first line of standard output is no handshake: check that %s is a Coxswain plugin", p.spec.Path)
 	case early:

@@ -203,10 +203,11 @@ func TestBothWays(t *testing.T) {
 
 // What went wrong in a plugin is known to the core, however it went wrong.
 func TestBroken(t *testing.T) {
-	for _, c := range []struct{ how, session, words, status string }{
-		{"fails", "broken: the source is gone", "these are its last words", "exit status 1"},
-		{"panics", "panic: out of cheese", "these are its last words", "exit status 1"},
-		{"crashes", "", "panic: in a goroutine", "exit status 2"},
+	for _, c := range []struct{ how, session, words, status, limit string }{
+		{"fails", "broken: the source is gone", "these are its last words", "exit status 1", ""},
+		{"crosses", "broken: it grew", "these are its last words", "exit status 1", "wasm.memory"},
+		{"panics", "panic: out of cheese", "these are its last words", "exit status 1", ""},
+		{"crashes", "", "panic: in a goroutine", "exit status 2", ""},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			s := spec(t)
@@ -222,6 +223,9 @@ func TestBroken(t *testing.T) {
 			}
 			if !strings.Contains(err.Error(), c.session) {
 				t.Errorf("the session ended with %v, want %q in it", err, c.session)
+			}
+			if limit := session.CrossedLimit(err); limit != c.limit {
+				t.Errorf("the session ended with limit %q, want %q", limit, c.limit)
 			}
 			p.Stop(patience)
 			if how := p.Wait(); how != c.status {

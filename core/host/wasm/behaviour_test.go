@@ -198,11 +198,11 @@ func TestPatch(t *testing.T) {
 	if got := c.patch(1, "rows"); got.Error != "" || string(got.Resources[0].Bytes) != "2501 one true" {
 		t.Errorf("got %+v", got)
 	}
-	for n, bad := range []struct{ name, want string }{
-		{"exit", "the module ended with status 7"}, {"trap", "nil pointer"}, {"slow", "did not answer within 1s (limits.call)"},
+	for n, bad := range []struct{ name, want, limit string }{
+		{"exit", "the module ended with status 7", ""}, {"trap", "nil pointer", ""}, {"slow", "did not answer within 1s (limits.call)", "call"},
 	} {
-		if got := c.patch(uint64(10+n), bad.name); !strings.Contains(got.Error, bad.want) {
-			t.Errorf("%s: got %q", bad.name, got.Error)
+		if got := c.patch(uint64(10+n), bad.name); !strings.Contains(got.Error, bad.want) || got.Limit != bad.limit {
+			t.Errorf("%s: got %q, limit %q", bad.name, got.Error, got.Limit)
 		}
 		if got := c.patch(uint64(20+n), "fine"); got.Error != "" || string(got.Resources[0].Bytes) != "x!" {
 			t.Errorf("after %s: got %+v", bad.name, got)
@@ -245,7 +245,7 @@ func TestAuthenticator(t *testing.T) {
 			t.Errorf("%s: got %+v", tt.token, got)
 		}
 	}
-	if got := c.authenticate(30, "loop"); !strings.Contains(got.Failure, "limits.call") {
+	if got := c.authenticate(30, "loop"); !strings.Contains(got.Failure, "limits.call") || got.Limit != "call" {
 		t.Errorf("got %+v", got)
 	}
 	c.hangs()

@@ -15,6 +15,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // instance is one run of a module, on a goroutine of its own.
@@ -77,7 +79,7 @@ func (i *instance) reason(err error) error {
 		err = fmt.Errorf("the module trapped: %s", brief(err))
 	}
 	if used := uint64(i.pages.Load()) * pageBytes; used > i.module.memory/10*9 {
-		err = fmt.Errorf("%w; it had used %d of the %d MiB of memory that it may have (wasm.memory)", err, used>>20, i.module.memory>>20)
+		err = session.Crossed("wasm.memory", "%w; it had used %d of the %d MiB of memory that it may have (wasm.memory)", err, used>>20, i.module.memory>>20)
 	}
 	return err
 }

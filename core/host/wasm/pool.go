@@ -3,7 +3,6 @@ package wasm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -93,7 +92,7 @@ func (p *pool) begin(ctx context.Context, fail context.CancelCauseFunc, cost int
 	var stop context.CancelFunc = func() {}
 	c.due = ctx
 	if p.limit > 0 {
-		c.due, stop = context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("the module did not answer within %v (limits.call)", p.limit))
+		c.due, stop = context.WithTimeoutCause(ctx, p.limit, session.Crossed("call", "the module did not answer within %v (limits.call)", p.limit))
 	}
 	p.calls.Go(func() {
 		defer p.up.Release(cost)
@@ -139,7 +138,7 @@ func (p *pool) gone(g *guest) error {
 	case <-g.instance.stdio.ended:
 		return nil
 	case <-time.After(max(p.limit, ending)):
-		return fmt.Errorf("the module goes on computing long after its call was given up (limits.call is %v); its runner is started again", p.limit)
+		return session.Crossed("call", "the module goes on computing long after its call was given up (limits.call is %v); its runner is started again", p.limit)
 	}
 }
 
@@ -221,7 +220,7 @@ func (p *pool) failed(ctx context.Context, c *call, err error) error {
 	}
 	p.warn(pb.LogLevelWarn, err.Error())
 	if c.message.Patch != nil {
-		return p.up.Send(ctx, &pb.FromPlugin{Patched: &pb.Patched{Id: c.id, Error: err.Error()}})
+		return p.up.Send(ctx, &pb.FromPlugin{Patched: &pb.Patched{Id: c.id, Error: err.Error(), Limit: session.CrossedLimit(err)}})
 	}
-	return p.up.Send(ctx, &pb.FromPlugin{Caller: &pb.Caller{Id: c.id, Failure: err.Error()}})
+	return p.up.Send(ctx, &pb.FromPlugin{Caller: &pb.Caller{Id: c.id, Failure: err.Error(), Limit: session.CrossedLimit(err)}})
 }

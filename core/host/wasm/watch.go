@@ -2,9 +2,10 @@ package wasm
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // watch finds instances that hang: they have neither waited for input or time, nor read, nor written, for longer than the limit.
@@ -57,7 +58,7 @@ func (w *watch) run(ctx context.Context, hung context.CancelCauseFunc) {
 		case now := <-tick.C:
 			if w.busiest(now) > w.limit {
 				guard.push(farewell)
-				hung(fmt.Errorf("the module hangs: for %v it has neither waited nor read nor written (limits.progress)", w.limit))
+				hung(session.Crossed("progress", "the module hangs: for %v it has neither waited nor read nor written (limits.progress)", w.limit))
 				return
 			}
 		case <-ctx.Done():

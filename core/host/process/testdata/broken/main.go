@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 func main() {
@@ -30,6 +31,8 @@ func (b broken) Run(context.Context, sdk.Publisher) error {
 	case `"crashes"`:
 		go panic("in a goroutine")
 		select {}
+	case `"crosses"`:
+		return session.Crossed("wasm.memory", "it grew")
 	}
 	return errors.New("the source is gone")
 }
