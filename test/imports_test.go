@@ -33,6 +33,7 @@ var rules = []rule{
 	{of: "core/patch", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/placement", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/revision", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/store", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/trial", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core", forbids: []string{"github.com/knadh/koanf", "k8s.io", "sigs.k8s.io/controller-runtime", "istio.io"}, why: "opinions live in plugins, settings in cmd"},
 	{of: "core", except: []string{"core/host/process"}, forbids: []string{"github.com/hashicorp/go-plugin"}, why: "only core/host/process and sdk/process know go-plugin"},

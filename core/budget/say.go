@@ -142,3 +142,14 @@ func valuesOf(v *structpb.Value) int {
 
 // WeighNames returns about how many bytes names with so many bytes of text take.
 func WeighNames(names, bytes int) int { return bytes + ofName*names }
+
+// Clip cuts a text after so many bytes, at a rune, and says so.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.Clone(text[:most]) + "…"
+}

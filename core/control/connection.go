@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -308,7 +309,7 @@ func (conn *connection) Report(o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.out.tell(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.id, Type: o.Type, Event: event, Detail: clipped(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
+		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
 	}})
 }
 
@@ -356,7 +357,7 @@ func (conn *connection) Close() {
 
 // refuse ends the stream: a generator can make nothing of the node.
 func (conn *connection) refuse(plugin, reason string) {
-	conn.end(status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", clipped(reason, mostReason), plugin))
+	conn.end(status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", budget.Clip(reason, mostReason), plugin))
 }
 
 // mostReason is how much of a plugin's reason a client is told: it goes into a header.

@@ -3,7 +3,8 @@
 // there is something new. All state is behind one mutex; what happens in it is short and never
 // blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
 // alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/placement, core/revision, core/trial, core/guard, core/environment, core/stage, core/view.
+// core/placement, core/revision, core/trial, core/guard, core/store, core/environment, core/stage,
+// core/view.
 //
 // The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
 // each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
@@ -22,7 +23,8 @@
 // (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
 // view for a while when the stream has gone.
 //
-// The life of a request for who is calling: Authenticate (authenticate.go).
+// The life of a request for who is calling: Authenticate (authenticate.go); of one for an object
+// where it is kept: takeStore (store.go).
 package control
 
 import (
@@ -40,6 +42,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/revision"
+	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
@@ -167,7 +170,7 @@ type Control struct {
 	wake     chan struct{}
 	closed   bool
 	callers  callers
-	stores   stores
+	stores   *store.Requests[*session]
 	// instances are plugins that rows ask for.
 	instances instances
 	// rules are those of the declared plugins.
@@ -240,7 +243,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}

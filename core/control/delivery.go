@@ -2,9 +2,7 @@ package control
 
 import (
 	"cmp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -80,17 +78,6 @@ func (s *session) batch(names []string) int {
 	return len(names)
 }
 
-// clipped cuts a text.
-func clipped(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return strings.Clone(text[:most]) + "…"
-}
-
 // undelivered takes back a call that was too large to be sent.
 func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	c.mu.Lock()
@@ -105,9 +92,11 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Want != nil:
 		s.asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
-		c.undeliveredStore(m.Store, why)
+		c.stores.Undelivered(m.Store, why)
+		c.tellStores()
 	case m.Stored != nil:
-		c.undeliveredStored(s, m.Stored, why)
+		c.stores.AnswerUndelivered(s, m.Stored, why)
+		c.tellStores()
 	case m.Patch != nil:
 		if p := c.patcherOf(s); p != nil {
 			if r := p.Undelivered(m.Patch.Id, why, time.Now()); r != nil {

@@ -59,9 +59,6 @@ type session struct {
 	sourceLost   string
 	sourceLostAt time.Time
 
-	// Stores of config tables, that it asks or is.
-	stored stored
-
 	// Logging.
 	lines  *rate.Limiter
 	unsaid int
@@ -258,7 +255,8 @@ func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 func (c *Control) leave(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.abandonStores(s)
+	c.stores.Left(s)
+	c.tellStores()
 	if s.shadow != nil {
 		c.leaveTrial(s)
 		return

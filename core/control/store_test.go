@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -177,7 +178,7 @@ func TestStoreOfARogue(t *testing.T) {
 		}
 		s.ask(2, pb.Store{})
 		w.stored(pb.Stored{Id: requests(w)[0].Id, Code: pb.CodeInvalid, Error: strings.Repeat("x", 900<<10), Object: []byte("secret")})
-		if got := s.answers(); len(got) != 1 || len(got[0]) > maxStoreError+100 || strings.Contains(got[0], "secret") {
+		if got := s.answers(); len(got) != 1 || len(got[0]) > store.MaxError+100 || strings.Contains(got[0], "secret") {
 			t.Errorf("%d answers, the first of %d bytes", len(got), len(got[0]))
 		}
 		if len(w.end)+len(s.asker.end)+len(other.end) > 0 {
@@ -185,9 +186,9 @@ func TestStoreOfARogue(t *testing.T) {
 		}
 
 		// Silent: its requests are bounded, then it ends, and the asker goes on.
-		for i := range maxLateStores {
+		for i := range store.MaxLate {
 			s.ask(uint64(100+i), pb.Store{})
-			if i%carrier.MaxStores == carrier.MaxStores-1 || i == maxLateStores-1 {
+			if i%carrier.MaxStores == carrier.MaxStores-1 || i == store.MaxLate-1 {
 				time.Sleep(5 * time.Second)
 				for _, a := range s.answers() {
 					if !strings.Contains(a, " 8 ") {
@@ -231,7 +232,7 @@ func TestStoreOfAFlood(t *testing.T) {
 
 		// It takes no answer: the first ones use its credit up, the others wait.
 		for i := 0; len(s.asker.end) == 0; i++ {
-			if i > 100*maxUnsent {
+			if i > 100*store.MaxUnsent {
 				t.Fatal("it goes on")
 			}
 			if err := s.asker.link.Send(t.Context(), &pb.FromPlugin{Store: &pb.Store{Id: 1, Verb: pb.VerbGet, Table: "example.com/" + strings.Repeat("x", 300)}}); err != nil {
