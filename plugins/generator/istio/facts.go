@@ -8,6 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 )
 
@@ -128,7 +129,7 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 func (k routeView) describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Gateways != ""), "selections": k.Selections}
 	if k.Gateways != "" {
-		k.servers().Facts(facts)
+		routes.View(k).Servers().Facts(facts)
 	} else {
 		facts["domain"] = k.Domain
 		dialingFacts(k.Dialing, facts)

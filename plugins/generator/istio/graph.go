@@ -13,6 +13,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/provider"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/reports"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/rule"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
@@ -59,7 +60,7 @@ type graph struct {
 	ownListener     *incr.Func[ownKey, []byte]
 	gateways        *gateways.Gateways
 	gatewayListener *incr.Func[gatewayListenerKey, []byte]
-	routes
+	routes          *routes.Routes
 	lists
 	nameTables
 	patches    *patches.Patches
@@ -94,7 +95,10 @@ func newGraph(c Config, options ...incr.Option) *graph {
 	g.addInbound()
 	g.addOwnListeners()
 	g.addGatewayListeners()
-	g.addRoutes()
+	g.routes = routes.New(in, routes.From{
+		Tables: g.tables, Mesh: g.mesh, Scopes: g.scopes, Destinations: g.destinations, Gateways: g.gateways, Patches: g.patches,
+		QUIC: c.QUICListeners, PersistentSessions: c.PersistentSessions,
+	})
 	g.addLists()
 	g.addNames()
 	g.addPlacement()

@@ -10,6 +10,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -35,6 +36,9 @@ type clusterView struct {
 	// ByName: a gateway passes TLS on to the cluster that the server name says.
 	ByName bool
 }
+
+// routeView: route configurations.
+type routeView routes.View
 
 // endpointView: load assignments.
 type endpointView clusters.EndpointView
@@ -90,7 +94,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		},
 		Routes: routeView{
 			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.workloads.Dialing(n), Selections: g.selectors.Requests(c, labels), Patches: patches.Routes,
-			Headers: g.headersOf(c, n),
+			Headers: routes.HeadersOf(g.mesh.Proxy(c, n)),
 		},
 		Names: nameView{Scope: scope, Client: g.nameClient(n)},
 
@@ -105,7 +109,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 	patches := g.patches.Of(c, n, labels)
 	view := routeView{
 		Scope: scope, Namespace: n.Namespace, Selections: g.selectors.Requests(c, labels), Gateways: servers.Gateways, Ports: servers.Ports, Patches: patches.Routes,
-		Headers: g.headersOf(c, n),
+		Headers: routes.HeadersOf(g.mesh.Proxy(c, n)),
 	}
 	if view.Gateways == "" {
 		view.Gateways = noGateway

@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
@@ -163,5 +164,5 @@ func routeName(b listener.Bind, a arrival, protocol config.Protocol) string {
 	case protocol == config.Sniffed && !a.everywhere():
 		return route.HostName(a.Host, a.Port)
 	}
-	return portName(b.Port)
+	return strconv.FormatUint(uint64(b.Port), 10)
 }

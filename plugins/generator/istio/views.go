@@ -3,6 +3,7 @@ package istio
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
@@ -143,7 +144,7 @@ func (k nameView) content(e *engine, v *view) content {
 }
 
 func (k routeView) content(e *engine, v *view) content {
-	return newNamed(e, v, &k.Scope, e.g.route, func(name string) routeKey { return routeKey{k, name} })
+	return newNamed(e, v, &k.Scope, e.g.routes.Configurations, func(name string) routes.Key { return routes.Key{View: routes.View(k), Name: name} })
 }
 
 // extensionView: configurations of filters that proxies ask for by name.

@@ -1,4 +1,4 @@
-package istio
+package routes
 
 import (
 	"slices"
@@ -14,16 +14,16 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// gatewayRoute makes the route configuration of a name. Names that no server has mean nothing.
-func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
-	found := gateway.ByRoute(g.gateways.Groups(c, k.View.servers()), k.Name)
+// ofGateway makes the route configuration of a name. Names that no server has mean nothing.
+func (x *Routes) ofGateway(c *incr.Ctx, k Key) ([][]byte, error) {
+	found := gateway.ByRoute(x.from.Gateways.Groups(c, k.View.Servers()), k.Name)
 	if len(found) == 0 {
 		return route.Empty(k.Name), nil
 	}
 	made := map[servedAt][]*routev3.Route{}
 	var servers []route.Server
 	for _, s := range found {
-		servers = append(servers, g.routeServer(c, k.View.Scope, s))
+		servers = append(servers, x.server(c, k.View.Scope, s))
 	}
 	var hosts [][]byte
 	for _, h := range route.GatewayHosts(servers, func(v *config.VirtualService, s route.Server) []*routev3.Route {
@@ -31,9 +31,9 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
 		if len(made[at]) > 0 {
 			return made[at]
 		}
-		view := g.sender(c, k.View.at(s.Gateway), v.Key)
-		list := g.hostRoutes.Of(c, hostRoutesKey{View: view, Service: v.Key, Port: s.Port, TLS: s.TLS})
-		if g.quic && slices.ContainsFunc(found, func(f gateway.Server) bool { return f.HTTP3() }) {
+		view := x.services.sender(c, k.View.at(s.Gateway), v.Key)
+		list := x.services.routes.Of(c, routesKey{View: view, Service: v.Key, Port: s.Port, TLS: s.TLS})
+		if x.from.QUIC && slices.ContainsFunc(found, func(f gateway.Server) bool { return f.HTTP3() }) {
 			list = route.WithHTTP3(list, s.Port)
 		}
 		made[at] = list
@@ -50,7 +50,7 @@ func (g *graph) gatewayRoute(c *incr.Ctx, k routeKey) ([][]byte, error) {
 // servedAt is a virtual service at a Gateway: its routes are made once for all servers of one, for the first that it is for.
 type servedAt struct{ Gateway, Service string }
 
-func (g *graph) routeServer(c *incr.Ctx, s scope.Scope, from gateway.Server) route.Server {
+func (x *Routes) server(c *incr.Ctx, s scope.Scope, from gateway.Server) route.Server {
 	return route.Server{
 		Gateway:       from.Gateway.Key,
 		Port:          from.Spec.Port.Number,
@@ -58,16 +58,16 @@ func (g *graph) routeServer(c *incr.Ctx, s scope.Scope, from gateway.Server) rou
 		HostsFor:      from.HostsFor,
 		HTTPSRedirect: from.Spec.GetTls().GetHttpsRedirect(),
 		TLS:           from.Spec.Tls != nil,
-		Services:      g.gateways.Services(c, s.Namespace, from.Gateway.Key),
-		Filters:       func(hosts []string) map[string]*anypb.Any { return g.sessionsOf(c, s, hosts) },
+		Services:      x.from.Gateways.Services(c, s.Namespace, from.Gateway.Key),
+		Filters:       func(hosts []string) map[string]*anypb.Any { return x.sessions.of(c, s, hosts) },
 	}
 }
 
-// servers is what the servers of a gateway's view depend on.
-func (k routeView) servers() gateways.Key { return gateways.Key{Gateways: k.Gateways, Ports: k.Ports} }
+// Servers is what the servers of a gateway's view depend on.
+func (k View) Servers() gateways.Key { return gateways.Key{Gateways: k.Gateways, Ports: k.Ports} }
 
 // at is the view of one Gateway alone: routes don't depend on the others.
-func (k routeView) at(gateway string) routeView {
+func (k View) at(gateway string) View {
 	k.Gateways, k.Ports = gateway, ""
 	return k
 }

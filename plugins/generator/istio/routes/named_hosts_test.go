@@ -1,4 +1,4 @@
-package istio
+package routes
 
 import (
 	"fmt"

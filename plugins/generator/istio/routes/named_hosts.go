@@ -1,4 +1,4 @@
-package istio
+package routes
 
 import (
 	"slices"
@@ -20,13 +20,13 @@ type namesKey struct {
 	Dialing config.Dialing
 }
 
-func namesOf(view routeView, port uint32) namesKey {
+func namesOf(view View, port uint32) namesKey {
 	return namesKey{view.Scope, port, view.Domain, view.Dialing}
 }
 
 // someHostsKey are hostsAtOnce of a port's named hosts, the first of which is given: where one changes, few have to be read to join them all again.
 type someHostsKey struct {
-	View  routeView
+	View  View
 	Port  uint32
 	First int
 }
@@ -52,29 +52,39 @@ type commonHost struct {
 // localName is a name without a namespace, for clients of one.
 type localName struct{ label, namespace string }
 
-func (g *graph) addNamedHosts() {
+// names are those by which hosts are called, at a port.
+type names struct {
+	from   *From
+	common *incr.Func[namesKey, []commonHost]
+	named  *incr.Func[namesKey, []namedHost]
+	some   *incr.Func[someHostsKey, []namedHost]
+}
+
+func newNames(graph *incr.Graph, from *From) *names {
+	x := &names{from: from}
 	same := func(a, b []namedHost) bool { return slices.EqualFunc(a, b, namedHost.equal) }
-	g.commonHosts = incr.NewFunc(g.Graph, "common names of hosts on port", func(a, b []commonHost) bool {
+	x.common = incr.NewFunc(graph, "common names of hosts on port", func(a, b []commonHost) bool {
 		return slices.EqualFunc(a, b, func(a, b commonHost) bool {
 			return slices.Equal(a.labels, b.labels) && a.equal(b.namedHost)
 		})
-	}, func(c *incr.Ctx, k namesKey) ([]commonHost, error) { return g.atPort(c, k).common(k), nil })
-	g.namedHosts = incr.NewFunc(g.Graph, "names of hosts on port", same,
-		func(c *incr.Ctx, k namesKey) ([]namedHost, error) { return g.nameHosts(c, k), nil })
-	g.someNamed = incr.NewFunc(g.Graph, "some names of hosts", same, func(c *incr.Ctx, k someHostsKey) ([]namedHost, error) {
-		named := g.namedHosts.Of(c, namesOf(k.View, k.Port))
+	}, func(c *incr.Ctx, k namesKey) ([]commonHost, error) { return x.atPort(c, k).common(k), nil })
+	x.named = incr.NewFunc(graph, "names of hosts on port", same,
+		func(c *incr.Ctx, k namesKey) ([]namedHost, error) { return x.name(c, k), nil })
+	x.some = incr.NewFunc(graph, "some names of hosts", same, func(c *incr.Ctx, k someHostsKey) ([]namedHost, error) {
+		named := x.named.Of(c, namesOf(k.View, k.Port))
 		return named[min(k.First, len(named)):min(k.First+hostsAtOnce, len(named))], nil
 	})
+	return x
 }
 
-// nameHosts gives the services at a port the domains by which clients of a DNS domain may call them.
-func (g *graph) nameHosts(c *incr.Ctx, k namesKey) []namedHost {
+// name gives the services at a port the domains by which clients of a DNS domain may call them.
+func (x *names) name(c *incr.Ctx, k namesKey) []namedHost {
 	namespace, cluster, ok := route.InCluster(k.Domain)
 	if !ok {
-		return g.atPort(c, k).named(k)
+		return x.atPort(c, k).named(k)
 	}
 	k.Domain = cluster
-	return calledIn(namespace, g.commonHosts.Of(c, k))
+	return calledIn(namespace, x.common.Of(c, k))
 }
 
 // calledIn are hosts as clients of a namespace call them.
@@ -97,8 +107,8 @@ func calledIn(namespace string, common []commonHost) []namedHost {
 }
 
 // atPort are the services at a port, the oldest first, and their full names.
-func (g *graph) atPort(c *incr.Ctx, k namesKey) portMembers {
-	members := slices.Clone(g.scopes.OnPort.Of(c, scope.ScopePort{Scope: k.Scope, Port: k.Port}))
+func (x *names) atPort(c *incr.Ctx, k namesKey) portMembers {
+	members := slices.Clone(x.from.Scopes.OnPort.Of(c, scope.ScopePort{Scope: k.Scope, Port: k.Port}))
 	slices.SortStableFunc(members, func(a, b incr.Item[scope.HostPort, *config.Service]) int { return config.Older(a.Value, b.Value) })
 	m := portMembers{make([]*config.Service, len(members)), make(map[string]bool, len(members))}
 	for i, s := range members {
