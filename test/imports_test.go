@@ -59,8 +59,8 @@ var istioLayers = [][]string{
 	{"mesh"},
 	{"provider", "patches", "workload", "rule", "ingress", "selection"},
 	{"policy", "extensions", "scope"},
-	{"reports", "destination", "gateways", "clusters"},
-	{"routes"},
+	{"reports", "destination", "gateways", "clusters", "nametables"},
+	{"routes", "listeners"},
 }
 
 // TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what

@@ -7,7 +7,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/policy"
@@ -22,18 +24,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// graph is everything that is computed, and from what: packages below by name, and this one's files
-// clusters.go, specs.go (endpoints), outbound.go and inbound.go (listeners of sidecars),
-// gateways.go, routes.go, and placement.go (which views a proxy is in).
+// graph is everything that is computed, and from what: packages below by name, and placement.go
+// (which views a proxy is in).
 type graph struct {
 	*incr.Graph
-	domain string
-	// dualStack: proxies with addresses of both families use both.
-	dualStack bool
-	// ingressTLS: ports that Sidecars name may open TLS of their own.
-	ingressTLS bool
-	// quic: gateways offer HTTP/3.
-	quic bool
 	// persistentSessions stay with an endpoint.
 	persistentSessions bool
 
@@ -54,23 +48,19 @@ type graph struct {
 	ingress      *ingress.Ingress
 	selectors    *selection.Selectors
 	clusters     *clusters.Clusters
-	outbound     outboundListeners
-	inbound      *incr.Func[inboundKey, []byte]
-	// ownListener is that of a port that clients dial themselves.
-	ownListener     *incr.Func[ownKey, []byte]
-	gateways        *gateways.Gateways
-	gatewayListener *incr.Func[gatewayListenerKey, []byte]
-	routes          *routes.Routes
-	lists
-	nameTables
-	patches    *patches.Patches
-	extensions *extensions.Extensions
-	placement  *incr.Func[uint64, placed]
+	listeners    *listeners.Listeners
+	gateways     *gateways.Gateways
+	routes       *routes.Routes
+	nameTables   *nametables.Tables
+	additions    *patches.Additions
+	patches      *patches.Patches
+	extensions   *extensions.Extensions
+	placement    *incr.Func[uint64, placed]
 }
 
 func newGraph(c Config, options ...incr.Option) *graph {
 	in := incr.New(options...)
-	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), domain: c.Domain, dualStack: c.DualStack, quic: c.QUICListeners, ingressTLS: c.TLSOnSidecarIngress, persistentSessions: c.PersistentSessions}
+	g := &graph{Graph: in, tables: tables.New(in, c.Domain), proxies: incr.NewInput[uint64, *node.Node](in, "proxies", nil), persistentSessions: c.PersistentSessions}
 	g.mesh = mesh.New(in, g.tables, c.Domain)
 	g.workloads = workload.New(in, g.tables, g.mesh, c.DualStack)
 	g.targets = workload.NewTargets(in, g.tables, g.workloads)
@@ -91,19 +81,17 @@ func newGraph(c Config, options ...incr.Option) *graph {
 		Tables: g.tables, Mesh: g.mesh, Rules: g.rules, Scopes: g.scopes, Policies: g.policies, Patches: g.patches, Workloads: g.workloads,
 		Targets: g.targets, Networks: g.networks, Ingress: g.ingress, DualStack: c.DualStack,
 	})
-	g.addOutbound()
-	g.addInbound()
-	g.addOwnListeners()
-	g.addGatewayListeners()
+	g.listeners = listeners.New(in, listeners.From{
+		Tables: g.tables, Mesh: g.mesh, Rules: g.rules, Scopes: g.scopes, Destinations: g.destinations, Gateways: g.gateways, Workloads: g.workloads,
+		Targets: g.targets, Ingress: g.ingress, Policies: g.policies, Reports: g.reports, Patches: g.patches, DualStack: c.DualStack,
+		IngressTLS: c.TLSOnSidecarIngress, QUIC: c.QUICListeners,
+	})
 	g.routes = routes.New(in, routes.From{
 		Tables: g.tables, Mesh: g.mesh, Scopes: g.scopes, Destinations: g.destinations, Gateways: g.gateways, Patches: g.patches,
 		QUIC: c.QUICListeners, PersistentSessions: c.PersistentSessions,
 	})
-	g.addLists()
-	g.addNames()
+	g.additions = patches.NewAdditions(in, g.patches)
+	g.nameTables = nametables.New(in, g.scopes, g.workloads)
 	g.addPlacement()
 	return g
 }
-
-// only is the key of functions that have one value.
-const only = ""

@@ -7,6 +7,8 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -48,10 +50,10 @@ type (
 	staticPart   clusters.StaticKey
 	outboundPart clusters.Set
 	inboundPart  clusters.InboundKey
-	fixedPart    fixedKey
-	listenerPart listenerSet
-	gatewayPart  gatewaySet
-	namePart     nameView
+	fixedPart    listeners.FixedKey
+	listenerPart listeners.Set
+	gatewayPart  listeners.GatewayKey
+	namePart     nametables.View
 	// What patches add.
 	newClusterPart  patches.Added
 	newListenerPart patches.Added
@@ -66,11 +68,11 @@ func (k inboundPart) open(e *engine) (string, source) {
 }
 
 func (k fixedPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.fixedListeners, fixedKey(k))
+	return encode.ListenerType, listOf(e.g.listeners.Fixed, listeners.FixedKey(k))
 }
 
 func (k gatewayPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.gatewayListeners, gatewaySet(k))
+	return encode.ListenerType, listOf(e.g.listeners.Gateways, listeners.GatewayKey(k))
 }
 
 func (k outboundPart) open(e *engine) (string, source) {
@@ -79,13 +81,13 @@ func (k outboundPart) open(e *engine) (string, source) {
 }
 
 func (k listenerPart) open(e *engine) (string, source) {
-	e.g.outbound.sets.Set(listenerSet(k), struct{}{})
-	return encode.ListenerType, setOf(e.g.outbound.inSet.At(listenerSet(k)), func(k setListener) string { return k.Bind.Name() })
+	e.g.listeners.Outbound.Sets.Set(listeners.Set(k), struct{}{})
+	return encode.ListenerType, setOf(e.g.listeners.Outbound.InSet.At(listeners.Set(k)), func(k listeners.Listener) string { return k.Bind.Name() })
 }
 
 func (k namePart) open(e *engine) (string, source) {
-	e.g.nameTables.views.Set(nameView(k), struct{}{})
-	return encode.NameTableType, listOf(e.g.nameTables.table, nameView(k))
+	e.g.nameTables.Views.Set(nametables.View(k), struct{}{})
+	return encode.NameTableType, listOf(e.g.nameTables.Of, nametables.View(k))
 }
 
 func (k newClusterPart) open(e *engine) (string, source) {
@@ -104,8 +106,8 @@ func (fixedPart) closed(*engine)       {}
 func (gatewayPart) closed(*engine)     {}
 
 func (k outboundPart) closed(e *engine) { e.g.clusters.Outbound.Sets.Delete(clusters.Set(k)) }
-func (k namePart) closed(e *engine)     { e.g.nameTables.views.Delete(nameView(k)) }
-func (k listenerPart) closed(e *engine) { e.g.outbound.sets.Delete(listenerSet(k)) }
+func (k namePart) closed(e *engine)     { e.g.nameTables.Views.Delete(nametables.View(k)) }
+func (k listenerPart) closed(e *engine) { e.g.listeners.Outbound.Sets.Delete(listeners.Set(k)) }
 
 // part returns the part of a key, which a view uses from now on.
 func (s *views) part(k partKey, v *partView) *part {

@@ -9,6 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametable"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -37,6 +40,9 @@ type clusterView struct {
 	ByName bool
 }
 
+// nameView: name tables.
+type nameView nametables.View
+
 // routeView: route configurations.
 type routeView routes.View
 
@@ -45,7 +51,7 @@ type endpointView clusters.EndpointView
 
 // listenerView: the outbound listeners of a set and virtualInbound, or the listeners of gateways.
 type listenerView struct {
-	Set listenerSet
+	Set listeners.Set
 	// Targets are the workload's ports, Outside the cluster for what no service is; of sidecars.
 	Targets, Outside string
 	Ingress          ingress.Key
@@ -84,8 +90,9 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 		Clusters:  clusterView{Set: clusters.Set{Scope: scope, Client: g.clientOf(c, n, named), Patches: patches.Clusters}, Targets: targets, Ingress: ingress},
 		Endpoints: endpointView{Scope: scope, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
-			Set: listenerSet{
-				scope, g.listenerProxy(c, n, scope, labels), g.selfOf(c, n), g.selectors.Connections(c, labels), patches.Listeners,
+			Set: listeners.Set{
+				Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Self: g.listeners.Outbound.Self(c, n),
+				Selections: g.selectors.Connections(c, labels), Patches: patches.Listeners,
 			},
 			Targets:  targets,
 			Ingress:  ingress,
@@ -96,7 +103,7 @@ func (g *graph) placeSidecar(c *incr.Ctx, n *node.Node) placed {
 			Scope: scope, Namespace: n.Namespace, Domain: n.Domain, Dialing: g.workloads.Dialing(n), Selections: g.selectors.Requests(c, labels), Patches: patches.Routes,
 			Headers: routes.HeadersOf(g.mesh.Proxy(c, n)),
 		},
-		Names: nameView{Scope: scope, Client: g.nameClient(n)},
+		Names: nameView{Scope: scope, Client: nametable.Client{Dialing: g.workloads.Dialing(n), Network: n.Metadata.Network}},
 
 		Extensions: extensionView(g.extensions.View(c, n, labels, patches.Extensions)),
 	}
@@ -119,7 +126,7 @@ func (g *graph) placeRouter(c *incr.Ctx, n *node.Node) placed {
 		Clusters:  clusterView{Set: clusters.Set{Scope: scope, Client: g.clientOf(c, n, named), Patches: patches.Clusters}, ByName: g.gateways.Automatic(c, servers)},
 		Endpoints: endpointView{Scope: scope, Router: true, Place: place, Network: g.networks.Of(c, n)},
 		Listeners: listenerView{
-			Set: listenerSet{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
+			Set: listeners.Set{Scope: scope, Proxy: g.listenerProxy(c, n, scope, labels), Patches: patches.Listeners}, Router: true, Servers: servers,
 			Unprivileged: n.Metadata.Unprivileged && g.gateways.AsksPrivileges(c, servers),
 		},
 		Routes: view,
@@ -146,19 +153,6 @@ func (g *graph) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) cluste
 		out.Network = g.networks.Of(c, n)
 	}
 	return out
-}
-
-// selfOf is the proxy's own address where a service without addresses of its own has it as an endpoint; connections to oneself need no
-// listener.
-func (g *graph) selfOf(c *incr.Ctx, n *node.Node) string {
-	self := n.Addresses[0]
-	for _, e := range g.workloads.At(c, self) {
-		s, ok := g.tables.Services.Get(c, e.ServiceKey())
-		if ok && isHeadless(s.Value, g.workloads.Dialing(n)) {
-			return self
-		}
-	}
-	return ""
 }
 
 func (g *graph) listenerProxy(c *incr.Ctx, n *node.Node, scope scope.Scope, labels map[string]string) listener.Proxy {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -146,10 +147,10 @@ func TestNamesOfRoutes(t *testing.T) {
 		sidecarRow(t, `{"egress": [{"hosts": ["./*", "other/near.example"]}]}`))...)
 	w.attach(1, proxy(sidecarID, nil, nil))
 	w.attach(2, proxy("router~10.9.9.8~gateway.default~default.svc.cluster.local", nil, nil))
-	if names := string(w.get(1, encode.NameTableType)[nameTableName]); !strings.Contains(names, "near.example") || strings.Contains(names, "far.example") {
+	if names := string(w.get(1, encode.NameTableType)[nametables.ResourceName]); !strings.Contains(names, "near.example") || strings.Contains(names, "far.example") {
 		t.Errorf("names of a sidecar: %q", names)
 	}
-	if names, ok := w.get(2, encode.NameTableType)[nameTableName]; !ok || len(names) > 0 {
+	if names, ok := w.get(2, encode.NameTableType)[nametables.ResourceName]; !ok || len(names) > 0 {
 		t.Errorf("names of a gateway: %q", names)
 	}
 }

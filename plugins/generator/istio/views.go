@@ -3,6 +3,7 @@ package istio
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -123,11 +124,11 @@ func (k listenerView) parts() []partKey {
 	patches := k.Set.Patches
 	var list []partKey
 	if k.Router {
-		list = []partKey{gatewayPart{k.Servers, k.Set.Scope, k.Set.Proxy, k.Unprivileged, patches}}
+		list = []partKey{gatewayPart{Servers: k.Servers, Scope: k.Set.Scope, Proxy: k.Set.Proxy, Unprivileged: k.Unprivileged, Patches: patches}}
 	} else {
 		receiving := k.Set.Proxy
 		receiving.Policies = k.Policies
-		list = []partKey{fixedPart{inboundKey{k.Targets, k.Ingress, receiving}, k.Outside, patches}, listenerPart(k.Set)}
+		list = []partKey{fixedPart{Inbound: listeners.InboundKey{Targets: k.Targets, Ingress: k.Ingress, Proxy: receiving}, Outside: k.Outside, Patches: patches}, listenerPart(k.Set)}
 	}
 	if patches != "" {
 		list = append(list, newListenerPart{patches, k.Router})

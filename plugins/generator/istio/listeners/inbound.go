@@ -1,4 +1,4 @@
-package istio
+package listeners
 
 import (
 	"bytes"
@@ -16,24 +16,33 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// inboundKey is what virtualInbound depends on: which ports services name, and the proxy.
-type inboundKey struct {
+// InboundKey is what virtualInbound depends on: which ports services name, and the proxy.
+type InboundKey struct {
 	Targets string
 	Ingress ingress.Key
 	Proxy   listener.Proxy
 }
 
-func (g *graph) addInbound() {
-	g.inbound = incr.NewFunc(g.Graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k inboundKey) ([]byte, error) {
-		in := g.inboundOf(c, k)
-		in.Unnamed = g.unnamed(c, k)
+// inbound are the listeners of workloads' own ports.
+type inbound struct {
+	from    *From
+	virtual *incr.Func[InboundKey, []byte]
+	// own is the listener of a port that clients dial themselves.
+	own *incr.Func[ownKey, []byte]
+}
+
+func newInbound(graph *incr.Graph, from *From) *inbound {
+	x := &inbound{from: from}
+	x.virtual = incr.NewFunc(graph, "virtualInbound", bytes.Equal, func(c *incr.Ctx, k InboundKey) ([]byte, error) {
+		in := x.common(c, k)
+		in.Unnamed = x.unnamed(c, k)
 		if k.Ingress.Named() {
-			in.Ports = g.ingressPorts(c, k.Ingress, &k.Proxy, false)
+			in.Ports = x.ports(c, k.Ingress, &k.Proxy, false)
 			return encode.Bytes(listener.BuildInbound(in)), nil
 		}
 		for _, group := range workload.ByPort(workload.DecodeTargets(k.Targets)) {
 			t := group[0]
-			s, ok := g.targets.Service(c, t.Service)
+			s, ok := x.from.Targets.Service(c, t.Service)
 			families := k.Proxy.Dialing.Families
 			if !ok || s.Value.Port(t.Number) == nil || !k.Proxy.Ports.Free(listener.Bind{Address: families.Any()[0], Port: t.Target}, families, false) {
 				continue
@@ -42,18 +51,27 @@ func (g *graph) addInbound() {
 		}
 		return encode.Bytes(listener.BuildInbound(in)), nil
 	})
+	x.own = incr.NewFunc(graph, "own listener", bytes.Equal, func(c *incr.Ctx, k ownKey) ([]byte, error) {
+		for _, p := range x.ports(c, k.Inbound.Ingress, &k.Inbound.Proxy, true) {
+			if listener.InboundPortBind(k.Inbound.Proxy, p).Name() == k.Name {
+				return encode.Bytes(listener.BuildInboundPort(x.common(c, k.Inbound), p)), nil
+			}
+		}
+		return nil, incr.Absent
+	})
+	return x
 }
 
 // unnamed are the ports for which the workload's PeerAuthentication says what they take, but that neither its Sidecar nor, without one that
 // names ports, a service names.
-func (g *graph) unnamed(c *incr.Ctx, k inboundKey) []uint32 {
+func (x *inbound) unnamed(c *incr.Ctx, k InboundKey) []uint32 {
 	modes := authn.ParseModes(k.Proxy.Policies.Peers)
 	if len(modes.Ports) == 0 {
 		return nil
 	}
 	named := map[uint32]bool{}
 	if k.Ingress.Named() {
-		for _, l := range g.ingress.Spec(c, k.Ingress.Sidecar).GetIngress() {
+		for _, l := range x.from.Ingress.Spec(c, k.Ingress.Sidecar).GetIngress() {
 			named[l.GetPort().GetNumber()] = true
 		}
 	} else {
@@ -73,10 +91,10 @@ func portOf(s *config.Service, t workload.Target) listener.Port {
 	}
 }
 
-// inboundOf is what the listeners of a workload's ports have in common.
-func (g *graph) inboundOf(c *incr.Ctx, k inboundKey) listener.Inbound {
+// common is what the listeners of a workload's ports have in common.
+func (x *inbound) common(c *incr.Ctx, k InboundKey) listener.Inbound {
 	return listener.Inbound{
-		Proxy: g.reports.Reporting(c, k.Proxy, telemetry.Inbound), TLS: g.policies.MeshTLS(c), Guards: g.policies.Guards(c, k.Proxy.Policies, false),
-		Stat: g.mesh.Clusters(c).InboundStat, Defaults: g.policies.TLSDefaults(c),
+		Proxy: x.from.Reports.Reporting(c, k.Proxy, telemetry.Inbound), TLS: x.from.Policies.MeshTLS(c), Guards: x.from.Policies.Guards(c, k.Proxy.Policies, false),
+		Stat: x.from.Mesh.Clusters(c).InboundStat, Defaults: x.from.Policies.TLSDefaults(c),
 	}
 }

@@ -1,4 +1,4 @@
-package istio
+package listeners
 
 import (
 	"bytes"
@@ -12,9 +12,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/cluster"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/envoyfilter"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateways"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/telemetry"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -23,17 +26,29 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// gatewayListenerKey names a listener of a gateway.
-type gatewayListenerKey struct {
+// GatewayKey is the listeners of Gateways on a proxy.
+type GatewayKey struct {
+	Servers gateways.Key
+	// Scope is what their routes see.
+	Scope scope.Scope
+	Proxy listener.Proxy
+	// Unprivileged: the proxy can't open low ports, and is asked to.
+	Unprivileged bool
+	// Patches change them (patches.Keys).
+	Patches string
+}
+
+// gatewayListener names a listener of a gateway.
+type gatewayListener struct {
 	Bind listener.Bind
-	Set  gatewaySet
+	Set  GatewayKey
 	// QUIC: it is the one for HTTP/3.
 	QUIC bool
 }
 
 // internalRanges are the addresses of the mesh's networks, in order.
-func (g *graph) internalRanges(c *incr.Ctx) []netip.Prefix {
-	r, _ := g.tables.Networks.Get(c, state.Networks)
+func (x *ofGateways) internalRanges(c *incr.Ctx) []netip.Prefix {
+	r, _ := x.from.Tables.Networks.Get(c, state.Networks)
 	var out []netip.Prefix
 	for _, n := range r.Value.GetNetworks() {
 		for _, e := range n.GetEndpoints() {
@@ -57,14 +72,22 @@ func rangeOf(s string) (netip.Prefix, bool) {
 	return p, err == nil
 }
 
-func (g *graph) addGatewayListeners() {
-	g.gatewayListener = incr.NewFunc(g.Graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListenerKey) ([]byte, error) {
+// ofGateways are the listeners of Gateways.
+type ofGateways struct {
+	from *From
+	one  *incr.Func[gatewayListener, []byte]
+}
+
+// newOfGateways adds them to a graph, as a list.
+func newOfGateways(graph *incr.Graph, from *From) *incr.Func[GatewayKey, []sdk.Resource] {
+	x := &ofGateways{from: from}
+	x.one = incr.NewFunc(graph, "gateway listener", bytes.Equal, func(c *incr.Ctx, k gatewayListener) ([]byte, error) {
 		in := listener.Gateway{
-			Bind: k.Bind, Proxy: g.reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: g.policies.TLSDefaults(c),
-			Guards: g.policies.Guards(c, k.Set.Proxy.Policies, true), Internal: g.internalRanges(c),
+			Bind: k.Bind, Proxy: x.from.Reports.Reporting(c, k.Set.Proxy, telemetry.Gateway), TLS: x.from.Policies.TLSDefaults(c),
+			Guards: x.from.Policies.Guards(c, k.Set.Proxy.Policies, true), Internal: x.internalRanges(c),
 		}
-		b := chainBuilder{graph: g, c: c, set: k.Set, names: map[string]string{}}
-		for _, group := range g.gateways.Groups(c, k.Set.Servers) {
+		b := chainBuilder{from: x.from, c: c, set: k.Set, names: map[string]string{}}
+		for _, group := range x.from.Gateways.Groups(c, k.Set.Servers) {
 			if gatewayBind(group.Place, k.Set.Proxy.Dialing.Families) == k.Bind {
 				in.Chains = append(in.Chains, b.group(quicOnly(group, k.QUIC))...)
 			}
@@ -77,17 +100,25 @@ func (g *graph) addGatewayListeners() {
 		}
 		return encode.Bytes(listener.BuildGateway(in)), nil
 	})
+	return patches.List[GatewayKey]{
+		Name:    "gateway listeners",
+		Plain:   x.list,
+		Patches: func(k *GatewayKey) *string { return &k.Patches },
+		Patch: func(_ *incr.Ctx, set *envoyfilter.Set, _ GatewayKey, r sdk.Resource) ([]byte, bool) {
+			return set.Listener(networking.EnvoyFilter_GATEWAY, r.Body)
+		},
+	}.Add(graph, from.Patches)
 }
 
-// gatewayList are the listeners of Gateways on a proxy. One to which no route leads is left out.
-func (g *graph) gatewayList(c *incr.Ctx, k gatewaySet) []sdk.Resource {
+// list are the listeners of Gateways on a proxy. One to which no route leads is left out.
+func (x *ofGateways) list(c *incr.Ctx, k GatewayKey) []sdk.Resource {
 	var out []sdk.Resource
 	k.Patches = ""
-	for _, b := range g.gatewayBinds(c, k) {
-		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{Bind: b, Set: k}); ok {
+	for _, b := range x.binds(c, k) {
+		if body, ok := x.one.Get(c, gatewayListener{Bind: b, Set: k}); ok {
 			out = append(out, sdk.Resource{Name: b.Name(), Body: body})
 		}
-		if body, ok := g.gatewayListener.Get(c, gatewayListenerKey{b, k, true}); g.quic && ok {
+		if body, ok := x.one.Get(c, gatewayListener{b, k, true}); x.from.QUIC && ok {
 			out = append(out, sdk.Resource{Name: b.QUICName(), Body: body})
 		}
 	}
@@ -102,10 +133,10 @@ func quicOnly(group gateway.Group, asked bool) gateway.Group {
 	return group
 }
 
-// gatewayBinds are the places at which Gateways listen, in order.
-func (g *graph) gatewayBinds(c *incr.Ctx, k gatewaySet) []listener.Bind {
+// binds are the places at which Gateways listen, in order.
+func (x *ofGateways) binds(c *incr.Ctx, k GatewayKey) []listener.Bind {
 	var out []listener.Bind
-	for _, group := range g.gateways.Groups(c, k.Servers) {
+	for _, group := range x.from.Gateways.Groups(c, k.Servers) {
 		if b := gatewayBind(group.Place, k.Proxy.Dialing.Families); !(k.Unprivileged && b.Port < gateways.Privileged) && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
@@ -123,9 +154,9 @@ func gatewayBind(p gateway.Place, f config.Families) listener.Bind {
 
 // chainBuilder makes the chains of one listener.
 type chainBuilder struct {
-	*graph
-	c   *incr.Ctx
-	set gatewaySet
+	from *From
+	c    *incr.Ctx
+	set  GatewayKey
 	// names of TLS hellos that have a chain, with the address at which.
 	names map[string]string
 }
@@ -155,7 +186,7 @@ func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 
 // connections follow the first TCP route that is for the server; none where there is none.
 func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
-	for _, v := range b.gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.from.Gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}
@@ -182,7 +213,7 @@ func meant(port uint32, gateways []string, s gateway.Server) bool {
 // byName are the chains of TLS routes: each match has its own, unless an older one has one of its names.
 func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
-	for _, v := range b.gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.from.Gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}
@@ -213,19 +244,19 @@ func (b *chainBuilder) claim(names []string, bind string) bool {
 
 // forward is where a route of a server leads.
 func (b *chainBuilder) forward(v *config.VirtualService, route []*networking.RouteDestination, s gateway.Server) listener.Forward {
-	return b.destinations.Forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
+	return b.from.Destinations.Forward(b.c, b.set.Scope, v, route, s.Spec.Port.Number, s.Spec.Port.Name)
 }
 
 // automatic are the chains by which TLS of the mesh goes on to the cluster that its server name says.
 func (b *chainBuilder) automatic(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
 	names := s.Names()
-	for _, i := range b.scopes.Hosts.Of(b.c, b.set.Scope) {
+	for _, i := range b.from.Scopes.Hosts.Of(b.c, b.set.Scope) {
 		covered := slices.ContainsFunc(names, func(n string) bool { return istio.Covers(n, i.Key.Host) })
 		if i.Value.External || !covered {
 			continue
 		}
-		rule := b.rules.PolicyFor(b.c, b.set.Scope.Client(), i.Value)
+		rule := b.from.Rules.PolicyFor(b.c, b.set.Scope.Client(), i.Value)
 		for _, p := range i.Value.Ports {
 			if protocol := config.ParseProtocol(p.Protocol); protocol != config.UDP {
 				out = append(out, b.automaticChains(i.Value, p, protocol, rule)...)
@@ -245,7 +276,7 @@ func (b *chainBuilder) automaticChains(s *config.Service, p *pb.Port, protocol c
 	for _, n.Subset = range subsets {
 		forward := listener.ToCluster(n.SNI())
 		forward.Rule, forward.Subset, forward.Straight = rule, n.Subset, true
-		forward.Stat = b.destinations.Stat(b.c, b.set.Scope, n, p.Name, forward.Stat)
+		forward.Stat = b.from.Destinations.Stat(b.c, b.set.Scope, n, p.Name, forward.Stat)
 		out = append(out, listener.GatewayChain{
 			Names: []string{n.SNI()}, Protocols: listener.MeshProtocols(), Protocol: protocol, Forward: forward, Port: p.Number, Unguarded: true,
 		})

@@ -1,23 +1,21 @@
-package istio
+package listeners
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/ingress"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// ingressPorts are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
-func (g *graph) ingressPorts(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own bool) []listener.Port {
-	sidecar := g.ingress.Sidecar(c, k.Sidecar)
+// ports are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
+func (x *inbound) ports(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own bool) []listener.Port {
+	sidecar := x.from.Ingress.Sidecar(c, k.Sidecar)
 	if sidecar == nil {
 		return nil
 	}
@@ -32,7 +30,7 @@ func (g *graph) ingressPorts(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own 
 			Target: number, Number: number, Host: name, Short: name, Service: sidecar.Name, Name: l.GetPort().GetName(), Bind: cmp.Or(l.Bind, k.Address),
 			Protocol: config.ParseProtocol(l.GetPort().GetProtocol()), Config: config.Meta{Namespace: k.Namespace, Name: sidecar.Name}.Path("sidecar"),
 		}
-		if g.ingressTLS && l.Tls != nil {
+		if x.from.IngressTLS && l.Tls != nil {
 			port.TLS, port.Protocol = l.Tls, port.Protocol.Opened()
 		}
 		out = append(out, port)
@@ -55,32 +53,21 @@ func standsAlone(capture networking.CaptureMode, dialed bool) bool {
 	return capture == networking.CaptureMode_NONE || capture == networking.CaptureMode_DEFAULT && dialed
 }
 
-// ownListeners are those of ports that clients dial themselves.
-func (g *graph) ownListeners(c *incr.Ctx, k inboundKey) []sdk.Resource {
+// alone are those of ports that clients dial themselves.
+func (x *inbound) alone(c *incr.Ctx, k InboundKey) []sdk.Resource {
 	if !k.Ingress.Named() {
 		return nil
 	}
 	var out []sdk.Resource
-	for _, p := range g.ingressPorts(c, k.Ingress, &k.Proxy, true) {
+	for _, p := range x.ports(c, k.Ingress, &k.Proxy, true) {
 		name := listener.InboundPortBind(k.Proxy, p).Name()
-		out = append(out, sdk.Resource{Name: name, Body: g.ownListener.Of(c, ownKey{k, name})})
+		out = append(out, sdk.Resource{Name: name, Body: x.own.Of(c, ownKey{k, name})})
 	}
 	return out
 }
 
 // ownKey names the listener of a port that clients dial themselves.
 type ownKey struct {
-	Inbound inboundKey
+	Inbound InboundKey
 	Name    string
-}
-
-func (g *graph) addOwnListeners() {
-	g.ownListener = incr.NewFunc(g.Graph, "own listener", bytes.Equal, func(c *incr.Ctx, k ownKey) ([]byte, error) {
-		for _, p := range g.ingressPorts(c, k.Inbound.Ingress, &k.Inbound.Proxy, true) {
-			if listener.InboundPortBind(k.Inbound.Proxy, p).Name() == k.Name {
-				return encode.Bytes(listener.BuildInboundPort(g.inboundOf(c, k.Inbound), p)), nil
-			}
-		}
-		return nil, incr.Absent
-	})
 }

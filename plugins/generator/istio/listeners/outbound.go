@@ -1,4 +1,4 @@
-package istio
+package listeners
 
 import (
 	"bytes"
@@ -12,11 +12,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// outboundListeners: services of a scope gather at the addresses that clients dial; each such place is one listener.
-type outboundListeners struct {
+// Outbound are the listeners by which sidecars send: services of a scope gather at the addresses
+// that clients dial; each such place is one listener.
+type Outbound struct {
+	from    *From
 	virtual *incr.Func[virtualKey, []byte]
-	sets    *incr.Input[listenerSet, struct{}]
-	inSet   *incr.Index[listenerSet, setListener, []byte]
+	// Sets are those that views have; InSet lists their listeners.
+	Sets  *incr.Input[Set, struct{}]
+	InSet *incr.Index[Set, Listener, []byte]
 }
 
 // virtualKey is what virtualOutbound depends on.
@@ -43,8 +46,8 @@ func (a arrival) everywhere() bool {
 	return a.Place.Bind.Address == a.Place.Dialer.How.Families.Any()[0]
 }
 
-// listenerSet is the outbound listeners of a scope, as proxies that are equal for listeners get them.
-type listenerSet struct {
+// Set is the outbound listeners of a scope, as proxies that are equal for listeners get them.
+type Set struct {
 	Scope scope.Scope
 	Proxy listener.Proxy
 	// Self is the proxy's own address where some headless service has it.
@@ -55,45 +58,48 @@ type listenerSet struct {
 	Patches string
 }
 
-func (s listenerSet) dialer() dialer {
+func (s Set) dialer() dialer {
 	return dialer{s.Scope, listener.Dialer{Dialing: s.Proxy.Dialing, Dialed: s.Proxy.Dialed, Ports: s.Proxy.Ports}, s.Self, s.Selections}
 }
 
-type setListener struct {
-	Set  listenerSet
+// Listener names a listener of a set, by where it stands.
+type Listener struct {
+	Set  Set
 	Bind listener.Bind
 }
 
-func (g *graph) addOutbound() {
-	g.outbound.sets = incr.NewInput[listenerSet](g.Graph, "listener sets", incr.Same[struct{}])
-	arrivals := g.addArrivals(g.outbound.sets)
+func newOutbound(graph *incr.Graph, from *From) *Outbound {
+	x := &Outbound{from: from}
+	x.Sets = incr.NewInput[Set](graph, "listener sets", incr.Same[struct{}])
+	arrivals := x.addArrivals(x.Sets)
 	byPlace := incr.NewIndex(arrivals, "ports at place", func(a arrival, _ caller) []place { return []place{a.Place} })
 	shapes := incr.Group(byPlace, "shape of listener", sameShape, shapeOf)
-	g.outbound.virtual = incr.NewFunc(g.Graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, k virtualKey) ([]byte, error) {
-		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, g.reports.Reporting(c, k.Proxy, telemetry.Outbound))), nil
+	x.virtual = incr.NewFunc(graph, "virtualOutbound", bytes.Equal, func(c *incr.Ctx, k virtualKey) ([]byte, error) {
+		return encode.Bytes(listener.BuildVirtualOutbound(k.Outside, x.from.Reports.Reporting(c, k.Proxy, telemetry.Outbound))), nil
 	})
-	all := incr.Join(g.outbound.sets, shapes, "listeners of sets",
-		func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} },
+	all := incr.Join(x.Sets, shapes, "listeners of sets",
+		func(s Set, _ struct{}) []dialer { return []dialer{s.dialer()} },
 		func(p place, _ shape) []dialer { return []dialer{p.Dialer} },
 		bytes.Equal,
-		func(c *incr.Ctx, k incr.Pair[listenerSet, place], _ struct{}, s shape) ([]byte, error) {
-			return g.buildListener(c, k.Right, s, k.Left.Proxy), nil
+		func(c *incr.Ctx, k incr.Pair[Set, place], _ struct{}, s shape) ([]byte, error) {
+			return x.build(c, k.Right, s, k.Left.Proxy), nil
 		})
 	named := incr.FlatMap(all, "named listeners", bytes.Equal,
-		func(c *incr.Ctx, k incr.Pair[listenerSet, place], b []byte) ([]incr.Item[setListener, []byte], error) {
+		func(c *incr.Ctx, k incr.Pair[Set, place], b []byte) ([]incr.Item[Listener, []byte], error) {
 			if k.Left.Patches != "" {
-				patched, ok := g.patches.Set(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
+				patched, ok := x.from.Patches.Set(c, k.Left.Patches).Listener(networking.EnvoyFilter_SIDECAR_OUTBOUND, b)
 				if !ok {
 					return nil, nil
 				}
 				b = patched
 			}
-			return []incr.Item[setListener, []byte]{{Key: setListener{k.Left, k.Right.Bind}, Value: b}}, nil
+			return []incr.Item[Listener, []byte]{{Key: Listener{k.Left, k.Right.Bind}, Value: b}}, nil
 		})
-	g.outbound.inSet = incr.NewIndex(named, "listeners of set", func(k setListener, _ []byte) []listenerSet { return []listenerSet{k.Set} })
+	x.InSet = incr.NewIndex(named, "listeners of set", func(k Listener, _ []byte) []Set { return []Set{k.Set} })
+	return x
 }
 
-func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) []byte {
+func (x *Outbound) build(c *incr.Ctx, at place, s shape, p listener.Proxy) []byte {
 	return encode.Bytes(listener.BuildOutbound(listener.Outbound{
 		Bind:     at.Bind,
 		More:     s.More,
@@ -103,8 +109,8 @@ func (g *graph) buildListener(c *incr.Ctx, at place, s shape, p listener.Proxy) 
 		Protocol: s.Protocol,
 		Route:    s.Route,
 		Lookups:  s.Lookups,
-		Chains:   g.outboundChains(c, at.Dialer.Scope, s.Chains),
-		Outside:  g.scopes.Outside(c, at.Dialer.Scope),
-		Proxy:    g.reports.Reporting(c, p, telemetry.Outbound),
+		Chains:   x.chains(c, at.Dialer.Scope, s.Chains),
+		Outside:  x.from.Scopes.Outside(c, at.Dialer.Scope),
+		Proxy:    x.from.Reports.Reporting(c, p, telemetry.Outbound),
 	}))
 }

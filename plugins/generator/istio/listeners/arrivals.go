@@ -1,4 +1,4 @@
-package istio
+package listeners
 
 import (
 	"net/netip"
@@ -11,6 +11,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -56,16 +57,16 @@ func sameCallers(a, b callers) bool {
 }
 
 // addArrivals gathers the ports of services at the places where proxies of the sets dial them.
-func (g *graph) addArrivals(sets incr.Collection[listenerSet, struct{}]) incr.Collection[arrival, caller] {
-	byDialer := incr.NewIndex(sets, "listener sets by dialer", func(s listenerSet, _ struct{}) []dialer { return []dialer{s.dialer()} })
+func (x *Outbound) addArrivals(sets incr.Collection[Set, struct{}]) incr.Collection[arrival, caller] {
+	byDialer := incr.NewIndex(sets, "listener sets by dialer", func(s Set, _ struct{}) []dialer { return []dialer{s.dialer()} })
 	dialers := incr.Group(byDialer, "dialers", incr.Same[struct{}],
-		func(*incr.Ctx, dialer, []incr.Item[listenerSet, struct{}]) (struct{}, error) { return struct{}{}, nil })
-	dialed := incr.Join(dialers, g.scopes.Visible, "hosts that are dialled",
+		func(*incr.Ctx, dialer, []incr.Item[Set, struct{}]) (struct{}, error) { return struct{}{}, nil })
+	dialed := incr.Join(dialers, x.from.Scopes.Visible, "hosts that are dialled",
 		func(d dialer, _ struct{}) []scope.Scope { return []scope.Scope{d.Scope} },
 		func(h scope.Host, _ *config.Service) []scope.Scope { return []scope.Scope{h.Scope} },
 		sameCallers,
 		func(c *incr.Ctx, k incr.Pair[dialer, scope.Host], _ struct{}, s *config.Service) (callers, error) {
-			return g.callersOf(c, k.Left, k.Right, s), nil
+			return x.callersOf(c, k.Left, k.Right, s), nil
 		})
 	return incr.FlatMap(dialed, "ports that are dialled", sameCaller,
 		func(_ *incr.Ctx, _ incr.Pair[dialer, scope.Host], list callers) ([]incr.Item[arrival, caller], error) {
@@ -94,21 +95,21 @@ func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain
 }
 
 // callersOf are the places of a service's ports.
-func (g *graph) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Service) callers {
+func (x *Outbound) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Service) callers {
 	found := gathering{placed: map[arrival]struct{ via, index int }{}}
-	reach := g.mesh.Reach(c, s, d.Scope.Namespace)
-	for _, in := range g.scopes.ImportsOf(c, h, s) {
+	reach := x.from.Mesh.Reach(c, s, d.Scope.Namespace)
+	for _, in := range x.from.Scopes.ImportsOf(c, h, s) {
 		for _, p := range in.Service.Ports {
 			if cluster.IsDynamic(in.Service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {
 				continue
 			}
-			for _, a := range g.arrivalsOf(c, d, in, p) {
+			for _, a := range x.arrivalsOf(c, d, in, p) {
 				if a.caller.protocol == config.UDP || !d.takes(in.Listener, a) {
 					continue
 				}
 				k, via := arrival{place{d, a.where.Bind}, h.Host, p.Number}, in.Listener.Place()
 				a.caller.service, a.caller.reach, a.caller.more = s, reach, a.where.More
-				found.add(k, via, a.caller, g.routeChains(c, d, s, via, k, a.where.Chain, in.Listener.NameOf(p)))
+				found.add(k, via, a.caller, x.routeChains(c, d, s, via, k, a.where.Chain, in.Listener.NameOf(p)))
 			}
 		}
 	}
@@ -131,14 +132,14 @@ type arriving struct {
 
 // arrivalsOf are the places of a service's port as a listener of the scope's Sidecar has it: where that says, and otherwise at the
 // service's own addresses, or its endpoints' where it has none.
-func (g *graph) arrivalsOf(c *incr.Ctx, d dialer, in scope.Imported, p *pb.Port) []arriving {
+func (x *Outbound) arrivalsOf(c *incr.Ctx, d dialer, in scope.Imported, p *pb.Port) []arriving {
 	call, how, port := callOf(in.Listener, d.How, p)
 	if in.Listener != nil && in.Listener.Bind != "" {
 		at := listener.Bind{Address: in.Listener.Bind, Port: port}
 		return []arriving{{listener.ArrivalAt(in.Service, p.Number, call.protocol, at, in.Service.AddressesFor(how.Dialing)[0]), call}}
 	}
 	if !call.given {
-		if list, ok := g.endpointPlaces(c, d, how, in.Service, p); ok {
+		if list, ok := x.endpointPlaces(c, d, how, in.Service, p); ok {
 			return atPort(list, port, call)
 		}
 	}
@@ -174,11 +175,11 @@ func atPort(list []listener.Arrival, port uint32, call caller) []arriving {
 
 // endpointPlaces are the places of a service without an address of its own: connections to each endpoint, but the workload itself.
 // Requests can be told apart without. False where all go to one place.
-func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *config.Service, p *pb.Port) ([]listener.Arrival, bool) {
+func (x *Outbound) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *config.Service, p *pb.Port) ([]listener.Arrival, bool) {
 	if how.Dialed || config.ParseProtocol(p.Protocol).IsHTTP() || !isHeadless(s, how.Dialing) {
 		return nil, false
 	}
-	list := slices.SortedFunc(slices.Values(g.workloads.Endpoints(c, s.Key)), endpoint.Order)
+	list := slices.SortedFunc(slices.Values(x.from.Workloads.Endpoints(c, s.Key)), endpoint.Order)
 	list = slices.DeleteFunc(list, func(e *endpoint.Endpoint) bool { return e.PortName != p.Name })
 	if len(list) == 0 && s.Registry != config.Kubernetes && len(s.Selector) == 0 {
 		return nil, false
@@ -186,7 +187,7 @@ func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *co
 	var out []listener.Arrival
 	for _, e := range list {
 		addresses := []string{e.Address}
-		if g.dualStack { // whatever the client has, as istiod
+		if x.from.DualStack { // whatever the client has, as istiod
 			addresses = append(addresses, e.MoreAddresses...)
 		}
 		for _, a := range addresses {
@@ -201,4 +202,17 @@ func (g *graph) endpointPlaces(c *incr.Ctx, d dialer, how listener.Dialer, s *co
 // isHeadless reports whether connections go where they were going, to an address that is no service's.
 func isHeadless(s *config.Service, d config.Dialing) bool {
 	return s.Resolution == pb.ServiceResolutionNone && listener.Bind{Address: s.AddressesFor(d)[0]}.Any()
+}
+
+// Self is the proxy's own address where a service without addresses of its own has it as an endpoint; connections to oneself need no
+// listener.
+func (x *Outbound) Self(c *incr.Ctx, n *node.Node) string {
+	self := n.Addresses[0]
+	for _, e := range x.from.Workloads.At(c, self) {
+		s, ok := x.from.Tables.Services.Get(c, e.ServiceKey())
+		if ok && isHeadless(s.Value, x.from.Workloads.Dialing(n)) {
+			return self
+		}
+	}
+	return ""
 }

@@ -1,4 +1,4 @@
-package istio
+package listeners
 
 import (
 	"net/netip"
@@ -19,12 +19,12 @@ import (
 
 // routeChains are the chains for connections to a service's port at a place, which virtual services may lead elsewhere; plain is the one that
 // it has without. There is always one.
-func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k arrival, plain listener.Chain, portNamed string) []listener.Chain {
+func (x *Outbound) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k arrival, plain listener.Chain, portNamed string) []listener.Chain {
 	if plain.Protocol.IsHTTP() {
 		return []listener.Chain{plain}
 	}
 	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: selection.Answers(d.Selections)}
-	services := g.connectionServices(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
+	services := x.connectionServices(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
 	if plain.Protocol.IsTLS() {
 		return r.byName(services)
 	}
@@ -32,23 +32,23 @@ func (g *graph) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int, k
 }
 
 // connectionServices are the virtual services that have routes for connections to a host, in the order in which they count.
-func (g *graph) connectionServices(c *incr.Ctx, h scope.Sought) []*config.VirtualService {
+func (x *Outbound) connectionServices(c *incr.Ctx, h scope.Sought) []*config.VirtualService {
 	var out []*config.VirtualService
 	add := func(list []incr.Item[string, tables.Row[*config.VirtualService]]) {
 		for _, i := range list {
 			v := i.Value.Value
 			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host.Host) })
-			if overlaps && scope.RoutesConnections(v) && !slices.Contains(out, v) && g.scopes.Imports(c, h.Scope, v, h.Via) {
+			if overlaps && scope.RoutesConnections(v) && !slices.Contains(out, v) && x.from.Scopes.Imports(c, h.Scope, v, h.Via) {
 				out = append(out, v)
 			}
 		}
 	}
-	add(g.scopes.Routings.ByHost.Of(c, h.Host.Host))
-	add(g.scopes.Routings.Wild.Of(c, only))
+	add(x.from.Scopes.Routings.ByHost.Of(c, h.Host.Host))
+	add(x.from.Scopes.Routings.Wild.Of(c, ""))
 	if istio.IsWildcard(h.Host.Host) {
-		add(g.scopes.Routings.ConnectionsUnder.Of(c, h.Host.Host))
+		add(x.from.Scopes.Routings.ConnectionsUnder.Of(c, h.Host.Host))
 	}
-	return g.scopes.InOrder(c, h.Scope.Namespace, out)
+	return x.from.Scopes.InOrder(c, h.Scope.Namespace, out)
 }
 
 // connectionRoutes makes chains of routes for one port of a service.
@@ -164,29 +164,29 @@ func (r *connectionRoutes) byName(services []*config.VirtualService) []listener.
 	return out
 }
 
-// outboundChains says where the connections of chains go.
-func (g *graph) outboundChains(c *incr.Ctx, s scope.Scope, chains []listener.Chain) []listener.OutboundChain {
+// chains says where the connections of chains go.
+func (x *Outbound) chains(c *incr.Ctx, s scope.Scope, chains []listener.Chain) []listener.OutboundChain {
 	var out []listener.OutboundChain
 	for _, chain := range chains {
-		if o, ok := g.outboundChain(c, s, chain); ok {
+		if o, ok := x.chain(c, s, chain); ok {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) (listener.OutboundChain, bool) {
+func (x *Outbound) chain(c *incr.Ctx, s scope.Scope, chain listener.Chain) (listener.OutboundChain, bool) {
 	out := listener.OutboundChain{Chain: chain, Forward: listener.ToCluster(chain.Cluster)}
 	r := chain.Route
 	if r.Service == "" {
 		if n, ok := cluster.ParseName(chain.Cluster); ok {
-			out.Forward.Rule = g.destinations.Rule(c, s, n.Host)
-			out.Forward.Stat = g.destinations.Stat(c, s, n, "", chain.Cluster)
-			out.Forward.Lookup = g.lookup(c, s, chain, n)
+			out.Forward.Rule = x.from.Destinations.Rule(c, s, n.Host)
+			out.Forward.Stat = x.from.Destinations.Stat(c, s, n, "", chain.Cluster)
+			out.Forward.Lookup = x.lookup(c, s, chain, n)
 		}
 		return out, true
 	}
-	v, ok := g.tables.VirtualServices.Get(c, r.Service)
+	v, ok := x.from.Tables.VirtualServices.Get(c, r.Service)
 	if !ok {
 		return out, false
 	}
@@ -194,10 +194,10 @@ func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) 
 	if len(route) == 0 {
 		return out, false
 	}
-	out.Forward = g.destinations.Forward(c, s, v.Value, route, r.Port, r.PortName)
+	out.Forward = x.from.Destinations.Forward(c, s, v.Value, route, r.Port, r.PortName)
 	if len(out.Forward.Shares) == 1 {
 		if n, ok := cluster.ParseName(out.Forward.Shares[0].Cluster); ok {
-			out.Forward.Lookup = g.lookup(c, s, chain, n)
+			out.Forward.Lookup = x.lookup(c, s, chain, n)
 		}
 	}
 	if !r.Narrow {
@@ -207,11 +207,11 @@ func (g *graph) outboundChain(c *incr.Ctx, s scope.Scope, chain listener.Chain) 
 }
 
 // lookup is how TLS that passes through towards a cluster finds its destination.
-func (g *graph) lookup(c *incr.Ctx, s scope.Scope, chain listener.Chain, to cluster.Name) listener.Lookup {
+func (x *Outbound) lookup(c *incr.Ctx, s scope.Scope, chain listener.Chain, to cluster.Name) listener.Lookup {
 	if chain.Protocol != config.TLS {
 		return listener.Lookup{}
 	}
-	if found, ok := g.scopes.Visible.Get(c, scope.Host{Scope: s, Host: to.Host}); ok && cluster.IsDynamic(found) {
+	if found, ok := x.from.Scopes.Visible.Get(c, scope.Host{Scope: s, Host: to.Host}); ok && cluster.IsDynamic(found) {
 		return listener.Lookup{Host: to.Host, Port: to.Port}
 	}
 	return listener.Lookup{}
