@@ -61,6 +61,8 @@ var istioLayers = [][]string{
 	{"policy", "extensions", "scope"},
 	{"reports", "destination", "gateways", "clusters", "nametables"},
 	{"routes", "listeners"},
+	{"placement"},
+	{"serving"},
 }
 
 // TestArrowsOfIstio: imports among the packages of generator/istio go one way. Those that say what

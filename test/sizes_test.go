@@ -77,8 +77,6 @@ var large = map[string]struct {
 	"test/registries.world":              {42, 12, "what trials of all registries do"},
 	"test/scenario.Call":                 {0, 27, "a field for each thing that a test may ask or expect"},
 
-	"plugins/generator/istio.chainBuilder":       {7, 79, "embeds the graph"},
-	"plugins/generator/istio.graph":              {100, 76, "clusters, listeners, routes, gateways and placement are still in it (docs/decisions/istio-packages.md)"},
 	"plugins/generator/istio/listener.Reporting": {8, 18, "a field for each thing that splits listeners"},
 	"plugins/generator/istio/node.Metadata":      {0, 29, "a field for each thing that a proxy may say"},
 	"plugins/generator/istio/scope.Scopes":       {37, 15, "services, virtual services and Sidecars decide together what is seen"},

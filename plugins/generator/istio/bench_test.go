@@ -23,7 +23,7 @@ func BenchmarkCold(b *testing.B) {
 			f.connect(i)
 		}
 		b.ReportMetric(float64(f.told.bytes)/1e6, "MB-told/op")
-		b.ReportMetric(float64(f.e.g.Nodes()), "nodes")
+		b.ReportMetric(float64(f.e.Kept().Nodes), "nodes")
 	}
 }
 
@@ -32,11 +32,11 @@ func BenchmarkViews(b *testing.B) {
 	size := meshSize{services: 1000, endpoints: 10, namespaces: 50}
 	for b.Loop() {
 		f := newFleet(b, size)
-		empty, rows := live(), f.e.g.Nodes()
+		empty, rows := live(), f.e.Kept().Nodes
 		for i := range size.namespaces {
 			f.connect(i)
 		}
-		full, nodes := live(), f.e.g.Nodes()
+		full, nodes := live(), f.e.Kept().Nodes
 		for i := range size.namespaces {
 			f.leave(i)
 		}
@@ -45,7 +45,7 @@ func BenchmarkViews(b *testing.B) {
 		b.ReportMetric(float64(full-empty)/1e6, "MB-views")
 		b.ReportMetric(float64(full-empty)/float64(nodes-rows), "B/node")
 		b.ReportMetric(float64(full-after)/float64(full-empty), "given-back")
-		b.ReportMetric(float64(f.e.g.Nodes()-rows), "nodes-left")
+		b.ReportMetric(float64(f.e.Kept().Nodes-rows), "nodes-left")
 	}
 }
 

@@ -239,7 +239,7 @@ func TestNothingIsKeptInCase(t *testing.T) {
 	for range 3 {
 		w.commit()
 	}
-	empty := w.e.g.Nodes()
+	empty := w.e.Kept().Nodes
 	w.commit(web("10.1.0.1", "10.1.0.2")...)
 	w.attach(1, proxy(sidecarID, nil, nil))
 	w.attach(2, proxy("router~10.9.9.8~gw.default~default.svc.cluster.local", nil, nil))
@@ -260,11 +260,11 @@ func TestNothingIsKeptInCase(t *testing.T) {
 	for range 3 {
 		w.commit()
 	}
-	if n := w.e.g.Nodes(); n > empty {
+	if n := w.e.Kept().Nodes; n > empty {
 		t.Errorf("%d nodes are live, %d when there was nothing", n, empty)
 	}
-	if len(w.e.watched)+len(w.e.scopes)+len(w.e.views.byID)+len(w.e.views.parts)+len(w.e.assignments.services) > 0 {
-		t.Error("the engine keeps what nobody wants")
+	if k := w.e.Kept(); k.Watched+k.Scopes+k.Views+k.Parts+k.Services > 0 {
+		t.Errorf("the engine keeps what nobody wants: %+v", k)
 	}
 }
 

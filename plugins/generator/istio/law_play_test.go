@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/serving"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -23,7 +24,7 @@ import (
 
 // play is an engine under a core: it gives the engine what happens, and wants what Envoys would.
 type play struct {
-	e        *engine
+	e        *serving.Engine
 	out      *recorder
 	builder  state.Builder
 	revision uint64
@@ -283,7 +284,7 @@ func (p *play) apart() *pb.TableRows {
 func (p *play) compare() error {
 	fresh := newPlay()
 	var all []*pb.TableRows
-	for _, table := range sortedNames(p.rows) {
+	for _, table := range keysOf(p.rows) {
 		if len(p.rows[table]) > 0 {
 			all = append(all, &pb.TableRows{Table: table, Upserts: slices.Collect(maps.Values(p.rows[table]))})
 		}

@@ -3,10 +3,9 @@
 //
 // What resources look like is in packages below, as pure functions: config (rows), node (proxies),
 // cluster, endpoint, listener, route and others. What they are made from, and what must be made
-// again, is in packages over sdk/incr: tables, mesh, provider, policy, patches, extensions,
-// reports, workload, rule, scope. This package makes clusters, listeners and routes of both, and
-// places proxies; graph.go wires, engine.go is the side towards the core. See
-// docs/guides/istio-feature.md.
+// again, is in packages over sdk/incr, from tables (rows) and mesh (settings) up to clusters,
+// listeners, routes and nametables; placement says which views a proxy is in, and serving is the
+// side towards the core. wiring.go gives each what it needs. See docs/guides/istio-feature.md.
 package istio
 
 import (

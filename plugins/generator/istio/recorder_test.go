@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/serving"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -139,7 +140,7 @@ func (r *recorder) resources(view uint64) map[string][]byte {
 // world is an engine with its recorder and the state that it was given.
 type world struct {
 	t        testing.TB
-	e        *engine
+	e        *serving.Engine
 	out      *recorder
 	builder  state.Builder
 	revision uint64

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/serving"
 )
 
 // TestWhoIsBackIsPlacedAsBefore: a proxy that comes back while its views are there is placed where it was, without being read again; where rows changed
@@ -17,13 +18,13 @@ import (
 func TestWhoIsBackIsPlacedAsBefore(t *testing.T) {
 	f := newFleet(t, meshSize{services: 3, endpoints: 1, namespaces: 2})
 	f.connect(0)
-	before, nodes := maps.Clone(f.told.placed[1]), f.e.g.Nodes()
+	before, nodes := maps.Clone(f.told.placed[1]), f.e.Kept().Nodes
 	f.e.Detach(1)
 	delete(f.told.placed, 1)
-	f.e.wave(f.told)
-	f.e.wave(f.told)
-	f.e.wave(f.told)
-	if got := f.e.g.Nodes(); got != nodes {
+	for range 3 {
+		f.change()
+	}
+	if got := f.e.Kept().Nodes; got != nodes {
 		t.Errorf("the graph had %d nodes, and has %d", nodes, got)
 	}
 	f.connect(0)
@@ -45,9 +46,9 @@ func TestWhoIsBackIsPlacedAsBefore(t *testing.T) {
 		if f.told.placed[1][typeURL] == before[typeURL] {
 			t.Errorf("%s: the Sidecar changes nothing", typeURL)
 		}
-		now, want := f.e.views.byID[f.told.placed[1][typeURL]], fresh.e.views.byID[fresh.told.placed[1][typeURL]]
-		if now == nil || now.key != want.key {
-			t.Errorf("%s: it is in the view %v, a new one would be in %v", typeURL, now, want.key)
+		now, want := f.told.views[f.told.placed[1][typeURL]], fresh.told.views[fresh.told.placed[1][typeURL]]
+		if now == nil || now.label != want.label || !maps.Equal(now.facts, want.facts) {
+			t.Errorf("%s: it is in the view %v, a new one would be in %v", typeURL, now, want)
 		}
 	}
 }
@@ -55,9 +56,9 @@ func TestWhoIsBackIsPlacedAsBefore(t *testing.T) {
 // TestSeatsGo: with their views, and the oldest where there are too many.
 func TestSeatsGo(t *testing.T) {
 	f := newFleet(t, meshSize{services: 3, endpoints: 1, namespaces: 2})
-	rowsOnly := f.e.g.Nodes()
+	rowsOnly := f.e.Kept().Nodes
 	f.connect(0) // it stays, and with it the views
-	for i := range 2 * seatsKept {
+	for i := range 2 * serving.SeatsKept {
 		p := proxy(fmt.Sprintf("sidecar~10.9.%d.%d~load-%d.ns-00~ns-00.svc.cluster.local", i/250, i%250, i), nil, nil)
 		p.Connection, p.Types = uint64(10+i), []string{encode.ClusterType}
 		if err := f.e.Attach(context.Background(), p, f.told); err != nil {
@@ -65,15 +66,15 @@ func TestSeatsGo(t *testing.T) {
 		}
 		f.e.Detach(p.Connection)
 	}
-	if got := f.e.seats.left.Len(); got != seatsKept || len(f.e.seats.by) != seatsKept {
-		t.Errorf("%d seats are kept", got)
+	if k := f.e.Kept(); k.Seats != serving.SeatsKept || k.ByKey != serving.SeatsKept {
+		t.Errorf("%d seats are kept, %d can be found", k.Seats, k.ByKey)
 	}
 	f.leave(0)
-	if got := f.e.seats.left.Len() + len(f.e.seats.by); got != 0 {
-		t.Errorf("%d seats are kept without views", got)
+	if k := f.e.Kept(); k.Seats+k.ByKey != 0 {
+		t.Errorf("%d seats are kept without views, %d can be found", k.Seats, k.ByKey)
 	}
 	f.e.Rest(context.Background(), f.told)
-	if got := f.e.g.Nodes(); got != rowsOnly {
+	if got := f.e.Kept().Nodes; got != rowsOnly {
 		t.Errorf("%d nodes are left, there were %d before anybody came", got, rowsOnly)
 	}
 }

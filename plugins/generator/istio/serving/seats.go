@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	linked "container/list"
@@ -22,8 +22,8 @@ type seatKey struct {
 }
 
 const (
-	// seatsKept and seatAge bound what is kept where views live on because others are in them. Otherwise the core says, by Drop, how long.
-	seatsKept = 1000
+	// SeatsKept and seatAge bound what is kept where views live on because others are in them. Otherwise the core says, by Drop, how long.
+	SeatsKept = 1000
 	seatAge   = time.Minute
 )
 
@@ -38,7 +38,7 @@ func keyOf(p *sdk.Proxy) seatKey {
 }
 
 // sit gives a new connection the seat of a proxy that has said the same of itself; false: there is none.
-func (e *engine) sit(p *sdk.Proxy, key seatKey) bool {
+func (e *Engine) sit(p *sdk.Proxy, key seatKey) bool {
 	at := e.seats.by[key]
 	if at == nil {
 		return false
@@ -53,7 +53,7 @@ func (e *engine) sit(p *sdk.Proxy, key seatKey) bool {
 }
 
 // vacate keeps the seat of a connection that has ended as long as the views are there in which it was.
-func (e *engine) vacate(c *connection) {
+func (e *Engine) vacate(c *connection) {
 	e.unwatch(c.root)
 	if _, placed := c.root.Value(); !placed || e.seats.by[c.key] != nil || !e.seated(c) {
 		e.remove(c)
@@ -65,7 +65,7 @@ func (e *engine) vacate(c *connection) {
 }
 
 // seated reports whether all views are there in which a connection was.
-func (e *engine) seated(c *connection) bool {
+func (e *Engine) seated(c *connection) bool {
 	for _, id := range c.views {
 		if id != 0 && e.views.byID[id] == nil {
 			return false
@@ -75,10 +75,10 @@ func (e *engine) seated(c *connection) bool {
 }
 
 // clear removes the seats that are too many or too old.
-func (e *engine) clear(now time.Time) {
+func (e *Engine) clear(now time.Time) {
 	for at := e.seats.left.Front(); at != nil; at = e.seats.left.Front() {
 		c := at.Value.(*connection)
-		if e.seats.left.Len() <= seatsKept && now.Sub(c.since) < seatAge {
+		if e.seats.left.Len() <= SeatsKept && now.Sub(c.since) < seatAge {
 			return
 		}
 		e.seats.forget(at)
@@ -87,7 +87,7 @@ func (e *engine) clear(now time.Time) {
 }
 
 // empty removes the seats whose views are gone.
-func (e *engine) empty() {
+func (e *Engine) empty() {
 	for at := e.seats.left.Front(); at != nil; {
 		next := at.Next()
 		if c := at.Value.(*connection); !e.seated(c) {
@@ -104,7 +104,7 @@ func (s *seats) forget(at *linked.Element) {
 }
 
 // remove takes a connection out of the graph.
-func (e *engine) remove(c *connection) {
+func (e *Engine) remove(c *connection) {
 	c.root.Close()
-	e.g.proxies.Delete(c.seat)
+	e.from.Placement.Proxies.Delete(c.seat)
 }

@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -9,7 +9,7 @@ import (
 // namedContent is the content of a view whose resources are asked for by name, one by one. Every name has an answer; without fields it
 // says that there is no such resource.
 type namedContent[K comparable] struct {
-	e *engine
+	e *Engine
 	v *view
 	// from makes the resource of a key; key is that of a name.
 	from *incr.Func[K, [][]byte]
@@ -33,7 +33,7 @@ type named[K comparable] struct {
 	told [][]byte
 }
 
-func newNamed[K comparable](e *engine, v *view, s *scope.Scope, from *incr.Func[K, [][]byte], key func(name string) K) *namedContent[K] {
+func newNamed[K comparable](e *Engine, v *view, s *scope.Scope, from *incr.Func[K, [][]byte], key func(name string) K) *namedContent[K] {
 	return &namedContent[K]{e: e, v: v, from: from, key: key, scope: s, wants: map[string]*named[K]{}}
 }
 

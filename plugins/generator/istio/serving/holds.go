@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"maps"
@@ -34,7 +34,7 @@ func newHolds() *holds {
 }
 
 // notice looks at what failed, after a wave.
-func (h *holds) notice(g *graph) {
+func (h *holds) notice(g *incr.Graph) {
 	if runs := g.Runs(); runs != h.runs || len(h.failures) > 0 {
 		h.runs, h.failures = runs, g.Failures()
 		clear(h.refused)

@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 
 // part is a set of resources that views share.
 type part struct {
-	e       *engine
+	e       *Engine
 	id      uint64
 	key     partKey
 	typeURL string
@@ -41,9 +41,9 @@ type source interface {
 
 // partKey is one of the kinds of parts below.
 type partKey interface {
-	open(e *engine) (typeURL string, root source)
+	open(e *Engine) (typeURL string, root source)
 	// closed is called when no view has the part any more.
-	closed(e *engine)
+	closed(e *Engine)
 }
 
 type (
@@ -59,55 +59,55 @@ type (
 	newListenerPart patches.Added
 )
 
-func (k staticPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.clusters.Static, clusters.StaticKey(k))
+func (k staticPart) open(e *Engine) (string, source) {
+	return encode.ClusterType, listOf(e.from.Clusters.Static, clusters.StaticKey(k))
 }
 
-func (k inboundPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.clusters.Inbound, clusters.InboundKey(k))
+func (k inboundPart) open(e *Engine) (string, source) {
+	return encode.ClusterType, listOf(e.from.Clusters.Inbound, clusters.InboundKey(k))
 }
 
-func (k fixedPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.listeners.Fixed, listeners.FixedKey(k))
+func (k fixedPart) open(e *Engine) (string, source) {
+	return encode.ListenerType, listOf(e.from.Listeners.Fixed, listeners.FixedKey(k))
 }
 
-func (k gatewayPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.listeners.Gateways, listeners.GatewayKey(k))
+func (k gatewayPart) open(e *Engine) (string, source) {
+	return encode.ListenerType, listOf(e.from.Listeners.Gateways, listeners.GatewayKey(k))
 }
 
-func (k outboundPart) open(e *engine) (string, source) {
-	e.g.clusters.Outbound.Sets.Set(clusters.Set(k), struct{}{})
-	return encode.ClusterType, setOf(e.g.clusters.Outbound.InSet.At(clusters.Set(k)), func(k clusters.Cluster) string { return k.Name })
+func (k outboundPart) open(e *Engine) (string, source) {
+	e.from.Clusters.Outbound.Sets.Set(clusters.Set(k), struct{}{})
+	return encode.ClusterType, setOf(e.from.Clusters.Outbound.InSet.At(clusters.Set(k)), func(k clusters.Cluster) string { return k.Name })
 }
 
-func (k listenerPart) open(e *engine) (string, source) {
-	e.g.listeners.Outbound.Sets.Set(listeners.Set(k), struct{}{})
-	return encode.ListenerType, setOf(e.g.listeners.Outbound.InSet.At(listeners.Set(k)), func(k listeners.Listener) string { return k.Bind.Name() })
+func (k listenerPart) open(e *Engine) (string, source) {
+	e.from.Listeners.Outbound.Sets.Set(listeners.Set(k), struct{}{})
+	return encode.ListenerType, setOf(e.from.Listeners.Outbound.InSet.At(listeners.Set(k)), func(k listeners.Listener) string { return k.Bind.Name() })
 }
 
-func (k namePart) open(e *engine) (string, source) {
-	e.g.nameTables.Views.Set(nametables.View(k), struct{}{})
-	return encode.NameTableType, listOf(e.g.nameTables.Of, nametables.View(k))
+func (k namePart) open(e *Engine) (string, source) {
+	e.from.NameTables.Views.Set(nametables.View(k), struct{}{})
+	return encode.NameTableType, listOf(e.from.NameTables.Of, nametables.View(k))
 }
 
-func (k newClusterPart) open(e *engine) (string, source) {
-	return encode.ClusterType, listOf(e.g.additions.Clusters, patches.Added(k))
+func (k newClusterPart) open(e *Engine) (string, source) {
+	return encode.ClusterType, listOf(e.from.Additions.Clusters, patches.Added(k))
 }
 
-func (k newListenerPart) open(e *engine) (string, source) {
-	return encode.ListenerType, listOf(e.g.additions.Listeners, patches.Added(k))
+func (k newListenerPart) open(e *Engine) (string, source) {
+	return encode.ListenerType, listOf(e.from.Additions.Listeners, patches.Added(k))
 }
 
-func (newClusterPart) closed(*engine)  {}
-func (newListenerPart) closed(*engine) {}
-func (staticPart) closed(*engine)      {}
-func (inboundPart) closed(*engine)     {}
-func (fixedPart) closed(*engine)       {}
-func (gatewayPart) closed(*engine)     {}
+func (newClusterPart) closed(*Engine)  {}
+func (newListenerPart) closed(*Engine) {}
+func (staticPart) closed(*Engine)      {}
+func (inboundPart) closed(*Engine)     {}
+func (fixedPart) closed(*Engine)       {}
+func (gatewayPart) closed(*Engine)     {}
 
-func (k outboundPart) closed(e *engine) { e.g.clusters.Outbound.Sets.Delete(clusters.Set(k)) }
-func (k namePart) closed(e *engine)     { e.g.nameTables.Views.Delete(nametables.View(k)) }
-func (k listenerPart) closed(e *engine) { e.g.listeners.Outbound.Sets.Delete(listeners.Set(k)) }
+func (k outboundPart) closed(e *Engine) { e.from.Clusters.Outbound.Sets.Delete(clusters.Set(k)) }
+func (k namePart) closed(e *Engine)     { e.from.NameTables.Views.Delete(nametables.View(k)) }
+func (k listenerPart) closed(e *Engine) { e.from.Listeners.Outbound.Sets.Delete(listeners.Set(k)) }
 
 // part returns the part of a key, which a view uses from now on.
 func (s *views) part(k partKey, v *partView) *part {

@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"errors"
@@ -16,12 +16,12 @@ import (
 // explainLimit bounds how many rows an explanation names.
 const explainLimit = 1000
 
-var _ sdk.Explainer = (*engine)(nil)
+var _ sdk.Explainer = (*Engine)(nil)
 
 var errNotMade = errors.New("no such resource in this view, or nobody wants it now")
 
 // Explain implements sdk.Explainer from what the graph has recorded.
-func (e *engine) Explain(_ string, view uint64, name string) (rows, missing []state.Name, err error) {
+func (e *Engine) Explain(_ string, view uint64, name string) (rows, missing []state.Name, err error) {
 	v := e.views.byID[view]
 	if v == nil {
 		return nil, nil, fmt.Errorf("view %d is not known", view)
@@ -30,19 +30,19 @@ func (e *engine) Explain(_ string, view uint64, name string) (rows, missing []st
 	if !ok {
 		return nil, nil, errNotMade
 	}
-	rows = names(e.g, why.Rows)
+	rows = e.names(why.Rows)
 	if c, ok := v.content.(*endpointContent); ok && c.wants[name] != nil {
 		rows = append(rows, e.assignments.rows(c.wants[name])...)
 	}
 	for _, r := range why.Missing {
-		missing = append(missing, e.g.missed(r))
+		missing = append(missing, e.missed(r))
 	}
 	return rows, missing, nil
 }
 
 // missed names something that was looked for in vain: a row by its key, or rows by what they would have been found by.
-func (g *graph) missed(r incr.Row) state.Name {
-	if key, ok := r.Key.(string); ok && g.tables.Load[r.Table] != nil {
+func (e *Engine) missed(r incr.Row) state.Name {
+	if key, ok := r.Key.(string); ok && e.from.Tables.Load[r.Table] != nil {
 		return state.Name{Table: r.Table, Key: key}
 	}
 	switch k := r.Key.(type) {
@@ -64,5 +64,5 @@ func (p *partView) explain(name string) (incr.Explanation, bool) {
 }
 
 func (c *endpointContent) explain(name string) (incr.Explanation, bool) {
-	return incr.Explain(c.e.g.clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: name}, explainLimit)
+	return incr.Explain(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: name}, explainLimit)
 }

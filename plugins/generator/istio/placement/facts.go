@@ -1,4 +1,4 @@
-package istio
+package placement
 
 import (
 	"strconv"
@@ -56,7 +56,8 @@ func label(router bool, s scope.Scope, more ...string) string {
 	return strings.Join(parts, " ")
 }
 
-func (k clusterView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k ClusterView) Describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Set.Client.Router), "targets": k.Targets}
 	k.Ingress.Facts(facts)
 	patchFacts(k.Set.Patches, facts)
@@ -65,7 +66,8 @@ func (k clusterView) describe() (string, map[string]string) {
 	return label(k.Set.Client.Router, k.Set.Scope, k.Targets), facts
 }
 
-func (k endpointView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k EndpointView) Describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	k.Scope.Facts(facts)
 	k.Place.Facts(facts)
@@ -73,7 +75,8 @@ func (k endpointView) describe() (string, map[string]string) {
 	return label(k.Router, k.Scope, k.Place.Locality), facts
 }
 
-func (k listenerView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k ListenerView) Describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Router)}
 	if k.Router {
 		k.Servers.Facts(facts)
@@ -126,7 +129,8 @@ func proxyFacts(p listener.Proxy, out map[string]string) {
 	}
 }
 
-func (k routeView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k RouteView) Describe() (string, map[string]string) {
 	facts := map[string]string{"type": kindOf(k.Gateways != ""), "selections": k.Selections}
 	if k.Gateways != "" {
 		routes.View(k).Servers().Facts(facts)
@@ -141,7 +145,8 @@ func (k routeView) describe() (string, map[string]string) {
 	return label(k.Gateways != "", own, k.Selections), facts
 }
 
-func (k nameView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k NameView) Describe() (string, map[string]string) {
 	facts := map[string]string{"network": k.Client.Network}
 	dialingFacts(k.Client.Dialing, facts)
 	k.Scope.Facts(facts)
@@ -154,7 +159,8 @@ func dialingFacts(d config.Dialing, out map[string]string) {
 	out["cluster"] = d.Cluster
 }
 
-func (k extensionView) describe() (string, map[string]string) {
+// Describe labels the view, and says what counts.
+func (k ExtensionView) Describe() (string, map[string]string) {
 	facts := map[string]string{}
 	if k.Extensions != "" {
 		facts["extensions"] = k.Extensions

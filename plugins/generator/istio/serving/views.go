@@ -1,9 +1,12 @@
-package istio
+package serving
 
 import (
+	"fmt"
+
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/encode"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/placement"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -11,7 +14,7 @@ import (
 
 // views are those that connections were placed in and that the core has not dropped.
 type views struct {
-	e     *engine
+	e     *Engine
 	next  uint64
 	byID  map[uint64]*view
 	byKey map[any]*view
@@ -40,12 +43,12 @@ type content interface {
 	explain(name string) (incr.Explanation, bool)
 }
 
-func newViews(e *engine) *views {
+func newViews(e *Engine) *views {
 	return &views{e: e, byID: map[uint64]*view{}, byKey: map[any]*view{}, parts: map[any]*part{}}
 }
 
 // find returns the number of the view that a placement means for a type; 0 for types that it doesn't serve.
-func (s *views) find(typeURL string, at placed, out sdk.Output) uint64 {
+func (s *views) find(typeURL string, at placement.Placed, out sdk.Output) uint64 {
 	var key viewKey
 	switch typeURL {
 	case encode.ClusterType:
@@ -66,7 +69,7 @@ func (s *views) find(typeURL string, at placed, out sdk.Output) uint64 {
 	v := s.byKey[key]
 	if v == nil {
 		v = s.add(typeURL, key)
-		label, facts := key.describe()
+		label, facts := key.Describe()
 		out.View(typeURL, v.id, label, facts)
 	}
 	return v.id
@@ -75,7 +78,7 @@ func (s *views) find(typeURL string, at placed, out sdk.Output) uint64 {
 func (s *views) add(typeURL string, key viewKey) *view {
 	s.next++
 	v := &view{id: s.next, key: key, typeURL: typeURL}
-	v.content = key.content(s.e, v)
+	v.content = s.e.contentOf(key, v)
 	s.byID[v.id], s.byKey[key] = v, v
 	return v
 }
@@ -92,13 +95,33 @@ func (s *views) forget(v *view) {
 	delete(s.byKey, v.key)
 }
 
-// viewKey is one of clusterView, endpointView, listenerView, routeView, nameView and extensionView.
+// viewKey is one of placement.ClusterView, placement.EndpointView, placement.ListenerView, placement.RouteView, placement.NameView and placement.ExtensionView.
 type viewKey interface {
-	describe() (label string, facts map[string]string)
-	content(e *engine, v *view) content
+	Describe() (label string, facts map[string]string)
 }
 
-func (k clusterView) content(e *engine, v *view) content {
+// contentOf is what a view has, by what it depends on.
+func (e *Engine) contentOf(key viewKey, v *view) content {
+	switch k := key.(type) {
+	case placement.ClusterView:
+		return newPartView(e, v, k.Set.Scope, clusterParts(k))
+	case placement.ListenerView:
+		return newPartView(e, v, k.Set.Scope, listenerParts(k))
+	case placement.EndpointView:
+		return &endpointContent{e: e, v: v, key: k, wants: map[string]*assignment{}}
+	case placement.NameView:
+		return newPartView(e, v, k.Scope, []partKey{namePart(k)})
+	case placement.RouteView:
+		return newNamed(e, v, &k.Scope, e.from.Routes.Configurations, func(name string) routes.Key { return routes.Key{View: routes.View(k), Name: name} })
+	case placement.ExtensionView:
+		return newNamed(e, v, nil, e.from.Extensions.Discovered, func(name string) extensions.Discovery {
+			return extensions.Discovery{View: extensions.View(k), Name: name}
+		})
+	}
+	panic(fmt.Sprintf("no view has the key %T", key))
+}
+
+func clusterParts(k placement.ClusterView) []partKey {
 	patches := k.Set.Patches
 	list := []partKey{staticPart{Client: k.Set.Client.Anywhere(), Sidecar: k.Set.Scope.Sidecar, Patches: patches}, outboundPart(k.Set)}
 	if k.Targets != "" || k.Ingress.Named() {
@@ -113,14 +136,10 @@ func (k clusterView) content(e *engine, v *view) content {
 	if patches != "" {
 		list = append(list, newClusterPart{patches, k.Set.Client.Router})
 	}
-	return newPartView(e, v, k.Set.Scope, list)
+	return list
 }
 
-func (k listenerView) content(e *engine, v *view) content {
-	return newPartView(e, v, k.Set.Scope, k.parts())
-}
-
-func (k listenerView) parts() []partKey {
+func listenerParts(k placement.ListenerView) []partKey {
 	patches := k.Set.Patches
 	var list []partKey
 	if k.Router {
@@ -134,25 +153,4 @@ func (k listenerView) parts() []partKey {
 		list = append(list, newListenerPart{patches, k.Router})
 	}
 	return list
-}
-
-func (k endpointView) content(e *engine, v *view) content {
-	return &endpointContent{e: e, v: v, key: k, wants: map[string]*assignment{}}
-}
-
-func (k nameView) content(e *engine, v *view) content {
-	return newPartView(e, v, k.Scope, []partKey{namePart(k)})
-}
-
-func (k routeView) content(e *engine, v *view) content {
-	return newNamed(e, v, &k.Scope, e.g.routes.Configurations, func(name string) routes.Key { return routes.Key{View: routes.View(k), Name: name} })
-}
-
-// extensionView: configurations of filters that proxies ask for by name.
-type extensionView extensions.View
-
-func (k extensionView) content(e *engine, v *view) content {
-	return newNamed(e, v, nil, e.g.extensions.Discovered, func(name string) extensions.Discovery {
-		return extensions.Discovery{View: extensions.View(k), Name: name}
-	})
 }

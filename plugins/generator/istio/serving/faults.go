@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ type fault struct {
 }
 
 // standing are the faults of now: functions that failed, and load assignments that Envoy would refuse.
-func (e *engine) standing() []fault {
+func (e *Engine) standing() []fault {
 	var all []fault
 	for _, f := range e.holds.failures {
-		now := fault{f.Function, f.Err, names(e.g, f.Read)}
+		now := fault{f.Function, f.Err, e.names(f.Read)}
 		if refused := refusal(f.Err); refused != nil {
 			now.err = refused
 		}
@@ -35,16 +35,16 @@ func (e *engine) standing() []fault {
 }
 
 // faults reports those of now.
-func (e *engine) faults(out sdk.Output) { e.reportFaults(e.standing(), out) }
+func (e *Engine) faults(out sdk.Output) { e.reportFaults(e.standing(), out) }
 
 // newFaults reports those of now if they are others than were reported last: what is made only when a proxy asks may fail as well.
-func (e *engine) newFaults(out sdk.Output) {
+func (e *Engine) newFaults(out sdk.Output) {
 	if now := e.standing(); !slices.EqualFunc(now, e.reported, func(a, b fault) bool { return a.what == b.what && a.err.Error() == b.err.Error() }) {
 		e.reportFaults(now, out)
 	}
 }
 
-func (e *engine) reportFaults(list []fault, out sdk.Output) {
+func (e *Engine) reportFaults(list []fault, out sdk.Output) {
 	e.reported = list
 	for _, f := range list {
 		out.Fault(f.what, f.err, f.rows...)
@@ -61,10 +61,10 @@ func refusal(err error) *encode.RefusedError {
 }
 
 // names are the rows among what was read that are rows of tables.
-func names(g *graph, rows []incr.Row) []state.Name {
+func (e *Engine) names(rows []incr.Row) []state.Name {
 	var out []state.Name
 	for _, r := range rows {
-		if key, ok := r.Key.(string); ok && g.tables.Load[r.Table] != nil {
+		if key, ok := r.Key.(string); ok && e.from.Tables.Load[r.Table] != nil {
 			out = append(out, state.Name{Table: r.Table, Key: key})
 		}
 	}

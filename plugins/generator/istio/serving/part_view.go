@@ -1,4 +1,4 @@
-package istio
+package serving
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
@@ -8,7 +8,7 @@ import (
 // partView is the content of a view of a type whose resources are a set: it lists parts. Names that were asked for one by
 // one, and that no part has, are own entries without a body.
 type partView struct {
-	e     *engine
+	e     *Engine
 	v     *view
 	scope scope.Scope
 	keys  []partKey
@@ -24,7 +24,7 @@ type partView struct {
 	kept   map[string][]byte
 }
 
-func newPartView(e *engine, v *view, s scope.Scope, keys []partKey) *partView {
+func newPartView(e *Engine, v *view, s scope.Scope, keys []partKey) *partView {
 	return &partView{e: e, v: v, scope: s, keys: keys, names: map[string]bool{}, missing: map[string]bool{}, kept: map[string][]byte{}}
 }
 

@@ -1,4 +1,6 @@
-package istio
+// Package serving is the side of the generator towards the core: which connections are in which
+// views, what of these is wanted, and what of that has changed.
+package serving
 
 import (
 	"cmp"
@@ -7,17 +9,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/nametables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/patches"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/placement"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/routes"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// engine keeps what is wanted up to date. What is wanted are roots of the graph; after each wave those that changed are
+// Engine keeps what is wanted up to date. What is wanted are roots of the graph; after each wave those that changed are
 // reported. Load assignments alone are made outside of it (assignments), which Overtake shares.
-type engine struct {
-	g           *graph
+type Engine struct {
+	from        From
 	state       *state.State
 	connections map[uint64]*connection
 	seats       *seats
@@ -33,8 +43,6 @@ type engine struct {
 	reported []fault
 	// scopes in use, and by how many views.
 	scopes map[scope.Scope]int
-	// aliases are clusters by other ids that proxies say.
-	aliases map[string]string
 }
 
 // watcher reports what a root of it has become.
@@ -48,12 +56,12 @@ type watched struct {
 	number uint64
 }
 
-func (e *engine) watch(r incr.Observed, w watcher) {
+func (e *Engine) watch(r incr.Observed, w watcher) {
 	e.watches++
 	e.watched[r] = watched{w, e.watches}
 }
 
-func (e *engine) unwatch(r incr.Observed) { delete(e.watched, r) }
+func (e *Engine) unwatch(r incr.Observed) { delete(e.watched, r) }
 
 // connection is an attached proxy.
 type connection struct {
@@ -62,36 +70,71 @@ type connection struct {
 	seat  uint64
 	key   seatKey
 	types []string
-	root  *incr.Root[uint64, placed]
+	root  *incr.Root[uint64, placement.Placed]
 	// views that it was placed in, by type.
 	views map[string]uint64
 	// since is when it ended, if only its seat is kept.
 	since time.Time
 }
 
-func newEngine(c Config) *engine {
-	g := newGraph(c)
-	e := &engine{
-		g:           g,
+// From is what is served, and the graph that computes it.
+type From struct {
+	Graph      *incr.Graph
+	Tables     *tables.Tables
+	Scopes     *scope.Scopes
+	Placement  *placement.Placement
+	Clusters   *clusters.Clusters
+	Listeners  *listeners.Listeners
+	Routes     *routes.Routes
+	NameTables *nametables.Tables
+	Extensions *extensions.Extensions
+	// Additions are what patches add.
+	Additions *patches.Additions
+	// ClusterAliases are clusters by other ids that proxies say.
+	ClusterAliases map[string]string
+}
+
+// New makes an engine, of which nobody wants anything yet.
+func New(from From) *Engine {
+	e := &Engine{
+		from:        from,
 		connections: map[uint64]*connection{},
 		seats:       newSeats(),
-		assignments: newAssignments(g.tables.Reader),
+		assignments: newAssignments(from.Tables.Reader),
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[scope.Scope]int{},
 		holds:       newHolds(),
-		aliases:     c.ClusterAliases,
 	}
 	e.views = newViews(e)
 	return e
 }
 
+// Kept is how much an engine keeps.
+type Kept struct {
+	// Nodes are the graph's.
+	Nodes int
+	// Watched are roots, Scopes those in use, Services those of which there are endpoints or load
+	// assignments.
+	Watched, Scopes, Views, Parts, Services int
+	// Seats are those of proxies that have gone, ByKey those that can be found.
+	Seats, ByKey int
+}
+
+// Kept counts what the engine keeps.
+func (e *Engine) Kept() Kept {
+	return Kept{
+		Nodes: e.from.Graph.Nodes(), Watched: len(e.watched), Scopes: len(e.scopes), Views: len(e.views.byID), Parts: len(e.views.parts),
+		Services: len(e.assignments.services), Seats: e.seats.left.Len(), ByKey: len(e.seats.by),
+	}
+}
+
 var (
-	_ sdk.Engine = (*engine)(nil)
-	_ sdk.Rester = (*engine)(nil)
+	_ sdk.Engine = (*Engine)(nil)
+	_ sdk.Rester = (*Engine)(nil)
 )
 
 // Commit implements sdk.Engine.
-func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
+func (e *Engine) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
 	e.clear(time.Now())
 	e.load(change, out)
 	touched := e.assignments.commit(change, out)
@@ -102,8 +145,8 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 }
 
 // load stages the rows that changed.
-func (e *engine) load(change *state.Change, out sdk.Output) {
-	for name, load := range e.g.tables.Load {
+func (e *Engine) load(change *state.Change, out sdk.Output) {
+	for name, load := range e.from.Tables.Load {
 		table := change.State.Table(name)
 		for _, key := range change.Keys[name] {
 			if err := load(key, table.Get(key)); err != nil {
@@ -123,15 +166,15 @@ func (e *engine) load(change *state.Change, out sdk.Output) {
 }
 
 // wave brings everything that is wanted up to date and reports what changed.
-func (e *engine) wave(out sdk.Output) {
+func (e *Engine) wave(out sdk.Output) {
 	var changed []watched
-	for _, r := range e.g.Wave().Changed {
+	for _, r := range e.from.Graph.Wave().Changed {
 		if w, ok := e.watched[r]; ok {
 			changed = append(changed, w)
 		}
 	}
 	slices.SortFunc(changed, func(a, b watched) int { return cmp.Compare(a.number, b.number) })
-	e.holds.notice(e.g)
+	e.holds.notice(e.from.Graph)
 	for _, w := range changed {
 		w.report(out)
 	}
@@ -139,22 +182,22 @@ func (e *engine) wave(out sdk.Output) {
 }
 
 // Rest implements sdk.Rester: it lets go of what the graph keeps for views that come back soon.
-func (e *engine) Rest(_ context.Context, out sdk.Output) bool {
+func (e *Engine) Rest(_ context.Context, out sdk.Output) bool {
 	e.clear(time.Now())
 	for range 3 {
 		e.wave(out)
 	}
-	return e.g.Trim()
+	return e.from.Graph.Trim()
 }
 
 // Overtake implements sdk.Engine.
-func (e *engine) Overtake(_ context.Context, change *state.Change, out sdk.Output) error {
+func (e *Engine) Overtake(_ context.Context, change *state.Change, out sdk.Output) error {
 	e.assignments.overtake(change, out)
 	return nil
 }
 
 // Attach implements sdk.Engine.
-func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
+func (e *Engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	key := keyOf(p)
 	if e.connections[p.Connection] == nil && e.sit(p, key) {
 		placing{e, e.connections[p.Connection]}.report(out)
@@ -164,7 +207,7 @@ func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 	if err != nil {
 		return err
 	}
-	n.Metadata.ClusterID = cmp.Or(e.aliases[n.Metadata.ClusterID], n.Metadata.ClusterID)
+	n.Metadata.ClusterID = cmp.Or(e.from.ClusterAliases[n.Metadata.ClusterID], n.Metadata.ClusterID)
 	c := e.connections[p.Connection]
 	if c == nil {
 		e.lastSeat++
@@ -172,9 +215,9 @@ func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 		e.connections[p.Connection] = c
 	}
 	c.types, c.key = p.Types, key
-	e.g.proxies.Set(c.seat, n)
+	e.from.Placement.Proxies.Set(c.seat, n)
 	if c.root == nil {
-		c.root = incr.Observe(e.g.placement, c.seat)
+		c.root = incr.Observe(e.from.Placement.At, c.seat)
 		e.watch(c.root, placing{e, c})
 	}
 	e.wave(out)
@@ -186,7 +229,7 @@ func (e *engine) Attach(_ context.Context, p *sdk.Proxy, out sdk.Output) error {
 }
 
 // Detach implements sdk.Engine.
-func (e *engine) Detach(connection uint64) {
+func (e *Engine) Detach(connection uint64) {
 	c := e.connections[connection]
 	if c == nil {
 		return
@@ -196,7 +239,7 @@ func (e *engine) Detach(connection uint64) {
 }
 
 // Want implements sdk.Engine.
-func (e *engine) Want(_ context.Context, typeURL string, view uint64, names []string, out sdk.Output) error {
+func (e *Engine) Want(_ context.Context, typeURL string, view uint64, names []string, out sdk.Output) error {
 	v := e.views.byID[view]
 	if v == nil {
 		return fmt.Errorf("view %d of %s is not known", view, typeURL)
@@ -209,7 +252,7 @@ func (e *engine) Want(_ context.Context, typeURL string, view uint64, names []st
 }
 
 // Drop implements sdk.Engine.
-func (e *engine) Drop(_ string, view uint64, names []string, gone bool) {
+func (e *Engine) Drop(_ string, view uint64, names []string, gone bool) {
 	v := e.views.byID[view]
 	if v == nil {
 		return
@@ -225,7 +268,7 @@ func (e *engine) Drop(_ string, view uint64, names []string, gone bool) {
 
 // placing reports a connection's views.
 type placing struct {
-	e *engine
+	e *Engine
 	c *connection
 }
 

@@ -1,25 +1,26 @@
-package istio
+package serving
 
 import (
 	"bytes"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/placement"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
 // endpointContent is the content of a view of load assignments: those that are wanted, by name.
 type endpointContent struct {
-	e     *engine
+	e     *Engine
 	v     *view
-	key   endpointView
+	key   placement.EndpointView
 	wants map[string]*assignment
 }
 
 // assignment is a load assignment that is wanted: the graph says how it is made, the rows what of.
 type assignment struct {
-	e    *engine
+	e    *Engine
 	v    *view
 	name string
 	root *incr.Root[clusters.SpecKey, endpoint.Spec]
@@ -37,7 +38,7 @@ func (c *endpointContent) want(names []string) {
 	for _, n := range names {
 		a := c.wants[n]
 		if a == nil {
-			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.g.clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
+			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
 			c.wants[n] = a
 			c.e.watch(a.root, a)
 		}
