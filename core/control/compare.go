@@ -30,7 +30,7 @@ func (t *Trial) compare() *trial.Comparison {
 	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
 		old, sub := conn.visible[url], conn.subs[url]
 		w.Pass(trial.Passage{
-			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.views[url].Label, Wish: sub,
+			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})
 	})
 	failed, of, reason := 0, t.patcher.Results(), ""
@@ -69,12 +69,12 @@ func (t *Trial) passes(w *trial.Comparison) {
 		types := slices.Concat(conn.servedBy(t.known.Name), shadow.Types(conn))
 		slices.Sort(types)
 		for _, url := range slices.Compact(types) {
-			old, now, sub := conn.views[url], shadow.View(conn, url), conn.subs[url]
-			if now == nil && (old == nil || shadow.Serves(conn, url) && conn.home[url] == t.session) {
+			at, now, sub := conn.places.At(url), shadow.View(conn, url), conn.subs[url]
+			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.session) {
 				continue
 			}
-			p := trial.Passage{Type: url, From: old, To: now, Wish: sub}
-			if old != nil {
+			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}
+			if old := at.View; old != nil {
 				p.Old, p.Label = old.Snapshot(), old.Label
 			}
 			if now != nil {

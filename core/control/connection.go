@@ -38,18 +38,11 @@ type connection struct {
 	// attached are the generators that know of it: those of types that it has asked for.
 	attached map[string]bool
 	subs     map[string]placement.Wish
-	views    map[string]*view.View
-	home     map[string]*session // whose view it is
-	next     map[string]move
+	// places are the views that it is in.
+	places   placement.Places[*session]
 	outcomes map[string]outcome
 	// visible is what the stream gets: its views' snapshots, patched.
 	visible map[string]*view.Snapshot
-}
-
-// move is a placement that is not served yet.
-type move struct {
-	session *session
-	view    *view.View
 }
 
 // Connect implements xds.Source.
@@ -70,8 +63,8 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	c.nextConn++
 	conn := &connection{
 		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
-		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{}, views: map[string]*view.View{}, home: map[string]*session{},
-		next: map[string]move{}, outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
+		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{},
+		outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
 	conn.shown = shown
 	c.conns[conn.id] = conn
@@ -218,7 +211,7 @@ func (conn *connection) Wish(typeURL string) placement.Wish { return conn.subs[t
 
 // Label is what its view of a type is called; empty: it is in none.
 func (conn *connection) Label(typeURL string) string {
-	if v := conn.views[typeURL]; v != nil {
+	if v := conn.places.View(typeURL); v != nil {
 		return v.Label
 	}
 	return ""
@@ -254,14 +247,14 @@ func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string)
 	if !wildcard && len(names) == 0 {
 		delete(conn.subs, typeURL)
 	}
-	if v := conn.views[typeURL]; v != nil {
-		c.want(conn.home[typeURL], v, conn, sub, false)
-		c.unwant(conn.home[typeURL], v, old, false)
-		c.publish(conn.home[typeURL])
+	if at := conn.places.At(typeURL); at.View != nil {
+		c.want(at.Session, at.View, conn, sub, false)
+		c.unwant(at.Session, at.View, old, false)
+		c.publish(at.Session)
 	}
-	if n := conn.next[typeURL]; n.view != nil {
-		c.want(n.session, n.view, conn, sub, true)
-		c.unwant(n.session, n.view, old, false)
+	if n, _ := conn.places.Next(typeURL); n.View != nil {
+		c.want(n.Session, n.View, conn, sub, true)
+		c.unwant(n.Session, n.View, old, false)
 	}
 	c.subscribeShadows(conn, typeURL, sub, old)
 	if len(conn.subs) > 0 {
@@ -334,7 +327,7 @@ func (conn *connection) Close() {
 		return
 	}
 	delete(c.conns, conn.id)
-	delete(c.stale, conn)
+	c.stale.Fresh(conn)
 	for s := range c.everybody() {
 		s.turns.Leave(conn)
 	}
@@ -343,12 +336,12 @@ func (conn *connection) Close() {
 			s.detach(conn)
 		}
 	}
-	for url, v := range conn.views {
-		c.depart(conn, url, v)
+	for url, at := range conn.places.All() {
+		c.depart(conn, url, at)
 	}
-	for url, n := range conn.next {
-		if n.view != nil {
-			c.unwant(n.session, n.view, conn.subs[url], true)
+	for url, n := range conn.places.Planned() {
+		if n.View != nil {
+			c.unwant(n.Session, n.View, conn.subs[url], true)
 		}
 	}
 	c.detachShadows(conn)
@@ -367,15 +360,6 @@ const mostReason = 4 << 10
 func (conn *connection) end(err error) {
 	conn.err = err
 	conn.wake(xds.WakeAll)
-}
-
-// forgetNext drops moves of a session that ended.
-func (conn *connection) forgetNext(s *session) {
-	for url, n := range conn.next {
-		if n.session == s {
-			delete(conn.next, url)
-		}
-	}
 }
 
 // notReady says why new streams are not taken.

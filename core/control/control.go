@@ -158,11 +158,9 @@ type Control struct {
 	startedUp chan struct{}
 	served    served
 	patchers  map[string]*patch.Patcher
-	// stale is what connections do not see yet, made what patches made of views; unasked: something
-	// went stale since patches were asked.
-	stale    map[*connection]map[string]bool
+	// stale is what connections do not see yet, made what patches made of views.
+	stale    *placement.Stale[*connection]
 	made     *patch.Made
-	unasked  bool
 	conns    map[uint64]*connection
 	pace     *revision.Pace // of revisions of endpoints alone
 	left     *placement.Left[*session]
@@ -243,7 +241,7 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: map[*connection]map[string]bool{}, made: patch.NewMade(), callers: newCallers(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: placement.NewStale[*connection](), made: patch.NewMade(), callers: newCallers(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}

@@ -77,8 +77,8 @@ func (c *Control) leaveGenerator(conn *connection, name string) {
 	lost := conn.servedBy(name)
 	c.assign(conn)
 	for _, url := range lost {
-		if s := conn.home[url]; conn.generator[url] == "" && conn.views[url] != nil {
-			c.move(s, conn, url, nil)
+		if at := conn.places.At(url); conn.generator[url] == "" && at.View != nil {
+			c.move(at.Session, conn, url, nil)
 		}
 	}
 	c.reattach(conn, had, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -172,11 +173,8 @@ func (c *Control) anew(s *session, conn *connection, p *pb.Placement) {
 }
 
 func (c *Control) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
-	before := conn.next[typeURL].view
-	if before == nil && conn.home[typeURL] == s {
-		before = conn.views[typeURL]
-	}
-	if to != nil && to == before {
+	next := placement.Place[*session]{Session: s, View: to}
+	if conn.places.Is(typeURL, next) {
 		return nil
 	}
 	if to != nil {
@@ -185,30 +183,22 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 		c.left.Weigh(to)
 		c.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
-	if old := conn.next[typeURL]; old.view != nil {
-		c.unwant(old.session, old.view, conn.subs[typeURL], true)
+	if old := conn.places.Plan(typeURL, next); old.View != nil {
+		c.unwant(old.Session, old.View, conn.subs[typeURL], true)
 	}
-	conn.next[typeURL] = move{s, to}
 	return c.at(s, r, func() error {
-		if now := conn.next[typeURL]; c.conns[conn.id] != conn || now.session != s || now.view != to {
-			return nil // it was moved again, or went
+		if c.conns[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
+			c.move(s, conn, typeURL, to)
 		}
-		delete(conn.next, typeURL)
-		c.move(s, conn, typeURL, to)
 		return nil
 	})
 }
 
 // move makes a placement the served one.
 func (c *Control) move(s *session, conn *connection, typeURL string, to *view.View) {
-	if old := conn.views[typeURL]; old != nil && !conn.home[typeURL].keep(conn, typeURL, old) {
-		c.unwant(conn.home[typeURL], old, conn.subs[typeURL], true)
+	from := conn.places.Move(typeURL, placement.Place[*session]{Session: s, View: to})
+	if from.View != nil && !from.Session.keep(conn, typeURL, from.View) {
+		c.unwant(from.Session, from.View, conn.subs[typeURL], true)
 	}
-	if to == nil {
-		delete(conn.views, typeURL)
-		delete(conn.home, typeURL)
-	} else {
-		conn.views[typeURL], conn.home[typeURL] = to, s
-	}
-	c.spoilType(conn, typeURL)
+	c.stale.Spoil(conn, typeURL)
 }

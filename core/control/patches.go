@@ -160,7 +160,7 @@ func (c *Control) compose(conn *connection, typeURL string, waiting patch.Waitin
 
 // composeBy is compose by a chain, with what there is of it.
 func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Patcher, made *patch.Made, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
-	v := conn.views[typeURL]
+	v := conn.places.View(typeURL)
 	if v == nil || v.Snapshot() == nil {
 		return nil, true
 	}
@@ -210,7 +210,7 @@ func (t *Trial) hasComposed() bool {
 func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
 	c := t.c
 	for _, conn := range c.sortedConns() {
-		for url := range conn.views {
+		for url := range conn.places.All() {
 			chain := c.chainBy(conn, url, t.rules, t.patcher)
 			now := c.chain(conn, url)
 			if !slices.Contains(chain, t.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.patcher.Name }) {

@@ -160,7 +160,8 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 	next := shown{}
 	made := map[patch.Key]*view.Snapshot{}
 	for _, conn := range c.sortedConns() {
-		for url, v := range conn.views {
+		for url, at := range conn.places.All() {
+			v := at.View
 			served := c.chain(conn, url)
 			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name }) {
 				continue

@@ -4,13 +4,12 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
 // depart takes a connection that has ended out of a view. What it wanted stays wanted for a while, and if that was nothing the view stays a view: a generator
 // that forgot it would have to place anew whoever comes back.
-func (c *Control) depart(conn *connection, typeURL string, v *view.View) {
-	s, sub, now := conn.home[typeURL], conn.subs[typeURL], time.Now()
+func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*session]) {
+	s, v, sub, now := at.Session, at.View, conn.subs[typeURL], time.Now()
 	if !c.retains(conn, s, typeURL) || c.left.Renew(v, sub, now) {
 		c.unwant(s, v, sub, true)
 		return

@@ -271,7 +271,7 @@ func (c *Control) leave(s *session) {
 	c.died(s)
 	c.abandon(s)
 	for _, conn := range c.conns {
-		conn.forgetNext(s)
+		conn.places.Forget(s)
 	}
 	switch {
 	case s.asleep:

@@ -17,26 +17,18 @@ func (c *Control) spoil(changed []*view.View) {
 		set[v] = true
 	}
 	for _, conn := range c.conns {
-		for url, v := range conn.views {
-			if set[v] {
-				c.spoilType(conn, url)
+		for url, at := range conn.places.All() {
+			if set[at.View] {
+				c.stale.Spoil(conn, url)
 			}
 		}
 	}
 }
 
-func (c *Control) spoilType(conn *connection, typeURL string) {
-	if c.stale[conn] == nil {
-		c.stale[conn] = map[string]bool{}
-	}
-	c.stale[conn][typeURL] = true
-	c.unasked = true
-}
-
 func (c *Control) spoilAll() {
 	for _, conn := range c.conns {
-		for url := range conn.views {
-			c.spoilType(conn, url)
+		for url := range conn.places.All() {
+			c.stale.Spoil(conn, url)
 		}
 	}
 }
@@ -47,25 +39,12 @@ func (c *Control) settle() bool {
 	if c.undo != 0 {
 		return true // what is there now is on its way out
 	}
-	if len(c.stale) == 0 {
+	if !c.stale.Any() {
 		c.guards(nil)
 		return true
 	}
-	if !c.unasked && c.asking() {
-		return false
-	}
-	c.unasked = false
-	ready := true
-	run := patch.Waiting{} // what is not ready
-	next := make(shown, len(c.stale))
-	for conn, types := range c.stale {
-		next[conn] = make(map[string]*view.Snapshot, len(types))
-		for url := range types {
-			snap, ok := c.compose(conn, url, run)
-			ready = ready && ok
-			next[conn][url] = snap
-		}
-	}
+	waiting := patch.Waiting{}
+	next, ready := c.stale.Next(c.asking(), func(conn *connection, url string) (*view.Snapshot, bool) { return c.compose(conn, url, waiting) })
 	if !ready {
 		return false
 	}
@@ -78,7 +57,7 @@ func (c *Control) settle() bool {
 		if frozen[conn] {
 			continue
 		}
-		if delete(c.stale, conn); conn.show(types) {
+		if c.stale.Fresh(conn); conn.show(types) {
 			woken++
 		}
 	}

@@ -139,7 +139,7 @@ func (c *Control) Streams() []report.Stream {
 		}
 		for url, sub := range conn.subs {
 			t := report.StreamType{Wildcard: sub.Wildcard, Names: len(sub.Names)}
-			if v := conn.views[url]; v != nil {
+			if v := conn.places.View(url); v != nil {
 				t.View = v.ID
 			}
 			o := conn.outcomes[url]

@@ -75,7 +75,9 @@ func (c *Control) exchange(t *Trial, shadow *shadow) {
 			conn.refuse(name, why)
 		}
 		for _, url := range slices.Compact(slices.Sorted(slices.Values(append(before, after...)))) {
-			c.dropNext(conn, url, next)
+			if n, ok := conn.places.Drop(url, next); ok && n.View != nil {
+				c.unwant(n.Session, n.View, conn.subs[url], true)
+			}
 			switch to := shadow.View(conn, url); {
 			case slices.Contains(after, url) && to != nil:
 				c.takeOver(next, conn, url, to)
@@ -92,22 +94,10 @@ func (c *Control) exchange(t *Trial, shadow *shadow) {
 
 // takeOver makes a placement of the new generator the served one. Its wishes are counted already.
 func (c *Control) takeOver(next *session, conn *connection, url string, to *view.View) {
-	if conn.views[url] == to {
+	if conn.places.View(url) == to {
 		return
 	}
 	c.move(next, conn, url, to)
-}
-
-// dropNext forgets a move that another session had begun.
-func (c *Control) dropNext(conn *connection, url string, next *session) {
-	n, ok := conn.next[url]
-	if !ok || n.session == next {
-		return
-	}
-	if n.view != nil {
-		c.unwant(n.session, n.view, conn.subs[url], true)
-	}
-	delete(conn.next, url)
 }
 
 // reattach tells other generators which types of a connection are theirs now.

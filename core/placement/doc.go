@@ -12,6 +12,10 @@
 //  5. What nobody wants any more the generator is told, and Unused (unused.go) notes what it no longer needs: once it has said that it knows,
 //     views, parts and bodies are let go.
 //
+// A generator moves a connection between views in a revision: Places (places.go) has where it is,
+// and where it will be. What it sees is another thing: Stale (stale.go) has what of its views is
+// still to be shown to it, which happens at once for all connections.
+//
 // Connections and sessions are type parameters: so nothing can be sent to them from here. testdata
 // has such wishes as text.
 package placement

@@ -36,6 +36,25 @@ const typeT = "type.googleapis.com/test.T"
 //	retention DURATION [BYTES]  how long wishes are kept; expires N: so many are let go now
 //	kept N                      how many views are kept though nobody is in them
 //	later DURATION              time goes by
+//
+// and of a connection that sessions place, in SESSION/VIEW or nowhere:
+//
+//	plan SESSION/VIEW WAS       a revision in the making moves it; WAS is the move that this replaces, or nothing
+//	is SESSION/VIEW yes|no      whether the session has placed it there already
+//	due SESSION/VIEW yes|no     whether that move is to be made now; if so it is made
+//	at SESSION/VIEW             where it is, as it is served
+//	but SESSION WAS yes|no      what others than a session have planned is forgotten, if they have
+//	over SESSION                what a session has planned is
+//	left N                      how many moves are planned
+//
+// and of what connections do not see yet:
+//
+//	stale CONN NAME …           what it gets of these types must be looked at again
+//	known NAME …                of which types it is known what there is to show
+//	shows CONN:NAME …           what can be shown now, as all is known, and is; nothing: all is seen; not yet
+//	asking shows …              the same, while answers are still to come
+//	looked N                    at how many types of connections it was looked for that
+//	CONN goes                   it sees nothing any more
 func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 type world struct {
@@ -56,6 +75,11 @@ type world struct {
 	// given are the pieces that are not answered: the name of a connection, or a view's and the number of the Want.
 	given []given
 	told  []string
+
+	places Places[string]
+	stale  *Stale[string]
+	known  []string
+	looked int
 }
 
 type given struct {
@@ -67,7 +91,7 @@ type given struct {
 func play(t *testing.T, script string) {
 	w := &world{
 		vs: view.NewViews(), turns: NewTurns[string](), asked: NewAsked(), unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
-		limits: Retention{For: time.Minute}, peers: map[string]string{}, in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{}, labels: map[uint64]string{},
+		stale: NewStale[string](), limits: Retention{For: time.Minute}, peers: map[string]string{}, in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{}, labels: map[uint64]string{},
 	}
 	for i, line := range strings.Split(script, "\n") {
 		line, _, _ = strings.Cut(line, " #")
@@ -140,9 +164,99 @@ func (w *world) line(words []string) error {
 		w.now = w.now.Add(d)
 		return err
 	default:
-		return fmt.Errorf("unknown word %q", words[0])
+		return w.placed(words[0], words[1:])
 	}
 	return nil
+}
+
+// placed does what is about the places of a connection, and about what connections see.
+func (w *world) placed(verb string, words []string) error {
+	rest := strings.Join(words, " ")
+	switch verb {
+	case "plan":
+		return expect(w.text(w.places.Plan(typeT, w.place(words[0]))), words[1])
+	case "is":
+		return expect(yes(w.places.Is(typeT, w.place(words[0]))), words[1])
+	case "due":
+		due := w.places.Due(typeT, w.place(words[0]))
+		if due {
+			w.places.Move(typeT, w.place(words[0]))
+		}
+		return expect(yes(due), words[1])
+	case "at":
+		return expect(w.text(w.places.At(typeT)), rest)
+	case "but":
+		was, ok := w.places.Drop(typeT, words[0])
+		return expect(fmt.Sprint(w.text(was), " ", yes(ok)), strings.Join(words[1:], " "))
+	case "over":
+		w.places.Forget(rest)
+	case "left":
+		n := 0
+		for range w.places.Planned() {
+			n++
+		}
+		return expect(fmt.Sprint(n), rest)
+	case "stale":
+		for _, typeURL := range words[1:] {
+			w.stale.Spoil(words[0], typeURL)
+		}
+	case "known":
+		w.known = words
+	case "shows":
+		return expect(w.shows(false), rest)
+	case "asking":
+		return expect(w.shows(true), strings.Join(words[1:], " "))
+	case "looked":
+		n := w.looked
+		w.looked = 0
+		return expect(fmt.Sprint(n), rest)
+	default:
+		return fmt.Errorf("unknown word %q", verb)
+	}
+	return nil
+}
+
+// place reads SESSION/VIEW; SESSION/ is nowhere.
+func (w *world) place(text string) Place[string] {
+	session, name, _ := strings.Cut(text, "/")
+	if name == "" {
+		return Place[string]{Session: session}
+	}
+	return Place[string]{Session: session, View: w.view(name)}
+}
+
+func (w *world) text(p Place[string]) string {
+	if p == (Place[string]{}) {
+		return "nothing"
+	}
+	name := ""
+	if p.View != nil {
+		name = w.labels[p.View.ID]
+	}
+	return p.Session + "/" + name
+}
+
+// shows shows what can be.
+func (w *world) shows(asking bool) string {
+	if !w.stale.Any() {
+		return "nothing"
+	}
+	next, ready := w.stale.Next(asking, func(_, typeURL string) (*view.Snapshot, bool) {
+		w.looked++
+		return nil, slices.Contains(w.known, typeURL)
+	})
+	if !ready {
+		return "not yet"
+	}
+	var all []string
+	for conn, types := range next {
+		for typeURL := range types {
+			all = append(all, conn+":"+typeURL)
+		}
+		w.stale.Fresh(conn)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 // connection does what begins with the name of a connection, or of a view.
@@ -181,6 +295,8 @@ func (w *world) connection(name, verb string, words []string) (done bool, err er
 			v.Connections--
 			w.left.Keep("istio", v, wish, w.now)
 		}
+	case "goes":
+		w.stale.Fresh(name)
 	case "has":
 		return true, w.fill(w.view(name), words)
 	default:
