@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"net/netip"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	dynamicv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dynamic_forward_proxy/v3"
 	cachev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/dynamic_forward_proxy/v3"
+	cares "github.com/envoyproxy/go-control-plane/envoy/extensions/network/dns_resolver/cares/v3"
 	http "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
@@ -32,23 +35,36 @@ func IsDynamic(s *config.Service) bool {
 // CanBeDynamic reports whether connections of a protocol say what host they are for.
 func CanBeDynamic(p config.Protocol) bool { return p.IsHTTP() || p == config.TLS }
 
-// DNSCache is what filters and the cluster of a host share. Envoy wants it to be the same wherever its name is.
-func DNSCache(host string, f config.Families) *cachev3.DnsCacheConfig {
+// DNSCache is what filters and the cluster of a host share. Envoy wants it to be the same wherever its
+// name is. Hosts that nobody knows are asked for at the resolver (IP:PORT), if there is one: that of
+// an agent that captures the workload's DNS.
+func DNSCache(host string, f config.Families, resolver string) *cachev3.DnsCacheConfig {
 	out := &cachev3.DnsCacheConfig{Name: host + "_dfp_dns_cache", DnsLookupFamily: lookupOf(f)}
-	if host == AllowAnyDynamic {
-		out.Name, out.MaxHosts = allowAnyCache, wrapperspb.UInt32(allowAnyHosts)
+	if host != AllowAnyDynamic {
+		return out
+	}
+	out.Name, out.MaxHosts = allowAnyCache, wrapperspb.UInt32(allowAnyHosts)
+	if at, err := netip.ParseAddrPort(resolver); err == nil {
+		out.TypedDnsResolverConfig = byCares(&cares.CaresDnsResolverConfig{Resolvers: []*core.Address{{Address: &core.Address_SocketAddress{
+			SocketAddress: &core.SocketAddress{Address: at.Addr().String(), PortSpecifier: &core.SocketAddress_PortValue{PortValue: uint32(at.Port())}},
+		}}}})
 	}
 	return out
 }
 
+// byCares looks names up by c-ares.
+func byCares(c *cares.CaresDnsResolverConfig) *core.TypedExtensionConfig {
+	return &core.TypedExtensionConfig{Name: "envoy.network.dns_resolver.cares", TypedConfig: encode.Any(c)}
+}
+
 // dynamic makes the cluster one of hosts that are looked up when they are asked for.
-func dynamic(c *clusterv3.Cluster, host string, f config.Families) {
+func dynamic(c *clusterv3.Cluster, host string, client Client) {
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	if c.CommonLbConfig != nil {
 		c.CommonLbConfig.HealthyPanicThreshold = nil // nobody says how its hosts are
 	}
 	setDynamic(c, &dynamicv3.ClusterConfig{
-		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(host, f)},
+		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(host, client.Families, client.Resolver)},
 	})
 }
 
@@ -80,7 +96,7 @@ func (in *Outbound) nameHosts(c *clusterv3.Cluster, options *http.HttpProtocolOp
 // insecure says that hosts that are looked up are not named, or not checked, on purpose.
 func (in *Outbound) insecure(c *clusterv3.Cluster) {
 	setDynamic(c, &dynamicv3.ClusterConfig{
-		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families)},
+		ClusterImplementationSpecifier: &dynamicv3.ClusterConfig_DnsCacheConfig{DnsCacheConfig: DNSCache(in.Service.Host, in.Client.Families, in.Client.Resolver)},
 		AllowInsecureClusterOptions:    true,
 	})
 }
@@ -90,7 +106,7 @@ func BuildAllowAnyDynamic(m Mesh, client Client) *clusterv3.Cluster {
 	c := originalDestination(AllowAnyDynamic, m.ConnectTimeout)
 	c.AltStatName = stat(AllowAnyDynamic)
 	c.Filters = client.Filters.upstream()
-	dynamic(c, AllowAnyDynamic, client.Families)
+	dynamic(c, AllowAnyDynamic, client)
 	in := Outbound{
 		Service: &config.Service{Service: pb.Service{Host: AllowAnyDynamic, Resolution: pb.ServiceResolutionDynamicDns, External: true}}, Policy: &networking.TrafficPolicy{Tls: m.DynamicTLS}, Mesh: m, Client: client,
 		Protocol: config.HTTP,

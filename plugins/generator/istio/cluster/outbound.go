@@ -30,6 +30,8 @@ type Client struct {
 	Router bool
 	// Families of the proxies' addresses.
 	Families config.Families
+	// Resolver looks up hosts that nobody knows, at IP:PORT; empty: that of the system.
+	Resolver string
 	// Zones: they know how their own kind is spread over zones.
 	Zones bool
 }
@@ -191,7 +193,7 @@ func (in *Outbound) discover(c *clusterv3.Cluster) {
 	case Resolves(in.Service):
 		in.discoverDNS(c)
 	case IsDynamic(in.Service):
-		dynamic(c, in.Service.Host, in.Client.Families)
+		dynamic(c, in.Service.Host, in.Client)
 	case UsesEDS(in.Service, in.Policy, in.Client.Router):
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}
 		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{ServiceName: c.Name, EdsConfig: overADS()}
@@ -247,11 +249,8 @@ func (in *Outbound) discoverDNS(c *clusterv3.Cluster) {
 	c.DnsRefreshRate = in.Mesh.DNSRefresh
 	c.DnsJitter = durationpb.New(dnsJitter)
 	c.RespectDnsTtl = true
-	c.TypedDnsResolverConfig = &core.TypedExtensionConfig{
-		Name: "envoy.network.dns_resolver.cares",
-		// Some resolvers limit what one socket may ask: a new one now and then.
-		TypedConfig: encode.Any(&cares.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(udpQueries)}),
-	}
+	// Some resolvers limit what one socket may ask: a new one now and then.
+	c.TypedDnsResolverConfig = byCares(&cares.CaresDnsResolverConfig{UdpMaxQueries: wrapperspb.UInt32(udpQueries)})
 	c.LoadAssignment = in.Endpoints
 }
 

@@ -46,6 +46,8 @@ type Client struct {
 	// ByName: the clusters to which a gateway passes TLS on by its server name.
 	ByName   bool
 	Families config.Families
+	// Resolver looks up hosts that nobody knows; empty: the one of the system, or nobody asks.
+	Resolver string
 	// Certificates is where they have those that they show as clients.
 	Certificates encode.Certificates
 	// Place is where the proxies are, for clusters that hold their endpoints; empty where nobody asks.
@@ -77,6 +79,7 @@ func (k Client) client() cluster.Client {
 		Router:       k.Router,
 
 		Families: k.Families,
+		Resolver: k.Resolver,
 		Zones:    k.Zones,
 	}
 }

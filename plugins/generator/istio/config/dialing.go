@@ -92,8 +92,10 @@ func (f Families) pick(four, six string) []string {
 type Dialing struct {
 	Families Families
 	// Chosen: the proxy answers DNS, so that addresses that a control plane chose are known to the workload.
-	Chosen  bool
-	Cluster string
+	Chosen bool
+	// Resolver is where it does, IP:PORT; empty: it doesn't.
+	Resolver string
+	Cluster  string
 }
 
 // AddressesFor are the addresses (IPs or CIDRs) by which a client dials the service; 0.0.0.0 alone where any.

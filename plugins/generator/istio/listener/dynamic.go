@@ -19,7 +19,7 @@ type Lookup struct {
 }
 
 // lookups look up the hosts of requests under these wildcards, right before the router sends them.
-func lookups(filters []*hcm.HttpFilter, wildcards []string, f config.Families) []*hcm.HttpFilter {
+func lookups(filters []*hcm.HttpFilter, wildcards []string, d config.Dialing) []*hcm.HttpFilter {
 	if len(wildcards) == 0 {
 		return filters
 	}
@@ -27,26 +27,26 @@ func lookups(filters []*hcm.HttpFilter, wildcards []string, f config.Families) [
 	out := append([]*hcm.HttpFilter{}, filters[:last]...)
 	for _, w := range wildcards {
 		out = append(out, httpFilter("envoy.filters.http.dynamic_forward_proxy", &dynamicv3.FilterConfig{
-			ImplementationSpecifier: &dynamicv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: cluster.DNSCache(w, f)},
+			ImplementationSpecifier: &dynamicv3.FilterConfig_DnsCacheConfig{DnsCacheConfig: cluster.DNSCache(w, d.Families, d.Resolver)},
 		}))
 	}
 	return append(out, filters[last])
 }
 
 // byName looks up the name in a TLS hello; nothing for no wildcard.
-func (l Lookup) byName(f config.Families) []*listenerv3.Filter {
+func (l Lookup) byName(d config.Dialing) []*listenerv3.Filter {
 	if l.Host == "" {
 		return nil
 	}
 	return []*listenerv3.Filter{networkFilter("envoy.extensions.filters.network.sni_dynamic_forward_proxy", &sniv3.FilterConfig{
-		DnsCacheConfig: cluster.DNSCache(l.Host, f), PortSpecifier: &sniv3.FilterConfig_PortValue{PortValue: l.Port},
+		DnsCacheConfig: cluster.DNSCache(l.Host, d.Families, d.Resolver), PortSpecifier: &sniv3.FilterConfig_PortValue{PortValue: l.Port},
 	})}
 }
 
 // unknownHosts is the chain of virtualOutbound for requests to hosts that nobody knows, which are looked up.
 func unknownHosts(p Reporting) *listenerv3.FilterChain {
 	var none *Guards
-	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing.Families)
+	filters := lookups(none.requests(p, 0, httpFilters(p, false, config.HTTP)), []string{cluster.AllowAnyDynamic}, p.Dialing)
 	host := route.AllowAny(cluster.AllowAnyDynamic, false)
 	m := connectionManager(p, "outbound_"+VirtualOutbound+"_"+host.Name, filters)
 	m.RouteSpecifier = inline(route.Inline(host.Name, host))

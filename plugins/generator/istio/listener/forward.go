@@ -59,7 +59,7 @@ func ToRoute(v *config.VirtualService, route []*networking.RouteDestination, nam
 // filters pass the bytes on, and read along where the protocol is one that statistics are kept of.
 func (f *Forward) filters(p Reporting, protocol config.Protocol) []*listenerv3.Filter {
 	out := p.forwarding(f.proxy(), protocol)
-	return slices.Insert(out, len(out)-1, f.Lookup.byName(p.Dialing.Families)...)
+	return slices.Insert(out, len(out)-1, f.Lookup.byName(p.Dialing)...)
 }
 
 func (f *Forward) proxy() *tcp.TcpProxy {

@@ -310,7 +310,7 @@ func (in *Outbound) requests() *listenerv3.FilterChain {
 	if in.Outside == cluster.AllowAnyDynamic {
 		wildcards = append(slices.Clone(wildcards), in.Outside)
 	}
-	filters := lookups(none.requests(in.Proxy, in.Port, httpFilters(in.Proxy, false, in.Protocol)), wildcards, in.Proxy.Dialing.Families)
+	filters := lookups(none.requests(in.Proxy, in.Port, httpFilters(in.Proxy, false, in.Protocol)), wildcards, in.Proxy.Dialing)
 	m := connectionManager(in.Proxy, "outbound_"+in.Name(), filters)
 	m.RouteSpecifier = throughRDS(in.Route)
 	if in.Forwards {

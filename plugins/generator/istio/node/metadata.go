@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -47,6 +49,8 @@ type Metadata struct {
 	SelfDiscovery bool // ENABLE_SELF_DISCOVERY
 	// DNSCapture: the agent answers the workload's DNS queries.
 	DNSCapture bool // DNS_CAPTURE
+	// Resolver is where it does, IP:PORT; empty: it doesn't.
+	Resolver string // DNS_PROXY_ADDR, with DNS_CAPTURE
 	// HTTP10: requests of HTTP/1.0 are taken.
 	HTTP10 bool // HTTP10
 	// IdleTimeout of connections, 0 for none; nil where nothing is said.
@@ -83,6 +87,7 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Unprivileged:   truth(f["UNPRIVILEGED_POD"]),
 		SelfDiscovery:  truth(f["ENABLE_SELF_DISCOVERY"]),
 		DNSCapture:     truth(f["DNS_CAPTURE"]),
+		Resolver:       resolver(f),
 		HTTP10:         f["HTTP10"].GetStringValue() == "1",
 		IdleTimeout:    duration(f["IDLE_TIMEOUT"]),
 		ProxyConfig:    proxyConfig(f["PROXY_CONFIG"]),
@@ -169,4 +174,23 @@ func optionalPort(v *structpb.Value) *uint32 {
 func truth(v *structpb.Value) bool {
 	text, err := strconv.ParseBool(v.GetStringValue())
 	return v.GetBoolValue() || err == nil && text
+}
+
+// agentsResolver is where Istio's agent answers DNS if it doesn't say.
+const agentsResolver = "127.0.0.1:15053"
+
+// resolver is where the agent answers DNS; what is no address means the usual one.
+func resolver(f map[string]*structpb.Value) string {
+	if !truth(f["DNS_CAPTURE"]) {
+		return ""
+	}
+	host, port, err := net.SplitHostPort(f["DNS_PROXY_ADDR"].GetStringValue())
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	at, bad := netip.ParseAddrPort(net.JoinHostPort(host, port))
+	if err != nil || bad != nil || at.Port() == 0 {
+		return agentsResolver
+	}
+	return at.String()
 }

@@ -119,3 +119,25 @@ func TestSupports(t *testing.T) {
 		}
 	}
 }
+
+// TestResolver: where agents answer DNS, by what their proxies say.
+func TestResolver(t *testing.T) {
+	for name, c := range map[string]struct {
+		says map[string]any
+		want string
+	}{
+		"nothing":           {map[string]any{}, ""},
+		"not captured":      {map[string]any{"DNS_PROXY_ADDR": "127.0.0.1:15053"}, ""},
+		"captured":          {map[string]any{"DNS_CAPTURE": "true"}, "127.0.0.1:15053"},
+		"elsewhere":         {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "10.0.0.1:53"}, "10.0.0.1:53"},
+		"by its name":       {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "localhost:15099"}, "127.0.0.1:15099"},
+		"IPv6":              {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "[::1]:15053"}, "[::1]:15053"},
+		"without a port":    {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "10.0.0.1"}, "127.0.0.1:15053"},
+		"another name":      {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "dns.example:53"}, "127.0.0.1:15053"},
+		"a port of its own": {map[string]any{"DNS_CAPTURE": "true", "DNS_PROXY_ADDR": "10.0.0.1:99999"}, "127.0.0.1:15053"},
+	} {
+		if got := parseMetadata(metadata(t, c.says)).Resolver; got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}

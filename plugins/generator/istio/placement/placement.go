@@ -188,6 +188,9 @@ func (x *Placement) clientOf(c *incr.Ctx, n *node.Node, place workload.Place) cl
 		Place:            place,
 		Zones:            x.from.Places.Asked(c).Zones && n.Metadata.SelfDiscovery,
 	}
+	if x.from.Mesh.Listeners(c).Dynamic {
+		out.Resolver = n.Metadata.Resolver
+	}
 	if x.from.Places.Asked(c).Named {
 		out.Network = x.from.Networks.Of(c, n)
 	}

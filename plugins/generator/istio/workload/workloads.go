@@ -131,6 +131,7 @@ func (w *Workloads) Dialing(n *node.Node) config.Dialing {
 	return config.Dialing{
 		Families: config.FamiliesOf(n.Addresses, w.dualStack),
 		Chosen:   n.Metadata.DNSCapture,
+		Resolver: n.Metadata.Resolver,
 		Cluster:  n.Metadata.ClusterID,
 	}
 }
