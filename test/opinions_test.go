@@ -19,24 +19,13 @@ var opinionated = map[string]struct {
 	lines int
 	why   string
 }{
-	"admin/clientconfig.go": {3, "which keys of a node's metadata are shown of it; to become what plugins declare"},
-	"admin/gate.go":         {1, "whom pages are shown to, by a namespace; to be said by the authenticator"},
-	"admin/pages.go":        {1, "a comment: a page has the form of another program's"},
-	"admin/questions.go":    {4, "types that tools ask for, answered by pages; to become what plugins declare"},
-	"admin/types.go":        {1, "a comment: whose short names they are"},
-	"caller/identity.go":    {5, "who a node may be, by names of identities; to be said by the authenticator"},
-	"control/traits.go":     {2, "traits of a type that its generator may declare; older ones count on the default (docs/contract.md)"},
-	"host/check.go":         {1, "a word in a hint"},
-	"manifest/choose.go":    {1, "a comment: whose order it is"},
-	"manifest/entry.go":     {1, "a word in a comment"},
-	"manifest/select.go":    {5, "keys of a node's metadata by which plugins.yaml selects proxies"},
-	"manifest/values.go":    {1, "a word in a comment"},
-	"server/identify.go":    {1, "a comment: whose rule it is"},
-	"server/metrics.go":     {2, "names of metrics, so that dashboards go on working"},
-	"xds/metrics.go":        {12, "names of metrics, so that dashboards go on working"},
-	"xds/question.go":       {2, "a comment: which types are such ones"},
-	"xds/request.go":        {3, "the type by which agents report health; to become what a plugin declares"},
-	"xds/source.go":         {1, "a comment: which type reports health"},
+	"control/traits.go":  {2, "traits of a type that its generator may declare; older ones count on the default (docs/contract.md)"},
+	"manifest/entry.go":  {1, "a word in a comment"},
+	"manifest/select.go": {5, "keys of a node's metadata by which plugins.yaml selects proxies"},
+	"manifest/values.go": {1, "a word in a comment"},
+	"server/metrics.go":  {2, "names of metrics, so that dashboards go on working"},
+	"xds/metrics.go":     {12, "names of metrics, so that dashboards go on working"},
+	"xds/request.go":     {1, "an example in a hint: the form of a node's id"},
 }
 
 func TestTheCoreHasNoOpinions(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/cmd/internal/mesh"
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/core/host/sandbox"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -112,14 +113,15 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
 		SecureGRPCAddr: s.SecureGRPCAddr,
 		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
-		AuthPlaintext:  s.AuthPlaintext, SystemNamespace: s.Namespace,
+		AuthPlaintext:  s.AuthPlaintext,
+		Words:          server.Words{Naming: mesh.Naming(s.Namespace), Tools: mesh.Tools()},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,
 		},
 		Retention: placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
 		XDS: xds.Config{
-			Identifier: "coxswain " + build(), KeepaliveInterval: s.Interval, KeepaliveTimeout: s.Timeout,
+			Identifier: "coxswain " + build(), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Interval, Timeout: s.Timeout},
 			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),
 			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -19,9 +20,10 @@ type Config struct {
 	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
 	HTTPAddr, MonitoringAddr string
 	Source                   Source
-	// Caller says who shows what, as xds.Config.Identify does: callers of SystemNamespace see debug pages from elsewhere, too. nil: nobody can say.
-	Caller          func(context.Context, Shown) ([]string, error)
-	SystemNamespace string
+	// Caller says who shows what, as xds.Config.Identify does: callers of the operators' namespace see debug pages from elsewhere, too.
+	// nil: nobody can say.
+	Caller func(context.Context, Shown) ([]string, error)
+	Naming caller.Naming
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry
 	// Budget returns what clients may cost and do cost; optional.

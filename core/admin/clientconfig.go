@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"strings"
-
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -12,11 +10,11 @@ import (
 )
 
 // syncz answers with what proxies have acknowledged of the types that Envoys know, as CSDS does. Streams that asked for none of them are no proxies.
-func (q *Questions) syncz(who caller) ([]*view.Body, error) {
+func (q *Questions) syncz(who asker) ([]*view.Body, error) {
 	var out []*view.Body
 	for _, s := range q.Clients() {
-		c := clientConfig(s)
-		if c == nil || !who.sees(namespaceOf(s.Client)) {
+		c := clientConfig(s, q.Tools.Metadata)
+		if c == nil || !who.sees(q.Naming.NamespaceOf(s.Client)) {
 			continue
 		}
 		body, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
@@ -28,10 +26,10 @@ func (q *Questions) syncz(who caller) ([]*view.Body, error) {
 	return out, nil
 }
 
-// clientConfig is what is known of a proxy; nil for what is none.
-func clientConfig(s xds.StreamStatus) *statusv3.ClientConfig {
+// clientConfig is what is known of a proxy, with these keys of its metadata; nil for what is none.
+func clientConfig(s xds.StreamStatus, keys []string) *statusv3.ClientConfig {
 	c := &statusv3.ClientConfig{Node: &corev3.Node{Id: s.Node, Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{}}}}
-	for _, key := range []string{"CLUSTER_ID", "NAMESPACE", "ISTIO_VERSION"} {
+	for _, key := range keys {
 		if v := s.Client.GetMetadata().GetFields()[key]; v != nil {
 			c.Node.Metadata.Fields[key] = v
 		}
@@ -64,16 +62,4 @@ func synced(t xds.TypeStatus) statusv3.ConfigStatus {
 		return statusv3.ConfigStatus_SYNCED
 	}
 	return statusv3.ConfigStatus_STALE
-}
-
-// namespaceOf is a node's: what it says, else that in an id of Istio's form (TYPE~ADDRESS~NAME.NAMESPACE~DOMAIN).
-func namespaceOf(n *corev3.Node) string {
-	if v := n.GetMetadata().GetFields()["NAMESPACE"].GetStringValue(); v != "" {
-		return v
-	}
-	if parts := strings.Split(n.GetId(), "~"); len(parts) == 4 {
-		_, namespace, _ := strings.Cut(parts[2], ".")
-		return namespace
-	}
-	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -46,14 +47,13 @@ type Shown struct {
 
 // gate lets callers in to debug pages: from this machine as they are, from elsewhere those whom an authenticator vouches for.
 type gate struct {
-	caller func(context.Context, Shown) ([]string, error)
-	// namespace is that of operators.
-	namespace    string
+	caller       func(context.Context, Shown) ([]string, error)
+	naming       caller.Naming
 	pages, calls chan struct{}
 }
 
 func newGate(cfg Config) *gate {
-	return &gate{caller: cfg.Caller, namespace: cfg.SystemNamespace, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce)}
+	return &gate{caller: cfg.Caller, naming: cfg.Naming, pages: make(chan struct{}, atOnce), calls: make(chan struct{}, atOnce)}
 }
 
 // debug wraps a debug page.
@@ -120,7 +120,7 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request) bool {
 	}
 	if r.Header.Get("Authorization") == "" && r.Header.Get("X-Forwarded-Client-Cert") == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "debug pages are for callers of namespace "+g.namespace+" (--systemNamespace): show a token (Authorization: Bearer TOKEN), "+
+		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace): show a token (Authorization: Bearer TOKEN), "+
 			"or ask on this machine", http.StatusUnauthorized)
 		return false
 	}
@@ -135,8 +135,8 @@ func (g *gate) admit(w http.ResponseWriter, r *http.Request) bool {
 	case err != nil:
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, status.Convert(err).Message(), http.StatusUnauthorized)
-	case !slices.Contains(namespacesOf(identities), g.namespace):
-		http.Error(w, "debug pages are for callers of namespace "+g.namespace+" (--systemNamespace)", http.StatusForbidden)
+	case !slices.Contains(g.naming.Namespaces(identities), g.naming.Operators):
+		http.Error(w, "debug pages are for callers of namespace "+g.naming.Operators+" (--systemNamespace)", http.StatusForbidden)
 	default:
 		return true
 	}
@@ -162,15 +162,4 @@ func named(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
-}
-
-// namespacesOf returns those of the identities of workloads.
-func namespacesOf(identities []string) (all []string) {
-	for _, id := range identities {
-		parts := strings.Split(strings.TrimPrefix(id, "spiffe://"), "/")
-		if len(parts) == 5 && parts[1] == "ns" && parts[3] == "sa" {
-			all = append(all, parts[2])
-		}
-	}
-	return all
 }

@@ -12,19 +12,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
+// naming has identities such as NAMESPACE/NAME.
+var naming = caller.Naming{Operators: "operators", Namespaces: func(identities []string) (all []string) {
+	for _, id := range identities {
+		namespace, _, _ := strings.Cut(id, "/")
+		all = append(all, namespace)
+	}
+	return all
+}}
+
 // TestWhoSeesDebugPages: from elsewhere only operators that an authenticator vouches for; readiness, metrics and the version are everybody's.
 func TestWhoSeesDebugPages(t *testing.T) {
-	caller := func(_ context.Context, s Shown) ([]string, error) {
+	who := func(_ context.Context, s Shown) ([]string, error) {
 		switch s.Headers.Get("Authorization") {
 		case "Bearer operator":
-			return []string{"spiffe://cluster.local/ns/istio-system/sa/admin"}, nil
+			return []string{"operators/admin"}, nil
 		case "Bearer shop":
-			return []string{"spiffe://cluster.local/ns/shop/sa/web"}, nil
+			return []string{"shop/web"}, nil
 		case "Bearer away":
 			return nil, status.Error(codes.Unavailable, "plugin tokens is away")
 		}
@@ -48,7 +58,7 @@ func TestWhoSeesDebugPages(t *testing.T) {
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at)))
 		return w.Code, w.Body.String()
 	}
-	a, err := New(Config{Source: twin{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Caller: caller, SystemNamespace: "istio-system"})
+	a, err := New(Config{Source: twin{}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Caller: who, Naming: naming})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func (s *Server) registryz(w http.ResponseWriter, _ *http.Request) {
 	write(w, all)
 }
 
-// endpointShardz shows, as istiod does, service -> namespace -> Shards -> shard -> endpoints.
+// endpointShardz shows service -> namespace -> Shards -> shard -> endpoints.
 func (s *Server) endpointShardz(w http.ResponseWriter, _ *http.Request) {
 	type shards struct {
 		Shards map[string][]*pb.Endpoint `json:"Shards"`

@@ -7,35 +7,38 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
-// Types that Istio's tools ask for by xDS, and that are answered per request.
-const (
-	// debugType has debug pages; its one name is a page, such as configz or config_dump?proxyID=NODE.
-	debugType = "istio.io/debug"
-	// synczType has an envoy.service.status.v3.ClientConfig for each proxy.
-	synczType = "istio.io/debug/syncz"
-	// dumpType has the parts of an envoy.admin.v3.ConfigDump; its one name is a node.
-	dumpType = "istio.io/debug/config_dump"
-)
+// Tools says what tools ask for by xDS: types that are answered per request, by their type URLs.
+type Tools struct {
+	// Pages has debug pages; its one name is a page, such as configz or config_dump?proxyID=NODE.
+	Pages string
+	// Clients has an envoy.service.status.v3.ClientConfig for each proxy.
+	Clients string
+	// Dump has the parts of an envoy.admin.v3.ConfigDump; its one name is a node.
+	Dump string
+	// Metadata are the keys of a node's metadata that Clients shows.
+	Metadata []string
+}
 
-// Questions answers debug types by xDS, as xds.Answerer says. Who asks must have shown who it is: callers of the system namespace may ask everything,
+// Questions answers debug types by xDS, as xds.Answerer says. Who asks must have shown who it is: callers of the operators' namespace may ask everything,
 // others for proxies of their own namespace.
 type Questions struct {
 	Server *Server
 	// Clients are the connected streams.
 	Clients func() []xds.StreamStatus
-	// SystemNamespace is that of operators.
-	SystemNamespace string
+	Naming  caller.Naming
+	Tools   Tools
 }
 
 // Answers implements xds.Answerer.
 func (q *Questions) Answers(typeURL string) bool {
-	return typeURL == debugType || typeURL == synczType || typeURL == dumpType
+	return typeURL != "" && (typeURL == q.Tools.Pages || typeURL == q.Tools.Clients || typeURL == q.Tools.Dump)
 }
 
 // Answer implements xds.Answerer.
@@ -44,39 +47,39 @@ func (q *Questions) Answer(asked xds.Question) ([]*view.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if asked.Type == synczType {
+	if asked.Type == q.Tools.Clients {
 		return q.syncz(who)
 	}
 	if len(asked.Names) != 1 {
 		return nil, status.Errorf(codes.InvalidArgument, "%s wants one name, not %d", asked.Type, len(asked.Names))
 	}
-	if asked.Type == dumpType {
+	if asked.Type == q.Tools.Dump {
 		return q.dump(who, asked.Names[0])
 	}
 	return q.page(who, asked.Names[0])
 }
 
-// caller is who asks.
-type caller struct {
+// asker is who asks.
+type asker struct {
 	system     bool
 	namespaces []string
 }
 
 // sees says whether it may see a namespace's proxies.
-func (c caller) sees(namespace string) bool {
+func (c asker) sees(namespace string) bool {
 	return c.system || slices.Contains(c.namespaces, namespace)
 }
 
-func (q *Questions) admit(asked xds.Question) (c caller, err error) {
-	if c.namespaces = namespacesOf(asked.Identities); len(c.namespaces) == 0 {
+func (q *Questions) admit(asked xds.Question) (c asker, err error) {
+	if c.namespaces = q.Naming.Namespaces(asked.Identities); len(c.namespaces) == 0 {
 		return c, status.Errorf(codes.Unauthenticated, "%s is for authenticated callers: connect by TLS, or to a control plane with --authPlaintext", asked.Type)
 	}
-	c.system = slices.Contains(c.namespaces, q.SystemNamespace)
+	c.system = slices.Contains(c.namespaces, q.Naming.Operators)
 	return c, nil
 }
 
 // page answers with what the HTTP port shows under /debug/.
-func (q *Questions) page(who caller, name string) ([]*view.Body, error) {
+func (q *Questions) page(who asker, name string) ([]*view.Body, error) {
 	u, err := url.Parse("/debug/" + strings.TrimPrefix(name, "/debug/"))
 	if err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "%q is no debug page: %v", name, err)
@@ -88,7 +91,7 @@ func (q *Questions) page(who caller, name string) ([]*view.Body, error) {
 		return nil, status.Errorf(codes.NotFound, "there is no debug page %q; /debug/list of the HTTP port lists them", name)
 	case who.system:
 	case u.Path != "/debug/config_dump":
-		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.SystemNamespace)
+		return nil, status.Errorf(codes.PermissionDenied, "the debug page %q is for callers of namespace %s", name, q.Naming.Operators)
 	case !q.owns(who, u.Query().Get("proxyID")):
 		return nil, notConnected(u.Query().Get("proxyID"))
 	}
@@ -97,7 +100,7 @@ func (q *Questions) page(who caller, name string) ([]*view.Body, error) {
 	text := strings.TrimSpace(w.body.String())
 	switch w.code {
 	case 0, http.StatusOK:
-		return []*view.Body{view.NewBody(debugType, name, w.body.Bytes(), 0)}, nil
+		return []*view.Body{view.NewBody(q.Tools.Pages, name, w.body.Bytes(), 0)}, nil
 	case http.StatusNotFound:
 		return nil, status.Error(codes.NotFound, text)
 	}
@@ -109,8 +112,8 @@ func notConnected(node string) error {
 }
 
 // owns says whether a caller may see a node.
-func (q *Questions) owns(who caller, node string) bool {
-	return slices.ContainsFunc(q.Clients(), func(s xds.StreamStatus) bool { return s.Node == node && who.sees(namespaceOf(s.Client)) })
+func (q *Questions) owns(who asker, node string) bool {
+	return slices.ContainsFunc(q.Clients(), func(s xds.StreamStatus) bool { return s.Node == node && who.sees(q.Naming.NamespaceOf(s.Client)) })
 }
 
 // answer is a page that goes into a resource.

@@ -4,7 +4,7 @@ import "strings"
 
 const prefix = "type.googleapis.com/"
 
-// short resolves the short names that Istio's tools use.
+// short resolves the short names of types, in any case.
 func short(name string) string {
 	switch strings.ToLower(name) {
 	case "cds":

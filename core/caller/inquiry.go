@@ -5,7 +5,6 @@ import (
 	"time"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -33,7 +32,6 @@ func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
 
 // Inquiry is about one caller: authenticators are asked in order until one knows it.
 type Inquiry struct {
-	node *corev3.Node
 	left []Authenticator
 	// known is whom it was accepted as; reasons are those of all who did not accept, and refused: one of them refused.
 	known   []string
@@ -41,12 +39,12 @@ type Inquiry struct {
 	refused bool
 }
 
-// Begin begins an inquiry about whoever says that it is a node. The error is a gRPC status.
-func Begin(node *corev3.Node, shown Credentials, authenticators []Authenticator) (*Inquiry, error) {
+// Begin begins an inquiry about whoever shows the credentials. The error is a gRPC status.
+func Begin(shown Credentials, authenticators []Authenticator) (*Inquiry, error) {
 	if size := shown.message(shown.Headers).Size(); size > MaxCredentials {
 		return nil, status.Errorf(codes.Unauthenticated, "the credentials have %d bytes; %d are taken", size, MaxCredentials)
 	}
-	return &Inquiry{node: node, left: authenticators}, nil
+	return &Inquiry{left: authenticators}, nil
 }
 
 // Next is whom to ask now; false: nobody, Result is known.
@@ -72,14 +70,13 @@ func (i *Inquiry) Heard(v Verdict) {
 	}
 }
 
-// Result returns those of the caller's identities that the node may have. The error is a gRPC
-// status: Unauthenticated if those that answered refuse, Unavailable if none answered, and
-// PermissionDenied if the caller is somebody else than the node says.
+// Result returns the caller's identities. The error is a gRPC status: Unauthenticated if those that
+// answered refuse, Unavailable if none answered.
 func (i *Inquiry) Result() ([]string, error) {
 	why := strings.Join(i.reasons, "; ")
 	switch {
 	case len(i.known) > 0:
-		return matching(i.node, i.known)
+		return i.known, nil
 	case len(i.reasons) == 0:
 		return nil, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
 	case i.refused:

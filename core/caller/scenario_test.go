@@ -14,7 +14,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/status"
 )
 
@@ -77,7 +76,7 @@ func (p *talk) line(verb string, words []string) error {
 		return p.declare(words)
 	case "caller":
 		p.shown = Credentials{Headers: pairs(words[1:])}
-		p.inquiry, p.err = Begin(&corev3.Node{Id: words[0]}, p.shown, slices.Clone(p.of))
+		p.inquiry, p.err = Begin(p.shown, slices.Clone(p.of))
 	case "asks":
 		return p.asks(rest)
 	case "away":

@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/status"
 )
 
@@ -27,8 +26,8 @@ func newCallers() callers {
 
 // Authenticate asks the authenticators, in declared order, who is calling, until one knows;
 // caller.Inquiry says what it returns.
-func (c *Control) Authenticate(ctx context.Context, node *corev3.Node, shown caller.Credentials) ([]string, error) {
-	inquiry, err := caller.Begin(node, shown, c.authenticators())
+func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) ([]string, error) {
+	inquiry, err := caller.Begin(shown, c.authenticators())
 	if err != nil {
 		return nil, err
 	}

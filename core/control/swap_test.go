@@ -438,7 +438,7 @@ func TestSwapAuthenticator(t *testing.T) {
 		if err := over(t, switched); err != nil {
 			t.Fatal(err)
 		}
-		got := (&gate{b, nil}).call(t.Context(), web(), shown.Headers)
+		got := (&gate{b, nil}).call(t.Context(), shown.Headers)
 		next.accept(asked(next).Id, webIdentity)
 		if v := <-got; v.err != nil || asked(old) != nil {
 			t.Errorf("%v", v.err)

@@ -70,7 +70,7 @@ func tables(what string, names []string) error {
 	for _, name := range names {
 		switch {
 		case !tablePattern.MatchString(name):
-			return fmt.Errorf("it %s a table named %q; a name is like services or networking.istio.io/Gateway", what, name)
+			return fmt.Errorf("it %s a table named %q; a name is like services or gateway.networking.k8s.io/Gateway", what, name)
 		case seen[name]:
 			return fmt.Errorf("it %s the table %s twice", what, name)
 		case what == "publishes" && name == "proxies":

@@ -7,7 +7,7 @@ import (
 )
 
 // Generators returns the generators that may serve the proxy, in the order in which they are asked: file order, but for a proxy
-// whose metadata names a GENERATOR the entries that select it go first, as with istiod. For each type the first that offers it
+// whose metadata names a GENERATOR the entries that select it go first. For each type the first that offers it
 // generates. named: it asks for listeners by name (NamedListeners); then none but those that select it so may serve it.
 func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 	generator := ""

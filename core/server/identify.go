@@ -20,6 +20,7 @@ import (
 // identify finds out who is at the other end of a stream.
 type identify struct {
 	control *control.Control
+	naming  caller.Naming
 	// plaintext: also of connections without TLS.
 	plaintext bool
 }
@@ -34,13 +35,23 @@ func authenticates(set *manifest.Set) bool {
 	return false
 }
 
-// caller is an xds.Config's Identify. A connection in plain text is nobody's unless the setting says otherwise, as with istiod.
+// caller is an xds.Config's Identify. A connection in plain text is
+// nobody's unless the setting says otherwise.
 func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, error) {
 	shown, err := i.shown(ctx)
 	if err != nil || shown == nil {
 		return nil, err
 	}
-	return i.control.Authenticate(ctx, node, *shown)
+	return i.who(ctx, node, *shown)
+}
+
+// who returns those of the caller's identities that the node may have.
+func (i *identify) who(ctx context.Context, node *corev3.Node, shown caller.Credentials) ([]string, error) {
+	known, err := i.control.Authenticate(ctx, shown)
+	if err != nil {
+		return nil, err
+	}
+	return i.naming.May(node, known)
 }
 
 // shown returns what a caller showed, nil where nobody asks for it.
@@ -82,7 +93,7 @@ func (i *identify) reader(ctx context.Context, shown admin.Shown) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	return i.control.Authenticate(ctx, &corev3.Node{}, caller.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
+	return i.who(ctx, &corev3.Node{}, caller.Credentials{Headers: headers, RemoteAddress: shown.RemoteAddress})
 }
 
 // several is the header of which there may be several, which HTTP joins.

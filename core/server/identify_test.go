@@ -86,9 +86,30 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 	return c
 }
 
+// anybody may be any node.
+var anybody = caller.Naming{May: func(_ *corev3.Node, identities []string) ([]string, error) { return identities, nil }}
+
+// TestWhoANodeMayBe: of a caller's identities a stream has those that its node may have, and is refused without any.
+func TestWhoANodeMayBe(t *testing.T) {
+	c := authenticating(t, func(context.Context, sdk.Credentials) ([]string, error) { return []string{webID, "other"}, nil })
+	for want, naming := range map[string]caller.Naming{
+		"other": {May: func(_ *corev3.Node, identities []string) ([]string, error) { return identities[1:], nil }},
+		"": {May: func(n *corev3.Node, _ []string) ([]string, error) {
+			return nil, status.Error(codes.PermissionDenied, n.Id)
+		}},
+	} {
+		guarded := listen(t, &identify{control: c, naming: naming, plaintext: true}, insecure.NewCredentials())
+		ids, err := guarded(insecure.NewCredentials())
+		refused := status.Code(err) == codes.PermissionDenied && strings.Contains(err.Error(), "web-1.shop")
+		if strings.Join(ids, " ") != want || refused != (want == "") {
+			t.Errorf("got %v, %v, want %q", ids, err, want)
+		}
+	}
+}
+
 // joined asks until there is somebody to ask.
 func joined(c *control.Control) bool {
-	_, err := c.Authenticate(context.Background(), &corev3.Node{}, caller.Credentials{})
+	_, err := c.Authenticate(context.Background(), caller.Credentials{})
 	return status.Code(err) != codes.Unavailable
 }
 
@@ -154,7 +175,7 @@ func TestVerifiedCertificates(t *testing.T) {
 		}
 		return []string{shown.URIs[0].String()}, nil
 	})
-	learn := listen(t, &identify{control: c}, credentials.NewTLS(&tls.Config{
+	learn := listen(t, &identify{control: c, naming: anybody}, credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{server}, ClientCAs: roots, ClientAuth: tls.VerifyClientCertIfGiven,
 	}))
 	ids, err := learn(credentials.NewTLS(&tls.Config{RootCAs: roots, Certificates: []tls.Certificate{server}, ServerName: "localhost"}))
@@ -218,11 +239,11 @@ func TestPlaintext(t *testing.T) {
 		}
 		return []string{webID}, nil
 	})
-	open := listen(t, &identify{control: c}, insecure.NewCredentials())
+	open := listen(t, &identify{control: c, naming: anybody}, insecure.NewCredentials())
 	if ids, err := open(insecure.NewCredentials(), "authorization", "Bearer sesame"); len(ids) > 0 || err == nil || status.Code(err) == codes.Unauthenticated {
 		t.Error(ids, err)
 	}
-	guarded := listen(t, &identify{control: c, plaintext: true}, insecure.NewCredentials())
+	guarded := listen(t, &identify{control: c, naming: anybody, plaintext: true}, insecure.NewCredentials())
 	for _, c := range []struct {
 		name    string
 		headers []string
@@ -257,12 +278,25 @@ func TestHeadersOfAnEntry(t *testing.T) {
 		}
 		return []string{webID}, nil
 	}, "x-api-key")
-	guarded := listen(t, &identify{control: c, plaintext: true}, insecure.NewCredentials())
+	guarded := listen(t, &identify{control: c, naming: anybody, plaintext: true}, insecure.NewCredentials())
 	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-other", "secret", "x-third", "y"); !slices.Equal(ids, []string{webID}) {
 		t.Error(ids, err)
 	}
 	if ids, err := guarded(insecure.NewCredentials(), "x-api-key", "sesame", "x-api-key", "two"); len(ids) > 0 || !strings.Contains(errorText(err), "x-api-key is given 2 times") {
 		t.Error(ids, err)
+	}
+}
+
+// words have no namespaces.
+var words = Words{Naming: caller.Naming{
+	May: anybody.May, Namespaces: func([]string) []string { return nil }, NamespaceOf: func(*corev3.Node) string { return "" },
+}}
+
+// TestNamingIsNeeded: nobody may be any node because the command forgot to say who may.
+func TestNamingIsNeeded(t *testing.T) {
+	_, err := New(Config{Set: &manifest.Set{}, Log: slog.New(slog.DiscardHandler)})
+	if !strings.Contains(errorText(err), "Words.Naming") {
+		t.Error(err)
 	}
 }
 
@@ -279,7 +313,7 @@ func TestSettingNeedsAuthenticator(t *testing.T) {
 		if got := authenticates(s); got != want {
 			t.Errorf("%s: %v", set, got)
 		}
-		_, err = New(Config{Set: s, Log: slog.New(slog.DiscardHandler), AuthPlaintext: true})
+		_, err = New(Config{Set: s, Words: words, Log: slog.New(slog.DiscardHandler), AuthPlaintext: true})
 		if strings.Contains(errorText(err), "authPlaintext") == want {
 			t.Errorf("%s: %v", set, err)
 		}

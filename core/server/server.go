@@ -12,6 +12,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -52,9 +53,9 @@ type Config struct {
 	TLS            TLS
 	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain text; otherwise nobody is.
 	AuthPlaintext bool
-	// SystemNamespace is that of callers who may ask everything of debug types.
-	SystemNamespace string
-	Commit          Commit
+	// Words are names that the core doesn't know by itself.
+	Words  Words
+	Commit Commit
 	// Retention is how long views outlive the proxies that were in them.
 	Retention placement.Retention
 	// XDS is completed with the source, the log and the metrics.
@@ -70,6 +71,12 @@ type Config struct {
 	Log      *slog.Logger
 	// Listening is called with each port's name (grpc, secureGRPC, http, monitoring) and address when it is open; optional.
 	Listening func(port string, address net.Addr)
+}
+
+// Words are names that the core doesn't know by itself: who callers and nodes are, and what tools ask for.
+type Words struct {
+	Naming caller.Naming
+	Tools  admin.Tools
 }
 
 // Commit is when changes become a revision, and how long one may take; see control.Config.
@@ -107,7 +114,7 @@ func New(cfg Config) (*Server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := newMetrics(registry)
-	identify := &identify{plaintext: cfg.AuthPlaintext}
+	identify := &identify{plaintext: cfg.AuthPlaintext, naming: cfg.Words.Naming}
 	var err error
 	if s.control, err = control.New(control.Config{
 		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
@@ -138,7 +145,7 @@ func New(cfg Config) (*Server, error) {
 	s.pages = &pages{middle: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
 	cfg.XDS.Identify = identify.caller
-	questions := &admin.Questions{SystemNamespace: cfg.SystemNamespace}
+	questions := &admin.Questions{Naming: cfg.Words.Naming, Tools: cfg.Words.Tools}
 	cfg.XDS.Answerer = questions
 	cfg.XDS.Source, cfg.XDS.Log, cfg.XDS.Registerer, cfg.XDS.StopTimeout = s.control, cfg.Log, registry, cfg.Shutdown
 	if cfg.Memory > 0 {
@@ -155,7 +162,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.admin, err = admin.New(admin.Config{
 		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
-		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, SystemNamespace: cfg.SystemNamespace,
+		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
 	questions.Server, questions.Clients = s.admin, s.xds.Status
 	return s, err
@@ -164,6 +171,9 @@ func New(cfg Config) (*Server, error) {
 func (cfg *Config) check() error {
 	if cfg.Set == nil || cfg.Log == nil {
 		return errors.New("server: Set and Log are needed")
+	}
+	if n := cfg.Words.Naming; n.May == nil || n.Namespaces == nil || n.NamespaceOf == nil {
+		return errors.New("server: Words.Naming is needed")
 	}
 	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
 		return errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")

@@ -124,7 +124,7 @@ func (m mute) Write(b []byte) (int, error) {
 // TestKeepalive: a client that gives no sign of life is let go.
 func TestKeepalive(t *testing.T) {
 	t.Parallel()
-	server, conn := serve(t, Config{Source: oneCluster(), KeepaliveInterval: time.Second, KeepaliveTimeout: 50 * time.Millisecond})
+	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{Interval: time.Second, Timeout: 50 * time.Millisecond}})
 	var off atomic.Bool
 	dead := dial(t, conn.Target(), grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)

@@ -60,7 +60,7 @@ func (g *gate) Accept() (net.Conn, error) {
 func (g *gate) admit(c net.Conn) (net.Conn, error) {
 	s, now := g.server, time.Now()
 	key := budget.Address(c.RemoteAddr().String())
-	prepare(c, s.config.KeepaliveTimeout)
+	prepare(c, s.config.Keepalive.Timeout)
 	if err := budget.CheckFiles(budget.Descriptor(c), g.files); err != nil && !s.conns.giveWay(now) {
 		return nil, err
 	}

@@ -24,6 +24,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// healthType is what clients of tests report their health by.
+const healthType = "type.googleapis.com/agents.Health"
+
 type sotwStream = grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.DiscoveryResponse]
 
 func open(t *testing.T, conn *grpc.ClientConn) sotwStream {
@@ -90,7 +93,7 @@ func TestFirstRequest(t *testing.T) {
 // TestUnknownTypeAndHealth are rows 13 and 15: neither ends the stream.
 func TestUnknownTypeAndHealth(t *testing.T) {
 	source, registry := oneCluster(), prometheus.NewRegistry()
-	server, conn := serve(t, Config{Source: source, Registerer: registry})
+	server, conn := serve(t, Config{Source: source, Registerer: registry, HealthType: healthType})
 	s := open(t, conn)
 	ask(t, s, &discovery.DiscoveryRequest{TypeUrl: healthType}) // before any node: ignored
 	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: "type.googleapis.com/nobody.serves.This"})

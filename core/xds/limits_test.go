@@ -168,7 +168,7 @@ func TestLimitsOfStreams(t *testing.T) {
 // TestLongRefusals: a client's words about an error reach the source cut to size and in one line.
 func TestLongRefusals(t *testing.T) {
 	source := oneCluster()
-	server, conn := serve(t, Config{Source: source, Limits: limits(func(l *budget.Limits) { l.Stream.ErrorBytes = 100 })})
+	server, conn := serve(t, Config{Source: source, HealthType: healthType, Limits: limits(func(l *budget.Limits) { l.Stream.ErrorBytes = 100 })})
 	s := open(t, conn)
 	ask(t, s, sotw(node(), cds).sotw)
 	r, err := s.Recv()

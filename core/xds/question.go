@@ -6,7 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// Question is a request for a type that is answered per request: from what is so at that moment, and never again by itself, as Istio's debug types are.
+// Question is a request for a type that is answered per request: from what is so at that moment, and never again by itself.
 type Question struct {
 	Type  string
 	Names []string
@@ -36,7 +36,7 @@ type reply struct {
 }
 
 // question returns what a request asks; false if it only acknowledges an answer. The first of a type on a stream can acknowledge nothing, whatever
-// nonce it has: istioctl's begins with one of its own.
+// nonce it has: some clients begin with one of their own.
 func (st *stream) question(r request) (q Question, ok bool) {
 	q = Question{Type: r.typeURL(), Identities: st.identities}
 	last, again := st.questions[q.Type]

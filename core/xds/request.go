@@ -11,9 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// healthType is what Istio's agents report the health of their workload by, on the same stream.
-const healthType = "type.googleapis.com/istio.v1.HealthInformation"
-
 const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
 // request is a request of either protocol; the other one is nil.
@@ -21,6 +18,9 @@ type request struct {
 	sotw  *discovery.DiscoveryRequest
 	delta *discovery.DeltaDiscoveryRequest
 }
+
+// health reports whether a request tells of a client's health, and asks for nothing.
+func (c *Config) health(r request) bool { return c.HealthType != "" && r.typeURL() == c.HealthType }
 
 // receive reads the next request of a stream; typeURL is what it is about where it doesn't say.
 func receive(g grpc.ServerStream, delta bool, typeURL string) (request, error) {

@@ -40,8 +40,10 @@ type Config struct {
 	Answerer Answerer
 	// Limits of what clients may cost: budget.Defaults.
 	Limits budget.Limits
-	// KeepaliveInterval: 30 s, KeepaliveTimeout: 10 s. Clients may ping twice as often.
-	KeepaliveInterval, KeepaliveTimeout time.Duration
+	// HealthType is a type by which clients report the health of what they are beside, as the error of a
+	// request that is answered by nothing; empty: there is none.
+	HealthType string
+	Keepalive  Keepalive
 	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
 	Memory func() (used, limit uint64)
 	// Relieve is called now and then while there is little memory, to let go of so many bytes that can be done without; short says that streams are
@@ -59,6 +61,12 @@ type Config struct {
 	Push push.Limits
 	// StopTimeout is how long Serve waits for connections to end: 5 s.
 	StopTimeout time.Duration
+}
+
+// Keepalive says how it is found out that a client is gone: it is pinged each Interval (30 s) in which it
+// says nothing, and has Timeout (10 s) to answer. Clients may ping twice as often.
+type Keepalive struct {
+	Interval, Timeout time.Duration
 }
 
 func (c *Config) complete() error {
@@ -79,8 +87,8 @@ func (c *Config) complete() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	orDefault(&c.KeepaliveInterval, 30*time.Second)
-	orDefault(&c.KeepaliveTimeout, 10*time.Second)
+	orDefault(&c.Keepalive.Interval, 30*time.Second)
+	orDefault(&c.Keepalive.Timeout, 10*time.Second)
 	orDefault(&c.MaxConnectionAgeGrace, 10*time.Second)
 	orDefault(&c.SendTimeout, 30*time.Second)
 	orDefault(&c.SlowAfter, 100*time.Millisecond)
@@ -181,9 +189,9 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.KeepaliveInterval / 2, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: c.Keepalive.Interval / 2, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: c.KeepaliveInterval, Timeout: c.KeepaliveTimeout,
+			Time: c.Keepalive.Interval, Timeout: c.Keepalive.Timeout,
 			MaxConnectionIdle: c.Limits.Stream.Idle,
 			MaxConnectionAge:  c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
 		}),

@@ -74,6 +74,6 @@ type Outcome struct {
 	Refused string
 	// Left is, in an ACK, the message about resources that are left out because the client refused them before.
 	Left string
-	// Health is set for reports of health that aren't answers to a response (istio.v1.HealthInformation).
+	// Health is set for reports of health that aren't answers to a response (Config.HealthType).
 	Health bool
 }

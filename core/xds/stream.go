@@ -132,7 +132,7 @@ func (st *stream) greet(in incoming) (request, error) {
 	for {
 		select {
 		case r := <-in.requests:
-			if r.typeURL() == healthType {
+			if st.server.config.health(r) {
 				continue
 			}
 			return r, cmp.Or(checkNode(r.node()), l.CheckNode(r.node()))
@@ -265,8 +265,8 @@ func (st *stream) take(r request) error {
 	if r.cut(l.ErrorBytes) {
 		st.server.metrics.limits.WithLabelValues("maxErrorBytes").Inc()
 	}
-	if r.typeURL() == healthType {
-		st.connection.Report(Outcome{Type: healthType, Health: true, Refused: r.errorDetail().GetMessage()})
+	if st.server.config.health(r) {
+		st.connection.Report(Outcome{Type: r.typeURL(), Health: true, Refused: r.errorDetail().GetMessage()})
 		return nil
 	}
 	if a := st.server.config.Answerer; a != nil && a.Answers(r.typeURL()) {

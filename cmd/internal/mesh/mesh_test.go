@@ -1,4 +1,4 @@
-package caller
+package mesh
 
 import (
 	"strings"
@@ -29,7 +29,8 @@ func claimant(id string, metadata ...string) *corev3.Node {
 	return &corev3.Node{Id: id, Metadata: s}
 }
 
-func TestIdentityCheck(t *testing.T) {
+// TestWhoANodeMayBe: namespace and service account of a node are those of the caller.
+func TestWhoANodeMayBe(t *testing.T) {
 	const cart, other, service = "spiffe://cluster.local/ns/shop/sa/cart", "spiffe://cluster.local/ns/bank/sa/web", "spiffe://corp.example/web"
 	id := "sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local"
 	for _, c := range []struct {
@@ -52,7 +53,7 @@ func TestIdentityCheck(t *testing.T) {
 		{"half an identity", web(), []string{"spiffe://a/ns/shop/sa/", "spiffe://a/ns/shop", "spiffe:///ns/shop/sa/web", "http://a/ns/shop/sa/web"}, nil, "correct NAMESPACE"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := matching(c.node, c.identities)
+			got, err := may(c.node, c.identities)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -64,5 +65,32 @@ func TestIdentityCheck(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestNamespaceOf(t *testing.T) {
+	said, err := structpb.NewStruct(map[string]any{"NAMESPACE": "said"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]*corev3.Node{
+		"said": {Id: "sidecar~10.0.0.1~pod.shop~shop.svc.cluster.local", Metadata: said},
+		"shop": {Id: "sidecar~10.0.0.1~pod.shop~shop.svc.cluster.local"},
+		"":     {Id: "a~b~c.d"},
+	} {
+		if got := namespaceOf(n); got != want {
+			t.Errorf("%v: %q, want %q", n, got, want)
+		}
+	}
+	if got := namespaceOf(nil); got != "" {
+		t.Errorf("no node: %q", got)
+	}
+}
+
+// TestNamespaces: of identities of another form nobody is of any namespace.
+func TestNamespaces(t *testing.T) {
+	got := namespaces([]string{webIdentity, "spiffe://corp.example/web", "CN=web", "x/ns/shop/sa/web", "spiffe://td/ns/bank/sa/a"})
+	if diff := cmp.Diff([]string{"shop", "bank"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
