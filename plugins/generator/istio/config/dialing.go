@@ -91,9 +91,8 @@ func (f Families) pick(four, six string) []string {
 // Dialing is how a proxy's workload dials services: what else than a service's own addresses counts.
 type Dialing struct {
 	Families Families
-	// Chosen: the proxy answers DNS, so that addresses that a control plane chose are known to the workload.
-	Chosen bool
-	// Resolver is where it does, IP:PORT; empty: it doesn't.
+	// Resolver is where the proxy's agent answers DNS, IP:PORT, so that addresses that a control plane
+	// chose are known to the workload; empty: nobody answers.
 	Resolver string
 	Cluster  string
 }
@@ -111,7 +110,7 @@ func (s *Service) AddressesFor(d Dialing) []string {
 		return s.Addresses[:1]
 	case len(s.Addresses) > 0:
 		return s.Addresses
-	case d.Chosen:
+	case d.Resolver != "":
 		if out := d.Families.filter(s.AutoAddresses); len(out) > 0 {
 			return out
 		}

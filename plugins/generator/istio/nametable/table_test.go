@@ -20,7 +20,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	ports := []*pb.Port{{Number: 80}}
-	chosen := config.Dialing{Chosen: true, Cluster: "a"}
+	chosen := config.Dialing{Resolver: "127.0.0.1:15053", Cluster: "a"}
 	for _, c := range []struct {
 		name    string
 		service pb.Service

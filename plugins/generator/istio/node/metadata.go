@@ -47,9 +47,7 @@ type Metadata struct {
 	HTTPProxyPort *uint32 // HTTP_PROXY_PORT
 	// SelfDiscovery: the proxy asks for the endpoints of its own kind, to know how they are spread over zones.
 	SelfDiscovery bool // ENABLE_SELF_DISCOVERY
-	// DNSCapture: the agent answers the workload's DNS queries.
-	DNSCapture bool // DNS_CAPTURE
-	// Resolver is where it does, IP:PORT; empty: it doesn't.
+	// Resolver is where the agent answers the workload's DNS queries, IP:PORT; empty: it doesn't.
 	Resolver string // DNS_PROXY_ADDR, with DNS_CAPTURE
 	// HTTP10: requests of HTTP/1.0 are taken.
 	HTTP10 bool // HTTP10
@@ -86,7 +84,6 @@ func parseMetadata(s *structpb.Struct) Metadata {
 		Interception:   f["INTERCEPTION_MODE"].GetStringValue(),
 		Unprivileged:   truth(f["UNPRIVILEGED_POD"]),
 		SelfDiscovery:  truth(f["ENABLE_SELF_DISCOVERY"]),
-		DNSCapture:     truth(f["DNS_CAPTURE"]),
 		Resolver:       resolver(f),
 		HTTP10:         f["HTTP10"].GetStringValue() == "1",
 		IdleTimeout:    duration(f["IDLE_TIMEOUT"]),

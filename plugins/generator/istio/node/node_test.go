@@ -89,8 +89,8 @@ func TestSwitches(t *testing.T) {
 		if m.HTTPProxyPort != nil {
 			proxy = strconv.Itoa(int(*m.HTTPProxyPort))
 		}
-		if m.DNSCapture != c.truth || m.HTTP10 != c.http10 || timeout != c.timeout || proxy != c.proxy {
-			t.Errorf("%v: %v, %v, %q, %q", c.value, m.DNSCapture, m.HTTP10, timeout, proxy)
+		if (m.Resolver != "") != c.truth || m.HTTP10 != c.http10 || timeout != c.timeout || proxy != c.proxy {
+			t.Errorf("%v: %v, %v, %q, %q", c.value, m.Resolver, m.HTTP10, timeout, proxy)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (k NameView) Describe() (string, map[string]string) {
 
 func dialingFacts(d config.Dialing, out map[string]string) {
 	out["families"] = d.Families.String()
-	out["chosen addresses"] = strconv.FormatBool(d.Chosen)
+	out["chosen addresses"] = strconv.FormatBool(d.Resolver != "")
 	out["cluster"] = d.Cluster
 }
 

@@ -130,7 +130,6 @@ func (w *Workloads) locality(c *incr.Ctx, n *node.Node, labels map[string]string
 func (w *Workloads) Dialing(n *node.Node) config.Dialing {
 	return config.Dialing{
 		Families: config.FamiliesOf(n.Addresses, w.dualStack),
-		Chosen:   n.Metadata.DNSCapture,
 		Resolver: n.Metadata.Resolver,
 		Cluster:  n.Metadata.ClusterID,
 	}
