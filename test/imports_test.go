@@ -29,6 +29,7 @@ var rules = []rule{
 	{of: "core/control", forbids: []string{"core/admin", "core/server", "core/swap"}, why: "the middle does not know who looks at it"},
 	{of: "core/manifest", forbids: []string{"core/admin", "core/control", "core/environment", "core/host", "core/server", "core/swap", "core/view", "core/xds"}, why: "what plugins.yaml says is known before anything of it runs"},
 	{of: "core/caller", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
+	{of: "core/feed", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/guard", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/patch", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/placement", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},

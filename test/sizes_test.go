@@ -34,9 +34,9 @@ var large = map[string]struct {
 	"cmd/internal/settings.Settings":     {4, 80, "a field for each thing that can be set"},
 	"core/admin.Plugin":                  {0, 28, "an answer in JSON: a field for each thing that is shown"},
 	"core/control.Config":                {0, 17, "a field for each thing that can be set"},
-	"core/control.Control":               {208, 33, "when revisions begin, and what plugins read and publish, are still in it (docs/decisions/halls.md)"},
-	"core/control.known":                 {7, 27, "all roles of a plugin are one still (docs/decisions/halls.md)"},
-	"core/control.session":               {28, 64, "all roles of a plugin are one still (docs/decisions/halls.md)"},
+	"core/control.Control":               {207, 33, "when revisions begin, and what plugins publish, are still in it (docs/decisions/halls.md)"},
+	"core/control.known":                 {7, 25, "all roles of a plugin are one still (docs/decisions/halls.md)"},
+	"core/control.session":               {27, 60, "all roles of a plugin are one still (docs/decisions/halls.md)"},
 	"core/environment.Environment":       {54, 10, "tables at each of their revisions: committed, pending, held, unsettled"},
 	"core/manifest.Entry":                {19, 27, "a field for each thing that can be set"},
 	"core/host.slot":                     {13, 19, "an entry, its process and the next one are one still"},
@@ -83,7 +83,7 @@ var large = map[string]struct {
 }
 
 // machines are pure: events and the time go in, actions come out.
-var machines = []string{"core/caller", "core/deadline", "core/environment", "core/guard", "core/patch", "core/placement", "core/revision", "core/stage", "core/store", "core/trial"}
+var machines = []string{"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/patch", "core/placement", "core/revision", "core/stage", "core/store", "core/trial"}
 
 // clocks are what a machine may not call.
 var clocks = map[string][]string{

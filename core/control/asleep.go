@@ -89,7 +89,8 @@ func (c *Control) slumber(now time.Time, at func(time.Time)) {
 
 // fallAsleep notes that the session of a plugin that sleeps has ended.
 func (c *Control) fallAsleep(s *session, now time.Time) {
-	s.away, s.suspects = time.Time{}, environment.Changes{}
+	s.away = time.Time{}
+	s.suspects.Forget()
 	s.absence.ends()
 	if c.wanted(s.Name) { // since it was told to go
 		c.rouse(s.Name)

@@ -3,8 +3,8 @@
 // there is something new. All state is behind one mutex; what happens in it is short and never
 // blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
 // alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/placement, core/revision, core/trial, core/guard, core/store, core/environment, core/stage,
-// core/view.
+// core/placement, core/feed, core/revision, core/trial, core/guard, core/store, core/environment,
+// core/stage, core/view.
 //
 // The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
 // each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
@@ -38,6 +38,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -198,12 +199,8 @@ type known struct {
 	// absence of what it publishes.
 	absence absence
 	// level among the derivers, as last computed.
-	level int
-	// suspects are the rows that changed since its last Done, deaths how often in a row it died while it owed one, and withheld the rows that it is
-	// not given because of that.
-	suspects environment.Changes
-	deaths   int
-	withheld withheld
+	level    int
+	suspects *feed.Suspects
 	// late is since when revisions go out without it; zero if they don't.
 	late time.Time
 	// absences bounds how many lines a source may make that comes and goes.
@@ -259,7 +256,7 @@ func newShard(e Expected) *environment.Shard {
 
 func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	return &known{
-		Expected: e, away: now, shard: shard, suspects: environment.Changes{}, withheld: withheld{},
+		Expected: e, away: now, shard: shard, suspects: feed.NewSuspects(),
 		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second}, absence: absence{after: e.DropAfter}, absences: rate.NewLimiter(rate.Every(5*time.Second), 10),
 	}
 }

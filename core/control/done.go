@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -24,8 +23,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 		return nil // of a state that a newer one has replaced
 	}
 	s.done, s.busy, s.late = m.Revision.Number, time.Time{}, time.Time{}
-	s.suspects, s.deaths = environment.Changes{}, 0
-	s.suspects.Merge(s.dirty)
+	s.suspects.Done(s.feed.Left())
 	if s.generates() {
 		s.unused.Done()
 		s.letGo()

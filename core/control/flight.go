@@ -79,7 +79,7 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 		switch s := c.sessions[k.Name]; {
 		case s == nil && concerns(k.ready, f.Changes):
 			f.Away(k.Name, k.away, now)
-		case s != nil && f.Give(k.Name, s.whole || len(s.dirty) > 0):
+		case s != nil && f.Give(k.Name, s.feed.Lacks()):
 			c.sendState(s, f.Number)
 		}
 	}
@@ -88,7 +88,7 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
 func (c *Control) handReaders() {
 	for _, s := range c.sessions {
-		if s.generates() || s.ready.Derives || len(s.dirty) == 0 {
+		if s.generates() || s.ready.Derives || len(s.feed.Left()) == 0 {
 			continue
 		}
 		c.sendState(s, c.flight.Number)

@@ -24,33 +24,19 @@ func (c *Control) overtake() {
 	}
 	c.cfg.Metrics.Committed("overtaking")
 	for s := range c.trials.sessions() {
-		s.mark(changes)
+		s.feed.Changed(changes)
 	}
 	for _, s := range c.sessions {
-		sources, reads := s.reads[environment.Endpoints]
-		if !reads {
+		if !s.feed.Reads(environment.Endpoints) {
 			continue
 		}
-		job := &stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, overtakes: true}
-		size := 0
-		t := &pb.TableRows{Table: environment.Endpoints}
-		for key := range changes[environment.Endpoints] {
-			r := c.env.Row(environment.Name{Table: environment.Endpoints, Key: key}, sources)
-			if r = s.withheld.row(environment.Endpoints, key, r); r != nil {
-				t.Upserts = append(t.Upserts, r)
-				size += r.Size() + 8
-			} else {
-				t.Deletes = append(t.Deletes, key)
-				size += len(key) + 8
-			}
-		}
+		t, size := s.feed.Ahead(c.env, environment.Endpoints, changes[environment.Endpoints], s.suspects)
 		if !s.generates() || size > stateRoom {
-			s.mark(changes)
+			s.feed.Changed(changes)
 			continue
 		}
-		job.tables = []*pb.TableRows{t}
 		s.overtaking = number
-		s.out.state(job)
+		s.out.state(&stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, overtakes: true, tables: []*pb.TableRows{t}})
 	}
 }
 

@@ -121,28 +121,10 @@ func (c *Control) markDirty(changes environment.Changes) {
 		k.suspect(changes)
 	}
 	for s := range c.everybody() {
-		s.mark(changes)
+		s.feed.Changed(changes)
 	}
 	c.rouseReaders(changes)
 	c.instances.mark(changes)
-}
-
-func (s *session) mark(changes environment.Changes) {
-	if s.whole {
-		return
-	}
-	for table, keys := range changes {
-		sources, reads := s.reads[table]
-		if !reads {
-			continue
-		}
-		for key, change := range keys {
-			if sources && !change.Source {
-				continue
-			}
-			s.dirty.Add(table, key, change)
-		}
-	}
 }
 
 // sendState sends what the session has not been sent yet, at a revision; if it still owes a Done, the Done will.
@@ -150,48 +132,12 @@ func (c *Control) sendState(s *session, number uint64) {
 	if !s.busy.IsZero() {
 		return
 	}
-	s.out.state(&stateJob{
-		revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: s.whole, tables: c.delta(s),
-	})
+	tables, whole := s.feed.Take(c.env, !c.started && c.flight == nil, s.suspects)
+	s.out.state(&stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: whole, tables: tables})
 	s.sent, s.busy, s.busyLost = number, time.Now(), s.lost
 	if s.generates() {
 		s.unused.Sent(s.views.Unused())
 	}
-	s.whole, s.dirty = false, environment.Changes{}
-}
-
-// delta returns the rows that the session lacks.
-func (c *Control) delta(s *session) []*pb.TableRows {
-	var out []*pb.TableRows
-	for _, table := range slices.Sorted(maps.Keys(s.reads)) {
-		t := &pb.TableRows{Table: table}
-		if s.whole {
-			rows := c.env.Rows(table, s.reads[table])
-			if !c.started && c.flight == nil {
-				rows = maps.All(c.env.Coming(table))
-			}
-			t.Upserts = s.withheld.rows(table, rows)
-			slices.SortFunc(t.Upserts, func(a, b *pb.Row) int {
-				if a.Key < b.Key {
-					return -1
-				}
-				return 1
-			})
-		} else {
-			for _, key := range slices.Sorted(maps.Keys(s.dirty[table])) {
-				r := c.env.Row(environment.Name{Table: table, Key: key}, s.reads[table])
-				if r = s.withheld.row(table, key, r); r != nil {
-					t.Upserts = append(t.Upserts, r)
-				} else {
-					t.Deletes = append(t.Deletes, key)
-				}
-			}
-		}
-		if len(t.Upserts)+len(t.Deletes) > 0 {
-			out = append(out, t)
-		}
-	}
-	return out
 }
 
 // tellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
@@ -205,7 +151,7 @@ func (c *Control) tellEarly() {
 
 // untold reports whether a source that reads has not been sent its first state.
 func (s *session) untold() bool {
-	return s.whole && (s.Kind == pb.KindRegistry || s.Kind == pb.KindConfig) && !s.ready.Derives && len(s.reads) > 0
+	return s.feed.Whole() && (s.Kind == pb.KindRegistry || s.Kind == pb.KindConfig) && !s.ready.Derives && s.feed.ReadsAny()
 }
 
 // waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
@@ -224,7 +170,7 @@ func (c *Control) waits(s *session) bool {
 		if of := c.sessions[k.Name]; of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
-		if slices.ContainsFunc(k.ready.Publishes, func(table string) bool { _, reads := s.reads[table]; return reads }) {
+		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {
 			return true
 		}
 	}
@@ -239,7 +185,7 @@ func (c *Control) stateSent(s *session, number uint64) {
 		return
 	}
 	s.busy, s.done = time.Time{}, number
-	if len(s.dirty) > 0 {
+	if len(s.feed.Left()) > 0 {
 		c.sendState(s, c.env.Number())
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
-	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/stage"
@@ -28,11 +28,8 @@ type session struct {
 	trial  *Trial
 	out    *outbox
 	cancel context.CancelCauseFunc
-	reads  map[string]bool // table -> sources only
+	feed   *feed.Feed
 
-	// What it has not been sent yet: everything, or these keys.
-	whole bool
-	dirty environment.Changes
 	// Numbers of the newest state sent, done, and of the one whose results proxies have been given.
 	sent, done, acked uint64
 	busy              time.Time // since when a Done is owed; zero if none
@@ -185,7 +182,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	switch {
 	case s.generates() || inst.Ready.Derives:
 		c.forced[k.Name] = true
-	case len(s.reads) > 0 && !c.waits(s):
+	case s.feed.ReadsAny() && !c.waits(s):
 		c.sendState(s, c.env.Number())
 	}
 	c.resume(s)
@@ -212,14 +209,11 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		known: k, inst: inst, cancel: cancel, answered: time.Now(), whole: true, dirty: environment.Changes{}, reads: map[string]bool{},
+		known: k, inst: inst, cancel: cancel, answered: time.Now(), feed: feed.New(inst.Ready.Reads),
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	s.out.answered = func(m *pb.Stored) { c.storedSent(s, m) }
-	for _, r := range inst.Ready.Reads {
-		s.reads[r.Table] = r.Sources
-	}
 	return s
 }
 

@@ -87,7 +87,7 @@ func (c *Control) lives(s *session) bool {
 
 // lacks says whether there are rows that the session has not been sent.
 func (s *session) lacks() bool {
-	return len(s.dirty) > 0 || s.whole && (s.generates() || s.ready.Derives || len(s.reads) > 0)
+	return len(s.feed.Left()) > 0 || s.feed.Whole() && (s.generates() || s.ready.Derives || s.feed.ReadsAny())
 }
 
 // feedShadows sends shadows what they lack, once all rows of a revision are made.

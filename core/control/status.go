@@ -58,7 +58,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	now := time.Now()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
-		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.withheld.names(), Away: k.seen()}
+		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
 		for _, f := range k.faults {
 			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
 			for _, row := range f.Rows {

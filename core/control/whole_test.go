@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/feed"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -85,7 +86,7 @@ func TestDeathsAtRestBlameNoRow(t *testing.T) {
 		b, f, d, _ := chain(t)
 		d.kill() // at rest
 		f.rows(entryRow, nil, row("ns/a", "2"))
-		for range maxDeaths - 1 {
+		for range feed.MaxDeaths - 1 {
 			d = b.join("serviceentry", readyEntries())
 			time.Sleep(time.Second)
 			if diff := cmp.Diff([]string{"ServiceEntry ns/a=2"}, keys(d.state())); diff != "" {
@@ -98,7 +99,7 @@ func TestDeathsAtRestBlameNoRow(t *testing.T) {
 			t.Error(diff)
 		}
 		if got := b.PluginRows()["serviceentry"].Withheld; len(got) > 0 {
-			t.Errorf("%v is withheld after %d deaths over it", got, maxDeaths-1)
+			t.Errorf("%v is withheld after %d deaths over it", got, feed.MaxDeaths-1)
 		}
 	})
 }
