@@ -28,8 +28,9 @@ type Held struct {
 	Difference *guard.Difference `json:"difference,omitempty"`
 }
 
-// guards judges what connections are about to be shown. If too much would go nothing is shown, and the rows that caused it are taken back in a
-// revision that begins at once. Where there is no row to take back, the connections that would lose are frozen.
+// guards judges what connections are about to be shown. If too much would go nothing is shown, and
+// the rows that caused it are taken back in a revision that begins at once. Where there is no row
+// to take back, the connections that would lose are frozen.
 func (c *Control) guards(next shown) (held bool) {
 	switch {
 	case !c.started:
@@ -83,7 +84,8 @@ func (c *Control) release(plugin, why string) {
 	c.tellHolds()
 }
 
-// overHolds ends the holds of which nothing is left. What was let go by itself may be held again by the revision in the making, and counts its tries.
+// overHolds ends the holds of which nothing is left. What was let go by itself may be held again by
+// the revision in the making, and counts its tries.
 func (c *Control) overHolds() {
 	if c.soon || c.flight != nil {
 		return

@@ -41,7 +41,8 @@ func (c *Control) makes(k *known, conn *connection, typeURL string) bool {
 	return publishesRows(k.ready)
 }
 
-// OnRefusals returns a channel that is closed when more proxies than limit have refused what they got since the switch.
+// OnRefusals returns a channel that is closed when more proxies than limit have refused what they
+// got since the switch.
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
@@ -51,7 +52,8 @@ func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	return t.over
 }
 
-// Refusals returns what proxies refused since the switch, and why: one line for each proxy and type, some of many.
+// Refusals returns what proxies refused since the switch, and why: one line for each proxy and
+// type, some of many.
 func (t *Trial) Refusals() (proxies int, lines []string) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
@@ -61,7 +63,8 @@ func (t *Trial) Refusals() (proxies int, lines []string) {
 	return t.refusals.All()
 }
 
-// countRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches that it may be about.
+// countRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches
+// that it may be about.
 func (c *Control) countRefusal(conn *connection, o xds.Outcome) {
 	last, sub := conn.outcomes[o.Type], conn.subs[o.Type]
 	if o.Refused == "" || last.refused != "" {

@@ -6,8 +6,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/placement"
 )
 
-// depart takes a connection that has ended out of a view. What it wanted stays wanted for a while, and if that was nothing the view stays a view: a generator
-// that forgot it would have to place anew whoever comes back.
+// depart takes a connection that has ended out of a view. What it wanted stays wanted for a while,
+// and if that was nothing the view stays a view: a generator that forgot it would have to place
+// anew whoever comes back.
 func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*session]) {
 	s, v, sub, now := at.Session, at.View, conn.subs[typeURL], time.Now()
 	if !c.retains(conn, s, typeURL) || c.left.Renew(v, sub, now) {
@@ -18,7 +19,8 @@ func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*s
 	c.left.Keep(s, v, sub, now)
 }
 
-// retains reports whether views of a type outlive their connections. Secrets don't, nor does what is not served any more.
+// retains reports whether views of a type outlive their connections. Secrets don't, nor does what
+// is not served any more.
 func (c *Control) retains(conn *connection, s *session, typeURL string) bool {
 	return c.cfg.Retention.For > 0 && s != nil && c.sessions[s.Name] == s && !c.traits(conn, typeURL).Sensitive
 }
@@ -33,8 +35,8 @@ func (c *Control) expire(now time.Time, at func(time.Time)) {
 	c.cfg.Metrics.Retained(c.left.Kept())
 }
 
-// LetGo lets go of so many bytes of what was left, or a little more, the oldest first, and for a while of what nobody uses without waiting for those who may be
-// back soon: memory is short.
+// LetGo lets go of so many bytes of what was left, or a little more, the oldest first, and for a
+// while of what nobody uses without waiting for those who may be back soon: memory is short.
 func (c *Control) LetGo(bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

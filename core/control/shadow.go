@@ -20,12 +20,14 @@ func newShadow(rows environment.Tables) *shadow { return trial.NewShadow[*connec
 
 // trials are plugins that may take another's place, or were replaced.
 type trials struct {
-	// all by key; meetings wait for a moment at which a trial and the served plugin have said the same revision.
+	// all by key; meetings wait for a moment at which a trial and the served plugin have said the
+	// same revision.
 	all      map[string]*Trial
 	meetings trial.Meetings[meeting]
 }
 
-// tried reports whether something may take the place of a plugin, or has taken it and the last one is kept.
+// tried reports whether something may take the place of a plugin, or has taken it and the last one
+// is kept.
 func (ts *trials) tried(name string) bool {
 	for _, t := range ts.all {
 		if t.known.Name == name {
@@ -196,7 +198,8 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 	return nil
 }
 
-// seatAt makes a placement count, for a shadow or, where it has become the served one meanwhile, for proxies.
+// seatAt makes a placement count, for a shadow or, where it has become the served one meanwhile,
+// for proxies.
 func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.View) {
 	switch {
 	case c.conns[conn.id] != conn:
@@ -218,7 +221,8 @@ func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.
 	}
 }
 
-// keep lets a replaced plugin hold a connection's place in a view, so that it can come back; false: it need not.
+// keep lets a replaced plugin hold a connection's place in a view, so that it can come back; false:
+// it need not.
 func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 	return s != nil && s.shadow != nil && s.shadow.Keep(conn, typeURL, v)
 }

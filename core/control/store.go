@@ -8,7 +8,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// takeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread is blamed.
+// takeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
+// is blamed.
 func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
 	to := store.Route[*session]{
 		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: c.writers(m.Table),
@@ -75,7 +76,8 @@ func (c *Control) storedSent(s *session, m *pb.Stored) {
 	c.stores.Sent(s, m)
 }
 
-// lateStores answers requests that were not answered in time. A writer that leaves too many is started again.
+// lateStores answers requests that were not answered in time. A writer that leaves too many is
+// started again.
 func (c *Control) lateStores(now time.Time, at func(time.Time)) {
 	for _, x := range c.stores.Late(now, at) {
 		w := x.Writer.Session

@@ -23,8 +23,9 @@ func peerKey(conn *connection) string {
 	return host
 }
 
-// want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold makes the revision in the making wait for the
-// answers about what the connection has now, which it must not lose; these are asked for at once.
+// want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold
+// makes the revision in the making wait for the answers about what the connection has now, which it
+// must not lose; these are asked for at once.
 func (c *Control) want(s *session, v *view.View, conn *connection, sub placement.Wish, hold bool) {
 	if !c.lives(s) {
 		v.Want(sub.Wildcard, sub.Names)
@@ -55,7 +56,8 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 	}
 }
 
-// ask sends what is to be asked, in messages that it fits into. The last one's answer stands for all.
+// ask sends what is to be asked, in messages that it fits into. The last one's answer stands for
+// all.
 func (s *session) ask(m *pb.Want, hold bool) {
 	if m.Wildcard {
 		s.asked.Ask(m, hold, s.now(time.Now()))

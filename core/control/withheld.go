@@ -12,8 +12,8 @@ func (k *known) suspect(changes environment.Changes) {
 	}
 }
 
-// died counts deaths of a plugin that owed a Done. After the third in a row it gets the rows that had changed since its last Done as they were
-// before, until they change again.
+// died counts deaths of a plugin that owed a Done. After the third in a row it gets the rows that
+// had changed since its last Done as they were before, until they change again.
 func (c *Control) died(s *session) {
 	if s.busy.IsZero() || c.closed || !s.generates() && !s.ready.Derives {
 		return

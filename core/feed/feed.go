@@ -63,8 +63,8 @@ func (f *Feed) Left() environment.Changes { return f.left }
 // Lacks reports whether there is something that it was not sent, be it that nothing was.
 func (f *Feed) Lacks() bool { return f.whole || len(f.left) > 0 }
 
-// Take returns the rows that the session lacks, as its plugin is to have them; whole: these are all.
-// It lacks nothing any more. coming: of a first revision that is not made yet.
+// Take returns the rows that the session lacks, as its plugin is to have them; whole: these are
+// all. It lacks nothing any more. coming: of a first revision that is not made yet.
 func (f *Feed) Take(env *environment.Environment, coming bool, but *Suspects) (tables []*pb.TableRows, whole bool) {
 	for _, table := range slices.Sorted(maps.Keys(f.reads)) {
 		var t *pb.TableRows

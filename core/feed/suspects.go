@@ -15,10 +15,12 @@ const MaxDeaths = 3
 
 // Suspects are the rows that a plugin may die over. They outlive its sessions.
 type Suspects struct {
-	// changed are the rows that changed since it was last done, deaths how often in a row it died since.
+	// changed are the rows that changed since it was last done, deaths how often in a row it died
+	// since.
 	changed environment.Changes
 	deaths  int
-	// withheld are rows that it died over, with the row that it had before (nil: none), by table and key.
+	// withheld are rows that it died over, with the row that it had before (nil: none), by table
+	// and key.
 	withheld map[string]map[string]*pb.Row
 }
 

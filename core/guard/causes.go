@@ -11,14 +11,16 @@ import (
 
 // causes are the rows that changed since proxies had all.
 type causes struct {
-	// gone are rows of sources that are served no more, edited those that are others now; endpoints are counted by their services.
+	// gone are rows of sources that are served no more, edited those that are others now; endpoints
+	// are counted by their services.
 	gone, edited []environment.Unsettled
 	// services of which endpoints went or changed, own those of which a source said so.
 	services, own map[string]bool
 	// any: something was there before, so that it is not all new.
 	any  bool
 	read map[string]bool
-	// by are the shards of sources that changed something other than by adding to it, true: by taking it away.
+	// by are the shards of sources that changed something other than by adding to it, true: by
+	// taking it away.
 	by map[*environment.Shard]bool
 	// net is how many served rows of a table there are less.
 	net map[string]int
@@ -81,8 +83,8 @@ func (w *causes) note(u environment.Unsettled, had, has bool) {
 	}
 }
 
-// single reports whether all of it is one thing of several: a service, the endpoints of one, or one row of another kind, and not all that a source
-// has. That is what people take away on purpose.
+// single reports whether all of it is one thing of several: a service, the endpoints of one, or one
+// row of another kind, and not all that a source has. That is what people take away on purpose.
 func (w *causes) single(env *environment.Environment) bool {
 	switch {
 	case len(w.edited) > 0 || len(w.gone) > 1 || w.drained(env):
@@ -104,7 +106,8 @@ func (w *causes) drained(env *environment.Environment) bool {
 	return false
 }
 
-// lostOf is how many rows less a source has of tables that somebody reads, and how many it has left that it doesn't say are gone.
+// lostOf is how many rows less a source has of tables that somebody reads, and how many it has left
+// that it doesn't say are gone.
 func (w *causes) lostOf(env *environment.Environment, s *environment.Shard) (lost, left int) {
 	for _, n := range w.of[s] {
 		lost += n
@@ -120,7 +123,8 @@ func (w *causes) lostOf(env *environment.Environment, s *environment.Shard) (los
 	return lost, max(0, left)
 }
 
-// emptiesNone reports whether each service of which endpoints went still has some, and nothing else went or changed: nobody can lose anything.
+// emptiesNone reports whether each service of which endpoints went still has some, and nothing else
+// went or changed: nobody can lose anything.
 func (w *causes) emptiesNone(env *environment.Environment) bool {
 	for s := range w.services {
 		if env.EndpointsOf(s) == 0 {
@@ -130,7 +134,8 @@ func (w *causes) emptiesNone(env *environment.Environment) bool {
 	return len(w.gone)+len(w.edited) == 0
 }
 
-// covered reports whether each service of which sources took endpoints away still has some, as where another registry has it, too.
+// covered reports whether each service of which sources took endpoints away still has some, as
+// where another registry has it, too.
 func (w *causes) covered(env *environment.Environment) bool {
 	for s := range w.own {
 		if env.EndpointsOf(s) == 0 {
@@ -147,7 +152,8 @@ func only(set map[string]bool) string {
 	return ""
 }
 
-// rows says what of the tables would go that is too much; exceeded is the guard's word on a number of a whole.
+// rows says what of the tables would go that is too much; exceeded is the guard's word on a number
+// of a whole.
 func (w *causes) rows(env *environment.Environment, connected int, exceeded func(n, whole int) bool) (why []string) {
 	say := func(lost, before int, what string) {
 		if before > 0 && lost > 0 && (lost == before || lost >= 2 && exceeded(lost, before)) {
@@ -176,7 +182,8 @@ func (w *causes) rows(env *environment.Environment, connected int, exceeded func
 	return why
 }
 
-// ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy is there to lose anything, a large share.
+// ofShard says what of one source's rows would go that is too much: all of it, or, where no proxy
+// is there to lose anything, a large share.
 func (w *causes) ofShard(env *environment.Environment, s *environment.Shard, connected int, exceeded func(n, whole int) bool) (why []string) {
 	if n := w.of[s][environment.Endpoints]; n > 0 && env.LenOf(s)[environment.Endpoints] == 0 {
 		why = append(why, fmt.Sprintf("plugin %s would have none of its %d %s", s.Name, n, Plural("endpoint", n)))

@@ -52,11 +52,13 @@ type TypeDifference struct {
 	// Views compared, and the proxies in them.
 	Views   int `json:"views"`
 	Proxies int `json:"proxies"`
-	// WorstBefore and WorstRemoved are those of the view that loses the largest share, less what comes instead.
+	// WorstBefore and WorstRemoved are those of the view that loses the largest share, less what
+	// comes instead.
 	WorstBefore  int      `json:"worstBefore"`
 	WorstRemoved int      `json:"worstRemoved"`
 	Examples     []string `json:"examples,omitempty"`
-	// Fields are those of the changed resources among the examples, as NAME: FIELD: OLD -> NEW; Explained fills them in.
+	// Fields are those of the changed resources among the examples, as NAME: FIELD: OLD -> NEW;
+	// Explained fills them in.
 	Fields []string `json:"fields,omitempty"`
 	// changed are the examples of changed resources; none where what they hold is not to be shown.
 	changed []Pair
@@ -65,7 +67,8 @@ type TypeDifference struct {
 // fieldsOf is how many fields of a changed resource are shown.
 const fieldsOf = 8
 
-// Explained returns the difference with the fields that differ. It decodes resources: not to be called where others wait.
+// Explained returns the difference with the fields that differ. It decodes resources: not to be
+// called where others wait.
 func (d *Difference) Explained() *Difference {
 	all := *d
 	all.Types = slices.Clone(d.Types)
@@ -111,7 +114,8 @@ func (t *TypeDifference) Came(name string) { t.note(&t.Examples, "+", name) }
 // Went notes a resource that would not be there any more.
 func (t *TypeDifference) Went(name string) { t.note(&t.Examples, "−", name) }
 
-// Differs notes a resource that would mean something else. Explained shows its fields, unless it is secret.
+// Differs notes a resource that would mean something else. Explained shows its fields, unless it is
+// secret.
 func (t *TypeDifference) Differs(p Pair, secret bool) {
 	if len(t.Examples) < Examples && !secret {
 		t.changed = append(t.changed, p)

@@ -8,15 +8,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 )
 
-// What sources take away one thing at a time adds up for as long as dripWindow; a look at what there was is kept for each dripStep. It is less
-// than dripFloor things, where there are few, that people take away one after the other on purpose.
+// What sources take away one thing at a time adds up for as long as dripWindow; a look at what
+// there was is kept for each dripStep. It is less than dripFloor things, where there are few, that
+// people take away one after the other on purpose.
 const (
 	dripWindow = 30 * time.Second
 	dripStep   = 3 * time.Second
 	dripFloor  = 3
 )
 
-// mark is what sources had at a time: rows by table, and in the place of endpoints services that have some.
+// mark is what sources had at a time: rows by table, and in the place of endpoints services that
+// have some.
 type mark struct {
 	at   time.Time
 	rows map[*environment.Shard]map[string]int
@@ -25,7 +27,8 @@ type mark struct {
 // marks are what sources had of late, oldest first.
 type marks []mark
 
-// mark notes what sources have now that all is settled. anew: it was let through, and counting begins anew.
+// mark notes what sources have now that all is settled. anew: it was let through, and counting
+// begins anew.
 func (ms *marks) mark(env *environment.Environment, sources []*environment.Shard, anew bool, now time.Time) {
 	m := mark{at: now, rows: map[*environment.Shard]map[string]int{}}
 	for _, s := range sources {
@@ -67,8 +70,8 @@ func (ms marks) had(s *environment.Shard, table string) (most int) {
 	return most
 }
 
-// drips says of which tables sources take too much away, one thing after the other. Rows other than services and endpoints count if proxies would
-// lose anything now.
+// drips says of which tables sources take too much away, one thing after the other. Rows other than
+// services and endpoints count if proxies would lose anything now.
 func (w *causes) drips(env *environment.Environment, before marks, exceeded func(n, whole int) bool, loses func() bool) (why []string) {
 	for s, takes := range w.by {
 		if !takes {

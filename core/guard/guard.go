@@ -29,7 +29,8 @@ type Guard struct {
 // Default is the guard of plugins for which none is declared.
 func Default() Guard { return Guard{MaxRemoved: Share{Percent: 50}} }
 
-// guardFloor is from how many things on a percentage counts: one of one may go if nothing else is lost by it.
+// guardFloor is from how many things on a percentage counts: one of one may go if nothing else is
+// lost by it.
 const guardFloor = 2
 
 // Check returns why a difference looks like an accident; none: it doesn't.

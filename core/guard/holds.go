@@ -28,7 +28,8 @@ const maxTries = 3
 type Holds[C Stream] struct {
 	of    map[string]*Hold[C]
 	marks marks
-	// rounds counts what was taken back of what is not settled, approved says that it is let through, approving that the next revision is.
+	// rounds counts what was taken back of what is not settled, approved says that it is let
+	// through, approving that the next revision is.
 	rounds              int
 	approved, approving bool
 	// sparing: what is approved is one plugin's rows, and what others would take away stays held.
@@ -64,7 +65,8 @@ type Scene[C Stream] struct {
 	// Connected is how many connections there are. Mature: all is said of what the rows lead to.
 	Connected int
 	Mature    bool
-	// Env has the rows, Read the tables that somebody reads, Sources the plugins' shards in declared order.
+	// Env has the rows, Read the tables that somebody reads, Sources the plugins' shards in
+	// declared order.
 	Env     *environment.Environment
 	Read    func() map[string]bool
 	Sources func() []*environment.Shard
@@ -129,7 +131,8 @@ func (h *Holds[C]) Judge(s Scene[C], now time.Time) (back bool) {
 	return false
 }
 
-// measure returns whether a number of a whole is more than the plugins that caused it may take away.
+// measure returns whether a number of a whole is more than the plugins that caused it may take
+// away.
 func (s Scene[C]) measure(w *causes) func(n, whole int) bool {
 	var guards []Guard
 	if w != nil {
@@ -165,8 +168,8 @@ func (w *causes) names() (names []string) {
 	return names
 }
 
-// takeBack takes rows back: all that those sources have changed that took something away; if none did, those that edited something. If that was
-// not enough, all that any source has changed.
+// takeBack takes rows back: all that those sources have changed that took something away; if none
+// did, those that edited something. If that was not enough, all that any source has changed.
 func (h *Holds[C]) takeBack(s Scene[C], w *causes, why []string, now time.Time) bool {
 	may := func(shard *environment.Shard) bool { return s.Guard(shard.Name) != nil }
 	takers := false
@@ -274,7 +277,8 @@ func (h *Holds[C]) Over(gone func(C) bool, rows func(plugin string) int) {
 }
 
 // Settled notes that proxies see all that was committed, and reports whether something that was
-// held was let go, for a revision that is to begin at once: nothing seems to be lost by it any more.
+// held was let go, for a revision that is to begin at once: nothing seems to be lost by it any
+// more.
 func (h *Holds[C]) Settled(env *environment.Environment, sources []*environment.Shard, now time.Time) (released bool) {
 	if env.HasUnsettled() || h.approved || h.marks == nil {
 		h.marks.mark(env, sources, h.approved, now)
@@ -291,7 +295,8 @@ func (h *Holds[C]) Settled(env *environment.Environment, sources []*environment.
 	return released
 }
 
-// replaced reports whether all that is held of a shard are endpoints whose services have others meanwhile, or have gone.
+// replaced reports whether all that is held of a shard are endpoints whose services have others
+// meanwhile, or have gone.
 func replaced(env *environment.Environment, s *environment.Shard) bool {
 	lost := map[string]int{}
 	for u := range env.Held(s) {
@@ -312,8 +317,8 @@ func replaced(env *environment.Environment, s *environment.Shard) bool {
 // Approve lets through whatever is shown until all is settled.
 func (h *Holds[C]) Approve() { h.approved, h.sparing = true, false }
 
-// ApproveNext lets through the revision that begins next. sparing: what others than its plugin would
-// take away stays held.
+// ApproveNext lets through the revision that begins next. sparing: what others than its plugin
+// would take away stays held.
 func (h *Holds[C]) ApproveNext(sparing bool) { h.approving, h.sparing = true, sparing }
 
 // Begin notes that a revision begins of all that waits.

@@ -49,7 +49,8 @@ type trade struct {
 type taken struct {
 	trade
 	label string
-	// before is the weight of all that they have, lost of it that which would go and that nothing new makes up for.
+	// before is the weight of all that they have, lost of it that which would go and that nothing
+	// new makes up for.
 	before, lost int
 	gone         []string
 	// absent is what of lost is of names that are not there any more.
@@ -102,8 +103,8 @@ func Losses[C Stream](next Shown[C]) []*Loss[C] {
 	return all
 }
 
-// excuse takes out names that are not there any more because others are named instead: a cluster or a listener of another name came for the one
-// that named them.
+// excuse takes out names that are not there any more because others are named instead: a cluster or
+// a listener of another name came for the one that named them.
 func (l *Loss[C]) excuse() {
 	if l.with != nil && len(l.with.gone) > 0 && l.with.lost <= 0 {
 		l.lost -= l.absent
@@ -171,8 +172,8 @@ func (l *taken) whole(wish placement.Wish) (weight int) {
 	return weight
 }
 
-// tooMuch reports whether that is more than may go unasked. By a single thing of several, that is all of a type for those who want all of it: who
-// asks for names may want just that one.
+// tooMuch reports whether that is more than may go unasked. By a single thing of several, that is
+// all of a type for those who want all of it: who asks for names may want just that one.
 func (l *taken) tooMuch(single bool, exceeded func(n, whole int) bool) bool {
 	if single {
 		return l.all && l.lost == l.before
@@ -189,7 +190,8 @@ func (l *Loss[C]) String() string {
 		l.lost, l.before, strings.Replace(Plural(of, l.before), "service with endpoints", "services with endpoints", 1), Proxies(len(l.conns)), l.label, Some(l.gone))
 }
 
-// Told says the greatest of several losses, and how many others there are: each proxy may have one of its own.
+// Told says the greatest of several losses, and how many others there are: each proxy may have one
+// of its own.
 func Told[C Stream](losses []*Loss[C]) (lines []string) {
 	most := slices.SortedStableFunc(slices.Values(losses), func(a, b *Loss[C]) int { return b.lost*len(b.conns) - a.lost*len(a.conns) })
 	for _, l := range most[:min(len(most), Examples)] {
@@ -201,7 +203,8 @@ func Told[C Stream](losses []*Loss[C]) (lines []string) {
 	return lines
 }
 
-// Undone says which resources would be others for connections that are shown this next: be it a header or a filter that protects, it is what a patch is for.
+// Undone says which resources would be others for connections that are shown this next: be it a
+// header or a filter that protects, it is what a patch is for.
 func Undone[C Stream](next Shown[C]) (why []string) {
 	type change struct {
 		names   map[string]bool

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// Retention says how long views outlive the connections that were in them: proxies that come back (a balancer failed over, a network was away) find
-// them as they would be had they stayed. Meanwhile revisions reach these views as they reach others.
+// Retention says how long views outlive the connections that were in them: proxies that come back
+// (a balancer failed over, a network was away) find them as they would be had they stayed.
+// Meanwhile revisions reach these views as they reach others.
 type Retention struct {
 	// For is how long what a connection wanted stays wanted after it left; 0: not at all.
 	For time.Duration
@@ -18,7 +19,8 @@ type Retention struct {
 	Bytes int64
 }
 
-// What a name and a view cost beside the resource, in the core and in a generator together: sets, wishes, nodes of a graph.
+// What a name and a view cost beside the resource, in the core and in a generator together: sets,
+// wishes, nodes of a graph.
 const (
 	nameCost = 512
 	viewCost = 4 << 10
@@ -30,7 +32,8 @@ type Left[S comparable] struct {
 	seed   maphash.Seed
 	wishes *list.List // of *LeftWish[S]; that which was left longest ago first
 	byKey  map[wishKey]*list.Element
-	// weighed are the snapshots of views that nobody is in, as they are counted; sets are those of all of these, once each.
+	// weighed are the snapshots of views that nobody is in, as they are counted; sets are those of
+	// all of these, once each.
 	weighed map[*view.View]*view.Snapshot
 	sets    map[*view.Set]int
 	bytes   int64
@@ -152,7 +155,8 @@ func (l *Left[S]) Forget(s S) {
 	}
 }
 
-// Weigh counts views as they are now: only those that nobody is in, and of these a set that several share once.
+// Weigh counts views as they are now: only those that nobody is in, and of these a set that several
+// share once.
 func (l *Left[S]) Weigh(views ...*view.View) {
 	for _, v := range views {
 		var now *view.Snapshot

@@ -9,20 +9,25 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// New connections, and names that are asked for the first time, are work that nobody waits for but who asks. A generator is given it in small
-// pieces, of each peer and each of its connections in turn, and never more than it does in a moment: so a state, an edit of what others
-// have, waits no longer than that, however much somebody asks for.
+// New connections, and names that are asked for the first time, are work that nobody waits for but
+// who asks. A generator is given it in small pieces, of each peer and each of its connections in
+// turn, and never more than it does in a moment: so a state, an edit of what others have, waits no
+// longer than that, however much somebody asks for.
 
 const (
-	// inHand is how much work a generator may have in hand, onePiece how much of it one message may be.
+	// inHand is how much work a generator may have in hand, onePiece how much of it one message may
+	// be.
 	inHand   = 50 * time.Millisecond
 	onePiece = inHand / 2
-	// firstCost is what a piece of work is taken to cost before it was measured, a name a fiftieth of that.
+	// firstCost is what a piece of work is taken to cost before it was measured, a name a fiftieth
+	// of that.
 	firstCost = 5 * time.Millisecond
-	// leastCost is what a piece, or a name, is taken to cost at least, and MostPiece the most names of one: an answer may come sooner than it is made.
+	// leastCost is what a piece, or a name, is taken to cost at least, and MostPiece the most names
+	// of one: an answer may come sooner than it is made.
 	leastCost = 20 * time.Microsecond
 	MostPiece = 1024
-	// PieceLate is when a piece that is not answered (as one that failed isn't) is not waited for any more.
+	// PieceLate is when a piece that is not answered (as one that failed isn't) is not waited for
+	// any more.
 	PieceLate = 5 * time.Second
 )
 
@@ -59,7 +64,8 @@ type connTurns[C comparable] struct {
 	views  []*viewTurn
 }
 
-// viewTurn is what a connection wants of a view: those of the names that are pending, from a place on.
+// viewTurn is what a connection wants of a view: those of the names that are pending, from a place
+// on.
 type viewTurn struct {
 	view *view.View
 	wish Wish
@@ -112,8 +118,8 @@ func (t *Turns[C]) of(conn C, peer string) *connTurns[C] {
 // Attach has the generator told of a connection in its turn; peer is whose turn that is.
 func (t *Turns[C]) Attach(conn C, peer string) { t.of(conn, peer).attach = true }
 
-// Wish notes that a view's content is wanted for the first time (all, fresh), by a connection among others. What others wait for already the
-// connection gets in its own turn, too.
+// Wish notes that a view's content is wanted for the first time (all, fresh), by a connection among
+// others. What others wait for already the connection gets in its own turn, too.
 func (t *Turns[C]) Wish(conn C, peer string, v *view.View, wish Wish, all bool, fresh []string) {
 	p := t.pending[v]
 	if p == nil {
@@ -137,7 +143,8 @@ func (t *Turns[C]) Wish(conn C, peer string, v *view.View, wish Wish, all bool, 
 	x.views = append(x.views, &viewTurn{view: v, wish: wish})
 }
 
-// Drop takes back what nobody wants any more, and returns what the generator was asked for and is to be told.
+// Drop takes back what nobody wants any more, and returns what the generator was asked for and is
+// to be told.
 func (t *Turns[C]) Drop(v *view.View, all bool, gone []string) (tellAll bool, tell []string) {
 	p := t.pending[v]
 	if p == nil {
@@ -157,7 +164,8 @@ func (t *Turns[C]) Drop(v *view.View, all bool, gone []string) (tellAll bool, te
 	return all, tell
 }
 
-// Promised takes out of what is pending what a connection must not wait for: the names of its wish that are promised to it, and all if it wants that.
+// Promised takes out of what is pending what a connection must not wait for: the names of its wish
+// that are promised to it, and all if it wants that.
 func (t *Turns[C]) Promised(v *view.View, wish Wish, promised func(name string) bool) (all bool, names []string) {
 	p := t.pending[v]
 	if p == nil {

@@ -12,11 +12,12 @@ import (
 // it: it may still speak of what it was not told of, and what it said before it was told may still
 // wait for its revision.
 type Unused struct {
-	// empty are views that it was told nobody is in, told those of them that it was told before the state that was sent last.
+	// empty are views that it was told nobody is in, told those of them that it was told before the
+	// state that was sent last.
 	empty map[*view.View]bool
 	told  []*view.View
-	// freed are bodies that it was told of since a state was sent last, before those that it was told of before that; parts those
-	// that no view listed then.
+	// freed are bodies that it was told of since a state was sent last, before those that it was
+	// told of before that; parts those that no view listed then.
 	freed, before, parts []uint64
 	// spent is what it knows of, and of which words may still wait.
 	spent []spent

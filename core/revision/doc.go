@@ -4,11 +4,13 @@
 //
 // The life of a revision:
 //
-//  1. Begin (flight.go) begins it when rows are committed. Revisions of endpoints alone wait for their Pace (pace.go) before that.
-//  2. Flight.Next says what is to be done as soon as nobody is waited for: it is given to those who derive rows from rows, one level after the
-//     other, and then to generators. Flight.Give and Flight.Away say who takes part, and is waited for.
-//  3. Flight.Done notes that a plugin has said all about it. Who takes too long is not waited for after Flight.Until: Flight.GiveUp says who that is, and
-//     the revision is partial.
+//  1. Begin (flight.go) begins it when rows are committed. Revisions of endpoints alone wait for
+//     their Pace (pace.go) before that.
+//  2. Flight.Next says what is to be done as soon as nobody is waited for: it is given to those who
+//     derive rows from rows, one level after the other, and then to generators. Flight.Give and
+//     Flight.Away say who takes part, and is waited for.
+//  3. Flight.Done notes that a plugin has said all about it. Who takes too long is not waited for
+//     after Flight.Until: Flight.GiveUp says who that is, and the revision is partial.
 //  4. Then it is served, and shown once patches have seen all of it.
 //
 // testdata has such revisions as text.

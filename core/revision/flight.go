@@ -60,8 +60,8 @@ const (
 	Show
 )
 
-// Begin begins a revision of rows that were committed. It waits so long for plugins, and forced ones
-// take part in any case.
+// Begin begins a revision of rows that were committed. It waits so long for plugins, and forced
+// ones take part in any case.
 func Begin(number uint64, kind string, changes environment.Changes, forced map[string]bool, patience time.Duration, now time.Time) *Flight {
 	return &Flight{
 		Number: number, Kind: kind, Changes: changes, began: now, until: now.Add(patience), patience: patience,
@@ -154,8 +154,8 @@ func (f *Flight) Generating() bool { return f.stage >= generating }
 // Patching reports whether generators have said all, and only patches are still to see it.
 func (f *Flight) Patching() bool { return f.stage == patching }
 
-// Until is how long it waits for plugins; the zero time: for ever, as for patches, which have limits
-// of their own.
+// Until is how long it waits for plugins; the zero time: for ever, as for patches, which have
+// limits of their own.
 func (f *Flight) Until() time.Time {
 	if f.stage == patching {
 		return time.Time{}
@@ -189,8 +189,8 @@ func (f *Flight) Took(now time.Time) time.Duration { return now.Sub(f.began) }
 // kept from working.
 const mostPatience = 3
 
-// Lost has it wait longer for a plugin that it waits for and that lost some time: the machine kept it
-// from working.
+// Lost has it wait longer for a plugin that it waits for and that lost some time: the machine kept
+// it from working.
 func (f *Flight) Lost(plugin string, lost time.Duration, now time.Time) {
 	if lost == 0 || f.stage == patching || !f.waiting[plugin] || !f.until.After(now) {
 		return

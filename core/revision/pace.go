@@ -13,8 +13,8 @@ const Burst = 100
 const longestPause = 2 * time.Second
 
 // Pace keeps revisions of endpoints alone apart. Each wakes connections, however little it brings;
-// where they come all the time, what they bring is gathered, so that waking takes a bounded share of
-// the time.
+// where they come all the time, what they bring is gathered, so that waking takes a bounded share
+// of the time.
 type Pace struct {
 	// each is how long the pause is for each connection.
 	each  time.Duration
@@ -24,8 +24,9 @@ type Pace struct {
 // NewPace returns the pace with so long a pause for each connection.
 func NewPace(each time.Duration) *Pace { return &Pace{each, rate.NewLimiter(rate.Inf, Burst)} }
 
-// Carried notes that a revision of more than endpoints brings those that wait: the next one of endpoints alone comes a pause later, and never more
-// than one, however many such revisions there were.
+// Carried notes that a revision of more than endpoints brings those that wait: the next one of
+// endpoints alone comes a pause later, and never more than one, however many such revisions there
+// were.
 func (p *Pace) Carried(now time.Time) {
 	if p.limit.TokensAt(now) < 1 {
 		p.limit = rate.NewLimiter(p.limit.Limit(), Burst)

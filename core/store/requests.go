@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// MaxUnsent is how many answers a plugin may leave unread, MaxLate how many requests a writer may leave without an answer.
+	// MaxUnsent is how many answers a plugin may leave unread, MaxLate how many requests a writer
+	// may leave without an answer.
 	MaxUnsent, MaxLate = 1000, 100
 	// MaxError is how many bytes of an error's text are passed on.
 	MaxError = 4 << 10
@@ -44,7 +45,8 @@ type account struct {
 	open int
 	// unsent are answers that wait to be sent to it, true for those to requests that were sent on.
 	unsent map[*pb.Stored]bool
-	// owed are requests that it has not answered, of so many bytes, and overdue those of them for which nobody waits any more.
+	// owed are requests that it has not answered, of so many bytes, and overdue those of them for
+	// which nobody waits any more.
 	owed, bytes, overdue int
 }
 
@@ -76,8 +78,8 @@ func (r *Requests[S]) of(s S) *account {
 }
 
 // Ask takes a request, and returns what the writer is to be sent; nil: it can't be sent on, and is
-// answered; wake: as the writer sleeps, and is to be started. The error blames the asker, who leaves
-// answers unread.
+// answered; wake: as the writer sleeps, and is to be started. The error blames the asker, who
+// leaves answers unread.
 func (r *Requests[S]) Ask(asker S, m *pb.Store, to Route[S], now time.Time) (on *pb.Store, wake bool, err error) {
 	a := r.of(asker)
 	if len(a.unsent) >= MaxUnsent {
@@ -106,8 +108,8 @@ func (r *Requests[S]) Ask(asker S, m *pb.Store, to Route[S], now time.Time) (on 
 	return &copied, false, nil
 }
 
-// Answered takes an answer. known: the session was asked that, and has not answered yet; late: nobody
-// waits for it any more. One that comes late, twice or unasked harms nobody.
+// Answered takes an answer. known: the session was asked that, and has not answered yet; late:
+// nobody waits for it any more. One that comes late, twice or unasked harms nobody.
 func (r *Requests[S]) Answered(writer S, m *pb.Stored) (known, late bool) {
 	q := r.open[m.Id]
 	if q == nil || q.writer.Session != writer {

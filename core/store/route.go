@@ -29,17 +29,19 @@ type Writer[S comparable] struct {
 
 // Route is where a request is to go.
 type Route[S comparable] struct {
-	// Asker is the plugin that asks. It is Served, as its candidate isn't, and plugins.yaml has Allowed it.
+	// Asker is the plugin that asks. It is Served, as its candidate isn't, and plugins.yaml has
+	// Allowed it.
 	Asker           string
 	Served, Allowed bool
 	// Writers are the plugins that say that they take writes of the table, in declared order.
 	Writers []Writer[S]
-	// Publisher is who has objects of the table, if nobody takes writes of it, and what plugin that is; empty: nobody.
+	// Publisher is who has objects of the table, if nobody takes writes of it, and what plugin that
+	// is; empty: nobody.
 	Publisher, Plugin string
 }
 
-// refuse says why a request can't be sent on; CodeOk: it can, to the first of the writers. wake: that
-// sleeps, and is needed. open are the asker's requests that are on their way.
+// refuse says why a request can't be sent on; CodeOk: it can, to the first of the writers. wake:
+// that sleeps, and is needed. open are the asker's requests that are on their way.
 func (r Route[S]) refuse(m *pb.Store, open int) (code pb.Code, why string, wake bool) {
 	table := budget.Clip(m.Table, 300)
 	switch {

@@ -34,7 +34,8 @@ type Comparison struct {
 	types    map[string]*guard.TypeDifference
 	passages map[[2]any]*passage
 	order    []*passage
-	// same are resources of the new views that mean the same as one of the old, open those of which that is not known yet.
+	// same are resources of the new views that mean the same as one of the old, open those of which
+	// that is not known yet.
 	same map[*view.Body]*view.Body
 	open []guard.Pair
 }
@@ -58,7 +59,8 @@ type passage struct {
 	names   map[string]bool
 }
 
-// Compare begins a comparison. What it learns goes into memo, and fields of secret types are not shown.
+// Compare begins a comparison. What it learns goes into memo, and fields of secret types are not
+// shown.
 func Compare(memo Memo, secret func(typeURL string) bool) *Comparison {
 	return &Comparison{
 		Difference: &guard.Difference{}, memo: memo, secret: secret,

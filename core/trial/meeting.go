@@ -9,7 +9,8 @@ import (
 // ErrLate is why a meeting was not held: its moment did not come in time.
 var ErrLate = errors.New("it did not get up to date in time")
 
-// Meetings wait for a moment at which a trial has said what there is to say. T is what they are about.
+// Meetings wait for a moment at which a trial has said what there is to say. T is what they are
+// about.
 type Meetings[T any] struct {
 	waiting []*Meeting[T]
 }

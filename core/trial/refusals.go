@@ -16,7 +16,8 @@ import (
 type Refusals[C comparable] struct {
 	// from is the revision of the switch.
 	from uint64
-	// before is what streams had, until that revision is served; changed is what it then changed, for each of these streams.
+	// before is what streams had, until that revision is served; changed is what it then changed,
+	// for each of these streams.
 	before  map[C]map[string]*view.Snapshot
 	changed map[C]map[string]changes
 	nodes   map[string]bool
@@ -32,7 +33,8 @@ type changes map[string]string
 type Refusal[C comparable] struct {
 	Stream             C
 	Node, Type, Reason string
-	// Revision is that of the response, Accepted that of the last one of the type that the stream has accepted.
+	// Revision is that of the response, Accepted that of the last one of the type that the stream
+	// has accepted.
 	Revision, Accepted uint64
 	// Has is what the stream gets of the type, and Wish what it asks for of that.
 	Has *view.Snapshot
