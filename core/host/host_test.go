@@ -276,7 +276,7 @@ func TestLife(t *testing.T) {
 		}
 		synctest.Wait()
 		st := r.Status()[0]
-		if st.State != Serving || st.Plugin != "twin" || st.Version != "v1" || st.Carrier != "builtin" || st.Kind != "registry" {
+		if st.State != Serving || st.Plugin != "twin" || st.Version != "v1" || st.Entry.Name != "a" {
 			t.Errorf("status %+v", st)
 		}
 		l := r.twins.last().launch

@@ -55,9 +55,8 @@ const (
 
 // Status is what is known of a plugin.
 type Status struct {
-	Name, Kind, Carrier string
-	// At is where plugins.yaml declares it.
-	At              string
+	// Entry is what plugins.yaml declares.
+	Entry           *manifest.Entry
 	State           State
 	Since           time.Time
 	Plugin, Version string

@@ -296,12 +296,12 @@ plugins:
 		names := strings.Fields(status.Version)
 		for _, want := range wants {
 			if !slices.Contains(names, want) {
-				t.Errorf("%s lacks %s", status.Name, want)
+				t.Errorf("%s lacks %s", status.Entry.Name, want)
 			}
 		}
 		for _, not := range []string{"HOME", "PATH", "USER", "PWD"} {
 			if slices.Contains(names, not) {
-				t.Errorf("%s has %s", status.Name, not)
+				t.Errorf("%s has %s", status.Entry.Name, not)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func newSlot(e *manifest.Entry, order int, log *slog.Logger, on func(Transition)
 	return &slot{
 		entry: e, order: order, log: log.With("plugin", e.Name), onTransition: on, up: make(chan struct{}), awake: make(chan struct{}, 1),
 		fell: make(chan struct{}), gone: make(chan struct{}),
-		status: Status{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: Declared, Since: time.Now()},
+		status: Status{Entry: e, State: Declared, Since: time.Now()},
 	}
 }
 

@@ -61,24 +61,23 @@ func (p *pages) Plugins() []admin.Plugin {
 	if p.file != "" {
 		exposed = host.Exposed(p.file)
 	}
-	found := map[string]admin.Plugin{}
+	running := map[string]host.Status{}
 	for _, s := range p.host.Status() {
-		r := rows[s.Name]
-		found[s.Name] = admin.Plugin{
-			Name: s.Name, Kind: s.Kind, Carrier: s.Carrier, At: s.At, State: string(s.State), Since: s.Since, Plugin: s.Plugin, Version: s.Version,
-			PID: s.PID, Rows: r.Rows, Stale: !r.Stale.Since.IsZero(), StaleSince: utc(r.Stale.Since), StaleWhy: r.Stale.Why, LastSign: utc(r.Sign), Revision: r.Revision, Restarts: s.Restarts, Memory: s.Memory, LastError: s.LastError,
-			Exposed: slices.Concat(exposed, s.Exposed), User: s.User, Sandbox: s.Sandbox.InForce, Lacking: s.Sandbox.Lacking,
-			Withheld: r.Withheld, Faults: r.Faults, Held: r.Held, Away: r.Away, Load: loads[s.Name],
-		}
+		running[s.Entry.Name] = s
 	}
 	var all []admin.Plugin
 	for _, e := range p.swap.Entries() {
-		v, runs := found[e.Name]
-		if !runs {
-			v = admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled"}
-			if e.ForEach != nil && !e.Disabled {
-				v.State, v.Faults = "for each row of "+e.ForEach.Table, misfits(p.swap.Misfits(), e.Name)
-			}
+		s, runs := running[e.Name]
+		if runs {
+			e = s.Entry
+		}
+		v := admin.Plugin{Name: e.Name, Kind: string(e.Kind), Carrier: e.Carrier(), At: e.At.String(), State: "disabled"}
+		switch {
+		case runs:
+			of(&v, s, rows[e.Name])
+			v.Exposed, v.Load = slices.Concat(exposed, s.Exposed), loads[e.Name]
+		case e.ForEach != nil && !e.Disabled:
+			v.State, v.Faults = "for each row of "+e.ForEach.Table, misfits(p.swap.Misfits(), e.Name)
 		}
 		if last := p.swap.History(e.Name); len(last) > 0 {
 			v.LastChange = last[len(last)-1].Line()
@@ -86,6 +85,16 @@ func (p *pages) Plugins() []admin.Plugin {
 		all = append(all, p.masked(v))
 	}
 	return all
+}
+
+// of says what became of a plugin's process, and of what it published.
+func of(v *admin.Plugin, s host.Status, r control.PluginRows) {
+	v.State, v.Since, v.Plugin, v.Version, v.PID = string(s.State), s.Since, s.Plugin, s.Version, s.PID
+	v.Restarts, v.Memory, v.LastError, v.User = s.Restarts, s.Memory, s.LastError, s.User
+	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking
+	v.Rows, v.Stale, v.StaleSince, v.StaleWhy = r.Rows, !r.Stale.Since.IsZero(), utc(r.Stale.Since), r.Stale.Why
+	v.LastSign, v.Revision = utc(r.Sign), r.Revision
+	v.Withheld, v.Faults, v.Held, v.Away = r.Withheld, r.Faults, r.Held, r.Away
 }
 
 // rows says what became of a plugin's rows, and of what it made none.

@@ -122,7 +122,7 @@ func TestGuardAndRollback(t *testing.T) {
 
 // Two instances must fit: a new one is expected to need what the old one has.
 func TestCrowded(t *testing.T) {
-	running := []host.Status{{Name: "a", Memory: 50e6}, {Name: "b", Memory: 200e6}}
+	running := []host.Status{{Entry: &manifest.Entry{Name: "a"}, Memory: 50e6}, {Entry: &manifest.Entry{Name: "b"}, Memory: 200e6}}
 	if why := crowded("a", running, 100e6); why != "" {
 		t.Error(why)
 	}

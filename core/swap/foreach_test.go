@@ -131,7 +131,7 @@ func (s *street) write(rows map[string]string) {
 func (s *street) names() string {
 	var all []string
 	for _, st := range s.cfg.Host.Status() {
-		all = append(all, st.Name)
+		all = append(all, st.Entry.Name)
 	}
 	slices.Sort(all)
 	return strings.Join(all, " ")
@@ -161,7 +161,7 @@ func (s *street) is(names, services string) {
 
 func (s *street) pid(name string) int {
 	for _, st := range s.cfg.Host.Status() {
-		if st.Name == name {
+		if st.Entry.Name == name {
 			return st.PID
 		}
 	}
