@@ -78,7 +78,6 @@ var large = map[string]struct {
 
 	"plugins/generator/istio/listener.Reporting": {8, 18, "a field for each thing that splits listeners"},
 	"plugins/generator/istio/node.Metadata":      {0, 29, "a field for each thing that a proxy may say"},
-	"plugins/generator/istio/scope.Scopes":       {37, 15, "services, virtual services and Sidecars decide together what is seen"},
 	"plugins/generator/istio/tables.Tables":      {1, 23, "a field for each table"},
 }
 

@@ -38,7 +38,7 @@ func newEngine(c Config) *serving.Engine {
 	selectors := selection.New(rows)
 	scopes := scope.New(graph, rows, settings, c.Domain)
 	rules := rule.New(graph, rows, settings)
-	servers := gateways.New(graph, rows, targets, scopes, c.QUICListeners)
+	servers := gateways.New(graph, rows, targets, c.QUICListeners)
 	destinations := destination.New(settings, rules, scopes)
 	providers := provider.New(graph, rows, settings)
 	policies := policy.New(graph, rows, settings, providers, authn.Fetch(c.JWKSFetch))

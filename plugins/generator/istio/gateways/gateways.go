@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/gateway"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/node"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/workload"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
@@ -23,7 +22,6 @@ import (
 type Gateways struct {
 	tables  *tables.Tables
 	targets *workload.Targets
-	scopes  *scope.Scopes
 	quic    bool
 
 	groups *incr.Func[Key, []gateway.Group]
@@ -37,8 +35,8 @@ type Gateways struct {
 type Key struct{ Gateways, Ports string }
 
 // New adds Gateways to a graph; quic: HTTP/3 is offered.
-func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, scopes *scope.Scopes, quic bool) *Gateways {
-	g := &Gateways{tables: t, targets: targets, scopes: scopes, quic: quic}
+func New(graph *incr.Graph, t *tables.Tables, targets *workload.Targets, quic bool) *Gateways {
+	g := &Gateways{tables: t, targets: targets, quic: quic}
 	g.groups = incr.NewFunc(graph, "servers of gateways", nil, func(c *incr.Ctx, k Key) ([]gateway.Group, error) {
 		return gateway.Merge(g.serversAt(c, k)), nil
 	})
@@ -81,15 +79,6 @@ func (g *Gateways) selected(c *incr.Ctx, labels map[string]string) string {
 		keys[i] = f.Key
 	}
 	return tables.JoinKeys(keys)
-}
-
-// Services are the virtual services of a Gateway that count in a namespace, in the order in which they do.
-func (g *Gateways) Services(c *incr.Ctx, namespace, gateway string) []*config.VirtualService {
-	var out []*config.VirtualService
-	for _, i := range g.scopes.Routings.AtGateway.Of(c, gateway) {
-		out = append(out, i.Value.Value)
-	}
-	return g.scopes.InOrder(c, namespace, out)
 }
 
 // port is where a proxy listens for a port of the service in front of it.

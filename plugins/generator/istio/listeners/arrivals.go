@@ -98,7 +98,7 @@ func (f *gathering) add(k arrival, via int, call caller, chains []listener.Chain
 func (x *Outbound) callersOf(c *incr.Ctx, d dialer, h scope.Host, s *config.Service) callers {
 	found := gathering{placed: map[arrival]struct{ via, index int }{}}
 	reach := x.from.Mesh.Reach(c, s, d.Scope.Namespace)
-	for _, in := range x.from.Scopes.ImportsOf(c, h, s) {
+	for _, in := range x.from.Scopes.Sidecars.ImportsOf(c, h, s) {
 		for _, p := range in.Service.Ports {
 			if cluster.IsDynamic(in.Service) && !cluster.CanBeDynamic(config.ParseProtocol(p.Protocol)) {
 				continue

@@ -12,8 +12,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listener"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/scope"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/selection"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
-	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
@@ -24,31 +22,11 @@ func (x *Outbound) routeChains(c *incr.Ctx, d dialer, s *config.Service, via int
 		return []listener.Chain{plain}
 	}
 	r := connectionRoutes{plain: plain, port: k.Place.Bind.Port, portName: portNamed, namespace: d.Scope.Namespace, selected: selection.Answers(d.Selections)}
-	services := x.connectionServices(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
+	services := x.from.Scopes.VirtualServices.Connections(c, scope.Sought{Host: scope.Host{Scope: d.Scope, Host: s.Host}, Via: via})
 	if plain.Protocol.IsTLS() {
 		return r.byName(services)
 	}
 	return r.byDestination(services)
-}
-
-// connectionServices are the virtual services that have routes for connections to a host, in the order in which they count.
-func (x *Outbound) connectionServices(c *incr.Ctx, h scope.Sought) []*config.VirtualService {
-	var out []*config.VirtualService
-	add := func(list []incr.Item[string, tables.Row[*config.VirtualService]]) {
-		for _, i := range list {
-			v := i.Value.Value
-			overlaps := slices.ContainsFunc(v.Spec.Hosts, func(w string) bool { return istio.Overlaps(w, h.Host.Host) })
-			if overlaps && scope.RoutesConnections(v) && !slices.Contains(out, v) && x.from.Scopes.Imports(c, h.Scope, v, h.Via) {
-				out = append(out, v)
-			}
-		}
-	}
-	add(x.from.Scopes.Routings.ByHost.Of(c, h.Host.Host))
-	add(x.from.Scopes.Routings.Wild.Of(c, ""))
-	if istio.IsWildcard(h.Host.Host) {
-		add(x.from.Scopes.Routings.ConnectionsUnder.Of(c, h.Host.Host))
-	}
-	return x.from.Scopes.InOrder(c, h.Scope.Namespace, out)
 }
 
 // connectionRoutes makes chains of routes for one port of a service.

@@ -186,7 +186,7 @@ func (b *chainBuilder) group(group gateway.Group) []listener.GatewayChain {
 
 // connections follow the first TCP route that is for the server; none where there is none.
 func (b *chainBuilder) connections(s gateway.Server) []listener.GatewayChain {
-	for _, v := range b.from.Gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}
@@ -213,7 +213,7 @@ func meant(port uint32, gateways []string, s gateway.Server) bool {
 // byName are the chains of TLS routes: each match has its own, unless an older one has one of its names.
 func (b *chainBuilder) byName(s gateway.Server) []listener.GatewayChain {
 	var out []listener.GatewayChain
-	for _, v := range b.from.Gateways.Services(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
+	for _, v := range b.from.Scopes.VirtualServices.AtGateway(b.c, b.set.Scope.Namespace, s.Gateway.Key) {
 		if !s.Has(v) {
 			continue
 		}

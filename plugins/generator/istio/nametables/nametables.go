@@ -48,7 +48,7 @@ func New(graph *incr.Graph, scopes *scope.Scopes, workloads *workload.Workloads)
 		func(h scope.Host, _ *config.Service) []scope.Scope { return []scope.Scope{h.Scope} },
 		func(a, b []nametable.Entry) bool { return reflect.DeepEqual(a, b) },
 		func(c *incr.Ctx, k incr.Pair[View, scope.Host], _ struct{}, s *config.Service) ([]nametable.Entry, error) {
-			if len(scopes.ImportsOf(c, k.Right, s)) == 0 {
+			if len(scopes.Sidecars.ImportsOf(c, k.Right, s)) == 0 {
 				return nil, incr.Absent // only routes lead there
 			}
 			out := nametable.Of(s, k.Left.Client, func() []*endpoint.Endpoint { return workloads.Endpoints(c, s.Key) })

@@ -117,7 +117,7 @@ func New(graph *incr.Graph, from From) *Placement {
 
 func (x *Placement) placeSidecar(c *incr.Ctx, n *node.Node) Placed {
 	labels := x.from.Workloads.Labels(c, n)
-	scope := x.from.Scopes.Of(c, n.Namespace, x.from.Scopes.SidecarFor(c, n.Namespace, labels), x.from.Rules.Selected(c, n.Namespace, labels))
+	scope := x.from.Scopes.Of(c, n.Namespace, x.from.Scopes.Sidecars.For(c, n.Namespace, labels), x.from.Rules.Selected(c, n.Namespace, labels))
 	ingress := x.from.Ingress.Of(c, scope.Sidecar, n)
 	place, named := x.from.Places.Of(c, n, labels)
 	patches := x.from.Patches.Of(c, n, labels)

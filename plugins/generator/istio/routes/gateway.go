@@ -58,7 +58,7 @@ func (x *Routes) server(c *incr.Ctx, s scope.Scope, from gateway.Server) route.S
 		HostsFor:      from.HostsFor,
 		HTTPSRedirect: from.Spec.GetTls().GetHttpsRedirect(),
 		TLS:           from.Spec.Tls != nil,
-		Services:      x.from.Gateways.Services(c, s.Namespace, from.Gateway.Key),
+		Services:      x.from.Scopes.VirtualServices.AtGateway(c, s.Namespace, from.Gateway.Key),
 		Filters:       func(hosts []string) map[string]*anypb.Any { return x.sessions.of(c, s, hosts) },
 	}
 }

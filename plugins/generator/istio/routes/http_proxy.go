@@ -15,7 +15,7 @@ import (
 // wholeEgress is the egress listener (nil: none, and all is imported) behind routes by which requests go to any port: those of a proxy for
 // HTTP, and of a Unix socket. ok is false where a name means no such routes.
 func (x *Routes) wholeEgress(c *incr.Ctx, s scope.Scope, name string, port uint32) (l *scope.Listener, ok bool) {
-	list := x.from.Scopes.EgressOf(c, s)
+	list := x.from.Scopes.Sidecars.Egress(c, s)
 	find := func(is func(l *scope.Listener) bool) *scope.Listener {
 		for i := range list {
 			if is(&list[i]) {

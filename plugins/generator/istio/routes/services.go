@@ -37,7 +37,7 @@ func newServices(graph *incr.Graph, from *From) *services {
 
 // routing is the virtual service that routes a view's requests for a host at a port: the first that has routes for them. nil: none does.
 func (x *services) routing(c *incr.Ctx, view View, h scope.Sought, port uint32) *config.VirtualService {
-	for _, v := range x.from.Scopes.ServicesFor.Of(c, h) {
+	for _, v := range x.from.Scopes.VirtualServices.For(c, h) {
 		if len(x.of(c, view, v, port)) > 0 {
 			return v
 		}
@@ -67,7 +67,7 @@ type asks struct{ namespace, labels bool }
 
 func (x *services) findAsks(c *incr.Ctx, service string) (asks, error) {
 	var out asks
-	v, ok := x.from.Scopes.Whole.Get(c, service)
+	v, ok := x.from.Scopes.VirtualServices.Whole(c, service)
 	if !ok {
 		return out, incr.Absent
 	}
@@ -81,7 +81,7 @@ func (x *services) findAsks(c *incr.Ctx, service string) (asks, error) {
 }
 
 func (x *services) build(c *incr.Ctx, k routesKey) ([]*routev3.Route, error) {
-	v, ok := x.from.Scopes.Whole.Get(c, k.Service)
+	v, ok := x.from.Scopes.VirtualServices.Whole(c, k.Service)
 	if !ok {
 		return nil, incr.Absent
 	}

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/mesh"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
@@ -27,14 +28,18 @@ type special struct {
 	// declared are the namespaces that have a service of a host.
 	declared incr.Collection[string, []string]
 	isOwn    *incr.Func[string, bool]
+
+	tables *tables.Tables
+	mesh   *mesh.Settings
 }
 
-func (x *Scopes) addSpecial(graph *incr.Graph, exported incr.Collection[string, export]) {
-	x.special.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
+func newSpecial(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, exported incr.Collection[string, export]) *special {
+	x := &special{tables: t, mesh: settings}
+	x.services = incr.NewIndex(exported, "services for some namespaces", func(_ string, e export) []string {
 		return slices.DeleteFunc(slices.Clone(e.namespaces), func(n string) bool { return n == everywhere })
 	})
 	byHost := incr.NewIndex(x.tables.Services, "namespaces of host", func(_ string, r tables.Row[*config.Service]) []string { return []string{r.Value.Host} })
-	x.special.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
+	x.declared = incr.Group(byHost, "namespaces that declare a host", slices.Equal,
 		func(_ *incr.Ctx, _ string, members []incr.Item[string, tables.Row[*config.Service]]) ([]string, error) {
 			var out []string
 			for _, m := range members {
@@ -43,39 +48,25 @@ func (x *Scopes) addSpecial(graph *incr.Graph, exported incr.Collection[string, 
 			slices.Sort(out)
 			return slices.Compact(out), nil
 		})
-	x.special.hosts = incr.NewIndex(x.special.declared, "namespaces with contested hosts", func(_ string, in []string) []string {
+	x.hosts = incr.NewIndex(x.declared, "namespaces with contested hosts", func(_ string, in []string) []string {
 		if len(in) > 1 {
 			return in
 		}
 		return nil
 	})
-	x.special.rules = incr.NewIndex(incr.Map(x.tables.DestinationRules, "namespaces of special rules", slices.Equal, x.ruleIsFor),
+	x.rules = incr.NewIndex(incr.Map(x.tables.DestinationRules, "namespaces of special rules", slices.Equal, x.ruleIsFor),
 		"special rules", func(_ string, namespaces []string) []string { return namespaces })
-	x.special.routes = x.indexRoutes("virtual services for some namespaces")
-	x.special.isOwn = incr.NewFunc(graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
-		return len(x.special.services.Of(c, namespace))+len(x.special.hosts.Of(c, namespace))+
-			len(x.special.rules.Of(c, namespace))+len(x.special.routes.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
+	x.routes = x.indexRoutes("virtual services for some namespaces")
+	x.isOwn = incr.NewFunc(graph, "namespace is special", incr.Same[bool], func(c *incr.Ctx, namespace string) (bool, error) {
+		return len(x.services.Of(c, namespace))+len(x.hosts.Of(c, namespace))+
+			len(x.rules.Of(c, namespace))+len(x.routes.Of(c, namespace)) > 0 || x.hidesRoutes(c), nil
 	})
-}
-
-// Of is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
-func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
-	if sidecar == "" && selected == "" && !x.special.isOwn.Of(c, namespace) {
-		return Scope{Namespace: commonNamespace}
-	}
-	return Scope{Namespace: namespace, Sidecar: sidecar, Selected: selected}
-}
-
-// OfRouter is the scope of a gateway's proxy.
-func (x *Scopes) OfRouter(c *incr.Ctx, namespace, selected string) Scope {
-	s := x.Of(c, namespace, "", selected)
-	s.Router = s.Namespace != commonNamespace
-	return s
+	return x
 }
 
 // ruleIsFor are the namespaces whose clients a rule concerns in a way of their own: those that it names, and its own unless it is about
 // services of that namespace and for everybody.
-func (x *Scopes) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
+func (x *special) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.DestinationRule]) ([]string, error) {
 	rule := r.Value
 	exports := rule.Exports()
 	public := len(exports) == 0 && !rule.Private(x.mesh.Exports(c).DestinationRules) || slices.Equal(exports, []string{everywhere})
@@ -89,16 +80,16 @@ func (x *Scopes) ruleIsFor(c *incr.Ctx, _ string, r tables.Row[*config.Destinati
 }
 
 // isAboutOwn reports whether a rule's host is a service of its own namespace, or none at all.
-func (x *Scopes) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
+func (x *special) isAboutOwn(c *incr.Ctx, rule *config.DestinationRule) bool {
 	if istio.IsWildcard(rule.Host) {
 		return false
 	}
-	in, _ := x.special.declared.Get(c, rule.Host)
+	in, _ := x.declared.Get(c, rule.Host)
 	return !slices.ContainsFunc(in, func(n string) bool { return n != rule.Namespace })
 }
 
 // indexRoutes finds virtual services by the namespaces that they are exported to by name, or whose connections they ask for.
-func (x *Scopes) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
+func (x *special) indexRoutes(name string) *incr.Index[string, string, tables.Row[*config.VirtualService]] {
 	return incr.NewIndex(x.tables.VirtualServices, name, func(_ string, r tables.Row[*config.VirtualService]) []string {
 		v := r.Value
 		var out []string
@@ -133,6 +124,6 @@ func connectionMatches(s *networking.VirtualService) []connectionMatch {
 }
 
 // hidesRoutes reports whether the mesh exports virtual services that don't say to some namespaces alone: then nobody shares.
-func (x *Scopes) hidesRoutes(c *incr.Ctx) bool {
+func (x *special) hidesRoutes(c *incr.Ctx) bool {
 	return !slices.Contains(istio.Export(nil, x.mesh.Exports(c).VirtualServices, ""), everywhere)
 }

@@ -5,20 +5,8 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
-	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/tables"
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
-
-// addDestinations indexes virtual services by the hosts that they lead to. A Sidecar that imports one imports its destinations too.
-func (x *Scopes) addDestinations() {
-	x.Routings.byDestination = incr.NewIndex(x.tables.VirtualServices, "virtual services by destination", func(_ string, r tables.Row[*config.VirtualService]) []string {
-		if !r.Value.Serves(config.MeshGateway) {
-			return nil
-		}
-		return destinationsOf(r.Value.Spec)
-	})
-}
 
 func destinationsOf(s *networking.VirtualService) []string {
 	var out []string
@@ -68,11 +56,11 @@ func isForOthers(matches []*networking.HTTPMatchRequest, client string) bool {
 
 // routedPortsOf are, for each virtual service that leads to a host for what goes out by an egress listener, the ports that it names; none for
 // one that names no port in some place.
-func (x *Scopes) routedPortsOf(c *incr.Ctx, h Host, via int) [][]uint32 {
+func (x *VirtualServices) routedPortsOf(c *incr.Ctx, h Host, via int) [][]uint32 {
 	var out [][]uint32
-	for _, i := range x.Routings.byDestination.Of(c, h.Host) {
+	for _, i := range x.byDestination.Of(c, h.Host) {
 		v := i.Value.Value
-		if !x.Imports(c, h.Scope, v, via) {
+		if !x.imports(c, h.Scope, v, via) {
 			continue
 		}
 		var ports []uint32
@@ -92,8 +80,8 @@ func (x *Scopes) routedPortsOf(c *incr.Ctx, h Host, via int) [][]uint32 {
 }
 
 // routedTo reports whether a virtual service that a scope imports leads to a host.
-func (x *Scopes) routedTo(c *incr.Ctx, s Scope, h string) bool {
-	for i := range x.EgressOf(c, s) {
+func (x *VirtualServices) routedTo(c *incr.Ctx, s Scope, h string) bool {
+	for i := range x.sidecars.Egress(c, s) {
 		if len(x.routedPortsOf(c, Host{s, h}, i)) > 0 {
 			return true
 		}

@@ -2,7 +2,6 @@ package scope
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/config"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
-	"github.com/coxswain-mesh/coxswain/sdk/incr"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -56,30 +54,6 @@ const (
 	// notNamespace stands before the namespace of what isn't imported; alone it means any.
 	notNamespace = "~"
 )
-
-// addEgress adds the egress listeners of scopes; those without have none, and import everything.
-func (x *Scopes) addEgress(graph *incr.Graph) {
-	x.egress = incr.NewFunc(graph, "egress of scope", func(a, b []Listener) bool { return reflect.DeepEqual(a, b) },
-		func(c *incr.Ctx, s Scope) ([]Listener, error) {
-			r, ok := x.tables.Sidecars.Get(c, s.Sidecar)
-			if !ok {
-				return nil, nil
-			}
-			var out []Listener
-			for i, l := range r.Value.Spec.Egress {
-				out = append(out, readEgress(l, s.Namespace))
-				out[i].at = i
-			}
-			return out, nil
-		})
-}
-
-func (x *Scopes) EgressOf(c *incr.Ctx, s Scope) []Listener {
-	if s.Sidecar == "" {
-		return nil
-	}
-	return x.egress.Of(c, s)
-}
 
 func readEgress(l *networking.IstioEgressListener, namespace string) Listener {
 	return Listener{
@@ -126,16 +100,6 @@ func (l *Listener) Place() int {
 	return l.at
 }
 
-// Via is the place of the egress listener that rules what goes out to a port: 0 in scopes that have
-// none, -1 where none of them does.
-func (x *Scopes) Via(c *incr.Ctx, s Scope, port uint32) int {
-	list := x.EgressOf(c, s)
-	if l := Ruling(list, port); l != nil || len(list) == 0 {
-		return l.Place()
-	}
-	return -1
-}
-
 // IsCatchAll reports whether the listener is for all ports that others don't name.
 func (l *Listener) IsCatchAll() bool {
 	return l.Port == 0 && !strings.HasPrefix(l.Bind, hosts.Unix)
@@ -179,21 +143,6 @@ type Imported struct {
 	Service  *config.Service
 }
 
-// ImportsOf are the listeners through which a visible service is dialled: none where only virtual services lead to it.
-func (x *Scopes) ImportsOf(c *incr.Ctx, h Host, s *config.Service) []Imported {
-	list := x.EgressOf(c, h.Scope)
-	if len(list) == 0 {
-		return []Imported{{nil, s}}
-	}
-	var out []Imported
-	for i := range list {
-		if narrow := list[i].Imports(s); narrow != nil {
-			out = append(out, Imported{&list[i], narrow})
-		}
-	}
-	return out
-}
-
 // Ruling is the listener that says which services a port's routes are for: the one that names it,
 // otherwise the one for all other ports. nil where there is none.
 func Ruling(list []Listener, port uint32) *Listener {
@@ -203,34 +152,6 @@ func Ruling(list []Listener, port uint32) *Listener {
 		}
 	}
 	return nil
-}
-
-// merge is what a host means in a scope with egress listeners: the first service that one imports, or that a virtual service leads to by it,
-// with the ports that come with others.
-func (x *Scopes) merge(c *incr.Ctx, h Host, candidates []*config.Service) *config.Service {
-	var out *config.Service
-	add := func(narrow *config.Service) {
-		switch {
-		case narrow == nil:
-		case out == nil:
-			out = narrow
-		case out.Namespace == narrow.Namespace:
-			out = out.Plus(narrow.Ports)
-		}
-	}
-	list := x.EgressOf(c, h.Scope)
-	for i := range list {
-		for _, s := range candidates {
-			if narrow := list[i].Imports(s); narrow != nil {
-				add(narrow)
-				break
-			}
-		}
-		for _, ports := range x.routedPortsOf(c, h, i) {
-			add(list[i].leadingTo(destinationOf(h.Scope.Namespace, candidates), ports))
-		}
-	}
-	return out
 }
 
 // destinationOf is the service that virtual services mean of those that declare a host: that of the own namespace, or else of the first by

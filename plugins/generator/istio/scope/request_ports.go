@@ -9,22 +9,13 @@ import (
 // speak HTTP, if the egress listener that rules the port imports it.
 func (x *Scopes) requestPorts(c *incr.Ctx, h Host, s *config.Service) []incr.Item[HostPort, *config.Service] {
 	var out []incr.Item[HostPort, *config.Service]
-	list := x.EgressOf(c, h.Scope)
+	list := x.Sidecars.Egress(c, h.Scope)
 	for _, p := range s.Ports {
 		protocol, l := config.ParseProtocol(p.Protocol), Ruling(list, p.Number)
-		if protocol.IsTCP() || protocol == config.UDP || l == nil && len(list) > 0 || l != nil && !x.importedBy(c, h, s, l, p.Number) {
+		if protocol.IsTCP() || protocol == config.UDP || l == nil && len(list) > 0 || l != nil && !x.Sidecars.importedBy(c, h, s, l, p.Number) {
 			continue
 		}
 		out = append(out, incr.Item[HostPort, *config.Service]{Key: HostPort{h.Scope, h.Host, p.Number}, Value: s})
 	}
 	return out
-}
-
-func (x *Scopes) importedBy(c *incr.Ctx, h Host, s *config.Service, l *Listener, port uint32) bool {
-	for _, in := range x.ImportsOf(c, h, s) {
-		if in.Listener.Port == l.Port && in.Listener.Bind == l.Bind && in.Service.Port(port) != nil {
-			return true
-		}
-	}
-	return false
 }

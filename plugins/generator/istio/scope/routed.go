@@ -8,7 +8,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// routedKey is a virtual service (key) as one scope sees it, for what goes out by one egress listener (see via).
+// routedKey is a virtual service (key) as one scope sees it, for what goes out by one egress listener (see Sidecars.Via).
 type routedKey struct {
 	Scope   Scope
 	Via     int
@@ -62,7 +62,7 @@ func (x *Scopes) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Servic
 		if !istio.Covers(h, i.Key.Host) {
 			continue
 		}
-		if list := x.ServicesFor.Of(c, Sought{i.Key, k.Via}); len(list) > 0 && list[0].Key == k.Service {
+		if list := x.VirtualServices.For(c, Sought{i.Key, k.Via}); len(list) > 0 && list[0].Key == k.Service {
 			out = append(out, i.Value)
 		}
 	}
@@ -73,13 +73,13 @@ func (x *Scopes) servicesOf(c *incr.Ctx, k routedKey, h string) []*config.Servic
 // services have such ports, in order.
 func (x *Scopes) RoutedAt(c *incr.Ctx, s Scope, via int, such func(ports []uint32) bool) []*config.VirtualService {
 	var list []*config.VirtualService
-	for _, i := range x.Routings.AtGateway.Of(c, config.MeshGateway) {
+	for _, i := range x.VirtualServices.atGateway.Of(c, config.MeshGateway) {
 		v := i.Value.Value
-		if x.Imports(c, s, v, via) && such(x.routedPorts.Of(c, routedKey{s, via, v.Key})) {
+		if x.VirtualServices.imports(c, s, v, via) && such(x.routedPorts.Of(c, routedKey{s, via, v.Key})) {
 			list = append(list, v)
 		}
 	}
-	return x.InOrder(c, s.Namespace, list)
+	return x.VirtualServices.inOrder(c, s.Namespace, list)
 }
 
 // OnlyPort is the port of a service that has one, otherwise the one at which the request came.
@@ -99,4 +99,31 @@ type HostPort struct {
 	Scope Scope
 	Host  string
 	Port  uint32
+}
+
+// Known reports whether a host, or one that a wildcard has to do with, is a service at a port in the scope.
+func (x *Scopes) Known(c *incr.Ctx, s Scope, h string, port uint32) bool {
+	if !istio.IsWildcard(h) {
+		return x.isAt(c, Host{s, h}, port)
+	}
+	return x.anyKnown.Of(c, HostPort{s, h, port})
+}
+
+// findAnyKnown reports whether there is a service, of any protocol, at a port, with whose host a
+// wildcard overlaps.
+func (x *Scopes) findAnyKnown(c *incr.Ctx, k HostPort) (bool, error) {
+	return slices.ContainsFunc(x.Hosts.Of(c, k.Scope), func(i incr.Item[Host, *config.Service]) bool {
+		return istio.Overlaps(k.Host, i.Key.Host) && x.isAt(c, i.Key, k.Port)
+	}), nil
+}
+
+// isAt reports whether a host is a service that is dialled at a port.
+func (x *Scopes) isAt(c *incr.Ctx, h Host, port uint32) bool {
+	s, ok := x.Visible.Get(c, h)
+	if !ok || s.Port(port) == nil {
+		return false
+	}
+	list := x.Sidecars.Egress(c, h.Scope)
+	l := Ruling(list, port)
+	return len(list) == 0 || l != nil && x.Sidecars.importedBy(c, h, s, l, port)
 }

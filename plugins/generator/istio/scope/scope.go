@@ -53,29 +53,18 @@ type Scopes struct {
 	Live *incr.Input[Scope, struct{}]
 	// Visible is the service that a host means in a scope.
 	Visible incr.Collection[Host, *config.Service]
-	special special
+	special *special
+	// Sidecars and VirtualServices say what comes in.
+	Sidecars        *Sidecars
+	VirtualServices *VirtualServices
 	// Hosts lists them by scope.
 	Hosts *incr.Index[Scope, Host, *config.Service]
-	// sidecarFor is the Sidecar resource that counts for a workload.
-	sidecarsIn *incr.Index[string, string, tables.Row[*config.Sidecar]]
-	egress     *incr.Func[Scope, []Listener]
 	// OnPort are the hosts at which requests are routed at a port.
 	OnPort *incr.Index[ScopePort, HostPort, *config.Service]
 	// routedPorts are the ports of the services that a virtual service names; anyKnown says whether
 	// a wildcard has a service at one.
 	routedPorts *incr.Func[routedKey, []uint32]
 	anyKnown    *incr.Func[HostPort, bool]
-	// ServicesFor are the virtual services of a host; whole is one with its delegates.
-	ServicesFor *incr.Func[Sought, []*config.VirtualService]
-	Whole       *incr.Func[string, *config.VirtualService]
-	Routings    routings
-}
-
-// routings are virtual services, by what they are looked for.
-type routings struct {
-	ByHost, Wild, ConnectionsUnder, AtGateway *incr.Index[string, string, tables.Row[*config.VirtualService]]
-	// byDestination are those that lead to a host.
-	byDestination *incr.Index[string, string, tables.Row[*config.VirtualService]]
 }
 
 // everywhere is the join key of services that everybody sees.
@@ -85,15 +74,12 @@ const everywhere = istio.Everywhere
 func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, domain string) *Scopes {
 	x := &Scopes{tables: t, mesh: settings, domain: domain}
 	x.Live = incr.NewInput[Scope](graph, "scopes", incr.Same[struct{}])
-	x.sidecarsIn = incr.NewIndex(x.tables.Sidecars, "sidecars by namespace", func(_ string, r tables.Row[*config.Sidecar]) []string {
-		return []string{r.Value.Namespace}
-	})
-	x.addEgress(graph)
-	x.addDestinations()
+	x.Sidecars = newSidecars(graph, t, settings)
+	x.VirtualServices = newVirtualServices(graph, t, settings, x.Sidecars)
 	exported := incr.Map(x.tables.Services, "exported services", sameExport, func(c *incr.Ctx, _ string, r tables.Row[*config.Service]) (export, error) {
 		return export{r.Value, x.mesh.Exported(c, r.Value)}, nil
 	})
-	x.addSpecial(graph, exported)
+	x.special = newSpecial(graph, t, settings, exported)
 	pairs := incr.Join(x.Live, exported, "services in scope",
 		func(s Scope, _ struct{}) []string { return []string{everywhere, s.Namespace} },
 		func(_ string, e export) []string { return e.namespaces },
@@ -109,8 +95,7 @@ func New(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings, domain st
 	})
 	x.Visible = incr.Group(byHost, "service of host", SameService, x.pick)
 	x.Hosts = incr.NewIndex(x.Visible, "hosts in scope", func(h Host, _ *config.Service) []Scope { return []Scope{h.Scope} })
-	x.indexServices(graph)
-	x.addDelegates(graph)
+	x.addUnregistered(graph)
 	return x
 }
 
@@ -138,7 +123,7 @@ func (x *Scopes) pick(c *incr.Ctx, h Host, members []incr.Item[incr.Pair[Scope, 
 			cmp.Compare(x.mesh.Reach(c, a, h.Scope.Namespace), x.mesh.Reach(c, b, h.Scope.Namespace)),
 			config.Older(a, b))
 	})
-	if len(x.EgressOf(c, h.Scope)) == 0 {
+	if len(x.Sidecars.Egress(c, h.Scope)) == 0 {
 		return list[0], nil
 	}
 	if s := x.merge(c, h, list); s != nil {
@@ -164,43 +149,53 @@ func CompareBool(a, b bool) int {
 
 // Reaches reports whether a scope's Sidecar lets a service through; without egress it lets everything.
 func (x *Scopes) Reaches(c *incr.Ctx, s Scope, service *config.Service) bool {
-	list := x.EgressOf(c, s)
+	list := x.Sidecars.Egress(c, s)
 	return len(list) == 0 ||
 		slices.ContainsFunc(list, func(l Listener) bool { return l.Imports(service) != nil }) ||
-		x.routedTo(c, s, service.Host)
+		x.VirtualServices.routedTo(c, s, service.Host)
 }
 
-// SidecarFor is the key of the Sidecar that counts for a workload: one of its namespace that
-// selects it, else the namespace's own, else the root namespace's.
-func (x *Scopes) SidecarFor(c *incr.Ctx, namespace string, labels map[string]string) string {
-	if s := choose(x.sidecarsIn.Of(c, namespace), labels); s != "" {
-		return s
+// Of is what proxies of a namespace see, whose Sidecar this is and who answer these selectors of rules.
+func (x *Scopes) Of(c *incr.Ctx, namespace, sidecar, selected string) Scope {
+	if sidecar == "" && selected == "" && !x.special.isOwn.Of(c, namespace) {
+		return Scope{Namespace: commonNamespace}
 	}
-	root := x.mesh.Root(c)
-	if root == "" || root == namespace {
-		return ""
-	}
-	return choose(x.sidecarsIn.Of(c, root), nil)
+	return Scope{Namespace: namespace, Sidecar: sidecar, Selected: selected}
 }
 
-// choose prefers Sidecars that select the labels; nil labels are selected by none. The oldest wins.
-func choose(list []incr.Item[string, tables.Row[*config.Sidecar]], labels map[string]string) string {
-	var best *config.Sidecar
-	selects := false
-	for _, i := range list {
-		s := i.Value.Value
-		mine := s.Spec.WorkloadSelector != nil
-		if mine && (labels == nil || !istio.Selects(s.Spec.WorkloadSelector.Labels, labels)) {
-			continue
-		}
-		if best == nil || mine && !selects || mine == selects && s.Before(best.Meta) < 0 {
-			best, selects = s, mine
+// OfRouter is the scope of a gateway's proxy.
+func (x *Scopes) OfRouter(c *incr.Ctx, namespace, selected string) Scope {
+	s := x.Of(c, namespace, "", selected)
+	s.Router = s.Namespace != commonNamespace
+	return s
+}
+
+// merge is what a host means in a scope with egress listeners: the first service that one imports, or that a virtual service leads to by it,
+// with the ports that come with others.
+func (x *Scopes) merge(c *incr.Ctx, h Host, candidates []*config.Service) *config.Service {
+	var out *config.Service
+	add := func(narrow *config.Service) {
+		switch {
+		case narrow == nil:
+		case out == nil:
+			out = narrow
+		case out.Namespace == narrow.Namespace:
+			out = out.Plus(narrow.Ports)
 		}
 	}
-	if best == nil {
-		return ""
+	list := x.Sidecars.Egress(c, h.Scope)
+	for i := range list {
+		for _, s := range candidates {
+			if narrow := list[i].Imports(s); narrow != nil {
+				add(narrow)
+				break
+			}
+		}
+		for _, ports := range x.VirtualServices.routedPortsOf(c, h, i) {
+			add(list[i].leadingTo(destinationOf(h.Scope.Namespace, candidates), ports))
+		}
 	}
-	return best.Key
+	return out
 }
 
 // Facts are what counts, for people who ask what splits views.
