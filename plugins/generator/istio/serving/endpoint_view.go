@@ -1,8 +1,7 @@
 package serving
 
 import (
-	"bytes"
-
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/assignments"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/endpoint"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/placement"
@@ -21,14 +20,11 @@ type endpointContent struct {
 // assignment is a load assignment that is wanted: the graph says how it is made, the rows what of.
 type assignment struct {
 	e    *Engine
-	v    *view
 	name string
 	root *incr.Root[clusters.SpecKey, endpoint.Spec]
 	// asked: it was asked for and has not been reported since; of those who run Want alone.
 	asked bool
-	// spec is the one that is served, told what was reported last; guarded by assignments.
-	spec endpoint.Spec
-	told []byte
+	made  *assignments.Assignment
 }
 
 func (c *endpointContent) want(names []string) {
@@ -38,7 +34,7 @@ func (c *endpointContent) want(names []string) {
 	for _, n := range names {
 		a := c.wants[n]
 		if a == nil {
-			a = &assignment{e: c.e, v: c.v, name: n, root: incr.Observe(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
+			a = &assignment{e: c.e, name: n, made: assignments.For(c.v.id, n), root: incr.Observe(c.e.from.Clusters.Specs, clusters.SpecKey{View: clusters.EndpointView(c.key), Cluster: n})}
 			c.wants[n] = a
 			c.e.watch(a.root, a)
 		}
@@ -61,17 +57,8 @@ func (a *assignment) report(out sdk.Output) {
 	if !ok {
 		spec = endpoint.Spec{Cluster: a.name}
 	}
-	a.e.assignments.serve(a, spec, a.asked, out)
+	a.e.assignments.Serve(a.made, spec, a.asked, out)
 	a.asked = false
-}
-
-// tell reports a body, unless it is what was reported before and nobody asked.
-func (a *assignment) tell(b *body, asked bool, out sdk.Output) {
-	if !asked && bytes.Equal(a.told, b.bytes) || b.bytes == nil && a.told != nil {
-		return // as it was, or one that Envoy would refuse
-	}
-	a.told = b.bytes
-	out.Change(a.v.typeURL, a.v.id, nil, []sdk.Resource{{Name: a.name, Body: b.bytes}}, nil)
 }
 
 // follow implements content: an assignment is held by itself.
@@ -82,7 +69,7 @@ func (c *endpointContent) drop(names []string) {
 		if a := c.wants[n]; a != nil {
 			c.e.unwatch(a.root)
 			a.root.Close()
-			c.e.assignments.forget(a)
+			c.e.assignments.Forget(a.made)
 			delete(c.wants, n)
 			if len(c.wants) == 0 {
 				c.e.release(c.key.Scope)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/assignments"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/clusters"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/extensions"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio/listeners"
@@ -34,7 +35,7 @@ type Engine struct {
 	// lastSeat is the number of the seat that was made last.
 	lastSeat    uint64
 	views       *views
-	assignments *assignments
+	assignments *assignments.Assignments
 	// watched are what a wave may change, by root.
 	watched map[incr.Observed]watched
 	watches uint64
@@ -100,7 +101,7 @@ func New(from From) *Engine {
 		from:        from,
 		connections: map[uint64]*connection{},
 		seats:       newSeats(),
-		assignments: newAssignments(from.Tables.Reader),
+		assignments: assignments.New(from.Tables.Reader),
 		watched:     map[incr.Observed]watched{},
 		scopes:      map[scope.Scope]int{},
 		holds:       newHolds(),
@@ -124,7 +125,7 @@ type Kept struct {
 func (e *Engine) Kept() Kept {
 	return Kept{
 		Nodes: e.from.Graph.Nodes(), Watched: len(e.watched), Scopes: len(e.scopes), Views: len(e.views.byID), Parts: len(e.views.parts),
-		Services: len(e.assignments.services), Seats: e.seats.left.Len(), ByKey: len(e.seats.by),
+		Services: e.assignments.Services(), Seats: e.seats.left.Len(), ByKey: len(e.seats.by),
 	}
 }
 
@@ -137,9 +138,9 @@ var (
 func (e *Engine) Commit(_ context.Context, change *state.Change, out sdk.Output) error {
 	e.clear(time.Now())
 	e.load(change, out)
-	touched := e.assignments.commit(change, out)
+	touched := e.assignments.Commit(change, out)
 	e.wave(out)
-	e.assignments.report(touched, out)
+	e.assignments.Report(touched, out)
 	e.faults(out)
 	return nil
 }
@@ -192,7 +193,7 @@ func (e *Engine) Rest(_ context.Context, out sdk.Output) bool {
 
 // Overtake implements sdk.Engine.
 func (e *Engine) Overtake(_ context.Context, change *state.Change, out sdk.Output) error {
-	e.assignments.overtake(change, out)
+	e.assignments.Overtake(change, out)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (e *Engine) Explain(_ string, view uint64, name string) (rows, missing []st
 	}
 	rows = e.names(why.Rows)
 	if c, ok := v.content.(*endpointContent); ok && c.wants[name] != nil {
-		rows = append(rows, e.assignments.rows(c.wants[name])...)
+		rows = append(rows, e.assignments.Rows(c.wants[name].made)...)
 	}
 	for _, r := range why.Missing {
 		missing = append(missing, e.missed(r))

@@ -31,7 +31,10 @@ func (e *Engine) standing() []fault {
 		}
 		all = append(all, now)
 	}
-	return append(all, e.assignments.faults()...)
+	for _, f := range e.assignments.Faults() {
+		all = append(all, fault{f.What, f.Err, f.Rows})
+	}
+	return all
 }
 
 // faults reports those of now.

@@ -1,4 +1,6 @@
-package serving
+// Package assignments makes load assignments from endpoints and what they are made by (specs). It
+// knows no graph, so that endpoints alone need no wave.
+package assignments
 
 import (
 	"bytes"
@@ -14,10 +16,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// assignments makes load assignments from served specs and the newest endpoints; those of equal specs are made once, whichever views
+// Assignments makes load assignments from served specs and the newest endpoints; those of equal specs are made once, whichever views
 // have them. Commit and Overtake both use it: what either reports is made and handed over under one lock, so that no report goes
 // back behind another.
-type assignments struct {
+type Assignments struct {
 	reader *endpoint.Reader
 
 	mu       sync.Mutex
@@ -43,15 +45,37 @@ type body struct {
 	// bytes never change: a new assignment has new ones. stale: endpoints have changed since.
 	bytes []byte
 	stale bool
-	users map[*assignment]bool
+	users map[*Assignment]bool
 }
 
-func newAssignments(r *endpoint.Reader) *assignments {
-	return &assignments{reader: r, services: map[string]*members{}, serviceOf: map[string]string{}, newer: map[string]uint64{}, refused: map[endpoint.Spec]error{}}
+// New makes it; the reader reads rows of endpoints.
+func New(r *endpoint.Reader) *Assignments {
+	return &Assignments{reader: r, services: map[string]*members{}, serviceOf: map[string]string{}, newer: map[string]uint64{}, refused: map[endpoint.Spec]error{}}
 }
 
-// commit takes rows that a revision changed, but for those that something newer has changed again, and returns the services touched.
-func (s *assignments) commit(change *state.Change, out sdk.Output) map[string]bool {
+// Assignment is a load assignment that a view has.
+type Assignment struct {
+	view uint64
+	name string
+	// spec is the one that is served, told what was reported last; guarded by Assignments.
+	spec endpoint.Spec
+	told []byte
+}
+
+// For is the assignment of a name that a view has. It is reported once it is served.
+func For(view uint64, name string) *Assignment { return &Assignment{view: view, name: name} }
+
+// tell reports a body, unless it is what was reported before and nobody asked.
+func (a *Assignment) tell(b *body, asked bool, out sdk.Output) {
+	if !asked && bytes.Equal(a.told, b.bytes) || b.bytes == nil && a.told != nil {
+		return // as it was, or one that Envoy would refuse
+	}
+	a.told = b.bytes
+	out.Change(encode.EndpointType, a.view, nil, []sdk.Resource{{Name: a.name, Body: b.bytes}}, nil)
+}
+
+// Commit takes rows that a revision changed, but for those that something newer has changed again, and returns the services touched.
+func (s *Assignments) Commit(change *state.Change, out sdk.Output) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	touched := map[string]bool{}
@@ -64,7 +88,7 @@ func (s *assignments) commit(change *state.Change, out sdk.Output) map[string]bo
 		}
 	}
 	if change.Before == nil {
-		for _, key := range sortedNames(s.serviceOf) {
+		for _, key := range slices.Sorted(maps.Keys(s.serviceOf)) {
 			if table.Get(key) == nil && s.newer[key] == 0 {
 				s.put(table, key, touched, out)
 			}
@@ -73,8 +97,8 @@ func (s *assignments) commit(change *state.Change, out sdk.Output) map[string]bo
 	return touched
 }
 
-// overtake takes rows on top of everything, and reports what they change at once.
-func (s *assignments) overtake(change *state.Change, out sdk.Output) {
+// Overtake takes rows on top of everything, and reports what they change at once.
+func (s *Assignments) Overtake(change *state.Change, out sdk.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	touched := map[string]bool{}
@@ -87,7 +111,7 @@ func (s *assignments) overtake(change *state.Change, out sdk.Output) {
 }
 
 // put sets an endpoint to its row, or takes it away.
-func (s *assignments) put(table *state.Table, key string, touched map[string]bool, out sdk.Output) {
+func (s *Assignments) put(table *state.Table, key string, touched map[string]bool, out sdk.Output) {
 	row := table.Get(key)
 	if row == nil {
 		s.reader.Forget(key)
@@ -105,7 +129,7 @@ func (s *assignments) put(table *state.Table, key string, touched map[string]boo
 	s.touch(service, touched)
 }
 
-func (s *assignments) remove(key string, touched map[string]bool) {
+func (s *Assignments) remove(key string, touched map[string]bool) {
 	service, ok := s.serviceOf[key]
 	if !ok {
 		return
@@ -117,7 +141,7 @@ func (s *assignments) remove(key string, touched map[string]bool) {
 }
 
 // touch notes that endpoints of a service have changed.
-func (s *assignments) touch(service string, touched map[string]bool) {
+func (s *Assignments) touch(service string, touched map[string]bool) {
 	touched[service] = true
 	m := s.services[service]
 	m.sorted = nil
@@ -126,7 +150,7 @@ func (s *assignments) touch(service string, touched map[string]bool) {
 	}
 }
 
-func (s *assignments) at(service string) *members {
+func (s *Assignments) at(service string) *members {
 	m := s.services[service]
 	if m == nil {
 		m = &members{endpoints: map[string]*endpoint.Endpoint{}, made: map[endpoint.Spec]*body{}}
@@ -136,14 +160,14 @@ func (s *assignments) at(service string) *members {
 }
 
 // tidy forgets a service without endpoints of which nobody has an assignment.
-func (s *assignments) tidy(service string) {
+func (s *Assignments) tidy(service string) {
 	if m := s.services[service]; m != nil && len(m.endpoints)+len(m.made) == 0 {
 		delete(s.services, service)
 	}
 }
 
-// serve makes an assignment with a new spec, and reports it if it differs or was asked for.
-func (s *assignments) serve(a *assignment, spec endpoint.Spec, asked bool, out sdk.Output) {
+// Serve makes an assignment with a new spec, and reports it if it differs or was asked for.
+func (s *Assignments) Serve(a *Assignment, spec endpoint.Spec, asked bool, out sdk.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.spec != spec {
@@ -153,7 +177,7 @@ func (s *assignments) serve(a *assignment, spec endpoint.Spec, asked bool, out s
 	m := s.at(spec.Service)
 	b := m.made[spec]
 	if b == nil {
-		b = &body{stale: true, users: map[*assignment]bool{}}
+		b = &body{stale: true, users: map[*Assignment]bool{}}
 		m.made[spec] = b
 	}
 	b.users[a] = true
@@ -161,13 +185,14 @@ func (s *assignments) serve(a *assignment, spec endpoint.Spec, asked bool, out s
 	a.tell(b, asked, out)
 }
 
-func (s *assignments) forget(a *assignment) {
+// Forget lets an assignment go.
+func (s *Assignments) Forget(a *Assignment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgetLocked(a)
 }
 
-func (s *assignments) forgetLocked(a *assignment) {
+func (s *Assignments) forgetLocked(a *Assignment) {
 	m := s.services[a.spec.Service]
 	if m == nil || m.made[a.spec] == nil {
 		return
@@ -180,27 +205,27 @@ func (s *assignments) forgetLocked(a *assignment) {
 	s.tidy(a.spec.Service)
 }
 
-// report makes the assignments of services again.
-func (s *assignments) report(services map[string]bool, out sdk.Output) {
+// Report makes the assignments of services again.
+func (s *Assignments) Report(services map[string]bool, out sdk.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reportLocked(services, out)
 }
 
 // reportLocked tells those whose assignments are others now.
-func (s *assignments) reportLocked(services map[string]bool, out sdk.Output) {
-	for _, service := range sortedNames(services) {
+func (s *Assignments) reportLocked(services map[string]bool, out sdk.Output) {
+	for _, service := range slices.Sorted(maps.Keys(services)) {
 		m := s.services[service]
 		if m == nil {
 			continue
 		}
-		var list []*assignment
+		var list []*Assignment
 		for spec, b := range m.made {
 			s.refresh(m, spec, b)
 			list = slices.AppendSeq(list, maps.Keys(b.users))
 		}
-		slices.SortFunc(list, func(a, b *assignment) int {
-			return cmp.Or(cmp.Compare(a.v.id, b.v.id), cmp.Compare(a.name, b.name))
+		slices.SortFunc(list, func(a, b *Assignment) int {
+			return cmp.Or(cmp.Compare(a.view, b.view), cmp.Compare(a.name, b.name))
 		})
 		for _, a := range list {
 			a.tell(m.made[a.spec], false, out)
@@ -210,7 +235,7 @@ func (s *assignments) reportLocked(services map[string]bool, out sdk.Output) {
 
 // refresh makes an assignment if it is stale. One that is equal to the one before stays; so does one in whose place Envoy would refuse the
 // new one.
-func (s *assignments) refresh(m *members, spec endpoint.Spec, b *body) {
+func (s *Assignments) refresh(m *members, spec endpoint.Spec, b *body) {
 	if !b.stale {
 		return
 	}
@@ -229,16 +254,23 @@ func (s *assignments) refresh(m *members, spec endpoint.Spec, b *body) {
 	}
 }
 
-// faults are the assignments that are refused.
-func (s *assignments) faults() []fault {
+// Fault is an assignment that Envoy would refuse as it is now, and the rows at fault.
+type Fault struct {
+	What string
+	Err  error
+	Rows []state.Name
+}
+
+// Faults are the assignments that are refused.
+func (s *Assignments) Faults() []Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []fault
+	var all []Fault
 	for spec, err := range s.refused {
-		all = append(all, fault{"load assignment " + spec.Cluster, err, s.rowsOf(spec.Service, faultRows)})
+		all = append(all, Fault{"load assignment " + spec.Cluster, err, s.rowsOf(spec.Service, faultRows)})
 	}
-	slices.SortFunc(all, func(a, b fault) int {
-		return cmp.Or(cmp.Compare(a.what, b.what), cmp.Compare(a.err.Error(), b.err.Error()))
+	slices.SortFunc(all, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Err.Error(), b.Err.Error()))
 	})
 	return all
 }
@@ -246,24 +278,31 @@ func (s *assignments) faults() []fault {
 // faultRows bounds the rows that a fault names.
 const faultRows = 16
 
-// rows names the endpoints behind an assignment.
-func (s *assignments) rows(a *assignment) []state.Name {
+// Rows names the endpoints behind an assignment.
+func (s *Assignments) Rows(a *Assignment) []state.Name {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rowsOf(a.spec.Service, math.MaxInt)
 }
 
 // rowsOf names a service's endpoints, up to a number of them.
-func (s *assignments) rowsOf(service string, limit int) []state.Name {
+func (s *Assignments) rowsOf(service string, limit int) []state.Name {
 	m := s.services[service]
 	if m == nil {
 		return nil
 	}
 	var out []state.Name
-	for _, key := range sortedNames(m.endpoints) {
+	for _, key := range slices.Sorted(maps.Keys(m.endpoints)) {
 		if len(out) < limit {
 			out = append(out, state.Name{Table: state.Endpoints, Key: key})
 		}
 	}
 	return out
+}
+
+// Services counts those of which there are endpoints, or of which somebody has an assignment.
+func (s *Assignments) Services() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.services)
 }
