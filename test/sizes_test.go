@@ -3,15 +3,13 @@ package test
 import (
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/internal/sizes"
 )
 
 // What one type may have at most: whoever meets it has to keep that in mind. Fields of embedded
@@ -90,188 +88,45 @@ var clocks = map[string][]string{
 	"sync": {"Mutex", "RWMutex", "WaitGroup", "Cond"},
 }
 
-// sources yields the Go files that people write and that are no tests, by folder.
-func sources(t *testing.T) map[string][]*ast.File {
+// sources are the Go files that people write and that are no tests, by folder.
+func sources(t *testing.T) sizes.Tree {
 	t.Helper()
-	all := map[string][]*ast.File{}
-	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && (name == "testdata" || strings.HasPrefix(name, ".") && name != ".."):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		if !ast.IsGenerated(f) {
-			folder := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), "../"))
-			all[folder] = append(all[folder], f)
-		}
-		return nil
-	})
+	all, err := sizes.Read("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-// sized is how large a type is.
-type sized struct{ methods, fields int }
-
-// typesOf returns the types of a package, and how large they are; fields counts those of a struct.
-// Files for other systems have methods of their own; the same one counts once.
-func typesOf(files []*ast.File, fields func(*ast.File, ast.Expr) int) map[string]*sized {
-	all := map[string]*sized{}
-	of := func(name string) *sized {
-		if all[name] == nil {
-			all[name] = &sized{}
-		}
-		return all[name]
-	}
-	seen := map[string]bool{}
-	for _, f := range files {
-		for _, d := range f.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				if name := receiver(d); name != "" && !seen[name+"."+d.Name.Name] {
-					seen[name+"."+d.Name.Name] = true
-					of(name).methods++
-				}
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					if ts, ok := s.(*ast.TypeSpec); ok {
-						of(ts.Name.Name).fields = max(of(ts.Name.Name).fields, fields(f, ts.Type))
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
-func receiver(d *ast.FuncDecl) string {
-	if d.Recv == nil {
-		return ""
-	}
-	e := d.Recv.List[0].Type
-	for {
-		switch x := e.(type) {
-		case *ast.StarExpr:
-			e = x.X
-		case *ast.IndexExpr:
-			e = x.X
-		case *ast.IndexListExpr:
-			e = x.X
-		case *ast.Ident:
-			return x.Name
-		default:
-			return ""
-		}
-	}
-}
-
-// structs are the structs of the module by FOLDER.NAME, and the file that each is in.
-type structs map[string]struct {
-	file *ast.File
-	of   *ast.StructType
-}
-
-func structsOf(folders map[string][]*ast.File) structs {
-	all := structs{}
-	for folder, files := range folders {
-		for _, f := range files {
-			ast.Inspect(f, func(n ast.Node) bool {
-				if ts, ok := n.(*ast.TypeSpec); ok {
-					if s, ok := ts.Type.(*ast.StructType); ok {
-						all[folder+"."+ts.Name.Name] = struct {
-							file *ast.File
-							of   *ast.StructType
-						}{f, s}
-					}
-				}
-				return true
-			})
-		}
-	}
-	return all
-}
-
-// fields counts those of a type in a folder's file, where it is a struct.
-func (all structs) fields(folder string, f *ast.File, e ast.Expr) (n int) {
-	s, ok := e.(*ast.StructType)
-	if !ok {
-		return 0
-	}
-	for _, field := range s.Fields.List {
-		if len(field.Names) > 0 {
-			n += len(field.Names)
-			continue
-		}
-		in, name := embedded(folder, f, field.Type)
-		if of, ok := all[in+"."+name]; ok {
-			n += all.fields(in, of.file, of.of)
-		} else {
-			n++
-		}
-	}
-	return n
-}
-
-// embedded returns the folder and the name of an embedded type.
-func embedded(folder string, f *ast.File, e ast.Expr) (in, name string) {
-	if star, ok := e.(*ast.StarExpr); ok {
-		e = star.X
-	}
-	switch x := e.(type) {
-	case *ast.Ident:
-		return folder, x.Name
-	case *ast.SelectorExpr:
-		for _, i := range f.Imports {
-			of := strings.Trim(i.Path.Value, `"`)
-			if pkg, ok := x.X.(*ast.Ident); ok && (i.Name != nil && i.Name.Name == pkg.Name || i.Name == nil && path.Base(of) == pkg.Name) {
-				return local(of), x.Sel.Name
-			}
-		}
-	}
-	return "", ""
-}
-
 // TestSizesOfTypes: small functions are not paid for by large types.
 func TestSizesOfTypes(t *testing.T) {
 	found := map[string]bool{}
 	folders := sources(t)
-	all := structsOf(folders)
-	for folder, files := range folders {
-		for name, is := range typesOf(files, func(f *ast.File, e ast.Expr) int { return all.fields(folder, f, e) }) {
-			if is.methods <= mostMethods && is.fields <= mostFields {
-				continue
-			}
-			id := folder + "." + name
-			may, listed := large[id]
-			for at := folder; !listed && at != "."; at = path.Dir(at) {
-				id = at
-				may, listed = large[at]
-			}
-			found[id] = true
-			switch {
-			case !listed:
-				t.Errorf("%s.%s has %d methods and %d fields; a type has %d and %d at most: split it", folder, name, is.methods, is.fields, mostMethods, mostFields)
-			case is.methods > max(may.methods, mostMethods) || is.fields > max(may.fields, mostFields):
-				t.Errorf("%s.%s has grown to %d methods and %d fields; it is too large already", folder, name, is.methods, is.fields)
-			case id == folder+"."+name && (may.methods > max(is.methods, mostMethods) || may.fields > max(is.fields, mostFields)):
-				t.Logf("%s has only %d methods and %d fields now: say so in this list", id, is.methods, is.fields)
-			}
+	for name, is := range folders.Types(strings.TrimSuffix(module, "/")) {
+		if is.Methods <= mostMethods && is.Fields <= mostFields {
+			continue
+		}
+		id := name
+		may, listed := large[id]
+		for at := name[:strings.LastIndex(name, ".")]; !listed && at != "."; at = path.Dir(at) {
+			id = at
+			may, listed = large[at]
+		}
+		found[id] = true
+		switch {
+		case !listed:
+			t.Errorf("%s has %d methods and %d fields; a type has %d and %d at most: split it", name, is.Methods, is.Fields, mostMethods, mostFields)
+		case is.Methods > max(may.methods, mostMethods) || is.Fields > max(may.fields, mostFields):
+			t.Errorf("%s has grown to %d methods and %d fields; it is too large already", name, is.Methods, is.Fields)
+		case id == name && (may.methods > max(is.Methods, mostMethods) || may.fields > max(is.Fields, mostFields)):
+			t.Logf("%s has only %d methods and %d fields now: say so in this list", id, is.Methods, is.Fields)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(large)) {
 		switch {
 		case large[id].why == "":
 			t.Errorf("%s is on the list without a reason", id)
-		case !found[id] && !slices.Contains(slices.Collect(maps.Keys(folders)), id):
+		case !found[id] && folders[id] == nil:
 			t.Errorf("%s is not too large (any more): take it off the list", id)
 		}
 	}
@@ -285,7 +140,7 @@ func TestMachinesHaveNoClock(t *testing.T) {
 			t.Errorf("%s has no files", folder)
 		}
 		for _, f := range all[folder] {
-			for _, what := range impure(f) {
+			for _, what := range impure(f.File) {
 				t.Errorf("%s: a machine has %s", folder, what)
 			}
 		}
@@ -310,21 +165,26 @@ func impure(f *ast.File) (found []string) {
 
 // TestSizesAreSeen: the checks see what they are to see.
 func TestSizesAreSeen(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
+	f, err := sizes.Parse("x.go", []byte(`package x
 import ("sync"; "time")
+// T is one.
 type T[S any] struct { a, b int; *inner; mu sync.Mutex }
-type inner struct { c, d, e int }
+type inner struct { c, d, e int } // Its fields are T's.
 func (t *T[S]) m() { go t.n(); time.Sleep(1) }
+func (T[S]) n() {
+}
 func (T[S]) n() {}
-func (T[S]) n() {}`, 0)
+`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := structsOf(map[string][]*ast.File{"x": {f}})
-	if is := typesOf([]*ast.File{f}, func(f *ast.File, e ast.Expr) int { return all.fields("x", f, e) })["T"]; *is != (sized{methods: 2, fields: 6}) {
+	if is := (sizes.Tree{"x": {f}}).Types("")["x.T"]; *is != (sizes.Type{Methods: 2, Fields: 6}) {
 		t.Errorf("T has %+v", *is)
 	}
-	if got := strings.Join(impure(f), ", "); got != "sync.Mutex, a goroutine, time.Sleep" {
+	if !slices.Equal(f.Functions, []int{1, 2, 1}) || len(f.Lines) != 9 || f.Comments != 1 || f.Wide != 0 {
+		t.Errorf("functions have %v lines, the file %d, %d of them comments, %d wide", f.Functions, len(f.Lines), f.Comments, f.Wide)
+	}
+	if got := strings.Join(impure(f.File), ", "); got != "sync.Mutex, a goroutine, time.Sleep" {
 		t.Errorf("it has %s", got)
 	}
 }
