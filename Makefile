@@ -250,11 +250,11 @@ reliability: build envoy ## Show what abuses and accidents cost, in figures; mak
 		-reliability.all -reliability.doc '$(CURDIR)/docs/reliability.md' >'$(CURDIR)/$(CACHE)/reliability.log' || \
 		{ echo "promises were broken: $(CACHE)/reliability.log has details"; exit 1; }
 
-# What the tests of packages don't notice is shown to those that start the program.
 .PHONY: measure
 measure: ## Measure functions, files, types and comments (DIRS='. ../another')
 	@go run ./test/measure $(or $(DIRS),.)
 
+# What the tests of packages don't notice is shown to those that start the program.
 .PHONY: mutants
 mutants: build envoy ## Change the product in one place, 300 times over, and list what no test notices; it goes on where it was interrupted (SAMPLE=300 SEED=1)
 	@go run ./test/mutants -through ./test/conformance,./test/e2e -sample $(or $(SAMPLE),300) -seed $(or $(SEED),1) -least 90 $(MUTANTS_FLAGS)
