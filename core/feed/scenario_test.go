@@ -39,16 +39,7 @@ func play(t *testing.T, script string) {
 	w := &world{env: environment.New(), suspects: NewSuspects(), shards: map[string]*environment.Shard{
 		"files": {Name: "files"}, "gateway": {Name: "gateway", Order: 1, Derived: true},
 	}}
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := w.line(words); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, w.line)
 }
 
 func (w *world) line(words []string) error {

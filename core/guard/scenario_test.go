@@ -78,16 +78,7 @@ func play(t *testing.T, script string) {
 		holds: NewHolds[*proxy](), now: time.Unix(0, 0),
 	}
 	s.env.Settle()
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := s.line(words); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, s.line)
 }
 
 func (s *scene) line(words []string) error {

@@ -50,16 +50,7 @@ func play(t *testing.T, script string) {
 	w := &work{views: vs, view: vs.Get(typeT, 1), made: NewMade(), now: time.Unix(0, 0), calls: map[string]uint64{}}
 	w.view.Connections++
 	w.view.Want(true, nil)
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := w.line(words[0], words[1:]); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, func(words []string) error { return w.line(words[0], words[1:]) })
 	if w.ended != nil {
 		t.Fatalf("at the end: %v", w.ended)
 	}

@@ -93,16 +93,7 @@ func play(t *testing.T, script string) {
 		vs: view.NewViews(), turns: NewTurns[string](), asked: NewAsked(), unused: NewUnused(), left: NewLeft[string](), now: time.Unix(0, 0),
 		stale: NewStale[string](), limits: Retention{For: time.Minute}, peers: map[string]string{}, in: map[string]*view.View{}, wishes: map[string]Wish{}, ids: map[string]uint64{}, labels: map[uint64]string{},
 	}
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := w.line(words); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, w.line)
 	if len(w.left.byKey) != w.left.wishes.Len() || w.left.wishes.Len() == 0 && (len(w.left.weighed)+len(w.left.sets) > 0 || w.left.bytes != 0) {
 		t.Errorf("%d wishes are kept by %d keys, with %d views, %d sets and %d bytes", w.left.wishes.Len(), len(w.left.byKey), len(w.left.weighed), len(w.left.sets), w.left.bytes)
 	}

@@ -53,16 +53,7 @@ type world struct {
 
 func play(t *testing.T, script string) {
 	w := &world{plugins: map[string]*plugin{}, now: time.Unix(1000, 0)}
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := w.line(words); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, w.line)
 }
 
 func (w *world) line(words []string) error {

@@ -50,18 +50,11 @@ type world struct {
 
 func play(t *testing.T, script string) {
 	w := &world{r: New[string](10 * time.Second), route: map[string]Route[string]{}, now: time.Unix(0, 0), sent: map[string][]string{}}
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
+	archive.Lines(t, script, func(words []string) error {
 		err := w.line(words)
 		w.told = append(w.told, w.r.Answers()...)
-		if err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+		return err
+	})
 	if len(w.told) > 0 {
 		t.Fatalf("at the end somebody is told: %+v", w.told[0].Stored)
 	}

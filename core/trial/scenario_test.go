@@ -75,16 +75,7 @@ func play(t *testing.T, script string) {
 		old: environment.Tables{}, others: map[string]bool{}, shadow: NewShadow[string](environment.Tables{}), views: map[string]*view.View{}, vs: view.NewViews(),
 		in: map[string]*view.View{}, wants: map[string][]string{}, memo: Memo{}, called: map[string]*Meeting[string]{}, state: map[string]string{}, now: time.Unix(0, 0),
 	}
-	for i, line := range strings.Split(script, "\n") {
-		line, _, _ = strings.Cut(line, " #")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if err := w.line(words); err != nil {
-			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
-		}
-	}
+	archive.Lines(t, script, w.line)
 }
 
 func (w *world) line(words []string) error {

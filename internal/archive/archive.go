@@ -42,3 +42,19 @@ func Play(t *testing.T, play func(t *testing.T, text string)) {
 		}
 	}
 }
+
+// Lines runs do with the words of each line of a script; what stands behind " #" is a comment, and empty
+// lines are none. The test fails with the line's number and text where do does.
+func Lines(t testing.TB, script string, do func(words []string) error) {
+	t.Helper()
+	for i, line := range strings.Split(script, "\n") {
+		line, _, _ = strings.Cut(line, " #")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if err := do(words); err != nil {
+			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
+		}
+	}
+}

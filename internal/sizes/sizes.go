@@ -114,7 +114,7 @@ func (t Tree) Types(module string) map[string]*Type {
 				case *ast.FuncDecl:
 					if name := receiver(d); name != "" && !seen[folder+"."+name+"."+d.Name.Name] {
 						seen[folder+"."+name+"."+d.Name.Name] = true
-						of(folder + "." + name).Methods++
+						of(folder+"."+name).Methods++
 					}
 				case *ast.GenDecl:
 					for _, s := range d.Specs {

@@ -34,7 +34,9 @@ func main() {
 		{"lines, files", func(r sizes.Report) string { return fmt.Sprintf("%d, %d", r.Lines, r.Files) }},
 		{"function: median, p90, longest", func(r sizes.Report) string { return line(r.Function) }},
 		{"file: median, p90, longest", func(r sizes.Report) string { return line(r.File) }},
-		{"functions in 1000 lines", func(r sizes.Report) string { return fmt.Sprintf("%.0f", 1000*float64(r.Functions)/float64(max(r.Lines, 1))) }},
+		{"functions in 1000 lines", func(r sizes.Report) string {
+			return fmt.Sprintf("%.0f", 1000*float64(r.Functions)/float64(max(r.Lines, 1)))
+		}},
 		{"most methods on one type", func(r sizes.Report) string { return fmt.Sprintf("%d (%s)", r.Methods, r.ManyMethods) }},
 		{"most fields on one type, embedded ones counted", func(r sizes.Report) string { return fmt.Sprintf("%d (%s)", r.Fields, r.ManyFields) }},
 		{"comment lines", func(r sizes.Report) string { return fmt.Sprintf("%.1f %%", 100*r.Comments) }},
