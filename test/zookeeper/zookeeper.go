@@ -159,7 +159,11 @@ func (s *Server) create(t testing.TB, path string, value []byte, flags int32) {
 	if _, there := s.made.Load(path); there && flags == 0 {
 		return
 	}
-	if _, err := s.Client.Create(path, value, flags, ACL()); err != nil && err != zk.ErrNodeExists {
+	err := s.ask(func() error {
+		_, err := s.Client.Create(path, value, flags, ACL())
+		return err
+	})
+	if err != nil && err != zk.ErrNodeExists {
 		t.Errorf("%s: %v", path, err)
 	}
 	if flags == 0 && value == nil {
@@ -170,7 +174,10 @@ func (s *Server) create(t testing.TB, path string, value []byte, flags int32) {
 // Set gives a node a value; it makes it where it isn't there.
 func (s *Server) Set(t testing.TB, path string, value []byte, ephemeral bool) {
 	t.Helper()
-	_, err := s.Client.Set(path, value, -1)
+	err := s.ask(func() error {
+		_, err := s.Client.Set(path, value, -1)
+		return err
+	})
 	if err == zk.ErrNoNode {
 		s.Create(t, path, value, ephemeral)
 	} else if err != nil {
@@ -181,7 +188,18 @@ func (s *Server) Set(t testing.TB, path string, value []byte, ephemeral bool) {
 // Delete takes a node away, if it is there.
 func (s *Server) Delete(t testing.TB, path string) {
 	t.Helper()
-	if err := s.Client.Delete(path, -1); err != nil && err != zk.ErrNoNode {
+	if err := s.ask(func() error { return s.Client.Delete(path, -1) }); err != nil && err != zk.ErrNoNode {
 		t.Errorf("%s: %v", path, err)
 	}
+}
+
+// ask asks again while the client's session comes back after a restart of the server: until then its
+// requests end with errors, whether they were made or not. All of them may be made twice.
+func (s *Server) ask(request func() error) (err error) {
+	for deadline := time.Now().Add(wait.Deadline); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if err = request(); err != zk.ErrNoServer && err != zk.ErrConnectionClosed && err != zk.ErrSessionMoved {
+			return err
+		}
+	}
+	return err
 }
