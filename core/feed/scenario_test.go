@@ -56,7 +56,7 @@ func (w *world) line(words []string) error {
 		w.has(w.shards[words[0]], words[2], words[3:])
 	case "takes", "comes":
 		tables, whole := w.feed.Take(w.env, words[0] == "comes", w.suspects)
-		return expect(cmp.Or(strings.TrimSpace(map[bool]string{true: "all "}[whole]+text(tables)), "nothing"), rest)
+		return archive.Expect(cmp.Or(strings.TrimSpace(map[bool]string{true: "all "}[whole]+text(tables)), "nothing"), rest)
 	case "ahead":
 		keys := map[string]environment.Change{}
 		before, want, _ := strings.Cut(rest, ": ")
@@ -68,16 +68,16 @@ func (w *world) line(words []string) error {
 		if len(keys) > 0 && size == 0 {
 			return fmt.Errorf("it takes no room")
 		}
-		return expect(text([]*pb.TableRows{t}), want)
+		return archive.Expect(text([]*pb.TableRows{t}), want)
 	case "lacks":
-		return expect(map[bool]string{true: "yes", false: "no"}[w.feed.Lacks()], rest)
+		return archive.Expect(map[bool]string{true: "yes", false: "no"}[w.feed.Lacks()], rest)
 	case "done":
 		w.suspects.Done(w.feed.Left())
 	case "dies":
 		rows, _ := w.suspects.Died()
-		return expect(strings.Join(rows, ", "), rest)
+		return archive.Expect(strings.Join(rows, ", "), rest)
 	case "withheld":
-		return expect(cmp.Or(strings.Join(w.suspects.Withheld(), ", "), "nothing"), rest)
+		return archive.Expect(cmp.Or(strings.Join(w.suspects.Withheld(), ", "), "nothing"), rest)
 	default:
 		return fmt.Errorf("unknown word %q", words[0])
 	}
@@ -121,11 +121,4 @@ func text(tables []*pb.TableRows) string {
 		all = append(all, strings.Join(words, " "))
 	}
 	return strings.Join(all, ", ")
-}
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
 }

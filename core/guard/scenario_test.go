@@ -105,7 +105,7 @@ func (s *scene) line(words []string) error {
 	case "shown", "back", "raw":
 		return s.judge(words[0] != "raw", words[len(words)-1])
 	case "settles":
-		return expect(map[bool]string{true: "again"}[s.holds.Settled(s.env, s.sources, s.now)], rest)
+		return archive.Expect(map[bool]string{true: "again"}[s.holds.Settled(s.env, s.sources, s.now)], rest)
 	case "approve":
 		if rest == "next" {
 			s.holds.ApproveNext(false)
@@ -120,19 +120,19 @@ func (s *scene) line(words []string) error {
 	case "held":
 		h := s.holds.Of(words[1])
 		if h == nil {
-			return expect("nothing", strings.Join(words[2:], " "))
+			return archive.Expect("nothing", strings.Join(words[2:], " "))
 		}
-		return expect(strings.Join(h.Reasons, "; "), strings.Join(words[2:], " "))
+		return archive.Expect(strings.Join(h.Reasons, "; "), strings.Join(words[2:], " "))
 	case "said":
 		var said []string
 		for _, e := range s.holds.Events() {
 			what := map[What]string{Held: "held", Released: "released", Through: "through"}[e.What]
 			said = append(said, what+" "+strings.Join(e.Plugins, " "))
 		}
-		return expect(cmp.Or(strings.Join(said, ", "), "nothing"), rest)
+		return archive.Expect(cmp.Or(strings.Join(said, ", "), "nothing"), rest)
 	case "rows":
 		keys := slices.Sorted(maps.Keys(s.env.Shard(s.source(words[1]))[words[2]]))
-		return expect(strings.Join(keys, " "), strings.Join(words[3:], " "))
+		return archive.Expect(strings.Join(keys, " "), strings.Join(words[3:], " "))
 	case "later":
 		d, err := time.ParseDuration(rest)
 		s.now = s.now.Add(d)
@@ -173,7 +173,7 @@ func (s *scene) of(name, verb string, words []string) (done bool, err error) {
 			names = append(names, b.Name())
 		}
 		slices.Sort(names)
-		return true, expect(strings.Join(names, " "), strings.Join(words, " "))
+		return true, archive.Expect(strings.Join(names, " "), strings.Join(words, " "))
 	default:
 		return false, nil
 	}
@@ -217,7 +217,7 @@ func (s *scene) judge(mature bool, want string) error {
 	if back {
 		s.env.Commit(true, nil)
 		clear(s.next)
-		return expect("back", want)
+		return archive.Expect("back", want)
 	}
 	frozen := s.holds.Frozen()
 	for p, types := range s.next {
@@ -226,12 +226,5 @@ func (s *scene) judge(mature bool, want string) error {
 		}
 	}
 	clear(s.next)
-	return expect("shown", want)
-}
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
+	return archive.Expect("shown", want)
 }

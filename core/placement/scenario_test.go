@@ -109,15 +109,15 @@ func (w *world) line(words []string) error {
 	switch words[0] {
 	case "gives":
 		if words[1] == "up" {
-			return expect(yes(w.asked.GiveUp()), words[2])
+			return archive.Expect(archive.YesNo(w.asked.GiveUp()), words[2])
 		}
-		return expect(w.gives(), rest)
+		return archive.Expect(w.gives(), rest)
 	case "answers":
 		return w.answers(rest)
 	case "told":
 		told := w.told
 		w.told = nil
-		return expect(cmp.Or(strings.Join(told, ", "), "nothing"), rest)
+		return archive.Expect(cmp.Or(strings.Join(told, ", "), "nothing"), rest)
 	case "state":
 		w.unused.Sent(w.vs.Unused())
 	case "done":
@@ -129,12 +129,12 @@ func (w *world) line(words []string) error {
 			names = append(names, w.labels[v.ID])
 		}
 		slices.Sort(names)
-		return expect(strings.Join(names, " "), rest)
+		return archive.Expect(strings.Join(names, " "), rest)
 	case "holds":
-		return expect(yes(w.asked.Holds()), rest)
+		return archive.Expect(archive.YesNo(w.asked.Holds()), rest)
 	case "untidy":
 		due, _ := w.unused.Tidy(true, 10*time.Second, false, w.now)
-		return expect(yes(due), rest)
+		return archive.Expect(archive.YesNo(due), rest)
 	case "retention":
 		var err error
 		w.limits.For, err = time.ParseDuration(words[1])
@@ -146,10 +146,10 @@ func (w *world) line(words []string) error {
 			n++
 			w.unwant(x.View, x.Wish, false)
 		}
-		return expect(fmt.Sprint(n), rest)
+		return archive.Expect(fmt.Sprint(n), rest)
 	case "kept":
 		n, _ := w.left.Kept()
-		return expect(fmt.Sprint(n), rest)
+		return archive.Expect(fmt.Sprint(n), rest)
 	case "later":
 		d, err := time.ParseDuration(rest)
 		w.now = w.now.Add(d)
@@ -165,20 +165,20 @@ func (w *world) placed(verb string, words []string) error {
 	rest := strings.Join(words, " ")
 	switch verb {
 	case "plan":
-		return expect(w.text(w.places.Plan(typeT, w.place(words[0]))), words[1])
+		return archive.Expect(w.text(w.places.Plan(typeT, w.place(words[0]))), words[1])
 	case "is":
-		return expect(yes(w.places.Is(typeT, w.place(words[0]))), words[1])
+		return archive.Expect(archive.YesNo(w.places.Is(typeT, w.place(words[0]))), words[1])
 	case "due":
 		due := w.places.Due(typeT, w.place(words[0]))
 		if due {
 			w.places.Move(typeT, w.place(words[0]))
 		}
-		return expect(yes(due), words[1])
+		return archive.Expect(archive.YesNo(due), words[1])
 	case "at":
-		return expect(w.text(w.places.At(typeT)), rest)
+		return archive.Expect(w.text(w.places.At(typeT)), rest)
 	case "but":
 		was, ok := w.places.Drop(typeT, words[0])
-		return expect(fmt.Sprint(w.text(was), " ", yes(ok)), strings.Join(words[1:], " "))
+		return archive.Expect(fmt.Sprint(w.text(was), " ", archive.YesNo(ok)), strings.Join(words[1:], " "))
 	case "over":
 		w.places.Forget(rest)
 	case "left":
@@ -186,7 +186,7 @@ func (w *world) placed(verb string, words []string) error {
 		for range w.places.Planned() {
 			n++
 		}
-		return expect(fmt.Sprint(n), rest)
+		return archive.Expect(fmt.Sprint(n), rest)
 	case "stale":
 		for _, typeURL := range words[1:] {
 			w.stale.Spoil(words[0], typeURL)
@@ -194,13 +194,13 @@ func (w *world) placed(verb string, words []string) error {
 	case "known":
 		w.known = words
 	case "shows":
-		return expect(w.shows(false), rest)
+		return archive.Expect(w.shows(false), rest)
 	case "asking":
-		return expect(w.shows(true), strings.Join(words[1:], " "))
+		return archive.Expect(w.shows(true), strings.Join(words[1:], " "))
 	case "looked":
 		n := w.looked
 		w.looked = 0
-		return expect(fmt.Sprint(n), rest)
+		return archive.Expect(fmt.Sprint(n), rest)
 	default:
 		return fmt.Errorf("unknown word %q", verb)
 	}
@@ -424,13 +424,4 @@ func some(names []string) string {
 		return fmt.Sprintf("%d names", len(names))
 	}
 	return strings.Join(names, " ")
-}
-
-func yes(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
 }

@@ -77,11 +77,11 @@ func (w *world) line(words []string) error {
 		w.f, w.from = Begin(n, words[2], environment.Changes{}, forced, 10*time.Second, w.now), w.now
 		return err
 	case "goes":
-		return expect(w.goes(), rest)
+		return archive.Expect(w.goes(), rest)
 	case "waits":
-		return expect(cmp.Or(strings.Join(w.f.Waiting(), " "), "nobody"), rest)
+		return archive.Expect(cmp.Or(strings.Join(w.f.Waiting(), " "), "nobody"), rest)
 	case "until":
-		return expect(w.since(w.f.Until(), "ever"), rest)
+		return archive.Expect(w.since(w.f.Until(), "ever"), rest)
 	case "gives":
 		var asked []string
 		for _, name := range w.names {
@@ -89,11 +89,11 @@ func (w *world) line(words []string) error {
 				asked, w.plugins[name].asked = append(asked, name), false
 			}
 		}
-		return expect(strings.Join(w.f.GiveUp(asked, w.now), " "), strings.Join(words[2:], " "))
+		return archive.Expect(strings.Join(w.f.GiveUp(asked, w.now), " "), strings.Join(words[2:], " "))
 	case "late":
-		return expect(strings.Join(w.f.Late(), " "), rest)
+		return archive.Expect(strings.Join(w.f.Late(), " "), rest)
 	case "overtaken":
-		return expect(w.since(w.f.Overtaken(200*time.Millisecond), "never"), rest)
+		return archive.Expect(w.since(w.f.Overtaken(200*time.Millisecond), "never"), rest)
 	case "later":
 		d, err := time.ParseDuration(rest)
 		w.now = w.now.Add(d)
@@ -129,7 +129,7 @@ func (w *world) plugin(name, verb string, words []string) (done bool, err error)
 		if err != nil {
 			return true, err
 		}
-		return true, expect(map[bool]string{true: "again"}[again], strings.Join(words[1:], " "))
+		return true, archive.Expect(map[bool]string{true: "again"}[again], strings.Join(words[1:], " "))
 	case verb == "sleeps":
 		w.f.Leave(name)
 	case verb == "owes":
@@ -206,7 +206,7 @@ func (w *world) paced(words []string) error {
 		if !ok {
 			got += " " + again.Sub(w.now).String()
 		}
-		return expect(got, strings.Join(words[1:], " "))
+		return archive.Expect(got, strings.Join(words[1:], " "))
 	default:
 		return fmt.Errorf("unknown word %q", words[0])
 	}
@@ -218,11 +218,4 @@ func (w *world) since(t time.Time, never string) string {
 		return never
 	}
 	return t.Sub(w.from).String()
-}
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
 }

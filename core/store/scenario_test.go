@@ -81,11 +81,11 @@ func (w *world) line(words []string) error {
 	case "gets":
 		sent := w.sent[words[1]]
 		w.sent[words[1]] = nil
-		return expect(span(sent), strings.Join(words[2:], " "))
+		return archive.Expect(span(sent), strings.Join(words[2:], " "))
 	case "wakes":
-		return expect(yes(w.wake), rest)
+		return archive.Expect(archive.YesNo(w.wake), rest)
 	case "known":
-		return expect(w.known, rest)
+		return archive.Expect(w.known, rest)
 	case "told":
 		return w.tells(rest)
 	case "undelivered":
@@ -105,9 +105,9 @@ func (w *world) line(words []string) error {
 				late = append(late, name)
 			}
 		}
-		return expect(cmp.Or(strings.Join(late, " "), "nobody"), rest)
+		return archive.Expect(cmp.Or(strings.Join(late, " "), "nobody"), rest)
 	case "blamed":
-		return expect(yes(w.blamed != nil), rest)
+		return archive.Expect(archive.YesNo(w.blamed != nil), rest)
 	case "later":
 		d, err := time.ParseDuration(rest)
 		w.now = w.now.Add(d)
@@ -189,12 +189,12 @@ func (w *world) asks(name string, m *pb.Store) {
 // tells checks what askers are sent.
 func (w *world) tells(want string) error {
 	if want == "nothing" {
-		return expect(fmt.Sprint(len(w.told)), "0")
+		return archive.Expect(fmt.Sprint(len(w.told)), "0")
 	}
 	if asker, n, ok := strings.Cut(strings.TrimSuffix(want, " answers"), " "); ok && strings.HasSuffix(want, " answers") {
 		got := fmt.Sprint(len(w.told))
 		w.read, w.told = append(w.read, w.told...), nil
-		return expect(asker+" "+got, asker+" "+n)
+		return archive.Expect(asker+" "+got, asker+" "+n)
 	}
 	if len(w.told) == 0 {
 		return errors.New("nobody is told anything")
@@ -203,9 +203,9 @@ func (w *world) tells(want string) error {
 	w.told, w.read = w.told[1:], append(w.read, a)
 	got := fmt.Sprintf("%s %d: %s%s", a.To, a.Stored.Id, a.Stored.Object, a.Stored.Error)
 	if a.Stored.Code == pb.CodeOk {
-		return expect(strings.TrimSpace(got), want)
+		return archive.Expect(strings.TrimSpace(got), want)
 	}
-	return expect(fmt.Sprintf("%s (%d)", got, a.Stored.Code), want)
+	return archive.Expect(fmt.Sprintf("%s (%d)", got, a.Stored.Code), want)
 }
 
 // span is a list of numbers, in short.
@@ -220,12 +220,3 @@ func span(list []string) string {
 }
 
 func number(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
-
-func yes(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
-}

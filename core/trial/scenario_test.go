@@ -107,25 +107,25 @@ func (w *world) line(words []string) error {
 	case "view":
 		return w.fill(words[1], words[2:])
 	case "keeps":
-		return expect(yes(w.shadow.Keep(words[1], typeT, w.views[words[2]])), words[3])
+		return archive.Expect(archive.YesNo(w.shadow.Keep(words[1], typeT, w.views[words[2]])), words[3])
 	case "open":
-		return expect(fmt.Sprint(len(w.compare().Open())), rest)
+		return archive.Expect(fmt.Sprint(len(w.compare().Open())), rest)
 	case "differs":
 		c := w.compare()
 		c.Open()
 		w.last, w.same = c.Decide()
-		return expect(w.last.String(), rest)
+		return archive.Expect(w.last.String(), rest)
 	case "guard":
 		s, err := share(words[1])
 		why := guard.Guard{MaxRemoved: s}.Check(w.last)
-		return errors.Join(err, expect(cmp.Or(strings.Join(why, "; "), "nothing"), strings.Join(words[2:], " ")))
+		return errors.Join(err, archive.Expect(cmp.Or(strings.Join(why, "; "), "nothing"), strings.Join(words[2:], " ")))
 	case "same":
 		var names []string
 		for b := range w.same {
 			names = append(names, b.Name())
 		}
 		slices.Sort(names)
-		return expect(strings.Join(names, " "), rest)
+		return archive.Expect(strings.Join(names, " "), rest)
 	default:
 		return errors.Join(w.switched(words, rest), w.meeting(words, rest))
 	}
@@ -150,7 +150,7 @@ func (w *world) proxy(name, verb string, words []string) (done bool, err error) 
 		for _, v := range w.shadow.Leave(name) {
 			views = append(views, v.Label)
 		}
-		return true, expect(strings.Join(views, " "), rest)
+		return true, archive.Expect(strings.Join(views, " "), rest)
 	case "refuses":
 		o := Refusal[string]{Stream: name, Node: name, Type: typeT, Has: w.visible(name)[typeT], Wish: w.asks(name)}
 		o.Revision, _ = strconv.ParseUint(words[0], 10, 64)
@@ -261,10 +261,10 @@ func (w *world) switched(words []string, rest string) error {
 		w.over = w.refusals.Limit(s, len(w.in))
 		return err
 	case "over":
-		return expect(yes(w.over), rest)
+		return archive.Expect(archive.YesNo(w.over), rest)
 	case "counted":
 		n, _ := w.refusals.All()
-		return expect(fmt.Sprint(n), rest)
+		return archive.Expect(fmt.Sprint(n), rest)
 	}
 	return nil
 }
@@ -292,9 +292,9 @@ func (w *world) meeting(words []string, rest string) error {
 				met[len(met)-1] += ": " + err.Error()
 			}
 		}
-		return expect(cmp.Or(strings.Join(met, ", "), "nobody"), rest)
+		return archive.Expect(cmp.Or(strings.Join(met, ", "), "nobody"), rest)
 	case "hold":
-		return expect(yes(w.meetings.Hold()), rest)
+		return archive.Expect(archive.YesNo(w.meetings.Hold()), rest)
 	case "switch", "served", "limit", "over", "counted":
 	default:
 		return fmt.Errorf("unknown word %q", words[0])
@@ -326,13 +326,4 @@ func share(text string) (s guard.Share, err error) {
 		s.Count, err = strconv.Atoi(text)
 	}
 	return s, err
-}
-
-func yes(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] }
-
-func expect(got, want string) error {
-	if got != want {
-		return fmt.Errorf("it is: %s", got)
-	}
-	return nil
 }

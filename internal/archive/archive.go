@@ -3,6 +3,7 @@
 package archive
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,4 +58,20 @@ func Lines(t testing.TB, script string, do func(words []string) error) {
 			t.Fatalf("line %d: %s: %v", i+1, strings.TrimSpace(line), err)
 		}
 	}
+}
+
+// Expect is nil if a script wants what there is.
+func Expect(got, want string) error {
+	if got != want {
+		return fmt.Errorf("it is: %s", got)
+	}
+	return nil
+}
+
+// YesNo writes b as scripts do.
+func YesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
 }
