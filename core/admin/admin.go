@@ -20,8 +20,8 @@ type Config struct {
 	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
 	HTTPAddr, MonitoringAddr string
 	Source                   Source
-	// Caller says who shows what, as xds.Config.Identify does: callers of the operators' namespace see debug pages from elsewhere, too.
-	// nil: nobody can say.
+	// Caller says who shows what, as xds.Config.Identify does: callers of the operators' namespace
+	// see debug pages from elsewhere, too. nil: nobody can say.
 	Caller func(context.Context, Shown) ([]string, error)
 	Naming caller.Naming
 	// Registry is what /metrics shows.

@@ -26,8 +26,9 @@ type Tools struct {
 	Metadata []string
 }
 
-// Questions answers debug types by xDS, as xds.Answerer says. Who asks must have shown who it is: callers of the operators' namespace may ask everything,
-// others for proxies of their own namespace.
+// Questions answers debug types by xDS, as xds.Answerer says. Who asks must have shown who it is:
+// callers of the operators' namespace may ask everything, others for proxies of their own
+// namespace.
 type Questions struct {
 	Server *Server
 	// Clients are the connected streams.

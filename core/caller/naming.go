@@ -7,11 +7,12 @@ import corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 type Naming struct {
 	// Operators is the namespace whose callers may ask everything.
 	Operators string
-	// May returns those of a caller's identities that the node may have. The error, a gRPC status of code
-	// PermissionDenied, says why it may have none.
+	// May returns those of a caller's identities that the node may have. The error, a gRPC status
+	// of code PermissionDenied, says why it may have none.
 	May func(node *corev3.Node, identities []string) ([]string, error)
 	// Namespaces returns those that identities are of. Who is of none may ask nothing.
 	Namespaces func(identities []string) []string
-	// NamespaceOf returns the namespace that a node, which may be nil, says it is of; it may be empty.
+	// NamespaceOf returns the namespace that a node, which may be nil, says it is of; it may be
+	// empty.
 	NamespaceOf func(node *corev3.Node) string
 }

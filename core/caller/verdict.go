@@ -21,7 +21,8 @@ type Verdict struct {
 	Word       string
 	Reason     string
 	Identities []string
-	// Limit of plugins.yaml that is why there is none, as the core or the plugin says; mostly empty.
+	// Limit of plugins.yaml that is why there is none, as the core or the plugin says; mostly
+	// empty.
 	Limit string
 }
 

@@ -18,9 +18,9 @@
 // shown: rows that take too much away are taken back.
 //
 // The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants,
-// and introduce has generators told; takePlace (generated.go) takes their answer, and want (wants.go)
-// asks for what the view lacks, in turn; settle (settle.go) shows what patches made of it
-// (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
+// and introduce has generators told; takePlace (generated.go) takes their answer, and want
+// (wants.go) asks for what the view lacks, in turn; settle (settle.go) shows what patches made of
+// it (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
 // view for a while when the stream has gone.
 //
 // The life of a request for who is calling: Authenticate (authenticate.go); of one for an object
@@ -177,7 +177,8 @@ type Control struct {
 	trials trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
-	// holds are what is held. Until a revision of number undo is ready, nothing is shown (0: there is none); soon: a revision is to begin at once.
+	// holds are what is held. Until a revision of number undo is ready, nothing is shown (0: there
+	// is none); soon: a revision is to begin at once.
 	holds *guard.Holds[*connection]
 	undo  uint64
 	soon  bool

@@ -233,8 +233,8 @@ func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
 	return c.trials.meetings.Hold()
 }
 
-// upToDate reports whether the trial has said all about some revision, or, rest, about what is in the tables while none is in the making. The error
-// says that it never will.
+// upToDate reports whether the trial has said all about some revision, or, rest, about what is in
+// the tables while none is in the making. The error says that it never will.
 func (t *Trial) upToDate(rest bool) (bool, error) {
 	c := t.c
 	switch {

@@ -50,13 +50,13 @@ func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup
 	return running, nil
 }
 
-// launcher says what to run for an entry, from what the entry says and what there is on this machine.
-// It starts nothing.
+// launcher says what to run for an entry, from what the entry says and what there is on this
+// machine. It starts nothing.
 type launcher struct {
 	// set is whose directory relative paths start at.
 	set *manifest.Set
-	// exe is the program that runs built-ins and modules, self the same, opened at the beginning; nil
-	// where only its path is known.
+	// exe is the program that runs built-ins and modules, self the same, opened at the beginning;
+	// nil where only its path is known.
 	exe  string
 	self *os.File
 	// runtimeDir has the compiled modules.

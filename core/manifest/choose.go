@@ -6,9 +6,10 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// Generators returns the generators that may serve the proxy, in the order in which they are asked: file order, but for a proxy
-// whose metadata names a GENERATOR the entries that select it go first. For each type the first that offers it
-// generates. named: it asks for listeners by name (NamedListeners); then none but those that select it so may serve it.
+// Generators returns the generators that may serve the proxy, in the order in which they are asked:
+// file order, but for a proxy whose metadata names a GENERATOR the entries that select it go first.
+// For each type the first that offers it generates. named: it asks for listeners by name
+// (NamedListeners); then none but those that select it so may serve it.
 func (s *Set) Generators(node *corev3.Node, named bool) []*Entry {
 	generator := ""
 	if named {

@@ -15,6 +15,6 @@
 //   - edit.go changes entries of a text and leaves all else as it stands, comments and empty lines
 //     too (airy.go); pinning.go writes the hashes of what an entry runs.
 //
-// What can only be said with the machine at hand (whether a program is there, a secret can be read, a
-// built-in takes its config) is host.Validate's.
+// What can only be said with the machine at hand (whether a program is there, a secret can be read,
+// a built-in takes its config) is host.Validate's.
 package manifest

@@ -87,8 +87,8 @@ func (e *Entry) Pinned() bool {
 	return e.Process == nil && e.Wasm == nil || e.SHA256 != "" || e.Wasm != nil && e.Wasm.SHA256 != ""
 }
 
-// Trusted reports, as an error, whether nobody has said which bytes an entry's program is to have, nor that
-// any will do.
+// Trusted reports, as an error, whether nobody has said which bytes an entry's program is to have,
+// nor that any will do.
 func (e *Entry) Trusted() error {
 	if e.Pinned() || e.Insecure {
 		return nil

@@ -72,7 +72,8 @@ type world struct {
 	wishes map[string]Wish
 	ids    map[string]uint64
 	labels map[uint64]string
-	// given are the pieces that are not answered: the name of a connection, or a view's and the number of the Want.
+	// given are the pieces that are not answered: the name of a connection, or a view's and the
+	// number of the Want.
 	given []given
 	told  []string
 

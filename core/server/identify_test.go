@@ -89,7 +89,8 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 // anybody may be any node.
 var anybody = caller.Naming{May: func(_ *corev3.Node, identities []string) ([]string, error) { return identities, nil }}
 
-// TestWhoANodeMayBe: of a caller's identities a stream has those that its node may have, and is refused without any.
+// TestWhoANodeMayBe: of a caller's identities a stream has those that its node may have, and is
+// refused without any.
 func TestWhoANodeMayBe(t *testing.T) {
 	c := authenticating(t, func(context.Context, sdk.Credentials) ([]string, error) { return []string{webID, "other"}, nil })
 	for want, naming := range map[string]caller.Naming{

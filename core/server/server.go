@@ -73,7 +73,8 @@ type Config struct {
 	Listening func(port string, address net.Addr)
 }
 
-// Words are names that the core doesn't know by itself: who callers and nodes are, and what tools ask for.
+// Words are names that the core doesn't know by itself: who callers and nodes are, and what tools
+// ask for.
 type Words struct {
 	Naming caller.Naming
 	Tools  admin.Tools

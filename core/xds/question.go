@@ -6,7 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// Question is a request for a type that is answered per request: from what is so at that moment, and never again by itself.
+// Question is a request for a type that is answered per request: from what is so at that moment,
+// and never again by itself.
 type Question struct {
 	Type  string
 	Names []string

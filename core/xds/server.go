@@ -40,8 +40,8 @@ type Config struct {
 	Answerer Answerer
 	// Limits of what clients may cost: budget.Defaults.
 	Limits budget.Limits
-	// HealthType is a type by which clients report the health of what they are beside, as the error of a
-	// request that is answered by nothing; empty: there is none.
+	// HealthType is a type by which clients report the health of what they are beside, as the error
+	// of a request that is answered by nothing; empty: there is none.
 	HealthType string
 	Keepalive  Keepalive
 	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
@@ -63,8 +63,8 @@ type Config struct {
 	StopTimeout time.Duration
 }
 
-// Keepalive says how it is found out that a client is gone: it is pinged each Interval (30 s) in which it
-// says nothing, and has Timeout (10 s) to answer. Clients may ping twice as often.
+// Keepalive says how it is found out that a client is gone: it is pinged each Interval (30 s) in
+// which it says nothing, and has Timeout (10 s) to answer. Clients may ping twice as often.
 type Keepalive struct {
 	Interval, Timeout time.Duration
 }

@@ -44,8 +44,8 @@ func Play(t *testing.T, play func(t *testing.T, text string)) {
 	}
 }
 
-// Lines runs do with the words of each line of a script; what stands behind " #" is a comment, and empty
-// lines are none. The test fails with the line's number and text where do does.
+// Lines runs do with the words of each line of a script; what stands behind " #" is a comment, and
+// empty lines are none. The test fails with the line's number and text where do does.
 func Lines(t testing.TB, script string, do func(words []string) error) {
 	t.Helper()
 	for i, line := range strings.Split(script, "\n") {

@@ -20,8 +20,8 @@ type File struct {
 	*ast.File
 	// Lines are its lines, Functions how many lines each of its functions has.
 	Lines, Functions []int
-	// Comments are the lines that have nothing but a comment, Wide those of more than 100 columns (a tab
-	// counts four).
+	// Comments are the lines that have nothing but a comment, Wide those of more than 100 columns
+	// (a tab counts four).
 	Comments, Wide int
 }
 
@@ -31,7 +31,8 @@ type Tree map[string][]*File
 // wide is how many columns a line may have.
 const wide, tab = 100, 4
 
-// Read reads the files below a folder, but those of testdata and of folders whose names begin with a dot.
+// Read reads the files below a folder, but those of testdata and of folders whose names begin with
+// a dot.
 func Read(root string) (Tree, error) {
 	all := Tree{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
@@ -224,7 +225,8 @@ type Report struct {
 	Lines, Functions, Files int
 	// Function and File are how many lines half of them, nine tenths, and all have at most.
 	Function, File Spread
-	// Methods and Fields are those of the type that has most, which ManyMethods and ManyFields name.
+	// Methods and Fields are those of the type that has most, which ManyMethods and ManyFields
+	// name.
 	Methods, Fields         int
 	ManyMethods, ManyFields string
 	// Comments and Wide are shares of all lines.

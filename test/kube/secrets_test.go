@@ -70,7 +70,8 @@ func TestManySecrets(t *testing.T) {
 	w.answers(t, http.StatusOK, first)
 	stop := w.traffic(t)
 
-	// With the race detector what is known of each cluster takes some 6 KB; its Secret would take that and more.
+	// With the race detector what is known of each cluster takes some 6 KB; its Secret would take
+	// that and more.
 	before := w.plane.Plugins(t)["clusters"].Memory
 	grown := func(what string) {
 		t.Helper()

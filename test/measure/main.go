@@ -1,6 +1,6 @@
 // Command measure prints how long functions and files are and how large types are, of one or more
-// folders beside each other: `go run ./test/measure . ../another`. docs/decisions/halls.md has what it
-// said.
+// folders beside each other: `go run ./test/measure . ../another`. docs/decisions/halls.md has what
+// it said.
 package main
 
 import (

@@ -193,8 +193,8 @@ func (s *Server) Delete(t testing.TB, path string) {
 	}
 }
 
-// ask asks again while the client's session comes back after a restart of the server: until then its
-// requests end with errors, whether they were made or not. All of them may be made twice.
+// ask asks again while the client's session comes back after a restart of the server: until then
+// its requests end with errors, whether they were made or not. All of them may be made twice.
 func (s *Server) ask(request func() error) (err error) {
 	for deadline := time.Now().Add(wait.Deadline); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err = request(); err != zk.ErrNoServer && err != zk.ErrConnectionClosed && err != zk.ErrSessionMoved {

@@ -1,5 +1,5 @@
-// Package mesh is what the core is told of Istio's names: who a node may be, which namespace somebody is of, and
-// which types its tools ask for by xDS. The core itself knows none of them.
+// Package mesh is what the core is told of Istio's names: who a node may be, which namespace
+// somebody is of, and which types its tools ask for by xDS. The core itself knows none of them.
 package mesh
 
 import (
@@ -29,8 +29,8 @@ func Tools() admin.Tools {
 	}
 }
 
-// HealthType is the type by which Istio's agents report the health of their workload, on the stream of
-// their proxy.
+// HealthType is the type by which Istio's agents report the health of their workload, on the stream
+// of their proxy.
 const HealthType = "type.googleapis.com/istio.v1.HealthInformation"
 
 // namespaces returns those of the identities of workloads.
@@ -78,8 +78,8 @@ func (c claim) String() string {
 // maxReason is how many bytes of what others wrote an error may have.
 const maxReason = 300
 
-// may returns those of the identities that the node may have: namespace and, if the node names one, service account must be its
-// own. Trust domains are not compared.
+// may returns those of the identities that the node may have: namespace and, if the node names one,
+// service account must be its own. Trust domains are not compared.
 func may(n *corev3.Node, identities []string) ([]string, error) {
 	c := claimOf(n)
 	own := slices.DeleteFunc(slices.Clone(identities), func(text string) bool {

@@ -1,5 +1,6 @@
-// Command schema writes core/manifest/plugins.schema.json, the JSON Schema of plugins.yaml, from the struct types that the host reads
-// it into and their comments. It is run in the repository's root, by make generate. `coxswain schema` adds what it knows of built-in plugins.
+// Command schema writes core/manifest/plugins.schema.json, the JSON Schema of plugins.yaml, from
+// the struct types that the host reads it into and their comments. It is run in the repository's
+// root, by make generate. `coxswain schema` adds what it knows of built-in plugins.
 package main
 
 import (

@@ -30,8 +30,8 @@ type catalog struct {
 	peers   []resource[*security.PeerAuthentication]
 	// authorization policies.
 	authorization []resource[*security.AuthorizationPolicy]
-	// local says of which hosts clients reach endpoints of their own cluster alone; severalClusters:
-	// there are endpoints in more than one.
+	// local says of which hosts clients reach endpoints of their own cluster alone;
+	// severalClusters: there are endpoints in more than one.
 	local           []clusterlocal.Host
 	severalClusters bool
 	// failsOver: some endpoints depend on where the client is.

@@ -47,8 +47,8 @@ func (c *catalog) reachable(v view, s *pb.Service, p *pb.Port, selected map[stri
 	return out
 }
 
-// near reports whether an endpoint isn't for clients of another cluster alone: all endpoints of a host
-// that is cluster-local are, and those that say so.
+// near reports whether an endpoint isn't for clients of another cluster alone: all endpoints of a
+// host that is cluster-local are, and those that say so.
 func (v view) near(e *pb.Endpoint, local bool) bool {
 	return v.Cluster == "" || e.Cluster == "" || e.Cluster == v.Cluster || !local && !e.SameCluster
 }

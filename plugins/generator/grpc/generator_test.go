@@ -127,8 +127,8 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// TestClusters: clients that say their cluster get no endpoints that are for those of another one; the
-// others get all.
+// TestClusters: clients that say their cluster get no endpoints that are for those of another one;
+// the others get all.
 func TestClusters(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster    string

@@ -47,7 +47,8 @@ func Read(row *pb.Row) (*Entry, error) {
 	return out, nil
 }
 
-// remote ends the keys of entries of other clusters among workloads: pods there may have their names.
+// remote ends the keys of entries of other clusters among workloads: pods there may have their
+// names.
 const remote = "@WorkloadEntry"
 
 // RemoteKey is the key of an entry of another cluster in table workloads.

@@ -110,8 +110,8 @@ func (r *remote) behind(t *testing.T) (out []string) {
 	return out
 }
 
-// TestEntries: WorkloadEntries of another cluster stand behind its services that select them, and are
-// workloads for ServiceEntries.
+// TestEntries: WorkloadEntries of another cluster stand behind its services that select them, and
+// are workloads for ServiceEntries.
 func TestEntries(t *testing.T) {
 	r := newRemote(t)
 	check := func(what string, services []string, want ...string) {

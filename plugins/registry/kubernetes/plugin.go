@@ -27,8 +27,8 @@ type Config struct {
 	// Place has the kubeconfig of the cluster, if it isn't the one that Access reaches. Hash is what may differ in the configs of two instances whose kubeconfigs do.
 	kube.Place
 	Hash string `json:"hash"`
-	// Revision is this control plane's: WorkloadEntries of a remote cluster whose label istio.io/rev
-	// names another one are left out. Empty: none are.
+	// Revision is this control plane's: WorkloadEntries of a remote cluster whose label
+	// istio.io/rev names another one are left out. Empty: none are.
 	Revision string `json:"revision"`
 	// WorkloadEntries says what those of a remote cluster count for.
 	WorkloadEntries WorkloadEntries `json:"workloadEntries"`

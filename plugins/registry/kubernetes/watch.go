@@ -32,8 +32,8 @@ type watched struct {
 	services, slices, pods, nodes, namespaces *informer
 	// gateways are those of the Gateway API, from when that is there.
 	gateways *awaited
-	// entries are the WorkloadEntries of a remote cluster, from when their definition is there; nil:
-	// they aren't read.
+	// entries are the WorkloadEntries of a remote cluster, from when their definition is there;
+	// nil: they aren't read.
 	entries *awaited
 	await   func(ctx context.Context)
 }
@@ -44,8 +44,9 @@ type informer struct {
 	kind string
 }
 
-// watch makes the informers; of WorkloadEntries, too, if entries are asked for. Changed is told of each object that came, changed or went, by one goroutine a kind; failed of
-// what can't be watched, which is tried again.
+// watch makes the informers; of WorkloadEntries, too, if entries are asked for. Changed is told of
+// each object that came, changed or went, by one goroutine a kind; failed of what can't be watched,
+// which is tried again.
 func watch(c *kube.Client, entries bool, changed func(object any), failed func(kind string, err error)) (*watched, error) {
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc: changed,

@@ -46,7 +46,8 @@ type service struct {
 	row *sdk.Row
 }
 
-// readService reads another registry's service; nil where there is none, or it selects no WorkloadEntries.
+// readService reads another registry's service; nil where there is none, or it selects no
+// WorkloadEntries.
 func readService(row *sdk.Row) (*service, error) {
 	if row == nil {
 		return nil, nil

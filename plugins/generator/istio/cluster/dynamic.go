@@ -35,9 +35,9 @@ func IsDynamic(s *config.Service) bool {
 // CanBeDynamic reports whether connections of a protocol say what host they are for.
 func CanBeDynamic(p config.Protocol) bool { return p.IsHTTP() || p == config.TLS }
 
-// DNSCache is what filters and the cluster of a host share. Envoy wants it to be the same wherever its
-// name is. Hosts that nobody knows are asked for at the resolver (IP:PORT), if there is one: that of
-// an agent that captures the workload's DNS.
+// DNSCache is what filters and the cluster of a host share. Envoy wants it to be the same wherever
+// its name is. Hosts that nobody knows are asked for at the resolver (IP:PORT), if there is one:
+// that of an agent that captures the workload's DNS.
 func DNSCache(host string, f config.Families, resolver string) *cachev3.DnsCacheConfig {
 	out := &cachev3.DnsCacheConfig{Name: host + "_dfp_dns_cache", DnsLookupFamily: lookupOf(f)}
 	if host != AllowAnyDynamic {

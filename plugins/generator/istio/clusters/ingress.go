@@ -116,7 +116,8 @@ func defaultEndpoint(s string, k InboundKey) string {
 	return net.JoinHostPort(address, port)
 }
 
-// anyOf is a proxy's address of the family of an unspecified one, or the family's loopback address where it has none.
+// anyOf is a proxy's address of the family of an unspecified one, or the family's loopback address
+// where it has none.
 func anyOf(k ingress.Key, ip netip.Addr) string {
 	family := config.FamiliesOf([]string{ip.String()}, false)
 	for _, a := range []string{k.Address, k.Other} {

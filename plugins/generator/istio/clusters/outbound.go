@@ -90,7 +90,8 @@ type Cluster struct {
 	Name string
 }
 
-// key names a cluster: a service's port, a subset of a rule (by key), and what it depends on of its clients.
+// key names a cluster: a service's port, a subset of a rule (by key), and what it depends on of its
+// clients.
 type key struct {
 	Service string
 	Port    uint32
@@ -253,7 +254,8 @@ type patchedKey struct {
 	Cluster       key
 }
 
-// patch is an outbound cluster after patches; false where there is none, or where a patch removes it.
+// patch is an outbound cluster after patches; false where there is none, or where a patch removes
+// it.
 func (x *Outbound) patch(c *incr.Ctx, patches, name string, k key) ([]byte, bool) {
 	if patches == "" {
 		return x.cluster.Get(c, k)

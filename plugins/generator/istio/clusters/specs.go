@@ -27,8 +27,8 @@ type SpecKey struct {
 	Cluster string
 }
 
-// newSpecs adds what a load assignment is made from besides endpoints. The assignment itself is made
-// outside of the graph, so that endpoints alone need no wave.
+// newSpecs adds what a load assignment is made from besides endpoints. The assignment itself is
+// made outside of the graph, so that endpoints alone need no wave.
 func newSpecs(graph *incr.Graph, from *From) *incr.Func[SpecKey, endpoint.Spec] {
 	return incr.NewFunc(graph, "endpoint spec", incr.Same[endpoint.Spec], func(c *incr.Ctx, k SpecKey) (endpoint.Spec, error) {
 		out := endpoint.Spec{Cluster: k.Cluster}

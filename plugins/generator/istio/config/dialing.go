@@ -91,8 +91,8 @@ func (f Families) pick(four, six string) []string {
 // Dialing is how a proxy's workload dials services: what else than a service's own addresses counts.
 type Dialing struct {
 	Families Families
-	// Resolver is where the proxy's agent answers DNS, IP:PORT, so that addresses that a control plane
-	// chose are known to the workload; empty: nobody answers.
+	// Resolver is where the proxy's agent answers DNS, IP:PORT, so that addresses that a control
+	// plane chose are known to the workload; empty: nobody answers.
 	Resolver string
 	Cluster  string
 }

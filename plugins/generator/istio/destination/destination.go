@@ -36,8 +36,8 @@ func (d *Destinations) Rule(c *incr.Ctx, s scope.Scope, h string) *networking.De
 	return nil
 }
 
-// Stat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise as given. portName is that of
-// the port at which they came.
+// Stat names connections towards a cluster in statistics: as the mesh's pattern says, or otherwise
+// as given. portName is that of the port at which they came.
 func (d *Destinations) Stat(c *incr.Ctx, s scope.Scope, n cluster.Name, portName, otherwise string) string {
 	pattern := d.mesh.Clusters(c).OutboundStat
 	if pattern == "" {

@@ -126,7 +126,8 @@ func parsePorts(s string) portMap {
 // noTranslation is the label of services whose ports say nothing about where gateways behind them listen.
 const noTranslation = "experimental.istio.io/disable-gateway-port-translation"
 
-// portsAt says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest service that has such a port decides.
+// portsAt says where a proxy listens for the ports that Gateways (keys, joined) name: the oldest
+// service that has such a port decides.
 func (g *Gateways) portsAt(c *incr.Ctx, gateways string, targets []workload.Target) portMap {
 	var out portMap
 	for _, n := range g.portsOf(c, gateways) {

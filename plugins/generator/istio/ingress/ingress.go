@@ -87,7 +87,8 @@ func otherFamily(addresses []string, one string) string {
 // Named reports whether the Sidecar names the ports; it may say something of their connections alone.
 func (k Key) Named() bool { return k.Address != "" }
 
-// Pool is what the Sidecar says of connections to a port of the workload: for the port, and otherwise for all.
+// Pool is what the Sidecar says of connections to a port of the workload: for the port, and
+// otherwise for all.
 func (x *Ingress) Pool(c *incr.Ctx, k Key, port uint32) *networking.ConnectionPoolSettings {
 	spec := x.Spec(c, k.Sidecar)
 	for _, l := range spec.GetIngress() {

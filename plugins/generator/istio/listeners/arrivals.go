@@ -204,8 +204,8 @@ func isHeadless(s *config.Service, d config.Dialing) bool {
 	return s.Resolution == pb.ServiceResolutionNone && listener.Bind{Address: s.AddressesFor(d)[0]}.Any()
 }
 
-// Self is the proxy's own address where a service without addresses of its own has it as an endpoint; connections to oneself need no
-// listener.
+// Self is the proxy's own address where a service without addresses of its own has it as an
+// endpoint; connections to oneself need no listener.
 func (x *Outbound) Self(c *incr.Ctx, n *node.Node) string {
 	self := n.Addresses[0]
 	for _, e := range x.from.Workloads.At(c, self) {

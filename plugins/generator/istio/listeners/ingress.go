@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// ports are the ports that the Sidecar names, as listeners have them; own says which stand by themselves.
+// ports are the ports that the Sidecar names, as listeners have them; own says which stand by
+// themselves.
 func (x *inbound) ports(c *incr.Ctx, k ingress.Key, p *listener.Proxy, own bool) []listener.Port {
 	sidecar := x.from.Ingress.Sidecar(c, k.Sidecar)
 	if sidecar == nil {

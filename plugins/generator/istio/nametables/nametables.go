@@ -23,7 +23,8 @@ type View struct {
 	Router bool
 }
 
-// Tables are the name tables of all views: the names of each service that a view sees make its table.
+// Tables are the name tables of all views: the names of each service that a view sees make its
+// table.
 type Tables struct {
 	// Views are those that are wanted.
 	Views *incr.Input[View, struct{}]

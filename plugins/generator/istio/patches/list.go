@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// List is a short list of resources that patches may change. Each is patched by a function of its own, so that one that fails keeps its
-// own last good version, and the others go on.
+// List is a short list of resources that patches may change. Each is patched by a function of its
+// own, so that one that fails keeps its own last good version, and the others go on.
 type List[K comparable] struct {
 	Name string
 	// Plain is the list without patches. What could never be made has no body, and is left out.

@@ -17,7 +17,8 @@ import (
 // maxDirectResponse is the largest body of a direct response, in bytes.
 const maxDirectResponse = 1 << 20
 
-// HTTPProxy is the name of the route configuration of the listener at which the workload finds a proxy for HTTP.
+// HTTPProxy is the name of the route configuration of the listener at which the workload finds a
+// proxy for HTTP.
 const HTTPProxy = "http_proxy"
 
 // HostName names a virtual host: HOST:PORT, with IPv6 in brackets.

@@ -45,7 +45,8 @@ type View struct {
 	Dialing config.Dialing
 	// Selections are the source selectors that the proxies answer.
 	Selections string
-	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see gateways.Key); empty for sidecars.
+	// Gateways that the proxies are (keys, joined), and where they listen for their ports (see
+	// gateways.Key); empty for sidecars.
 	Gateways, Ports string
 	// Patches change them (patches.Keys).
 	Patches string

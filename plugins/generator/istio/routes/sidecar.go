@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/incr"
 )
 
-// hostKey names a virtual host of a sidecar. View has no more than its routes depend on, so that views share it.
+// hostKey names a virtual host of a sidecar. View has no more than its routes depend on, so that
+// views share it.
 type hostKey struct {
 	View View
 	Host string

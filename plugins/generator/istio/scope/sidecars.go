@@ -39,7 +39,8 @@ func newSidecars(graph *incr.Graph, t *tables.Tables, settings *mesh.Settings) *
 	return x
 }
 
-// Egress are the egress listeners of a scope's Sidecar; a scope without has none, and imports everything.
+// Egress are the egress listeners of a scope's Sidecar; a scope without has none, and imports
+// everything.
 func (x *Sidecars) Egress(c *incr.Ctx, s Scope) []Listener {
 	if s.Sidecar == "" {
 		return nil

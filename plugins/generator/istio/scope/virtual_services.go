@@ -76,12 +76,14 @@ func newVirtualServices(graph *incr.Graph, t *tables.Tables, settings *mesh.Sett
 	return x
 }
 
-// For are the virtual services that may route a sidecar's requests for a host, in the order in which they count.
+// For are the virtual services that may route a sidecar's requests for a host, in the order in
+// which they count.
 func (x *VirtualServices) For(c *incr.Ctx, h Sought) []*config.VirtualService {
 	return x.found.Of(c, h)
 }
 
-// Whole is the virtual service of a key, with the routes of those that it delegates to; false where there is none.
+// Whole is the virtual service of a key, with the routes of those that it delegates to; false where
+// there is none.
 func (x *VirtualServices) Whole(c *incr.Ctx, key string) (*config.VirtualService, bool) {
 	return x.whole.Get(c, key)
 }
@@ -95,7 +97,8 @@ func (x *VirtualServices) AtGateway(c *incr.Ctx, namespace, gateway string) []*c
 	return x.inOrder(c, namespace, out)
 }
 
-// Connections are those that have routes for connections to a host, in the order in which they count.
+// Connections are those that have routes for connections to a host, in the order in which they
+// count.
 func (x *VirtualServices) Connections(c *incr.Ctx, h Sought) []*config.VirtualService {
 	var out []*config.VirtualService
 	add := func(list []incr.Item[string, tables.Row[*config.VirtualService]]) {

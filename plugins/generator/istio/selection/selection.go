@@ -31,7 +31,8 @@ func New(t *tables.Tables) *Selectors {
 	}
 }
 
-// Requests are the selectors of routes for requests that a proxy with these labels answers, in order, joined.
+// Requests are the selectors of routes for requests that a proxy with these labels answers, in
+// order, joined.
 func (s *Selectors) Requests(c *incr.Ctx, labels map[string]string) string {
 	return answered(s.requests.All(c), labels)
 }
@@ -91,7 +92,8 @@ func answered(all []incr.Item[string, struct{}], labels map[string]string) strin
 	return strings.Join(out, endpoint.SelectorSeparator)
 }
 
-// Answers reads selectors, joined: whether the proxy has labels, of which all are asked for in them.
+// Answers reads selectors, joined: whether the proxy has labels, of which all are asked for in
+// them.
 func Answers(selections string) func(labels map[string]string) bool {
 	known := map[string]string{}
 	for _, s := range strings.Split(selections, endpoint.SelectorSeparator) {
