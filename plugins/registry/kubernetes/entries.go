@@ -56,7 +56,8 @@ func leanEntry(sent any) (any, error) {
 		return sent, nil // kept already
 	}
 	out := &entry{ObjectMeta: metav1.ObjectMeta{
-		Name: u.GetName(), Namespace: u.GetNamespace(), ResourceVersion: u.GetResourceVersion(), UID: u.GetUID(), Labels: u.GetLabels(),
+		Name: u.GetName(), Namespace: u.GetNamespace(),
+		ResourceVersion: u.GetResourceVersion(), UID: u.GetUID(), Labels: u.GetLabels(),
 	}}
 	out.is, out.wrong = readEntry(u)
 	return out, nil
@@ -65,7 +66,10 @@ func leanEntry(sent any) (any, error) {
 func readEntry(u *unstructured.Unstructured) (*workloadentry.Entry, error) {
 	text, err := json.Marshal(map[string]any{
 		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"], "status": u.Object["status"],
-		"metadata": map[string]any{"name": u.GetName(), "namespace": u.GetNamespace(), "labels": u.GetLabels(), "annotations": u.GetAnnotations()},
+		"metadata": map[string]any{
+			"name": u.GetName(), "namespace": u.GetNamespace(),
+			"labels": u.GetLabels(), "annotations": u.GetAnnotations(),
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -93,27 +97,36 @@ func (p *publication) takeEntries(units map[unit]bool) {
 	if p.watched.entries == nil {
 		return
 	}
-	for u := range maps.Clone(units) {
-		if u.table != kinds.WorkloadEntry {
-			continue
+	changed := map[string][]*workloadentry.Entry{} // by namespace, before and after
+	for u := range units {
+		if u.table == kinds.WorkloadEntry {
+			namespace, name, _ := strings.Cut(u.key, "/")
+			old := p.entries[namespace][name]
+			now := p.entryNow(u.key, old)
+			p.setEntry(namespace, name, now)
+			changed[namespace] = append(changed[namespace], old, now)
 		}
-		namespace, name, _ := strings.Cut(u.key, "/")
-		old := p.entries[namespace][name]
-		now := p.entryNow(u.key, old)
-		if old == nil && now == nil {
-			continue
+	}
+	if len(changed) == 0 {
+		return
+	}
+	for _, s := range all[corev1.Service](p.watched.services) {
+		selects := func(e *workloadentry.Entry) bool { return p.selects(s.Spec.Selector, e) }
+		if slices.ContainsFunc(changed[s.Namespace], selects) {
+			units[unit{state.Services, s.Namespace + "/" + s.Name}] = true
 		}
-		if p.entries[namespace] == nil {
-			p.entries[namespace] = entriesIn{}
-		}
-		if p.entries[namespace][name] = now; now == nil {
-			delete(p.entries[namespace], name)
-		}
-		for _, s := range all[corev1.Service](p.watched.services) {
-			if s.Namespace == namespace && (p.selects(s.Spec.Selector, old) || p.selects(s.Spec.Selector, now)) {
-				units[unit{state.Services, s.Namespace + "/" + s.Name}] = true
-			}
-		}
+	}
+}
+
+// setEntry puts an entry in place of the one with that name; nil takes it away.
+func (p *publication) setEntry(namespace, name string, e *workloadentry.Entry) {
+	switch {
+	case e == nil:
+		delete(p.entries[namespace], name)
+	case p.entries[namespace] == nil:
+		p.entries[namespace] = entriesIn{name: e}
+	default:
+		p.entries[namespace][name] = e
 	}
 }
 
@@ -157,8 +170,9 @@ func (p *publication) entryRow(key string) map[string]map[string]*sdk.Row {
 		return nil
 	}
 	w := &pb.Workload{
-		Name: e.Name, Namespace: e.Namespace, Labels: e.Labels, ServiceAccount: e.Spec.ServiceAccount, Network: e.Spec.Network,
-		Locality: hosts.Locality(e.Spec.Locality, e.Labels), Weight: e.Spec.Weight, Ports: e.Spec.Ports, Cluster: p.config.Cluster,
+		Name: e.Name, Namespace: e.Namespace, Labels: e.Labels, ServiceAccount: e.Spec.ServiceAccount,
+		Network: e.Spec.Network, Locality: hosts.Locality(e.Spec.Locality, e.Labels),
+		Weight: e.Spec.Weight, Ports: e.Spec.Ports, Cluster: p.config.Cluster,
 		TlsMode: hosts.TLSMode(e.Labels, e.Spec.ServiceAccount), Workload: e.Known, Ready: true,
 	}
 	if a := workloadentry.Address(e.Spec); a != "" {
@@ -187,9 +201,11 @@ func (p *publication) entryEndpoints(s *pb.Service) (out []*pb.Endpoint) {
 				continue
 			}
 			out = append(out, &pb.Endpoint{
-				Host: s.Host, Namespace: s.Namespace, PortName: port.Name, ServicePort: port.Number, Address: e.Spec.Address, Port: at,
-				Labels: e.Labels, Network: e.Spec.Network, Locality: hosts.Locality(e.Spec.Locality, e.Labels), Weight: e.Spec.Weight,
-				ServiceAccount: e.Spec.ServiceAccount, TlsMode: hosts.TLSMode(e.Labels, e.Spec.ServiceAccount), Cluster: p.config.Cluster,
+				Host: s.Host, Namespace: s.Namespace, PortName: port.Name, ServicePort: port.Number,
+				Address: e.Spec.Address, Port: at, Labels: e.Labels, Cluster: p.config.Cluster,
+				Network: e.Spec.Network, Locality: hosts.Locality(e.Spec.Locality, e.Labels),
+				Weight: e.Spec.Weight, ServiceAccount: e.Spec.ServiceAccount,
+				TlsMode:  hosts.TLSMode(e.Labels, e.Spec.ServiceAccount),
 				Workload: e.Known, Index: math.MaxUint32,
 			})
 		}

@@ -45,9 +45,12 @@ func DNSCache(host string, f config.Families, resolver string) *cachev3.DnsCache
 	}
 	out.Name, out.MaxHosts = allowAnyCache, wrapperspb.UInt32(allowAnyHosts)
 	if at, err := netip.ParseAddrPort(resolver); err == nil {
-		out.TypedDnsResolverConfig = byCares(&cares.CaresDnsResolverConfig{Resolvers: []*core.Address{{Address: &core.Address_SocketAddress{
-			SocketAddress: &core.SocketAddress{Address: at.Addr().String(), PortSpecifier: &core.SocketAddress_PortValue{PortValue: uint32(at.Port())}},
-		}}}})
+		socket := &core.SocketAddress{
+			Address: at.Addr().String(), PortSpecifier: &core.SocketAddress_PortValue{PortValue: uint32(at.Port())},
+		}
+		out.TypedDnsResolverConfig = byCares(&cares.CaresDnsResolverConfig{
+			Resolvers: []*core.Address{{Address: &core.Address_SocketAddress{SocketAddress: socket}}},
+		})
 	}
 	return out
 }
