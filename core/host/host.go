@@ -30,6 +30,9 @@ type Config struct {
 	Epoch uint64
 	// Sessions takes over what is ready.
 	Sessions Sessions
+	// Served is closed when the first revision is served. Generators and controllers that start on
+	// demand start no earlier: nothing of that revision is theirs. Nil: they start with the others.
+	Served <-chan struct{}
 	// Starter starts processes; nil: real ones.
 	Starter Starter
 	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
@@ -181,9 +184,22 @@ func (h *Host) begin(s *slot) {
 	r.all.Go(func() {
 		defer close(s.gone)
 		defer cancel()
+		h.waitServed(ctx, s)
 		for !h.ended(s, r, h.keep(ctx, s, r.dir)) {
 		}
 	})
+}
+
+// waitServed waits until a slot's plugin may start, or ctx ends.
+func (h *Host) waitServed(ctx context.Context, s *slot) {
+	e := s.entry
+	if h.cfg.Served == nil || e.Start != manifest.OnDemand || e.Kind != "generator" && e.Kind != "controller" {
+		return
+	}
+	select {
+	case <-h.cfg.Served:
+	case <-ctx.Done():
+	}
 }
 
 // EndControllers ends the controllers, and returns when they are gone: what they give up then, such as a Lease, other plugins still write.

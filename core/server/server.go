@@ -131,6 +131,7 @@ func New(cfg Config) (*Server, error) {
 	registry.MustRegister(newHeldRows(s.control.Holds))
 	if s.host, err = host.New(host.Config{
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
+		Served:   s.control.Started(),
 		Memory:   pluginMemory(),
 		Sessions: s.control, Log: cfg.Log, OnTransition: s.transition(m),
 	}); err != nil {

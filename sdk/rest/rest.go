@@ -4,16 +4,19 @@ package rest
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
 )
 
 const (
-	// after is how long a process must have done next to nothing.
-	after = 2 * time.Second
+	// after is how long a process must have done next to nothing, and long how long until little is worth a collection, too.
+	after, long = 2 * time.Second, 6 * time.Second
 	// worth is what it must have allocated before that for a collection to be worth while, and share the part of what is alive that it must be.
 	worth, share = 8 << 20, 4
+	// little and part are the same after a long rest: what was still in use when it began, such as by those that it had served, has gone then.
+	little, part = 1 << 20, 32
 )
 
 // Watch does so until ctx ends. A process rests that has allocated less than so many bytes in two seconds. Whenever it does, it is asked whether there is something to give back,
@@ -21,22 +24,48 @@ const (
 func Watch(ctx context.Context, less uint64, something func() bool, before func()) {
 	tick := time.NewTicker(after)
 	defer tick.Stop()
-	last, done := uint64(0), uint64(0)
+	w := watch{less: less}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		now, alive := allocated()
-		first := done == 0 // what the start of the program left goes, too
-		if now-last < less && (first || now-done > max(worth, alive/share) || something()) {
+		if now, alive := allocated(); w.due(now, alive, something) {
 			before()
+			runtime.GC() // what lies in a sync.Pool outlives one collection
 			debug.FreeOSMemory()
-			done = now
 		}
-		last = now
 	}
+}
+
+// watch is what is known of a process's work. Sizes are in bytes.
+type watch struct {
+	less uint64
+	// last is what it had ever allocated at the last look, and done at the last collection; rested is for how long it has rested.
+	last, done uint64
+	rested     time.Duration
+}
+
+// due reports whether memory should be given back, at a look that finds how much was ever allocated and is alive.
+func (w *watch) due(now, alive uint64, something func() bool) bool {
+	rests := now-w.last < w.less
+	w.last = now
+	if !rests {
+		w.rested = 0
+		return false
+	}
+	w.rested += after
+	enough := max(worth, alive/share)
+	if w.rested >= long {
+		enough = max(little, alive/part)
+	}
+	first := w.done == 0 // what the start of the program left goes, too
+	if !first && now-w.done <= enough && !something() {
+		return false
+	}
+	w.done = now
+	return true
 }
 
 // allocated returns the bytes that were ever allocated, and those that the last collection found in use.

@@ -65,3 +65,38 @@ func TestWatch(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+// TestDue: looks come every two seconds; a process that allocates less than 1 MB between two of them
+// rests.
+func TestDue(t *testing.T) {
+	const mb = 1 << 20
+	type look struct {
+		allocates, alive uint64
+		something, due   bool
+	}
+	for _, c := range []struct {
+		name  string
+		looks []look
+	}{
+		{"what the start left goes at the first rest", []look{{allocates: 50 * mb, alive: 20 * mb}, {alive: 20 * mb, due: true}, {alive: 20 * mb}}},
+		{"work is not disturbed", []look{{allocates: 5 * mb}, {allocates: 5 * mb}, {allocates: 100 * mb, alive: 400 * mb}}},
+		{"much goes at once", []look{{due: true}, {allocates: 9 * mb, alive: 20 * mb}, {alive: 20 * mb, due: true}, {alive: 20 * mb}}},
+		{"a little goes after a long rest", []look{{due: true}, {allocates: 2 * mb, alive: 20 * mb}, {}, {}, {due: true}, {}, {}, {}}},
+		{"less than a part of what is alive stays", []look{{due: true}, {allocates: 2 * mb, alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}, {alive: 640 * mb}}},
+		{"work ends a rest", []look{{due: true}, {allocates: 2 * mb}, {}, {}, {allocates: 2 * mb}, {}, {}, {due: true}}},
+		{"who has something to give back is heard", []look{{due: true}, {something: true, due: true}, {}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, all := watch{less: mb}, uint64(0)
+			if c.looks[0].due {
+				all = 1 // some allocation that the start made
+			}
+			for i, l := range c.looks {
+				all += l.allocates
+				if got := w.due(all, l.alive, func() bool { return l.something }); got != l.due {
+					t.Fatalf("look %d, after %v: due is %v", i, time.Duration(i)*after, got)
+				}
+			}
+		})
+	}
+}
