@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	_ "github.com/coxswain-mesh/coxswain/plugins/internal/envoytypes" // what `@type` may name
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/envoyrules"

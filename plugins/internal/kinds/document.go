@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
 
 // Bounds for what people, or what they copied from, may write.

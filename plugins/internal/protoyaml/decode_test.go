@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	mesh "istio.io/api/mesh/v1alpha1"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
 
 func root(t testing.TB, text string) *yaml.Node {

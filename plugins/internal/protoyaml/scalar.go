@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
 
 // scalar reads a number, string, boolean, enum or bytes.

@@ -17,7 +17,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 

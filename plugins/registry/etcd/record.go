@@ -7,8 +7,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"

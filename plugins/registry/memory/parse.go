@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/hosts"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/nearest"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
