@@ -2,15 +2,15 @@
 package nearest
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Suggest ends a message about a wrong name: with the nearest right one, or with all where they are few.
 func Suggest(wrong string, right []string) string {
 	if best := Name(wrong, right); best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
+		return "; did you mean " + strconv.Quote(best) + "?"
 	}
 	const few = 12
 	if len(right) == 0 || len(right) > few {
