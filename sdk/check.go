@@ -5,9 +5,18 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Check returns why the plugin would refuse a config (JSON, nil for none), without running it; nil: it would take it. A *FieldError names the field.
-func (p Plugin) Check(config []byte) error {
-	t := &talk{plugin: p, hello: &pb.Hello{Versions: []uint32{session.Version}, Config: config}}
+// Check returns why a plugin would refuse a config (JSON, nil for none), without running it; nil: it
+// would take it. A *FieldError names the field.
+func Check(d Declaration, config []byte) error {
+	t := &talk{plugin: d.declare(), hello: &pb.Hello{Versions: []uint32{session.Version}, Config: config}}
 	_, err := t.construct()
 	return err
 }
+
+// ConfigSchema returns the JSON Schema (draft 2020-12) of a plugin's config; nil: anything goes.
+func ConfigSchema(d Declaration) []byte {
+	return d.declare().schema()
+}
+
+// Name returns a plugin's name.
+func Name(d Declaration) string { return d.declare().Name }

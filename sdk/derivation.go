@@ -108,7 +108,7 @@ type derived struct {
 }
 
 func (p *derived) Update(table string, upserts []*Row, deletes []string) error {
-	if err := declared(&p.plugin, table); err != nil {
+	if err := declared(p.plugin, table); err != nil {
 		return err
 	}
 	p.mu.Lock()

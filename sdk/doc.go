@@ -1,9 +1,9 @@
 // Package sdk is for authors of Coxswain plugins: implement the small interface of a kind and call Serve.
 //
 //	func main() {
-//		sdk.Serve(sdk.Plugin{
+//		sdk.Serve(sdk.RegistryPlugin{
 //			Name: "hello", Version: "1", Publishes: []string{"services", "endpoints"},
-//			Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+//			New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 //		})
 //	}
 //
@@ -22,11 +22,12 @@
 //	    insecure: true # or sha256: what sha256sum prints of the program
 //
 // The same source builds as a process plugin (go build) and as a WASM plugin (GOOS=wasip1 GOARCH=wasm go build): the hello
-// plugin above is a module of 4 MB. Fetch, Sleep and rows work in both.
+// plugin above is a module of 3 MB. Fetch, Sleep and rows work in both.
 //
 // # Kinds
 //
-// A Plugin has exactly one constructor, which says what it is:
+// For each kind there is a declaration, a struct with what a plugin of that kind says of itself: RegistryPlugin,
+// ConfigSourcePlugin and so on. Its field New makes the plugin, of a type that is the kind's interface:
 //
 //   - Registry publishes services, endpoints and workloads; ConfigSource publishes config tables. Both have one method, Run.
 //   - Deriver publishes rows that are a function of the rows it reads, in the same revision. Its method is called for each revision
@@ -38,9 +39,14 @@
 // Extras are optional interfaces that a generator or an engine may have as well: Explainer, Answerer, Reporter. A config source that writes where its objects are
 // kept is a Store, too; others ask it by way of the core, with what ObjectsOf returns.
 //
+// # Config
+//
+// An entry's config is read into a struct of the author's, strictly: WithConfig says how. The same struct makes the config's
+// JSON Schema. A plugin that takes none says WithoutConfig.
+//
 // # Life
 //
-// The core starts the process and sends the entry's config as JSON. The constructor checks it and starts nothing; its error
+// The core starts the process and sends the entry's config. The constructor gets it and starts nothing; its error
 // refuses the config, and a *FieldError names the field. Then the plugin works until the core drains it: ctx ends, the methods
 // that run may finish, the process ends. When Run returns an error, or panics, the process ends and is started again; rows and
 // resources that were published stay served meanwhile, and only what differs afterwards is a change. A plugin never outlives its

@@ -9,7 +9,7 @@ import (
 )
 
 // Source is an optional extra of engines and generators that have input of their own, such as files. What it publishes, in
-// tables that Plugin.Publishes declares, comes back to the generator in State, at a revision of its own, if Plugin.Reads names
+// tables that the declaration's Publishes has, comes back to the generator in State, at a revision of its own, if its Reads names
 // these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
 //
 // Of authenticators it is an extra too: Run may follow files and log. Nobody waits for its Synced.
@@ -18,7 +18,7 @@ type Source interface {
 	Run(ctx context.Context, out Publisher) error
 }
 
-// Offerer is an optional extra of engines and generators that learn from their config which types they offer besides Plugin.Types.
+// Offerer is an optional extra of engines and generators that learn from their config which types they offer besides those of the declaration.
 type Offerer interface {
 	// Offers is called once, before Ready.
 	Offers() []Type

@@ -9,7 +9,9 @@ import (
 type Kind struct {
 	name    string
 	deriver bool
-	make    func(t *talk) (kind, error)
+	// schema returns that of the config; nil: there is none.
+	schema func() []byte
+	make   func(t *talk) (kind, error)
 }
 
 // Each of these makes a Kind of a constructor, which gets the entry's config (JSON, nil where it has none) and returns the plugin, or an
@@ -22,13 +24,7 @@ func RegistryKind(construct func(config []byte) (Registry, error)) Kind {
 
 // ConfigSourceKind is for a config source.
 func ConfigSourceKind(construct func(config []byte) (ConfigSource, error)) Kind {
-	return kindOf("config", construct, func(t *talk, c ConfigSource) kind {
-		s := newSource(t, pb.KindConfig, c.Run)
-		if store, ok := c.(Store); ok {
-			s.store = newStoring(t, store)
-		}
-		return s
-	})
+	return kindOf("config", construct, func(t *talk, c ConfigSource) kind { return newConfigSource(t, c) })
 }
 
 // ControllerKind is for a controller.
@@ -66,11 +62,7 @@ func AuthenticatorKind(construct func(config []byte) (Authenticator, error)) Kin
 
 func kindOf[T any](name string, construct func([]byte) (T, error), use func(*talk, T) kind) Kind {
 	return Kind{name: name, make: func(t *talk) (kind, error) {
-		config := t.hello.Config
-		if len(config) == 0 {
-			config = nil
-		}
-		made, err := construct(config)
+		made, err := construct(t.config())
 		if err != nil {
 			return nil, err
 		}

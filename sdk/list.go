@@ -18,7 +18,7 @@ type List struct {
 // NewList returns a list with nothing in it that publishes to out.
 func NewList(out Publisher) *List { return &List{out: out, tables: map[string]map[string]*Row{}} }
 
-// Set makes services and endpoints all that there are, and says Synced the first time. Plugin.Publishes must name both tables. It blocks and fails
+// Set makes services and endpoints all that there are, and says Synced the first time. The declaration's Publishes must name both tables. It blocks and fails
 // as Publisher's methods do; the slices remain the caller's, what they point to doesn't.
 func (l *List) Set(services []*Service, endpoints []*Endpoint) error {
 	rows := make([]*Row, len(services))

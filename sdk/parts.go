@@ -60,7 +60,7 @@ func (p *Parts) set(table string, rows []*Row, before, now tables) {
 	}
 }
 
-// Publish publishes what has changed since it was called last. Plugin.Publishes must name both tables. It blocks and
+// Publish publishes what has changed since it was called last. The declaration's Publishes must name both tables. It blocks and
 // fails as Publisher's methods do. It doesn't say Synced.
 func (p *Parts) Publish() error {
 	for _, table := range [...]string{state.Services, state.Endpoints} {

@@ -74,7 +74,7 @@ type ConfigSource interface {
 // has not taken what was published before, and return an error only when the session is over. Rows given away must not
 // be changed afterwards.
 type Publisher interface {
-	// Update upserts and deletes rows of one table, which Plugin.Publishes must name. Rows equal to the ones in the shard are no change. The slices
+	// Update upserts and deletes rows of one table, which the declaration's Publishes must name. Rows equal to the ones in the shard are no change. The slices
 	// may be reused afterwards, the rows not. Updates of one goroutine are applied in order; those of a burst become one revision.
 	Update(table string, upserts []*Row, deletes []string) error
 	// Synced says that the first full list is in. Rows of an earlier run that were not published again are dropped.
@@ -206,7 +206,7 @@ type Output interface {
 // Patch changes what a generator made.
 type Patch interface {
 	// Patch returns what becomes of the resources: changed and added ones, and names to remove. What it doesn't name stays.
-	// It is a function of its arguments: results are remembered. facts are those of the view that Plugin.Facts names. resources are the patch's to
+	// It is a function of its arguments: results are remembered. facts are those of the view that the declaration's Facts names. resources are the patch's to
 	// change and return; s is shared. Patch is called once at a time, and proxies wait for it: limits.call is all the time
 	// that it has. An error leaves the resources as they were before, or does what the entry's onFailure says.
 	Patch(s *state.State, typeURL string, facts map[string]string, resources []Resource) (changed []Resource, removed []string, err error)
@@ -244,7 +244,7 @@ type Authenticator interface {
 
 // Controller does long-running work with listeners or write access of its own.
 type Controller interface {
-	// Run works until ctx ends, and may block. It may publish in tables that Plugin.Publishes names, and read State. Returning nil early means that its
+	// Run works until ctx ends, and may block. It may publish in tables that the declaration's Publishes names, and read State. Returning nil early means that its
 	// work is done; an error ends the plugin, and the core starts it again.
 	Run(ctx context.Context, out Publisher) error
 }

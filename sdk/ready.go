@@ -27,6 +27,14 @@ func (t *talk) construct() (k kind, err error) {
 	return k, err
 }
 
+// config is the entry's, nil where it has none.
+func (t *talk) config() []byte {
+	if len(t.hello.Config) == 0 {
+		return nil
+	}
+	return t.hello.Config
+}
+
 func versions(list []uint32) string {
 	all := make([]string, len(list))
 	for i, v := range list {
@@ -39,18 +47,26 @@ func versions(list []uint32) string {
 func (p *Plugin) check() error {
 	switch {
 	case p.Name == "":
-		return errors.New("the plugin has no name: set Plugin.Name")
+		return errors.New("the plugin has no name: set Name of its declaration")
 	case p.Kind.make == nil:
 		return text.Error("plugin ", p.Name, " has no kind: set Plugin.Kind to what sdk.RegistryKind or one of its siblings returns")
 	}
 	return nil
 }
 
+// schema returns that of the plugin's config; nil: it says none.
+func (p *Plugin) schema() []byte {
+	if p.Kind.schema != nil {
+		return p.Kind.schema()
+	}
+	return p.ConfigSchema
+}
+
 func (t *talk) ready(k kind) *pb.Ready {
-	p := t.plugin
+	p, types := t.plugin, t.plugin.Types
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
-		Publishes: p.Publishes, ConfigSchema: p.ConfigSchema, Derives: p.Kind.deriver,
+		Publishes: p.Publishes, ConfigSchema: p.schema(), Derives: p.Kind.deriver,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
 	for _, name := range p.Reads {
@@ -58,9 +74,9 @@ func (t *talk) ready(k kind) *pb.Ready {
 		r.Reads = append(r.Reads, &pb.Read{Table: table, Sources: sources})
 	}
 	if x, ok := k.(interface{ offers() []Type }); ok {
-		p.Types = append(slices.Clone(p.Types), x.offers()...)
+		types = append(slices.Clone(types), x.offers()...)
 	}
-	for _, typ := range p.Types {
+	for _, typ := range types {
 		r.Types = append(r.Types, &typ)
 	}
 	if x, ok := k.(interface{ writes() []string }); ok {

@@ -17,14 +17,14 @@ const flushTimeout = 2 * time.Second
 // Run runs a plugin over a carrier until the session ends: Serve without a process around it. It returns nil when the core
 // drained the plugin or ended the session, or ctx ended; otherwise what went wrong: a config that was refused, an error of the
 // plugin's Run, a breach of the contract. All goroutines that it started have ended then, but for author code that ignores its ctx.
-func Run(ctx context.Context, p Plugin, carrier session.Carrier) error {
+func Run(ctx context.Context, d Declaration, carrier session.Carrier) error {
 	link := session.NewPlugin(carrier)
 	defer link.Close()
 	hello, err := greet(ctx, link)
 	if err != nil {
 		return quiet(ctx, err)
 	}
-	t := &talk{plugin: p, link: link, hello: hello, stores: make(chan struct{}, session.MaxStores/2)}
+	t := &talk{plugin: d.declare(), link: link, hello: hello, stores: make(chan struct{}, session.MaxStores/2)}
 	k, err := t.construct()
 	if err != nil {
 		return errors.Join(err, t.refuse(ctx, err))
@@ -37,7 +37,7 @@ func Run(ctx context.Context, p Plugin, carrier session.Carrier) error {
 
 // talk is a session of a plugin.
 type talk struct {
-	plugin Plugin
+	plugin *Plugin
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions

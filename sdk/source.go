@@ -35,6 +35,14 @@ func newSource(t *talk, k pb.Kind, work func(context.Context, Publisher) error) 
 	return &source{talk: t, kind: k, work: work, state: &state.State{}, newer: make(chan struct{})}
 }
 
+func newConfigSource(t *talk, c ConfigSource) *source {
+	s := newSource(t, pb.KindConfig, c.Run)
+	if store, ok := c.(Store); ok {
+		s.store = newStoring(t, store)
+	}
+	return s
+}
+
 func (s *source) proto() pb.Kind { return s.kind }
 
 func (s *source) run(ctx context.Context) error {
@@ -84,7 +92,7 @@ type publisher struct {
 }
 
 func (p *publisher) Update(table string, upserts []*Row, deletes []string) error {
-	if err := declared(&p.source.plugin, table); err != nil {
+	if err := declared(p.source.plugin, table); err != nil {
 		return err
 	}
 	b := batch{most: p.source.room()}
@@ -118,5 +126,5 @@ func declared(p *Plugin, table string) error {
 	if slices.Contains(p.Publishes, table) {
 		return nil
 	}
-	return text.Error("table ", table, " is not among those that ", p.Name, " declares (", text.Quoted(p.Publishes), "): add it to Plugin.Publishes")
+	return text.Error("table ", table, " is not among those that ", p.Name, " declares (", text.Quoted(p.Publishes), "): add it to Publishes of its declaration")
 }

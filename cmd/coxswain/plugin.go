@@ -31,7 +31,7 @@ func (p *program) plugin() *cobra.Command {
 					args[0], settings.Hint(args[0], names()), strings.Join(names(), ", "))}
 			}
 			p.profile(args[0], slog.New(slog.NewTextHandler(p.err, nil)))
-			sdk.Serve(made())
+			sdk.Serve(made)
 			return nil
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/spf13/cobra"
 )
 
@@ -65,7 +66,7 @@ func fullSchema() ([]byte, error) {
 // configSchema returns what a built-in plugin's config may be, as it stands in plugins.yaml: secrets stand elsewhere, and flags fill in what is required.
 func configSchema(name string) (object, error) {
 	var config object
-	if err := json.Unmarshal(builtins()[name]().ConfigSchema, &config); err != nil {
+	if err := json.Unmarshal(sdk.ConfigSchema(builtins()[name]), &config); err != nil {
 		return nil, fmt.Errorf("%s: the schema of its config: %w", name, err)
 	}
 	delete(config, "$schema")

@@ -48,16 +48,15 @@ func (p *program) validateSet(name string, text []byte, configDir string) (found
 // known returns what is known of the built-in plugins.
 func known() map[string]host.Builtin {
 	all := map[string]host.Builtin{}
-	for name, made := range builtins() {
-		p := made()
-		all[name] = host.Builtin{Schema: p.ConfigSchema, Check: func(config []byte) error { return refusal(p, config) }}
+	for name, p := range builtins() {
+		all[name] = host.Builtin{Schema: sdk.ConfigSchema(p), Check: func(config []byte) error { return refusal(p, config) }}
 	}
 	return all
 }
 
 // refusal is a plugin's word on a config, as the core has it.
-func refusal(p sdk.Plugin, config []byte) error {
-	err := p.Check(config)
+func refusal(p sdk.Declaration, config []byte) error {
+	err := sdk.Check(p, config)
 	var field *sdk.FieldError
 	if errors.As(err, &field) {
 		return &host.RefusedError{Field: field.Field, Reason: fmt.Sprint(field.Err)}

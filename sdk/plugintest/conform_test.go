@@ -88,7 +88,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 		fault, in, says string
 		plugin          sdk.Plugin
 	}{
-		{"a table that was not declared", "ready", "add it to Plugin.Publishes", registry(func(_ context.Context, out sdk.Publisher) error {
+		{"a table that was not declared", "ready", "add it to Publishes of its declaration", registry(func(_ context.Context, out sdk.Publisher) error {
 			return out.Update("endpoints", []*sdk.Row{{Key: "a"}}, nil)
 		})},
 		{"a key that is not the payload's", "whole state", `"test/a.example"`, registry(func(_ context.Context, out sdk.Publisher) error {

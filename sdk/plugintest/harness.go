@@ -77,7 +77,7 @@ type Harness struct {
 
 // Start runs a plugin and waits until it is ready; the test fails if it refuses. config is JSON as a string or []byte, nil, or
 // anything that encoding/json encodes. The plugin is drained at the test's end.
-func Start(t T, p sdk.Plugin, config any) *Harness {
+func Start(t T, p sdk.Declaration, config any) *Harness {
 	t.Helper()
 	return StartTarget(t, Memory(p), config)
 }
@@ -102,12 +102,12 @@ func (target Target) grants(t T) []byte {
 }
 
 // Refusal runs a plugin that is expected to refuse its config, and returns the field and the reason.
-func Refusal(t T, p sdk.Plugin, config any) (field, reason string) {
+func Refusal(t T, p sdk.Declaration, config any) (field, reason string) {
 	t.Helper()
 	h := start(t, Memory(p), config)
 	h.wait("Refused", func() bool { return h.ready != nil || h.refused != nil })
 	if h.refused == nil {
-		t.Fatalf("%s took the config", p.Name)
+		t.Fatalf("%s took the config", sdk.Name(p))
 	}
 	return h.refused.Field, h.refused.Reason
 }

@@ -30,8 +30,8 @@ type running struct {
 }
 
 // Memory runs a plugin in the test's own process.
-func Memory(p sdk.Plugin) Target {
-	return Target{Carrier: "memory", name: p.Name, open: func(io.Writer) (*running, error) {
+func Memory(p sdk.Declaration) Target {
+	return Target{Carrier: "memory", name: sdk.Name(p), open: func(io.Writer) (*running, error) {
 		core, plugin := session.Pipe()
 		ctx, cancel := context.WithCancel(context.Background())
 		r := &running{carrier: core, ended: make(chan error, 1), abandon: func() { _ = core.Close() }, stop: cancel}
