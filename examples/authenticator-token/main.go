@@ -4,24 +4,35 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
-	"fmt"
+	"encoding/hex"
+	"errors"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
 type identities map[string]string
 
-func main() { sdk.Serve(sdk.Plugin{Name: "token", Version: "1", Kind: sdk.AuthenticatorKind(open)}) }
+// Check refuses a config without which nobody could come in.
+func (known identities) Check() error {
+	if len(known) == 0 {
+		return errors.New("it has no token's hash")
+	}
+	return nil
+}
 
-func open(config []byte) (sdk.Authenticator, error) {
-	known := identities{}
-	return known, json.Unmarshal(config, &known)
+func main() { sdk.Serve(plugin()) }
+
+func plugin() sdk.AuthenticatorPlugin {
+	return sdk.AuthenticatorPlugin{
+		Name: "token", Version: "1",
+		New: sdk.WithConfig(nil, func(known identities) (sdk.Authenticator, error) { return known, nil }),
+	}
 }
 
 func (known identities) Authenticate(_ context.Context, c sdk.Credentials) ([]string, error) {
-	if id := known[fmt.Sprintf("%x", sha256.Sum256([]byte(c.Bearer())))]; id != "" {
+	sum := sha256.Sum256([]byte(c.Bearer()))
+	if id := known[hex.EncodeToString(sum[:])]; id != "" {
 		return []string{id}, nil
 	}
-	return nil, fmt.Errorf("the token is unknown")
+	return nil, errors.New("the token is unknown")
 }

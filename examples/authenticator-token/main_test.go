@@ -12,8 +12,6 @@ import (
 // config knows the token `sesame`.
 const config = `{"d0c04f4b1951e4aeaaec8223ed2039e542f3aae805a6fa7f6d794e5afff5d272": "spiffe://cluster.local/ns/cave/sa/ali"}`
 
-func plugin() sdk.Plugin { return sdk.Plugin{Name: "token", Kind: sdk.AuthenticatorKind(open)} }
-
 func bearer(token string) sdk.Credentials {
 	return sdk.Credentials{Headers: map[string]string{"authorization": "Bearer " + token}}
 }

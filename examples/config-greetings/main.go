@@ -12,13 +12,11 @@ type greetings map[string]string
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{Name: "greetings", Version: "1", Publishes: []string{"example.com/Greeting"}, Kind: sdk.ConfigSourceKind(open)}
-}
-
-func open(config []byte) (sdk.ConfigSource, error) {
-	given := greetings{}
-	return given, json.Unmarshal(config, &given)
+func plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name: "greetings", Version: "1", Publishes: []string{"example.com/Greeting"},
+		New: sdk.WithConfig(nil, func(given greetings) (sdk.ConfigSource, error) { return given, nil }),
+	}
 }
 
 // Run publishes everything once: nothing will change.

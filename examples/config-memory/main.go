@@ -16,10 +16,10 @@ const table = "example.com/Note"
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
 		Name: "memory", Version: "1", Publishes: []string{table},
-		Kind: sdk.ConfigSourceKind(func([]byte) (sdk.ConfigSource, error) { return newStore(), nil }),
+		New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) { return newStore(), nil }),
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.ControllerPlugin {
+	return sdk.ControllerPlugin{
 		Name: "count", Version: "1", Reads: []string{"services"},
-		Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) { return sdk.ControllerFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Controller, error) { return sdk.ControllerFunc(run), nil }),
 	}
 }
 

@@ -20,10 +20,10 @@ const (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.ControllerPlugin {
+	return sdk.ControllerPlugin{
 		Name: "seen", Version: "1", Reads: []string{table},
-		Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) { return sdk.ControllerFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Controller, error) { return sdk.ControllerFunc(run), nil }),
 	}
 }
 

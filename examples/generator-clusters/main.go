@@ -9,10 +9,10 @@ import (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.GeneratorPlugin {
+	return sdk.GeneratorPlugin{
 		Name: "clusters", Version: "1", Reads: []string{"endpoints"}, Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}},
-		Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
+		New: sdk.WithoutConfig(func() (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.PatchPlugin {
+	return sdk.PatchPlugin{
 		Name: "patch-header", Version: "1",
 		Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.listener.v3.Listener"}},
-		Kind:  sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+		New:   sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
 	}
 }
 

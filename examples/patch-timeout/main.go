@@ -10,10 +10,10 @@ import (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.PatchPlugin {
+	return sdk.PatchPlugin{
 		Name: "timeout", Version: "1", Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}}, JSON: true,
-		Kind: sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
 	}
 }
 

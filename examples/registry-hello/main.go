@@ -9,10 +9,10 @@ import (
 
 func main() { sdk.Serve(plugin()) }
 
-func plugin() sdk.Plugin {
-	return sdk.Plugin{
+func plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
 		Name: "hello", Version: "1", Publishes: []string{"services", "endpoints"},
-		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	}
 }
 
