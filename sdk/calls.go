@@ -100,6 +100,7 @@ func (p *patching) call(ctx context.Context, s *state.State, m *pb.Patch) {
 type authentication struct {
 	*talk
 	authenticator Authenticator
+	source        *source // nil where the author is none
 
 	mu    sync.Mutex
 	ended bool // no more calls begin
@@ -107,13 +108,13 @@ type authentication struct {
 }
 
 func newAuthentication(t *talk, a Authenticator) *authentication {
-	return &authentication{talk: t, authenticator: a}
+	return &authentication{talk: t, authenticator: a, source: t.ownSource(a, pb.KindAuthenticator)}
 }
 
 func (a *authentication) proto() pb.Kind { return pb.KindAuthenticator }
 
 func (a *authentication) run(ctx context.Context) error {
-	return a.feed(ctx, a.authenticator, pb.KindAuthenticator, func(ctx context.Context) error {
+	return feed(ctx, a.source, func(ctx context.Context) error {
 		<-ctx.Done()
 		a.mu.Lock()
 		a.ended = true
@@ -124,6 +125,9 @@ func (a *authentication) run(ctx context.Context) error {
 }
 
 func (a *authentication) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	if m.State != nil && a.source != nil {
+		return a.source.receive(ctx, m, release)
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if m.Authenticate == nil || a.ended {

@@ -12,7 +12,8 @@ import (
 // tables that the declaration's Publishes has, comes back to the generator in State, at a revision of its own, if its Reads names
 // these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
 //
-// Of authenticators it is an extra too: Run may follow files and log. Nobody waits for its Synced.
+// Of authenticators it is an extra too: Run may follow files, log, and read the rows that Plugin.Reads names (not in a
+// module, whose runner has them). Nobody waits for its Synced.
 type Source interface {
 	// Run is as a Registry's. It runs beside the other methods.
 	Run(ctx context.Context, out Publisher) error
@@ -31,10 +32,17 @@ func (g *generation) offers() []Type {
 	return nil
 }
 
+// ownSource returns the source that an author is besides; nil for one that is none.
+func (t *talk) ownSource(author any, k pb.Kind) *source {
+	if own, ok := author.(Source); ok {
+		return newSource(t, k, own.Run)
+	}
+	return nil
+}
+
 // feed runs work, and the author's own source beside it if it has one. The first error ends both.
-func (t *talk) feed(ctx context.Context, author any, k pb.Kind, work func(context.Context) error) error {
-	own, ok := author.(Source)
-	if !ok {
+func feed(ctx context.Context, own *source, work func(context.Context) error) error {
+	if own == nil {
 		return work(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -43,7 +51,7 @@ func (t *talk) feed(ctx context.Context, author any, k pb.Kind, work func(contex
 	var failed error
 	feeding.Go(func() {
 		defer stop()
-		failed = caught("Run", func() error { return newSource(t, k, own.Run).run(ctx) })
+		failed = caught("Run", func() error { return own.run(ctx) })
 	})
 	err := work(ctx)
 	stop()

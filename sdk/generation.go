@@ -50,7 +50,7 @@ func (g *generation) reports() bool {
 }
 
 func (g *generation) run(ctx context.Context) error {
-	return g.feed(ctx, g.author, pb.KindGenerator, g.lanes)
+	return feed(ctx, g.ownSource(g.author, pb.KindGenerator), g.lanes)
 }
 
 func (g *generation) lanes(ctx context.Context) error {

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // doorkeeper has work of its own beside its answers.
@@ -75,6 +78,41 @@ func TestAuthenticator(t *testing.T) {
 		t.Error(err)
 	}
 	<-d.ended
+}
+
+// reader is an authenticator that reads rows: who calls is what the row says.
+type reader struct{ seen atomic.Pointer[state.State] }
+
+func (r *reader) Run(ctx context.Context, out sdk.Publisher) error {
+	for {
+		s, newer := out.State()
+		r.seen.Store(s)
+		select {
+		case <-newer:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (r *reader) Authenticate(context.Context, sdk.Credentials) ([]string, error) {
+	if row := r.seen.Load().Row("who", "is"); row != nil {
+		return []string{string(row.Payload)}, nil
+	}
+	return nil, errors.New("nobody")
+}
+
+// TestAuthenticatorReads: an authenticator is sent the rows that it reads, and what changes in them.
+func TestAuthenticatorReads(t *testing.T) {
+	h := plugintest.Start(t, sdk.Plugin{Name: "reader", Reads: []string{"who"}, Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return &reader{}, nil })}, nil)
+	for _, name := range []string{"a", "b"} {
+		h.Update("who", []*sdk.Row{{Key: "is", Payload: []byte(name)}})
+		for end := time.Now().Add(plugintest.Timeout); !slices.Equal(h.Authenticate(sdk.Credentials{}).Identities, []string{name}); {
+			if time.Now().After(end) {
+				t.Fatalf("it doesn't know %s", name)
+			}
+		}
+	}
 }
 
 func header(value string) sdk.Credentials {
