@@ -22,6 +22,8 @@ var (
 // canSleep says why a plugin that is to start on demand can't, if so: rows that others need at once would be missing from a revision.
 func canSleep(kind pb.Kind, r *pb.Ready) error {
 	switch {
+	case kind == pb.KindAuthenticator:
+		return nil
 	case kind == pb.KindGenerator && publishesRows(r):
 		return errPublishes
 	case kind != pb.KindGenerator && (r.Derives || len(r.Reads) == 0):
@@ -30,13 +32,18 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 	return nil
 }
 
-// wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, or somebody wants to compare another
-// one with it.
+// wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
+// to be asked lately, or somebody wants to compare another one with it.
 func (c *Control) wanted(name string) bool {
 	if c.trials.tried(name) {
 		return true
 	}
-	if k := c.known[name]; k.Kind != pb.KindGenerator {
+	switch k := c.known[name]; k.Kind {
+	case pb.KindGenerator:
+	case pb.KindAuthenticator:
+		last, asked := c.callers.wanted[name]
+		return asked && time.Since(last) < drowsy
+	default:
 		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
 	}
 	for _, conn := range c.conns {
@@ -51,7 +58,7 @@ func (c *Control) wanted(name string) bool {
 func (c *Control) rouseReaders(changes environment.Changes) {
 	for _, k := range c.known {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
-		if k.asleep && k.Kind != pb.KindGenerator && slices.ContainsFunc(k.ready.Reads, reads) && c.wanted(k.Name) {
+		if k.asleep && k.Kind != pb.KindGenerator && k.Kind != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && c.wanted(k.Name) {
 			c.rouse(k.Name)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
 )
 
 // A generator that starts on demand: it sleeps until somebody asks for its type, holds nothing up meanwhile, and sleeps again when nobody does.
@@ -159,6 +160,59 @@ func TestOnDemandPublishes(t *testing.T) {
 		ready.Publishes = []string{"nodes"}
 		if err := <-b.join("lazy", ready).end; !errors.Is(err, errPublishes) {
 			t.Error(err)
+		}
+	})
+}
+
+// An authenticator that starts on demand is started for the first caller, who waits for it, and sleeps when none has come for a while.
+func TestAuthenticatorOnDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+			Expected{Name: "door", Kind: pb.KindAuthenticator, OnDemand: true, Limits: Limits{Call: 5 * time.Second}})
+		g := &gate{bench: b}
+		if err := <-g.join("door", &pb.Ready{}).end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("nobody calls, and Serve returns %v", err)
+		}
+		one, two := g.call(t.Context(), nil), g.call(t.Context(), nil)
+		if !slices.Equal(woken, []string{"door"}) {
+			t.Fatalf("callers have woken %v", woken)
+		}
+		d := g.join("door", &pb.Ready{})
+		for _, m := range d.others() {
+			d.accept(m.Authenticate.Id, webIdentity)
+		}
+		for _, got := range []<-chan verdicts{one, two} {
+			if v := <-got; v.err != nil || !slices.Equal(v.identities, []string{webIdentity}) {
+				t.Error(v)
+			}
+		}
+		for range 3 {
+			time.Sleep(drowsy * 2 / 3)
+			got := g.call(t.Context(), nil)
+			d.accept(asked(d).Id, webIdentity)
+			if v := <-got; v.err != nil {
+				t.Fatalf("it sleeps while callers come: %v", v.err)
+			}
+		}
+		time.Sleep(3 * drowsy)
+		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("no caller came, and Serve returns %v", err)
+		}
+		if len(woken) != 1 {
+			t.Errorf("woken: %v", woken)
+		}
+		// One that can't be started makes nobody wait for ever, and one that is declared no more is waited for by none.
+		got := g.call(t.Context(), nil)
+		wantErr(t, (<-got).err, codes.Unavailable, "did not start within limits.call")
+		got = g.call(t.Context(), nil)
+		if err := g.Withdraw("door", g.rules, true); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, (<-got).err, codes.Unavailable, "is away")
+		g.keepsNothing()
+		if len(g.callers.wanted)+len(g.callers.awake) > 0 {
+			t.Errorf("kept: %v", g.callers)
 		}
 	})
 }

@@ -18,10 +18,17 @@ import (
 type callers struct {
 	desk    *caller.Desk[*session]
 	waiting map[uint64]chan *pb.Caller // which gets the answer, or is closed when the session ends
+	// wanted is when an authenticator was last to be asked, by its name; awake is closed when one
+	// that slept has a session.
+	wanted map[string]time.Time
+	awake  map[string]chan struct{}
 }
 
 func newCallers() callers {
-	return callers{desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.Caller{}}
+	return callers{
+		desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.Caller{},
+		wanted: map[string]time.Time{}, awake: map[string]chan struct{}{},
+	}
 }
 
 // Authenticate asks the authenticators, in declared order, who is calling, until one knows;
@@ -102,17 +109,26 @@ func (c *Control) interview(ctx context.Context, a caller.Authenticator, find fu
 
 // question asks, and waits for the answer. silence says why there is none.
 func (c *Control) question(ctx context.Context, a caller.Authenticator, find func() *session, m *pb.Authenticate) (answer *pb.Caller, silence error) {
-	s, got, why := c.pose(find, m)
-	if s == nil {
-		return nil, errors.New(why)
-	}
-	defer c.waitedFor(s, m.Id, a)
 	var late <-chan time.Time
 	if a.Call > 0 {
 		timer := time.NewTimer(a.Call)
 		defer timer.Stop()
 		late = timer.C
 	}
+	for awake := c.callers.awaken(c, a.Name, find); awake != nil; awake = c.callers.awaken(c, a.Name, find) {
+		select {
+		case <-awake:
+		case <-late:
+			return nil, carrier.Crossed("call", "did not start within limits.call, %s", a.Call)
+		case <-ctx.Done():
+			return nil, errors.New("was not waited for")
+		}
+	}
+	s, got, why := c.pose(find, m)
+	if s == nil {
+		return nil, errors.New(why)
+	}
+	defer c.waitedFor(s, m.Id, a)
 	select {
 	case answer = <-got:
 		if answer == nil {
@@ -123,6 +139,34 @@ func (c *Control) question(ctx context.Context, a caller.Authenticator, find fun
 		return nil, carrier.Crossed("call", "did not answer within limits.call, %s", a.Call)
 	case <-ctx.Done():
 		return nil, errors.New("was not waited for")
+	}
+}
+
+// awaken wakes an authenticator up that starts on demand, if it sleeps. What it returns is closed
+// once it has a session; nil if it need not be waited for.
+func (a *callers) awaken(c *Control, name string, find func() *session) <-chan struct{} {
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	k := c.known[name]
+	if k == nil || !k.OnDemand {
+		return nil
+	}
+	a.wanted[name] = time.Now()
+	if s := find(); !k.asleep || s != nil && s.known != k {
+		return nil
+	}
+	c.rouse(name)
+	if a.awake[name] == nil {
+		a.awake[name] = make(chan struct{})
+	}
+	return a.awake[name]
+}
+
+// isAwake tells those who wait for an authenticator that it has a session, or is none any more.
+func (a *callers) isAwake(name string) {
+	if waiting := a.awake[name]; waiting != nil {
+		delete(a.awake, name)
+		close(waiting)
 	}
 }
 

@@ -172,6 +172,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		return nil, host.ErrAsleep
 	}
 	c.sessions[k.Name] = s
+	c.callers.isAwake(k.Name)
 	if s.generates() {
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {

@@ -53,9 +53,10 @@ type Entry struct {
 	// Headers of callers' streams that an authenticator gets besides authorization, clusterid and x-forwarded-client-cert, by their names in lower case, such as x-api-key.
 	Headers []HeaderName `yaml:"headers"`
 	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's
-	// while there is a proxy that asks for what it makes, that of a config source, registry or
-	// controller while there are rows in tables that it reads. It is started once at the beginning
-	// all the same, so that its config is checked and what it offers is known.
+	// while there is a proxy that asks for what it makes, an authenticator's while callers come that
+	// it is asked about, that of a config source, registry or controller while there are rows in
+	// tables that it reads. It is started once at the beginning all the same, so that its config is
+	// checked and what it offers is known.
 	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`
@@ -305,7 +306,8 @@ type JSON = strict.JSON
 func Fields(t reflect.Type) []strict.Field { return strict.Fields(t) }
 
 // OnDemand is the `start` of a generator whose process runs only while somebody asks for what it
-// makes, and of a source whose process runs only while there are rows that it reads.
+// makes, of an authenticator whose process runs only while callers come, and of a source whose
+// process runs only while there are rows that it reads.
 const OnDemand = "onDemand"
 
 // PlaceOf is where plugins.yaml has a field of the config; of one that it lacks, where the config stands.

@@ -129,8 +129,8 @@ func (c *checker) process(p *Process) {
 
 // serving checks what only generators and patches have.
 func (c *checker) serving(e *Entry) {
-	if e.Start == OnDemand && !slices.Contains([]Kind{"generator", "config", "registry", "controller", ""}, e.Kind) {
-		c.fail(e.Keys["start"], "`start: onDemand` is for generators, and for config sources, registries and controllers that read rows; "+
+	if e.Start == OnDemand && !slices.Contains([]Kind{"generator", "config", "registry", "controller", "authenticator", ""}, e.Kind) {
+		c.fail(e.Keys["start"], "`start: onDemand` is for generators, authenticators, and config sources, registries and controllers that read rows; "+
 			"a %s plugin is always wanted", e.Kind)
 	}
 	if e.Headers != nil && e.Kind != "authenticator" && e.Kind != "" {
