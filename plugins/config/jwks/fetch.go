@@ -2,76 +2,20 @@ package jwks
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/netip"
-	"net/url"
-	"os"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/keysets"
 )
 
-// discoveryPath is where an issuer describes itself (OpenID Connect Discovery 1.0, section 4.1).
-const discoveryPath = "/.well-known/openid-configuration"
-
-// fetcher gets key sets by HTTP.
+// fetcher gets key sets, each in the time that it may take.
 type fetcher struct {
-	client   *http.Client
-	timeout  time.Duration
-	maxBytes int64
+	sets    *keysets.Fetcher
+	timeout time.Duration
 }
 
 func newFetcher(c Config) (*fetcher, error) {
-	roots, err := trusted(c.CAFile)
-	if err != nil {
-		return nil, err
-	}
-	dialer := &net.Dialer{Control: func(_, address string, _ syscall.RawConn) error { return admits(c.Blocked, address) }}
-	return &fetcher{timeout: c.Timeout, maxBytes: c.MaxBytes, client: &http.Client{Transport: &http.Transport{
-		DialContext:         dialer.DialContext,
-		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2:   true,
-		MaxIdleConnsPerHost: 1,
-		IdleConnTimeout:     time.Minute,
-	}}}, nil
-}
-
-// trusted are the system's roots, and those of a file; nil for the system's alone.
-func trusted(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("caFile: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("caFile: %s holds no certificate in PEM", file)
-	}
-	return pool, nil
-}
-
-func admits(blocked []netip.Prefix, address string) error {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(blocked, func(p netip.Prefix) bool { return p.Contains(a.Addr().Unmap()) }) {
-		return fmt.Errorf("%s is among blockedCIDRs", a.Addr())
-	}
-	return nil
+	sets, err := keysets.New(keysets.Bounds{CAFile: c.CAFile, Blocked: c.Blocked, MaxBytes: c.MaxBytes})
+	return &fetcher{sets: sets, timeout: c.Timeout}, err
 }
 
 // fetch gets a key set, as text.
@@ -84,65 +28,11 @@ func (f *fetcher) fetch(ctx context.Context, w want) (string, error) {
 	defer cancel()
 	uri := w.URI
 	if w.Discover {
-		var err error
-		if uri, err = f.discover(ctx, w.URI); err != nil {
+		about, err := f.sets.Discover(ctx, w.URI)
+		if err != nil {
 			return "", err
 		}
+		uri = about.JWKSURI
 	}
-	body, err := f.get(ctx, uri)
-	if err != nil {
-		return "", err
-	}
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := json.Unmarshal(body, &set); err != nil || set.Keys == nil {
-		return "", fmt.Errorf("%s: the answer is no key set: it has no list `keys`", uri)
-	}
-	return string(body), nil
+	return f.sets.Set(ctx, uri)
 }
-
-// discover asks an issuer where its keys are.
-func (f *fetcher) discover(ctx context.Context, issuer string) (string, error) {
-	at := strings.TrimSuffix(issuer, "/") + discoveryPath
-	body, err := f.get(ctx, at)
-	if err != nil {
-		return "", err
-	}
-	var about struct {
-		JWKSURI string `json:"jwks_uri"`
-	}
-	if err := json.Unmarshal(body, &about); err != nil || about.JWKSURI == "" {
-		return "", fmt.Errorf("%s: the answer names no jwks_uri", at)
-	}
-	return about.JWKSURI, nil
-}
-
-func (f *fetcher) get(ctx context.Context, uri string) ([]byte, error) {
-	u, err := url.Parse(uri)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no URL of HTTP or HTTPS", uri)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := f.client.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: status %s", uri, answer.Status)
-	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, f.maxBytes+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", uri, err)
-	case int64(len(body)) > f.maxBytes:
-		return nil, fmt.Errorf("%s: %w of %d bytes", uri, errTooLarge, f.maxBytes)
-	}
-	return body, nil
-}
-
-var errTooLarge = errors.New("the answer is larger than the limit")

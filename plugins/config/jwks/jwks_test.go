@@ -110,7 +110,7 @@ func TestKeysAreFetchedAndRotated(t *testing.T) {
 
 func TestIssuersSayWhereTheirKeysAre(t *testing.T) {
 	i := serve(t, httptest.NewTLSServer)
-	i.page("/realm"+discoveryPath, `{"issuer": "x", "jwks_uri": "`+i.URL+`/k"}`)
+	i.page("/realm/.well-known/openid-configuration", `{"issuer": "x", "jwks_uri": "`+i.URL+`/k"}`)
 	i.page("/k", one)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.Certificate().Raw})
@@ -127,7 +127,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 	i := serve(t, httptest.NewServer)
 	i.page("/large", `{"keys":[`+strings.Repeat(" ", 100)+`]}`)
 	i.page("/list", `[]`)
-	i.page("/none"+discoveryPath, `{}`)
+	i.page("/none/.well-known/openid-configuration", `{}`)
 	for _, c := range []struct {
 		name, config string
 		rule         *security.JWTRule

@@ -34,7 +34,7 @@ type result struct {
 // Run fetches what rules ask for and keeps it fresh, until ctx ends. Nobody waits for the first sets: until they are there, requests
 // with tokens are refused.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
-	defer s.fetcher.client.CloseIdleConnections()
+	defer s.fetcher.sets.Close()
 	var fetches sync.WaitGroup
 	defer fetches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
