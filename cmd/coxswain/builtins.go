@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/certificate"
+	"github.com/coxswain-mesh/coxswain/plugins/authenticator/jwt"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
@@ -34,6 +35,7 @@ import (
 func builtins() map[string]sdk.Declaration {
 	return map[string]sdk.Declaration{
 		"authenticator/certificate": certificate.Plugin(),
+		"authenticator/jwt":         jwt.Plugin(),
 		"authenticator/token":       token.Plugin(),
 		"config/etcd":               configetcd.Plugin(),
 		"config/file":               configfile.Plugin(),

@@ -91,7 +91,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("meshConfig", &in.MeshConfig)
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
-	path("clusterKubeconfigs", &in.ClusterKubeconfigs)
+	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
 	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh"}
 	for _, s := range []struct {
 		shorthand
@@ -109,8 +109,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry"}, "cluster", false}, usual.ClusterID},
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
-		{shorthand{"clusterRegistriesNamespace", in.ClusterRegistriesNamespace, []string{"registry/clusters"}, "namespace", false}, ""},
-		{shorthand{"clusterKubeconfigs", in.ClusterKubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports"}, "directory", false}, ""},
+		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},
@@ -123,7 +123,8 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	if len(aliases) > 0 {
 		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc"}, "clusterAliases", false})
 	}
-	return given, errors.Join(err, failed)
+	callers, wrong := callersOf(in.Callers)
+	return append(given, callers...), errors.Join(err, failed, wrong)
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.
@@ -148,10 +149,13 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 		if err := short.configure(s, in.ConfigDir != ""); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
+		if in.Plugins == "" {
+			short.enable(s)
+		}
 	}
 	for _, e := range s.Plugins {
 		if e.ForEach != nil && e.ForEach.Keys["wait"].Line == 0 {
-			e.ForEach.Wait = in.RemoteClusterTimeout
+			e.ForEach.Wait = in.Remotes.Timeout
 		}
 	}
 	return s, nil

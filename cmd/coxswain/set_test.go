@@ -43,7 +43,7 @@ func TestSets(t *testing.T) {
 		{"mesh", true, func(in *settings.Inputs) { in.Revision, in.MeshConfig = "default", "/m" },
 			`config/kubernetes{"revision":"default"} ` + revised("default") + ` config/mesh{"configMap":"istio","meshConfig":"/m"}`, ""},
 		{"another namespace", true, func(in *settings.Inputs) {
-			in.Namespace, in.SharedMeshConfig, in.ClusterRegistriesNamespace = "ops", "all", "far"
+			in.Namespace, in.SharedMeshConfig, in.Remotes.Namespace = "ops", "all", "far"
 		},
 			`config/kubernetes registry/kubernetes{"systemNamespace":"ops"} registry/kubernetes{"cluster":{"row":"id"},"hash":{"row":"hash"},"remote":{"row":"from"},"systemNamespace":"ops"}` +
 				` config/mesh{"configMap":"istio","namespace":"ops","sharedConfigMap":"all"}`, ""},
@@ -133,7 +133,7 @@ func TestSettingsOfClusters(t *testing.T) {
   - {name: c, kind: registry, builtin: registry/clusters}
   - {name: d, kind: registry, builtin: registry/memory, forEach: {table: others, wait: 3s}}`
 	in := settings.Defaults().Inputs
-	in.ClusterID, in.Domain, in.Burst, in.RemoteClusterTimeout = "west", "d", 9, time.Minute
+	in.ClusterID, in.Domain, in.Burst, in.Remotes.Timeout = "west", "d", 9, time.Minute
 	s, err := set(in, "plugins.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -169,4 +169,34 @@ func readers(s *manifest.Set) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// TestCallers: settings that say whose credentials count enable what a built-in set has for them; a set of one's own says itself what runs.
+func TestCallers(t *testing.T) {
+	in := settings.Defaults().Inputs
+	runs := func(in settings.Inputs, text []byte) (string, bool) {
+		t.Helper()
+		s, err := set(in, "plugins.yaml", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := s.Builtins("authenticator/jwt")[0]
+		return string(e.Config), e.Runs()
+	}
+	for _, text := range [][]byte{coxswain.DefaultSet(), coxswain.KubernetesSet()} {
+		if _, is := runs(in, text); is {
+			t.Error("authenticator/jwt runs though nobody says whose tokens count")
+		}
+	}
+	in.Callers.JWTRule = `{"issuer": "https://a.example", "jwks_uri": "https://a.example/k", "audiences": ["istio-ca"]}`
+	const want = `{"issuers":[{"audiences":["istio-ca"],"issuer":"https://a.example","jwksUri":"https://a.example/k"}]}`
+	for _, text := range [][]byte{coxswain.DefaultSet(), coxswain.KubernetesSet()} {
+		if config, is := runs(in, text); !is || config != want {
+			t.Errorf("authenticator/jwt runs: %v, with %s", is, config)
+		}
+	}
+	in.Plugins = "own.yaml"
+	if config, is := runs(in, coxswain.DefaultSet()); is || config != want {
+		t.Errorf("a set of one's own disables it, and it runs: %v, with %s", is, config)
+	}
 }

@@ -171,6 +171,16 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
 			Expected{Name: "door", Kind: pb.KindAuthenticator, OnDemand: true, Limits: Limits{Call: 5 * time.Second}})
 		g := &gate{bench: b}
+		early := g.call(t.Context(), nil)
+		d := g.join("door", &pb.Ready{})
+		d.accept(asked(d).Id, webIdentity)
+		if v := <-early; v.err != nil || len(woken) > 0 {
+			t.Errorf("a caller before its first start: %v; woken: %v", v.err, woken)
+		}
+		time.Sleep(3 * drowsy)
+		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("no caller came, and Serve returns %v", err)
+		}
 		if err := <-g.join("door", &pb.Ready{}).end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("nobody calls, and Serve returns %v", err)
 		}
@@ -178,7 +188,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		if !slices.Equal(woken, []string{"door"}) {
 			t.Fatalf("callers have woken %v", woken)
 		}
-		d := g.join("door", &pb.Ready{})
+		d = g.join("door", &pb.Ready{})
 		for _, m := range d.others() {
 			d.accept(m.Authenticate.Id, webIdentity)
 		}

@@ -143,7 +143,7 @@ func (c *Control) question(ctx context.Context, a caller.Authenticator, find fun
 }
 
 // awaken wakes an authenticator up that starts on demand, if it sleeps. What it returns is closed
-// once it has a session; nil if it need not be waited for.
+// once it has a session, its first one too; nil if it need not be waited for.
 func (a *callers) awaken(c *Control, name string, find func() *session) <-chan struct{} {
 	c.clients.Lock()
 	defer c.clients.Unlock()
@@ -152,7 +152,7 @@ func (a *callers) awaken(c *Control, name string, find func() *session) <-chan s
 		return nil
 	}
 	a.wanted[name] = time.Now()
-	if s := find(); !k.asleep || s != nil && s.known != k {
+	if s := find(); !k.asleep && k.ready != nil || s != nil && s.known != k {
 		return nil
 	}
 	c.rouse(name)

@@ -28,11 +28,12 @@ func (i Inputs) check() error {
 	if i.Burst < 1 {
 		errs = append(errs, fmt.Errorf("kubernetesApiBurst: %d is less than 1", i.Burst))
 	}
-	if i.RemoteClusterTimeout < 0 {
-		errs = append(errs, fmt.Errorf("remoteClusterTimeout: %v is less than 0", i.RemoteClusterTimeout))
+	if i.Remotes.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("remoteClusterTimeout: %v is less than 0", i.Remotes.Timeout))
 	}
-	_, err := i.Aliases()
-	return errors.Join(append(errs, err)...)
+	_, aliases := i.Aliases()
+	_, rule := i.Callers.Rule()
+	return errors.Join(append(errs, aliases, rule)...)
 }
 
 // Aliases returns the clusters that other ids stand for. As with pilot-discovery, a cluster has one of them at most.

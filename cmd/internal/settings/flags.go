@@ -30,8 +30,8 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("eurekaserverURL", d.EurekaServerURL, "URL of Eureka, for the set's registry/eureka; empty: http://127.0.0.1:8761/eureka")
 	fs.String("kubeconfig", d.Kubeconfig, "file with the API server's address and credentials, for the set's plugins that read a cluster; empty: KUBECONFIG, ~/.kube/config, or the pod's service account")
 	fs.StringP("namespace", "n", d.Namespace, "the control plane's namespace: of the set's ConfigMaps and of Secrets of other clusters, and of callers who may see all debug pages")
-	fs.String("clusterRegistriesNamespace", d.ClusterRegistriesNamespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
-	fs.String("clusterKubeconfigs", d.ClusterKubeconfigs, "directory with kubeconfigs of other clusters (*.yaml, *.yml), in place of Secrets, for the set's registry/clusters and registry/kubernetes")
+	fs.String("clusterRegistriesNamespace", d.Remotes.Namespace, "namespace of the Secrets of other clusters, for the set's registry/clusters; empty: that of --namespace")
+	fs.String("clusterKubeconfigs", d.Remotes.Kubeconfigs, "directory with kubeconfigs of other clusters (*.yaml, *.yml), in place of Secrets, for the set's registry/clusters and registry/kubernetes")
 	fs.String("sharedMeshConfig", d.SharedMeshConfig, "ConfigMap with MeshConfig that counts where that of the control plane's own says nothing, for the set's config/mesh")
 	fs.String("clusterID", d.ClusterID, "the cluster's id in the mesh, for the set's registry/kubernetes")
 	fs.Var(&joined{text: d.ClusterAliases}, "clusterAliases", "other ids by which proxies may call their cluster, for the set's generators: ALIAS=CLUSTER, joined by commas, or the flag again")
@@ -39,7 +39,9 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("revision", d.Revision, "this control plane's revision, for the set's config/kubernetes: resources labelled with another istio.io/rev are left out")
 	fs.Float64("kubernetesApiQPS", d.QPS, "requests a second that each plugin may make to the API server")
 	fs.Int("kubernetesApiBurst", d.Burst, "how many of them at once, beyond that")
-	fs.Duration("remoteClusterTimeout", d.RemoteClusterTimeout, "how long the start waits for other clusters that can't be reached (of entries with forEach: where they don't say)")
+	fs.Duration("remoteClusterTimeout", d.Remotes.Timeout, "how long the start waits for other clusters that can't be reached (of entries with forEach: where they don't say)")
+
+	fs.String("jwtRule", d.Callers.JWTRule, "whose tokens of OpenID Connect count, as istiod's JWT_RULE (which is read, too): JSON with issuer, audiences, and jwksUri or jwks; for the set's authenticator/jwt")
 
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")
 	fs.String("httpAddr", d.HTTPAddr, "address for readiness and debug pages; empty: none")

@@ -23,6 +23,7 @@ import (
 // Load returns the settings from the file that --settings names, the environment and the flags, checked. Unknown are variables with our
 // prefix that are no setting.
 func Load(fs *pflag.FlagSet, environ []string) (s Settings, unknown []string, err error) {
+	environ = adopted(environ)
 	k := koanf.New(".")
 	path, err := fs.GetString(SettingsFlag)
 	if err != nil {

@@ -35,7 +35,7 @@ func (s Settings) Elsewhere(environ []string) (lines []string) {
 		{"POD_NAMESPACE", "namespace", s.Namespace},
 		{"REVISION", "revision", s.Revision},
 		{"SHARED_MESH_CONFIG", "sharedMeshConfig", s.SharedMeshConfig},
-		{"PILOT_MULTICLUSTER_KUBECONFIG_PATH", "clusterKubeconfigs", s.ClusterKubeconfigs},
+		{"PILOT_MULTICLUSTER_KUBECONFIG_PATH", "clusterKubeconfigs", s.Remotes.Kubeconfigs},
 		{"ISTIO_DUAL_STACK", "dualStack", strconv.FormatBool(s.DualStack)},
 	} {
 		says := lookup(environ, v.theirs)

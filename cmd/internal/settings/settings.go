@@ -36,6 +36,14 @@ type Inputs struct {
 	// DualStack is handed to the set's generator/istio and registry/kubernetes: what has addresses of both families is reached by both.
 	DualStack bool `koanf:"dualStack"`
 	Cluster   `koanf:",squash"`
+	Callers   Callers `koanf:",squash"`
+}
+
+// Callers says whose credentials count. istiod's variables for these are read, too: who is let in is not to change because
+// a variable has another name here.
+type Callers struct {
+	// JWTRule is a JWTRule of Istio's API as JSON, for the set's authenticator/jwt; empty: none.
+	JWTRule string `koanf:"jwtRule"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.
@@ -50,12 +58,9 @@ type Cluster struct {
 	Kubeconfig string `koanf:"kubeconfig"`
 	// Namespace is the control plane's: ConfigMaps and Secrets are read there, and operators, who may ask debug types of everything, are of it. SharedMeshConfig is a
 	// ConfigMap beside its own; empty: none.
-	Namespace        string `koanf:"namespace"`
-	SharedMeshConfig string `koanf:"sharedMeshConfig"`
-	// ClusterRegistriesNamespace has the Secrets of other clusters; empty: Namespace.
-	ClusterRegistriesNamespace string `koanf:"clusterRegistriesNamespace"`
-	// ClusterKubeconfigs is a directory with the kubeconfigs of other clusters, in place of Secrets; empty: Secrets.
-	ClusterKubeconfigs string `koanf:"clusterKubeconfigs"`
+	Namespace        string  `koanf:"namespace"`
+	SharedMeshConfig string  `koanf:"sharedMeshConfig"`
+	Remotes          Remotes `koanf:",squash"`
 	// ClusterID is the cluster's name in the mesh, Domain the DNS domain of its services.
 	ClusterID string `koanf:"clusterID"`
 	Domain    string `koanf:"domain"`
@@ -66,8 +71,16 @@ type Cluster struct {
 	// QPS and Burst limit what each plugin asks of the API server.
 	QPS   float64 `koanf:"kubernetesApiQPS"`
 	Burst int     `koanf:"kubernetesApiBurst"`
-	// RemoteClusterTimeout is how long the start waits for instances of forEach that rows ask for, such as other clusters.
-	RemoteClusterTimeout time.Duration `koanf:"remoteClusterTimeout"`
+}
+
+// Remotes are other clusters.
+type Remotes struct {
+	// Namespace has their Secrets; empty: the control plane's.
+	Namespace string `koanf:"clusterRegistriesNamespace"`
+	// Kubeconfigs is a directory with their kubeconfigs, in place of Secrets; empty: Secrets.
+	Kubeconfigs string `koanf:"clusterKubeconfigs"`
+	// Timeout is how long the start waits for instances of forEach that rows ask for, such as other clusters.
+	Timeout time.Duration `koanf:"remoteClusterTimeout"`
 }
 
 // Ports are addresses to listen on, HOST:PORT; empty: not at all.
@@ -170,7 +183,7 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, RemoteClusterTimeout: 30 * time.Second}},
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}},
 		Ports: Ports{
 			GRPCAddr:       "127.0.0.1:15010",
 			HTTPAddr:       "127.0.0.1:8080",

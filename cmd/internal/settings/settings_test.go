@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -195,5 +196,27 @@ func TestElsewhere(t *testing.T) {
 	s.Revision = ""
 	if got := s.Elsewhere([]string{"REVISION=default"}); len(got) > 0 {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestCallers: whose credentials count is read from istiod's variables, too, unless ours say otherwise.
+func TestCallers(t *testing.T) {
+	const theirs = `{"issuer": "https://a.example", "jwks_uri": "https://a.example/k", "audiences": ["istio-ca"]}`
+	s, unknown, err := load(t, nil, []string{"JWT_RULE=" + theirs}, "")
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(err, unknown)
+	}
+	rule, err := s.Callers.Rule()
+	if err != nil || rule.Issuer != "https://a.example" || rule.JwksUri != "https://a.example/k" || !slices.Equal(rule.Audiences, []string{"istio-ca"}) {
+		t.Errorf("%v, %v", rule, err)
+	}
+	ours := strings.ReplaceAll(theirs, "a.example", "b.example")
+	if s, _, err = load(t, nil, []string{"JWT_RULE=" + theirs, "COXSWAIN_JWT_RULE=" + ours}, ""); err != nil || s.Callers.JWTRule != ours {
+		t.Error(s.Callers.JWTRule, err)
+	}
+	for _, wrong := range []string{"x", `{"isuer": "a"}`, `{"issuer": "a"}`, `{"audiences": ["a"]}`} {
+		if _, _, err := load(t, []string{"--jwtRule", wrong}, nil, ""); err == nil || !strings.Contains(err.Error(), "jwtRule: ") {
+			t.Errorf("%s: %v", wrong, err)
+		}
 	}
 }

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+)
+
+// callersOf are what settings say of whose credentials count.
+func callersOf(c settings.Callers) (given []shorthand, err error) {
+	rule, err := c.Rule()
+	if rule != nil {
+		issuer := map[string]any{"issuer": rule.Issuer, "audiences": rule.Audiences}
+		if rule.Jwks != "" {
+			issuer["jwks"] = rule.Jwks
+		} else if rule.JwksUri != "" {
+			issuer["jwksUri"] = rule.JwksUri
+		}
+		given = append(given, shorthand{"jwtRule", []any{issuer}, []string{"authenticator/jwt"}, "issuers", false})
+	}
+	return given, err
+}
+
+// enable has authenticators run that a built-in set disables until they are told whose credentials count.
+func (h shorthand) enable(s *manifest.Set) {
+	for _, b := range h.builtins {
+		for _, e := range s.Builtins(b) {
+			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/")
+		}
+	}
+}

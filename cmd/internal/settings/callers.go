@@ -1,0 +1,41 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	security "istio.io/api/security/v1beta1"
+)
+
+// theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
+var theirs = map[string]string{"JWT_RULE": "jwtRule"}
+
+// adopted is an environment in which istiod's variables stand as ours.
+func adopted(environ []string) []string {
+	out := slices.Clone(environ)
+	for name, setting := range theirs {
+		if value := lookup(environ, name); value != "" && lookup(environ, Variable(setting)) == "" {
+			out = append(out, Variable(setting)+"="+value)
+		}
+	}
+	return out
+}
+
+// Rule returns the rule of JWTRule; nil if there is none.
+// Source: Istio, JWTRule.
+func (c Callers) Rule() (*security.JWTRule, error) {
+	if c.JWTRule == "" {
+		return nil, nil
+	}
+	rule := &security.JWTRule{}
+	if err := protojson.Unmarshal([]byte(c.JWTRule), rule); err != nil {
+		return nil, fmt.Errorf("jwtRule: it is no JWTRule of Istio's API, such as {\"issuer\": \"https://accounts.example\", "+
+			"\"audiences\": [\"istio-ca\"]}: %s", strings.ReplaceAll(err.Error(), "\u00a0", " "))
+	}
+	if rule.Issuer == "" || len(rule.Audiences) == 0 {
+		return nil, fmt.Errorf("jwtRule: it must name the issuer and the audiences of the tokens that count")
+	}
+	return rule, nil
+}
