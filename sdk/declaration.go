@@ -106,6 +106,8 @@ type PatchPlugin struct {
 type AuthenticatorPlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
+	// Reads names tables that it wants to see, if it is a Source as well: its Publisher's State has them.
+	Reads []string
 	// New makes it. What it returns may be a Source as well.
 	New Constructor[Authenticator]
 }
@@ -196,7 +198,7 @@ func (p PatchPlugin) declare() *Plugin {
 }
 
 func (p AuthenticatorPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Kind: Kind{
+	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Kind: Kind{
 		name: "authenticator", schema: p.New.schema, make: func(t *talk) (kind, error) {
 			made, err := p.New.construct(t)
 			if err != nil {

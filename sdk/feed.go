@@ -12,7 +12,7 @@ import (
 // tables that the declaration's Publishes has, comes back to the generator in State, at a revision of its own, if its Reads names
 // these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
 //
-// Of authenticators it is an extra too: Run may follow files, log, and read the rows that Plugin.Reads names (not in a
+// Of authenticators it is an extra too: Run may follow files, log, and read the rows that its declaration names (not in a
 // module, whose runner has them). Nobody waits for its Synced.
 type Source interface {
 	// Run is as a Registry's. It runs beside the other methods.
