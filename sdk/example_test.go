@@ -20,9 +20,9 @@ func ExampleRegistry() {
 		}
 		return out.Synced()
 	}
-	_ = sdk.Plugin{
+	_ = sdk.RegistryPlugin{
 		Name: "hello", Version: "1", Publishes: []string{state.Services},
-		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	}
 }
 
@@ -59,9 +59,9 @@ func ExampleDeriver() {
 		}
 		return nil
 	}
-	_ = sdk.Plugin{
+	_ = sdk.DeriverPlugin{
 		Name: "defaults", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
-		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil }),
 	}
 }
 
@@ -80,9 +80,9 @@ func ExampleGenerator() {
 			return all, nil
 		},
 	}
-	_ = sdk.Plugin{
+	_ = sdk.GeneratorPlugin{
 		Name: "services", Reads: []string{state.Services}, Types: []sdk.Type{{Url: typeURL}},
-		Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) { return g, nil }),
+		New: sdk.WithoutConfig(func() (sdk.Generator, error) { return g, nil }),
 	}
 }
 
@@ -164,9 +164,9 @@ func ExampleConfigSource() {
 		}
 		return out.Synced()
 	}
-	_ = sdk.Plugin{
+	_ = sdk.ConfigSourcePlugin{
 		Name: "greetings", Publishes: []string{"example.com/Greeting"},
-		Kind: sdk.ConfigSourceKind(func([]byte) (sdk.ConfigSource, error) { return sdk.ConfigSourceFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) { return sdk.ConfigSourceFunc(run), nil }),
 	}
 }
 
@@ -211,8 +211,8 @@ func (m *mirror) report(keys []string, out sdk.Output) error {
 }
 
 func ExampleEngine() {
-	_ = sdk.Plugin{
+	_ = sdk.EnginePlugin{
 		Name: "mirror", Reads: []string{state.Services}, Types: []sdk.Type{{Url: mirrored}},
-		Kind: sdk.EngineKind(func([]byte) (sdk.Engine, error) { return &mirror{}, nil }),
+		New: sdk.WithoutConfig(func() (sdk.Engine, error) { return &mirror{}, nil }),
 	}
 }

@@ -27,9 +27,9 @@ func TestFaultsKeepTheRest(t *testing.T) {
 		{"another error", errors.New("broken"), false, []string{"derive"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := plugintest.Start(t, sdk.Plugin{
+			h := plugintest.Start(t, sdk.DeriverPlugin{
 				Name: "p", Reads: []string{"in"}, Publishes: []string{"out"},
-				Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) {
+				New: sdk.WithoutConfig(func() (sdk.Deriver, error) {
 					return sdk.DeriverFunc(func(_ context.Context, _ *state.Change, out sdk.Publisher) error {
 						return errors.Join(out.Update("out", []*sdk.Row{{Key: "a"}}, nil), c.err)
 					}), nil

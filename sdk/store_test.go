@@ -18,7 +18,7 @@ import (
 func asks(t *testing.T, answer func(*pb.Store) *pb.Stored, do func(context.Context, sdk.Objects) error) error {
 	t.Helper()
 	begin, done := make(chan struct{}), make(chan error, 1)
-	h := plugintest.Start(t, sdk.Plugin{Name: "asks", Version: "1", Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) {
+	h := plugintest.Start(t, sdk.ControllerPlugin{Name: "asks", Version: "1", New: sdk.WithoutConfig(func() (sdk.Controller, error) {
 		return sdk.ControllerFunc(func(ctx context.Context, out sdk.Publisher) error {
 			<-begin
 			done <- do(ctx, sdk.ObjectsOf(out))
@@ -119,7 +119,7 @@ func TestObjectsWait(t *testing.T) {
 // TestObjectsAtTheEnd: what a plugin asks after it was drained is answered.
 func TestObjectsAtTheEnd(t *testing.T) {
 	done := make(chan error, 1)
-	h := plugintest.Start(t, sdk.Plugin{Name: "asks", Version: "1", Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) {
+	h := plugintest.Start(t, sdk.ControllerPlugin{Name: "asks", Version: "1", New: sdk.WithoutConfig(func() (sdk.Controller, error) {
 		return sdk.ControllerFunc(func(ctx context.Context, out sdk.Publisher) error {
 			<-ctx.Done()
 			_, err := sdk.ObjectsOf(out).Get(context.WithoutCancel(ctx), "t", "ns", "a")
@@ -163,7 +163,7 @@ func (panics) Delete(context.Context, string, string, string, string) error { re
 
 // TestStoreFails: whatever a store's methods do, each call has its answer, and the plugin goes on.
 func TestStoreFails(t *testing.T) {
-	h := plugintest.Start(t, sdk.Plugin{Name: "panics", Version: "1", Publishes: []string{"t"}, Kind: sdk.ConfigSourceKind(func([]byte) (sdk.ConfigSource, error) {
+	h := plugintest.Start(t, sdk.ConfigSourcePlugin{Name: "panics", Version: "1", Publishes: []string{"t"}, New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) {
 		return panics{func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }}, nil
 	})}, nil)
 	if got := h.Ready().Writes; !slices.Equal(got, []string{"t"}) {

@@ -45,12 +45,12 @@ func (idle) Run(ctx context.Context, out sdk.Publisher) error {
 }
 
 func builtin(name string) {
-	p := sdk.Plugin{Name: name, Version: "v1", Publishes: []string{"services"}}
-	p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return idle{}, nil })
+	p := sdk.RegistryPlugin{Name: name, Version: "v1", Publishes: []string{"services"}}
+	p.New = sdk.WithRawConfig(nil, func([]byte) (sdk.Registry, error) { return idle{}, nil })
 	switch name {
 	case "registry/picky":
 		fmt.Fprintln(os.Stderr, "I look at my config")
-		p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) {
+		p.New = sdk.WithRawConfig(nil, func([]byte) (sdk.Registry, error) {
 			return nil, &sdk.FieldError{Field: "dir", Err: errors.New("/nowhere does not exist")}
 		})
 	case "registry/crash":

@@ -59,7 +59,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 	link := session.NewCore(ours)
 	ran, served := make(chan error, 1), make(chan error, 1)
 	go func() {
-		ran <- sdk.Run(context.Background(), sdk.Plugin{Name: "a", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return f, nil })}, theirs)
+		ran <- sdk.Run(context.Background(), sdk.AuthenticatorPlugin{Name: "a", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return f, nil })}, theirs)
 	}()
 	hello := &pb.FromCore{Hello: &pb.Hello{Versions: []uint32{session.Version}, Limits: &pb.Limits{CallMs: 10_000}}}
 	if err := link.Send(t.Context(), hello); err != nil {

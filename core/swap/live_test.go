@@ -25,9 +25,9 @@ func TestMain(m *testing.M) {
 		if os.Args[2] == "registry/shops" {
 			reads, publishes = []string{"services"}, "shops" // what nobody reads is no loss
 		}
-		sdk.Serve(sdk.Plugin{
+		sdk.Serve(sdk.RegistryPlugin{
 			Name: os.Args[2], Version: "v1", Reads: reads, Publishes: []string{publishes},
-			Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+			New: sdk.WithRawConfig(nil, func(config []byte) (sdk.Registry, error) {
 				switch os.Args[2] {
 				case "registry/shops":
 					return newShops(config)

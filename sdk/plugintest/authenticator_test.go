@@ -51,7 +51,7 @@ func TestAuthenticator(t *testing.T) {
 		}
 		return nil, errors.New("unknown")
 	}}
-	h := plugintest.Start(t, sdk.Plugin{Name: "door", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return d, nil })}, nil)
+	h := plugintest.Start(t, sdk.AuthenticatorPlugin{Name: "door", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return d, nil })}, nil)
 	done := make(chan []string)
 	go func() { done <- h.Authenticate(header("slow")).Identities }()
 	if got := h.Authenticate(header("fast")).Identities; !slices.Equal(got, []string{"fast"}) {

@@ -17,10 +17,10 @@ import (
 // counted is a registry whose source is a number of endpoints.
 type counted struct{ endpoints atomic.Int64 }
 
-func (c *counted) plugin() sdk.Plugin {
-	return sdk.Plugin{
+func (c *counted) plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
 		Name: "counted", Publishes: []string{"services", "endpoints"},
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+		New: sdk.WithRawConfig(nil, func(config []byte) (sdk.Registry, error) {
 			if config != nil {
 				return nil, &sdk.FieldError{Field: "x", Err: errors.New("there is nothing to configure")}
 			}
@@ -65,16 +65,16 @@ func TestConformEngine(t *testing.T) {
 		}
 		return nil
 	}
-	plugintest.Conform(t, plugintest.Suite{Kind: "registry"}, plugintest.Memory(sdk.Plugin{
+	plugintest.Conform(t, plugintest.Suite{Kind: "registry"}, plugintest.Memory(sdk.DeriverPlugin{
 		Name: "defaults", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
-		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(defaults), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) { return sdk.DeriverFunc(defaults), nil }),
 	}))
 }
 
-func registry(run func(context.Context, sdk.Publisher) error) sdk.Plugin {
-	return sdk.Plugin{
+func registry(run func(context.Context, sdk.Publisher) error) sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
 		Name: "rogue", Publishes: []string{"services"},
-		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	}
 }
 
@@ -86,7 +86,7 @@ func TestSuiteFindsFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		fault, in, says string
-		plugin          sdk.Plugin
+		plugin          sdk.Declaration
 	}{
 		{"a table that was not declared", "ready", "add it to Publishes of its declaration", registry(func(_ context.Context, out sdk.Publisher) error {
 			return out.Update("endpoints", []*sdk.Row{{Key: "a"}}, nil)
@@ -100,19 +100,19 @@ func TestSuiteFindsFaults(t *testing.T) {
 			s := &sdk.Service{Host: "a.example", Namespace: "test", Name: fmt.Sprint(n.Add(1))}
 			return errors.Join(out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil), out.Synced())
 		})},
-		{"a generator that counts", "differences", "than after a fresh start", sdk.Plugin{
+		{"a generator that counts", "differences", "than after a fresh start", sdk.GeneratorPlugin{
 			Name: "rogue", Reads: []string{"endpoints"}, Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}},
-			Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
+			New: sdk.WithoutConfig(func() (sdk.Generator, error) { return sdk.GeneratorFuncs{GenerateFunc: generate}, nil }),
 		}},
-		{"a patch that counts", "reconnect", "asked twice", sdk.Plugin{
+		{"a patch that counts", "reconnect", "asked twice", sdk.PatchPlugin{
 			Name: "rogue", Types: []sdk.Type{{Url: eds}},
-			Kind: sdk.PatchKind(func([]byte) (sdk.Patch, error) {
+			New: sdk.WithoutConfig(func() (sdk.Patch, error) {
 				return sdk.PatchFunc(func(_ *state.State, _ string, _ map[string]string, r []sdk.Resource) ([]sdk.Resource, []string, error) {
 					return []sdk.Resource{{Name: "a", Body: fmt.Append(nil, n.Add(1))}}, nil, nil
 				}), nil
 			}),
 		}},
-		{"a leak", "secrets in refusals", "repeats the token", sdk.Plugin{Name: "rogue", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) {
+		{"a leak", "secrets in refusals", "repeats the token", sdk.AuthenticatorPlugin{Name: "rogue", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 			return sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
 				return nil, fmt.Errorf("what is %s?", c.Bearer())
 			}), nil

@@ -28,10 +28,10 @@ func newScripted() *scripted {
 	}
 }
 
-func (e *scripted) plugin() sdk.Plugin {
-	return sdk.Plugin{
+func (e *scripted) plugin() sdk.EnginePlugin {
+	return sdk.EnginePlugin{
 		Name: "scripted", Reads: []string{"endpoints", "hold"}, Types: []sdk.Type{{Url: eds}},
-		Kind: sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil }),
+		New: sdk.WithoutConfig(func() (sdk.Engine, error) { return e, nil }),
 	}
 }
 
@@ -162,7 +162,7 @@ func (e *telling) report(c *state.Change, out sdk.Output) {
 func TestOvertakeReported(t *testing.T) {
 	e := &telling{scripted: newScripted(), told: map[string]string{}}
 	p := e.plugin()
-	p.Kind = sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil })
+	p.New = sdk.WithoutConfig(func() (sdk.Engine, error) { return e, nil })
 	h := plugintest.Start(t, p, nil)
 	h.Update("endpoints", endpoints("a", "1"))
 	h.Attach(&sdk.Proxy{Connection: 1, Types: []string{eds}})
@@ -222,7 +222,7 @@ func (e *giant) Commit(_ context.Context, c *state.Change, out sdk.Output) error
 func TestGiant(t *testing.T) {
 	e := &giant{*newScripted()}
 	p := e.plugin()
-	p.Kind = sdk.EngineKind(func([]byte) (sdk.Engine, error) { return e, nil })
+	p.New = sdk.WithoutConfig(func() (sdk.Engine, error) { return e, nil })
 	h := plugintest.Start(t, p, nil)
 	h.Update("endpoints", nil)
 	got := h.View(1)

@@ -17,9 +17,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRegistry(t *testing.T) {
-	p := sdk.Plugin{
+	p := sdk.RegistryPlugin{
 		Name: "one", Publishes: []string{"services"}, Reads: []string{"namespaces"},
-		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) {
+		New: sdk.WithoutConfig(func() (sdk.Registry, error) {
 			return sdk.RegistryFunc(func(ctx context.Context, out sdk.Publisher) error {
 				s := &sdk.Service{Host: "a.example.com", Namespace: "default"}
 				if err := out.Update("services", []*sdk.Row{sdk.ServiceRow(s)}, nil); err != nil {
@@ -55,9 +55,9 @@ func TestRegistry(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	p := sdk.Plugin{
+	p := sdk.ControllerPlugin{
 		Name: "strict",
-		Kind: sdk.ControllerKind(func([]byte) (sdk.Controller, error) {
+		New: sdk.WithoutConfig(func() (sdk.Controller, error) {
 			return nil, &sdk.FieldError{Field: "services[2].port", Err: errors.New("must be a number")}
 		}),
 	}
@@ -68,10 +68,10 @@ func TestRefusal(t *testing.T) {
 }
 
 // upper derives a table of upper-case keys.
-func upper() sdk.Plugin {
-	return sdk.Plugin{
+func upper() sdk.DeriverPlugin {
+	return sdk.DeriverPlugin{
 		Name: "upper", Reads: []string{"in"}, Publishes: []string{"out"},
-		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) {
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) {
 			return sdk.DeriverFunc(func(_ context.Context, c *state.Change, out sdk.Publisher) error {
 				for _, k := range c.Keys["in"] {
 					row := c.State.Row("in", k)
@@ -119,10 +119,10 @@ const (
 )
 
 // rowsAsResources generates a resource of each row of services, for the view that the proxy's address names.
-func rowsAsResources() sdk.Plugin {
-	return sdk.Plugin{
+func rowsAsResources() sdk.GeneratorPlugin {
+	return sdk.GeneratorPlugin{
 		Name: "gen", Reads: []string{"services", "endpoints"}, Types: []sdk.Type{{Url: cds}, {Url: eds}},
-		Kind: sdk.GeneratorKind(func([]byte) (sdk.Generator, error) {
+		New: sdk.WithoutConfig(func() (sdk.Generator, error) {
 			return sdk.GeneratorFuncs{
 				PlaceFunc: func(s *state.State, p *sdk.Proxy) (map[string]string, error) {
 					if p.RemoteAddress == "" {

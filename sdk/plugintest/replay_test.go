@@ -28,7 +28,7 @@ func conversation(said ...any) *recording.Recording {
 }
 
 // shouting is a patch that appends a text to each body.
-func shouting(text string) sdk.Plugin {
+func shouting(text string) sdk.PatchPlugin {
 	patch := func(_ *state.State, _ string, _ map[string]string, given []sdk.Resource) (out []sdk.Resource, removed []string, err error) {
 		for _, r := range given {
 			if strings.HasPrefix(r.Name, ".") {
@@ -39,7 +39,7 @@ func shouting(text string) sdk.Plugin {
 		}
 		return out, removed, nil
 	}
-	return sdk.Plugin{Name: "shouting", Types: []sdk.Type{{Url: "example.com/Text"}}, Kind: sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil })}
+	return sdk.PatchPlugin{Name: "shouting", Types: []sdk.Type{{Url: "example.com/Text"}}, New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil })}
 }
 
 func TestReplayPatch(t *testing.T) {
@@ -66,7 +66,7 @@ func TestReplayPatch(t *testing.T) {
 }
 
 // naming is a deriver of a workload for each namespace.
-func naming(suffix string) sdk.Plugin {
+func naming(suffix string) sdk.DeriverPlugin {
 	derive := func(_ context.Context, change *state.Change, out sdk.Publisher) error {
 		for _, name := range change.Keys[state.Namespaces] {
 			w := sdk.WorkloadRow(&sdk.Workload{Namespace: name, Name: "default" + suffix})
@@ -76,9 +76,9 @@ func naming(suffix string) sdk.Plugin {
 		}
 		return nil
 	}
-	return sdk.Plugin{
+	return sdk.DeriverPlugin{
 		Name: "naming", Reads: []string{state.Namespaces}, Publishes: []string{state.Workloads},
-		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) { return sdk.DeriverFunc(derive), nil }),
 	}
 }
 
@@ -113,7 +113,7 @@ func TestReplayAuthenticator(t *testing.T) {
 		&pb.FromCore{Authenticate: &pb.Authenticate{Id: 1, Headers: map[string]string{"authorization": recording.Masked}}},
 		&pb.FromPlugin{Caller: &pb.Caller{Id: 1, Identities: []string{"spiffe://a/ns/b/sa/c"}}},
 	)
-	none := sdk.Plugin{Name: "none", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) {
+	none := sdk.AuthenticatorPlugin{Name: "none", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 		return sdk.AuthenticatorFunc(func(context.Context, sdk.Credentials) ([]string, error) { return nil, errors.New("nobody") }), nil
 	})}
 	got := plugintest.Replay(plugintest.Memory(none), r, nil)[0]

@@ -12,12 +12,11 @@ import (
 )
 
 // Plugin returns authenticator/certificate.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "authenticator/certificate",
-		Version:      "1",
-		ConfigSchema: []byte(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false}`),
-		Kind: sdk.AuthenticatorKind(func(config []byte) (sdk.Authenticator, error) {
+func Plugin() sdk.AuthenticatorPlugin {
+	return sdk.AuthenticatorPlugin{
+		Name:    "authenticator/certificate",
+		Version: "1",
+		New: sdk.WithRawConfig([]byte(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false}`), func(config []byte) (sdk.Authenticator, error) {
 			if err := strict.Decode(config, &struct{}{}); err != nil {
 				return nil, err
 			}

@@ -8,12 +8,11 @@ import (
 )
 
 // Plugin returns authenticator/token.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "authenticator/token",
-		Version:      "1",
-		ConfigSchema: []byte(schema),
-		Kind: sdk.AuthenticatorKind(func(config []byte) (sdk.Authenticator, error) {
+func Plugin() sdk.AuthenticatorPlugin {
+	return sdk.AuthenticatorPlugin{
+		Name:    "authenticator/token",
+		Version: "1",
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Authenticator, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -58,13 +58,12 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/etcd",
-		Version:      "1",
-		Publishes:    append(kinds.Tables(), kinds.FaultTable),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/etcd",
+		Version:   "1",
+		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -8,13 +8,12 @@ import (
 )
 
 // Plugin returns config/file.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/file",
-		Version:      "1",
-		Publishes:    append(kinds.Tables(), kinds.FaultTable),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/file",
+		Version:   "1",
+		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -129,13 +129,12 @@ func (c *Config) checkRepository() error {
 func ownHost(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/git",
-		Version:      "1",
-		Publishes:    append(kinds.Tables(), kinds.FaultTable),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/git",
+		Version:   "1",
+		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

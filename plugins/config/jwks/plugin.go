@@ -13,14 +13,13 @@ import (
 const Table = "jwks"
 
 // Plugin returns config/jwks.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/jwks",
-		Version:      "1",
-		Reads:        []string{kinds.RequestAuthentication},
-		Publishes:    []string{Table},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/jwks",
+		Version:   "1",
+		Reads:     []string{kinds.RequestAuthentication},
+		Publishes: []string{Table},
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

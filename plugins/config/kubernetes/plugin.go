@@ -50,14 +50,13 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/kubernetes",
-		Version:      "1",
-		Reads:        []string{state.Mesh},
-		Publishes:    append(kinds.Tables(), kinds.FaultTable),
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/kubernetes",
+		Version:   "1",
+		Reads:     []string{state.Mesh},
+		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -8,13 +8,12 @@ import (
 )
 
 // Plugin returns config/mesh.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "config/mesh",
-		Version:      "1",
-		Publishes:    []string{state.Mesh, state.Networks, kinds.FaultTable},
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.ConfigSourceKind(func(config []byte) (sdk.ConfigSource, error) {
+func Plugin() sdk.ConfigSourcePlugin {
+	return sdk.ConfigSourcePlugin{
+		Name:      "config/mesh",
+		Version:   "1",
+		Publishes: []string{state.Mesh, state.Networks, kinds.FaultTable},
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

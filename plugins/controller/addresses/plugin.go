@@ -70,13 +70,12 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "controller/addresses",
-		Version:      "1",
-		Reads:        []string{kinds.ServiceEntry},
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.ControllerKind(func(config []byte) (sdk.Controller, error) {
+func Plugin() sdk.ControllerPlugin {
+	return sdk.ControllerPlugin{
+		Name:    "controller/addresses",
+		Version: "1",
+		Reads:   []string{kinds.ServiceEntry},
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Controller, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -59,13 +59,12 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "controller/exports",
-		Version:      "1",
-		Reads:        []string{state.Mesh},
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.ControllerKind(func(config []byte) (sdk.Controller, error) {
+func Plugin() sdk.ControllerPlugin {
+	return sdk.ControllerPlugin{
+		Name:    "controller/exports",
+		Version: "1",
+		Reads:   []string{state.Mesh},
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Controller, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

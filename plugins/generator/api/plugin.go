@@ -29,14 +29,13 @@ const schema = `{"type":"object","additionalProperties":false,"properties":{"aut
 	`"description":"only callers whose verified identity is of the mesh's root namespace are served","default":true}}}`
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "api",
-		Version:      "1",
-		Reads:        append([]string{state.Services, state.Mesh}, kinds.Tables()...),
-		Types:        types(),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.GeneratorKind(func(raw []byte) (sdk.Generator, error) {
+func Plugin() sdk.GeneratorPlugin {
+	return sdk.GeneratorPlugin{
+		Name:    "api",
+		Version: "1",
+		Reads:   append([]string{state.Services, state.Mesh}, kinds.Tables()...),
+		Types:   types(),
+		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Generator, error) {
 			c := Config{Authentication: true}
 			if len(raw) > 0 {
 				if err := strict.Decode(raw, &c); err != nil {

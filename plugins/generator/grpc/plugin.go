@@ -35,8 +35,8 @@ const schema = `{"type":"object","additionalProperties":false,"properties":{"dom
 	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that clients may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
+func Plugin() sdk.GeneratorPlugin {
+	return sdk.GeneratorPlugin{
 		Name:    "grpc",
 		Version: "1",
 		Reads: []string{
@@ -47,8 +47,7 @@ func Plugin() sdk.Plugin {
 			{Url: listenerType}, {Url: routeType, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
 			{Url: clusterType}, {Url: endpointType, Traits: &sdk.Traits{After: clusterType, EmptyWhenAbsent: true, Rank: 20}},
 		},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.GeneratorKind(func(raw []byte) (sdk.Generator, error) {
+		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Generator, error) {
 			c, err := parse(raw)
 			if err != nil {
 				return nil, err

@@ -56,8 +56,8 @@ const schema = `{"type":"object","additionalProperties":false,"properties":{"dom
 	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that proxies may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
+func Plugin() sdk.EnginePlugin {
+	return sdk.EnginePlugin{
 		Name:    "istio",
 		Version: "1",
 		Reads: []string{
@@ -74,8 +74,7 @@ func Plugin() sdk.Plugin {
 			{Url: encode.RouteType, Checked: true, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
 			{Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
 		},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.EngineKind(func(raw []byte) (sdk.Engine, error) {
+		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Engine, error) {
 			c, err := parseConfig(raw)
 			if err != nil {
 				return nil, err

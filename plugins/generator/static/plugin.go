@@ -29,15 +29,14 @@ const (
 )
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "generator/static",
-		Version:      "1",
-		Reads:        []string{table},
-		Publishes:    []string{table},
-		Types:        checked(typeCDS, typeEDS, typeLDS, typeRDS, typeSDS, typeECDS),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.GeneratorKind(func(config []byte) (sdk.Generator, error) {
+func Plugin() sdk.GeneratorPlugin {
+	return sdk.GeneratorPlugin{
+		Name:      "generator/static",
+		Version:   "1",
+		Reads:     []string{table},
+		Publishes: []string{table},
+		Types:     checked(typeCDS, typeEDS, typeLDS, typeRDS, typeSDS, typeECDS),
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Generator, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -23,12 +23,11 @@ const (
 )
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
+func Plugin() sdk.PatchPlugin {
+	return sdk.PatchPlugin{
 		Name: "mosn", Version: "1",
-		Types:        []sdk.Type{{Url: listenerType}, {Url: routeType}},
-		ConfigSchema: []byte(`{"type":"object","additionalProperties":false}`),
-		Kind:         sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+		Types: []sdk.Type{{Url: listenerType}, {Url: routeType}},
+		New:   sdk.WithRawConfig([]byte(`{"type":"object","additionalProperties":false}`), func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
 	}
 }
 

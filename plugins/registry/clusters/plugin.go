@@ -48,13 +48,12 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/clusters",
-		Version:      "1",
-		Publishes:    []string{Table, kinds.FaultTable},
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+func Plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
+		Name:      "registry/clusters",
+		Version:   "1",
+		Publishes: []string{Table, kinds.FaultTable},
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

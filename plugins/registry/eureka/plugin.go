@@ -13,13 +13,12 @@ import (
 )
 
 // Plugin returns registry/eureka.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/eureka",
-		Version:      "1",
-		Publishes:    instances.Tables(),
-		ConfigSchema: []byte(schema),
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+func Plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
+		Name:      "registry/eureka",
+		Version:   "1",
+		Publishes: instances.Tables(),
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

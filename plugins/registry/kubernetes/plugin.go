@@ -102,14 +102,13 @@ func parse(config []byte) (Config, error) {
 }
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/kubernetes",
-		Version:      "1",
-		Reads:        []string{state.Mesh},
-		Publishes:    []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways, mcs.Exports, mcs.Imports},
-		ConfigSchema: []byte(configSchema),
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+func Plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
+		Name:      "registry/kubernetes",
+		Version:   "1",
+		Reads:     []string{state.Mesh},
+		Publishes: []string{state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.ClusterServices, state.NetworkGateways, mcs.Exports, mcs.Imports},
+		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -13,14 +13,13 @@ import (
 const schema = `{"type": "object", "additionalProperties": false}`
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/mcs",
-		Version:      "1",
-		Reads:        []string{mcs.Exports, mcs.Imports, state.Services + "@sources", state.Endpoints + "@sources"},
-		Publishes:    []string{state.Services, state.Endpoints},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.DeriverKind(func(config []byte) (sdk.Deriver, error) {
+func Plugin() sdk.DeriverPlugin {
+	return sdk.DeriverPlugin{
+		Name:      "registry/mcs",
+		Version:   "1",
+		Reads:     []string{mcs.Exports, mcs.Imports, state.Services + "@sources", state.Endpoints + "@sources"},
+		Publishes: []string{state.Services, state.Endpoints},
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Deriver, error) {
 			if err := strict.Decode(config, &struct{}{}); err != nil {
 				return nil, err
 			}

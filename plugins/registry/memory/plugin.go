@@ -9,13 +9,12 @@ import (
 )
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/memory",
-		Version:      "1",
-		Publishes:    []string{state.Services, state.Endpoints},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+func Plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
+		Name:      "registry/memory",
+		Version:   "1",
+		Publishes: []string{state.Services, state.Endpoints},
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

@@ -32,14 +32,13 @@ const schema = `{
 }`
 
 // Plugin returns the plugin for sdk.Serve.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/serviceentry",
-		Version:      "1",
-		Reads:        []string{kinds.ServiceEntry, kinds.WorkloadEntry, state.Services + "@sources", state.Workloads + "@sources"},
-		Publishes:    []string{state.Services, state.Endpoints, state.Workloads},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.DeriverKind(func(config []byte) (sdk.Deriver, error) {
+func Plugin() sdk.DeriverPlugin {
+	return sdk.DeriverPlugin{
+		Name:      "registry/serviceentry",
+		Version:   "1",
+		Reads:     []string{kinds.ServiceEntry, kinds.WorkloadEntry, state.Services + "@sources", state.Workloads + "@sources"},
+		Publishes: []string{state.Services, state.Endpoints, state.Workloads},
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Deriver, error) {
 			c, err := parseConfig(config)
 			if err != nil {
 				return nil, err

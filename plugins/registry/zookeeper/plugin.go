@@ -12,13 +12,12 @@ import (
 )
 
 // Plugin returns registry/zookeeper.
-func Plugin() sdk.Plugin {
-	return sdk.Plugin{
-		Name:         "registry/zookeeper",
-		Version:      "1",
-		Publishes:    []string{state.Services, state.Endpoints, state.Faults},
-		ConfigSchema: []byte(schema),
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+func Plugin() sdk.RegistryPlugin {
+	return sdk.RegistryPlugin{
+		Name:      "registry/zookeeper",
+		Version:   "1",
+		Publishes: []string{state.Services, state.Endpoints, state.Faults},
+		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Registry, error) {
 			c, err := parse(config)
 			if err != nil {
 				return nil, err

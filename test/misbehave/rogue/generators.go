@@ -147,10 +147,10 @@ func patches(r *rogue) error {
 }
 
 // derives is a deriver that says of each VirtualService that it has seen it. It dies of one called cursed, unless it does something else with all.
-func derives(name string, instead func()) sdk.Plugin {
-	return sdk.Plugin{
+func derives(name string, instead func()) sdk.DeriverPlugin {
+	return sdk.DeriverPlugin{
 		Name: name, Version: "v1", Reads: []string{virtualServices}, Publishes: []string{"rogue.example/Seen"},
-		Kind: sdk.DeriverKind(func([]byte) (sdk.Deriver, error) { return deriver(instead), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) { return deriver(instead), nil }),
 	}
 }
 

@@ -44,7 +44,7 @@ var beforeSession = map[string]func(){
 }
 
 // withSDK are rogues in the SDK's clothes.
-var withSDK = map[string]sdk.Plugin{
+var withSDK = map[string]sdk.Declaration{
 	"loops": derives("loops", func() {
 		for spun := new(atomic.Uint64); ; {
 			spun.Add(1)

@@ -32,20 +32,20 @@ func main() {
 	if what == "patch" {
 		sdk.Serve(patch())
 	}
-	sdk.Serve(sdk.Plugin{
+	sdk.Serve(sdk.RegistryPlugin{
 		Name: what, Version: "1", Publishes: []string{state.Services, state.Endpoints},
-		Kind: sdk.RegistryKind(func(text []byte) (sdk.Registry, error) { return registry(what, text) }),
+		New: sdk.WithRawConfig(nil, func(text []byte) (sdk.Registry, error) { return registry(what, text) }),
 	})
 }
 
 // patch leaves clusters as they are.
-func patch() sdk.Plugin {
+func patch() sdk.PatchPlugin {
 	same := func(_ *state.State, _ string, _ map[string]string, all []sdk.Resource) ([]sdk.Resource, []string, error) {
 		return all, nil, nil
 	}
-	return sdk.Plugin{
+	return sdk.PatchPlugin{
 		Name: "patch", Version: "1", Types: []sdk.Type{{Url: "type.googleapis.com/envoy.config.cluster.v3.Cluster"}},
-		Kind: sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(same), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(same), nil }),
 	}
 }
 

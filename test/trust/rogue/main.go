@@ -25,9 +25,9 @@ func main() {
 		os.Stdout.WriteString(ask(os.Args[2]))
 		return
 	}
-	sdk.Serve(sdk.Plugin{
+	sdk.Serve(sdk.RegistryPlugin{
 		Name: "rogue", Version: "1", Publishes: []string{"services", "endpoints"},
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+		New: sdk.WithRawConfig(nil, func(config []byte) (sdk.Registry, error) {
 			var c struct{ Report string }
 			if err := json.Unmarshal(config, &c); err != nil {
 				return nil, err

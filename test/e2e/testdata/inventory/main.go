@@ -14,9 +14,9 @@ import (
 type inventory struct{ File, Token string }
 
 func main() {
-	sdk.Serve(sdk.Plugin{
+	sdk.Serve(sdk.RegistryPlugin{
 		Name: "inventory", Version: "1", Publishes: []string{"services", "endpoints"},
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) {
+		New: sdk.WithRawConfig(nil, func(config []byte) (sdk.Registry, error) {
 			i := &inventory{}
 			return i, json.Unmarshal(config, i)
 		}),

@@ -12,9 +12,9 @@ import (
 )
 
 func main() {
-	sdk.Serve(sdk.Plugin{
+	sdk.Serve(sdk.RegistryPlugin{
 		Name: "broken", Publishes: []string{"services"},
-		Kind: sdk.RegistryKind(func(config []byte) (sdk.Registry, error) { return broken(config), nil }),
+		New: sdk.WithRawConfig(nil, func(config []byte) (sdk.Registry, error) { return broken(config), nil }),
 	})
 }
 

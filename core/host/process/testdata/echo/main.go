@@ -8,7 +8,7 @@ import (
 )
 
 func main() {
-	sdk.Serve(sdk.Plugin{Name: "echo", Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) {
+	sdk.Serve(sdk.AuthenticatorPlugin{Name: "echo", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 		return sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
 			return []string{c.RemoteAddress}, nil
 		}), nil

@@ -9,9 +9,9 @@ import (
 )
 
 func main() {
-	sdk.Serve(sdk.Plugin{
+	sdk.Serve(sdk.RegistryPlugin{
 		Name: "flood", Reads: []string{"big"}, Publishes: []string{"big"},
-		Kind: sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+		New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
 	})
 }
 

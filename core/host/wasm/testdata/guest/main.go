@@ -35,17 +35,23 @@ func main() {
 		f()
 		return
 	}
-	p := sdk.Plugin{Name: "guest", Version: "1", Publishes: []string{"services"}, Reads: []string{"endpoints"}}
-	if os.Getenv("MODE") == "patch" {
-		p.Publishes, p.Types = nil, []sdk.Type{{Url: "type.googleapis.com/a.B"}}
-		p.Kind = sdk.PatchKind(func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil })
-	} else if os.Getenv("MODE") == "authenticator" {
-		p.Publishes, p.Reads = nil, nil
-		p.Kind = sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return sdk.AuthenticatorFunc(authenticate), nil })
-	} else {
-		p.Kind = sdk.RegistryKind(func([]byte) (sdk.Registry, error) { return sdk.RegistryFunc(run), nil })
+	switch os.Getenv("MODE") {
+	case "patch":
+		sdk.Serve(sdk.PatchPlugin{
+			Name: "guest", Version: "1", Reads: []string{"endpoints"}, Types: []sdk.Type{{Url: "type.googleapis.com/a.B"}},
+			New: sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+		})
+	case "authenticator":
+		sdk.Serve(sdk.AuthenticatorPlugin{
+			Name: "guest", Version: "1",
+			New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return sdk.AuthenticatorFunc(authenticate), nil }),
+		})
+	default:
+		sdk.Serve(sdk.RegistryPlugin{
+			Name: "guest", Version: "1", Publishes: []string{"services"}, Reads: []string{"endpoints"},
+			New: sdk.WithoutConfig(func() (sdk.Registry, error) { return sdk.RegistryFunc(run), nil }),
+		})
 	}
-	sdk.Serve(p)
 }
 
 func run(ctx context.Context, out sdk.Publisher) error {
