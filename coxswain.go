@@ -19,8 +19,8 @@ var kubernetesSet []byte
 // KubernetesSet returns the repository's deploy/kubernetes/plugins.yaml: what runs in a Kubernetes cluster.
 func KubernetesSet() []byte { return append([]byte(nil), kubernetesSet...) }
 
-//go:embed LICENSE go.mod go.sum sdk
+//go:embed LICENSE go.mod go.sum sdk internal/nearest internal/strict
 var sdk embed.FS
 
-// SDK returns the Go module as far as plugins need it: go.mod, go.sum, LICENSE and the folder sdk.
+// SDK returns the Go module as far as plugins need it: go.mod, go.sum, LICENSE, the folder sdk and what it imports.
 func SDK() fs.FS { return sdk }
