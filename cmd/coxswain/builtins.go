@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/sds"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
 	"github.com/coxswain-mesh/coxswain/plugins/registry/clusters"
@@ -49,6 +50,7 @@ func builtins() map[string]sdk.Declaration {
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),
 		"generator/istio":           istio.Plugin(),
+		"generator/sds":             sds.Plugin(),
 		"generator/static":          static.Plugin(),
 		"patch/mosn":                mosn.Plugin(),
 		"registry/clusters":         clusters.Plugin(),

@@ -121,7 +121,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	}
 	aliases, failed := in.Aliases()
 	if len(aliases) > 0 {
-		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc"}, "clusterAliases", false})
+		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds"}, "clusterAliases", false})
 	}
 	callers, wrong := callersOf(in.Callers)
 	return append(given, callers...), errors.Join(err, failed, wrong)

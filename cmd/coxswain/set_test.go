@@ -49,7 +49,7 @@ func TestSets(t *testing.T) {
 				` config/mesh{"configMap":"istio","namespace":"ops","sharedConfigMap":"all"}`, ""},
 		{"another namespace of files", false, func(in *settings.Inputs) { in.Namespace = "ops" }, "config/file config/mesh", ""},
 		{"no cluster", false, func(in *settings.Inputs) { in.Registries, in.Kubeconfig = "", "/k" }, "", "--kubeconfig has no one to go to"},
-		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}} generator/grpc{"clusterAliases":{"old":"east","older":"west"}}`, ""},
+		{"aliases", false, func(in *settings.Inputs) { in.ClusterAliases = "old=east, older=west" }, `config/file config/mesh generator/istio{"clusterAliases":{"old":"east","older":"west"}} generator/grpc{"clusterAliases":{"old":"east","older":"west"}} generator/sds{"clusterAliases":{"old":"east","older":"west"}}`, ""},
 		{"Consul", true, func(in *settings.Inputs) { in.Registries = "Consul" }, "config/file config/mesh registry/consul", ""},
 		{"Consul elsewhere", false, func(in *settings.Inputs) {
 			in.Registries, in.ConsulServerURL, in.ConfigDir = "Consul", "https://c", "/d"
@@ -161,7 +161,7 @@ func readers(s *manifest.Set) string {
 			all = append(all, b+string(e.Config))
 		}
 	}
-	for _, b := range []string{"generator/istio", "generator/grpc"} {
+	for _, b := range []string{"generator/istio", "generator/grpc", "generator/sds"} {
 		for _, e := range s.Builtins(b) {
 			if strings.Contains(string(e.Config), "clusterAliases") {
 				all = append(all, b+string(e.Config))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/recording"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -18,7 +19,7 @@ type Row struct {
 // not to be shown.
 func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
 	table := r.URL.Query().Get("table")
-	config := strings.Contains(table, "/") && !strings.HasSuffix(table, "/Secret")
+	config := strings.Contains(table, "/") && !recording.SecretTable(table)
 	if !config && !slices.Contains([]string{state.Mesh, state.Networks}, table) {
 		http.Error(w, "?table=GROUP/KIND, mesh or networks is wanted; /debug/tables lists what there is", http.StatusBadRequest)
 		return

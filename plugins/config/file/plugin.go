@@ -4,6 +4,7 @@ package file
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -12,7 +13,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/file",
 		Version:   "1",
-		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		Publishes: append(kinds.Tables(), secrets.SecretTable, secrets.ConfigMapTable, kinds.FaultTable),
 		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
 			c, err := parse(config)
 			if err != nil {

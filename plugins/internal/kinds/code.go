@@ -14,6 +14,7 @@ const (
 	CodeRival    = "COX1013"
 	CodeFile     = "COX1014"
 	CodeSize     = "COX1015"
+	CodeSecret   = "COX1016"
 )
 
 //go:embed codes/*.txtar

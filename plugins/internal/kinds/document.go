@@ -42,6 +42,8 @@ func Read(file string, content []byte) []Document { return Reader{}.Read(file, c
 type Reader struct {
 	// Check is asked about each resource that was read without mistakes; nil: nothing more is checked.
 	Check func(finding.Resource) []finding.Finding
+	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in them.
+	Secrets bool
 }
 
 // Read returns the objects of a file's content, in order.
@@ -57,7 +59,7 @@ func (r Reader) Read(file string, content []byte) []Document {
 func (r Reader) ReadChunk(file string, chunk protoyaml.Chunk) []Document {
 	root, fault := chunk.Parse()
 	if fault != nil {
-		return []Document{unparsed(file, chunk, *fault)}
+		return []Document{r.unparsed(file, chunk, *fault)}
 	}
 	if root == nil || protoyaml.IsNull(root) {
 		return nil
@@ -67,7 +69,7 @@ func (r Reader) ReadChunk(file string, chunk protoyaml.Chunk) []Document {
 
 // objects reads an object, or each item of a List as kubectl prints it.
 func (r Reader) objects(file string, n *yaml.Node) []Document {
-	o := newObject(file, n, r.Check)
+	o := r.object(file, n)
 	if o.kind != "List" || o.version != "v1" {
 		return []Document{o.document()}
 	}
@@ -77,7 +79,7 @@ func (r Reader) objects(file string, n *yaml.Node) []Document {
 	}
 	var docs []Document
 	for _, item := range items.Content {
-		docs = append(docs, newObject(file, protoyaml.Resolve(item), r.Check).document())
+		docs = append(docs, r.object(file, protoyaml.Resolve(item)).document())
 	}
 	return docs
 }
@@ -85,7 +87,7 @@ func (r Reader) objects(file string, n *yaml.Node) []Document {
 // object is one object that is being read.
 type object struct {
 	doc           Document
-	check         func(finding.Resource) []finding.Finding
+	reader        Reader
 	file          string
 	root          *yaml.Node
 	pairs         []protoyaml.Pair
@@ -93,8 +95,8 @@ type object struct {
 	meta          metadata
 }
 
-func newObject(file string, root *yaml.Node, check func(finding.Resource) []finding.Finding) *object {
-	o := &object{file: file, root: root, check: check, doc: Document{Line: root.Line, Column: root.Column}}
+func (r Reader) object(file string, root *yaml.Node) *object {
+	o := &object{file: file, root: root, reader: r, doc: Document{Line: root.Line, Column: root.Column}}
 	if root.Kind != yaml.MappingNode {
 		return o
 	}
@@ -135,6 +137,11 @@ func (o *object) fault(at *yaml.Node, code, field, format string, args ...any) {
 
 // document reads the whole object.
 func (o *object) document() Document {
+	if o.reader.Secrets && o.version == "v1" && isSecret(o.kind) {
+		o.readSecret()
+		o.nameFaults()
+		return o.doc
+	}
 	kind, ok := o.readKind()
 	if !ok {
 		o.nameFaults()

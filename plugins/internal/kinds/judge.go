@@ -12,11 +12,11 @@ import (
 
 // judge asks the check about an object, unless its text is too large to be walked again.
 func (o *object) judge(spec proto.Message) {
-	if o.check == nil || slices.ContainsFunc(o.doc.Faults, func(f Fault) bool { return f.Code == protoyaml.CodeTooLarge }) {
+	if o.reader.Check == nil || slices.ContainsFunc(o.doc.Faults, func(f Fault) bool { return f.Code == protoyaml.CodeTooLarge }) {
 		return
 	}
 	group, version, _ := strings.Cut(o.version, "/")
-	for _, f := range o.check(finding.Resource{
+	for _, f := range o.reader.Check(finding.Resource{
 		Group: group, Version: version, Kind: o.kind, Namespace: o.meta.namespace, Name: o.meta.name,
 		Labels: o.meta.labels, Annotations: o.meta.annotations, Spec: spec, Partial: Refuses(o.doc.Faults), Node: o.root,
 	}) {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 )
 
 // Lines that name an object, in text that does not parse.
@@ -22,13 +23,20 @@ var (
 
 // unparsed is the document of a text that is no YAML. Its name is read off the lines that usually hold it, so that the
 // right object's last good version is kept and people are told which one it is.
-func unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fault) Document {
+func (r Reader) unparsed(file string, chunk protoyaml.Chunk, fault protoyaml.Fault) Document {
 	d := Document{Line: chunk.Before + 1, Column: 1}
 	f := NewFault(file, fault)
 	group, _, _ := strings.Cut(first(versionLine, chunk.Text), "/")
 	f.Kind = first(kindLine, chunk.Text)
 	block := []byte(first(metadataBlock, chunk.Text))
-	if kind, ok := Lookup(group + "/" + f.Kind); ok && utf8.Valid(chunk.Text) { // where bytes are broken, half of a name is another name
+	kind, ok := Lookup(group + "/" + f.Kind)
+	if isSecret(f.Kind) {
+		f.Message = "not YAML" // the reason may quote it
+		if r.Secrets && group == "v1" {
+			kind.Table, ok = secrets.Object{Kind: f.Kind}.Table(), true
+		}
+	}
+	if ok && utf8.Valid(chunk.Text) { // where bytes are broken, half of a name is another name
 		d.Table, d.Name = kind.Table, cmp.Or(first(nameLine, block), first(inlineName, chunk.Text))
 	}
 	if d.Name != "" {

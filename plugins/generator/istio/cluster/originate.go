@@ -46,7 +46,8 @@ func (in *Outbound) hasCredential(name string) bool {
 
 // credential names a secret. The mesh's service for external ones is for servers alone, as in istiod.
 func (in *Outbound) credential(name string) *tls.SdsSecretConfig {
-	return encode.External{Socket: in.Client.Certificates.Socket}.Credential(name)
+	own := in.Client.Certificates
+	return encode.External{Socket: own.Socket, Alone: !own.From.Served()}.Credential(name)
 }
 
 // show adds the proxy's own certificate, and reports whether anything says where it is.

@@ -2,9 +2,11 @@ package encode
 
 import (
 	"strings"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // RootsSuffix makes a credential's name that of the roots which go with it.
@@ -27,7 +29,14 @@ type External struct {
 	Socket bool
 	// Cluster of the mesh's service for them, which counts where the proxy has no socket; empty: none.
 	Cluster string
+	// Alone: the proxy has no agent.
+	Alone bool
 }
+
+// patience is how long a proxy without an agent waits for a secret of the control plane until it
+// serves what it can without. An Envoy that speaks the state of the world can't be told that there
+// is none: it would wait for 15 s, with all listeners. Agents speak delta, which can say so.
+const patience = 2 * time.Second
 
 // Credential names a secret that the control plane serves on the proxy's own stream: by default one of Kubernetes in the proxy's
 // namespace; builtin:// means the workload's own certificate, and sds:// one that others serve, if somebody does.
@@ -47,10 +56,14 @@ func (e External) Credential(name string) *tls.SdsSecretConfig {
 		}
 		name = bare
 	}
-	return &tls.SdsSecretConfig{Name: resource(name), SdsConfig: &core.ConfigSource{
+	s := &tls.SdsSecretConfig{Name: resource(name), SdsConfig: &core.ConfigSource{
 		ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}},
 		ResourceApiVersion:    core.ApiVersion_V3,
 	}}
+	if e.Alone {
+		s.SdsConfig.InitialFetchTimeout = durationpb.New(patience)
+	}
+	return s
 }
 
 // resource is the name by which a proxy asks for a credential.

@@ -41,3 +41,13 @@ func TestCredential(t *testing.T) {
 		}
 	}
 }
+
+// Who has no agent doesn't wait for long.
+func TestPatience(t *testing.T) {
+	if at := (External{}).Credential("web").SdsConfig.InitialFetchTimeout; at != nil {
+		t.Errorf("with an agent: %v", at)
+	}
+	if at := (External{Alone: true}).Credential("web").SdsConfig.InitialFetchTimeout; at.AsDuration() != patience {
+		t.Errorf("without: %v", at)
+	}
+}

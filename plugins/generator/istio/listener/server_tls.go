@@ -41,7 +41,7 @@ func serverContext(s *networking.ServerTLSSettings, defaults TLSDefaults, own en
 		own.Show(common)
 		own.Trust(common, clientNames(s))
 	case s.CredentialName != "" || len(s.CredentialNames) > 0:
-		credentials(common, s, encode.External{Socket: own.Socket, Cluster: defaults.Secrets})
+		credentials(common, s, encode.External{Socket: own.Socket, Cluster: defaults.Secrets, Alone: !own.From.Served()})
 	default:
 		files(common, s, own.From)
 	}

@@ -1,0 +1,114 @@
+package sds
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// grantTable has ReferenceGrants of the Gateway API, where some source publishes them.
+const grantTable = "gateway.networking.k8s.io/ReferenceGrant"
+
+// gateways are those that name credentials: their rows' keys, by their namespace and a credential's
+// name without rootsSuffix.
+type gateways map[owner][]string
+
+type owner struct{ namespace, credential string }
+
+// gatewaysOf reads the rows of Gateways. Only names that a Gateway has to allow are kept.
+func gatewaysOf(t *state.Table) gateways {
+	out := gateways{}
+	for key, row := range t.All() {
+		spec, err := kinds.Decode[*networking.Gateway](row)
+		if err != nil {
+			continue // its source says so
+		}
+		namespace, _ := kinds.SplitKey(key)
+		for _, s := range spec.Servers {
+			tls := s.GetTls()
+			for _, name := range append(slices.Clone(tls.GetCredentialNames()), tls.GetCredentialName(), tls.GetCaCertCredentialName()) {
+				if r, err := parse(name, namespace); err == nil && r.gateway {
+					of := owner{namespace, r.text}
+					out[of] = append(out[of], key)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// grant is the spec of a ReferenceGrant, as far as it matters here.
+// Source: Gateway API, ReferenceGrantSpec.
+type grant struct {
+	From []struct{ Group, Kind, Namespace string } `json:"from"`
+	To   []struct {
+		Group, Kind string
+		Name        *string
+	} `json:"to"`
+}
+
+// granted returns the key of a ReferenceGrant that lets Gateways of a namespace refer to an object of
+// another one; empty: there is none.
+func granted(t *state.Table, from string, o secrets.Object) string {
+	found := ""
+	for key, row := range t.All() {
+		var g grant
+		if in, _ := kinds.SplitKey(key); in != o.Namespace || json.Unmarshal(row.Payload, &g) != nil || !g.allows(from, o) {
+			continue
+		}
+		if found == "" || key < found {
+			found = key
+		}
+	}
+	return found
+}
+
+func (g *grant) allows(from string, o secrets.Object) bool {
+	for _, f := range g.From {
+		if f.Group != "gateway.networking.k8s.io" || f.Kind != "Gateway" || f.Namespace != from {
+			continue
+		}
+		for _, t := range g.To {
+			if t.Group == "" && t.Kind == o.Kind && (t.Name == nil || *t.Name == "" || *t.Name == o.Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// admit says why a caller may not have what a reference means, if so. It adds the rows that it looked at.
+func (e *engine) admit(c caller, r reference, read *reading) error {
+	if c.namespace == "" {
+		return fmt.Errorf("the proxy's verified identity says no namespace (spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT)")
+	}
+	if !r.gateway {
+		if r.namespace != c.namespace {
+			return fmt.Errorf("it is of namespace %s, and the proxy is of %s: secrets are for their own namespace's proxies", r.namespace, c.namespace)
+		}
+		return nil
+	}
+	by := e.gateways[owner{c.namespace, r.text}]
+	if len(by) == 0 {
+		return fmt.Errorf("no Gateway of the proxy's namespace, %s, names it", c.namespace)
+	}
+	for _, key := range by {
+		read.rows = append(read.rows, state.Name{Table: kinds.Gateway, Key: key})
+	}
+	if r.namespace == c.namespace {
+		return nil
+	}
+	o := secrets.Object{Kind: r.kind, Namespace: r.namespace, Name: r.name}
+	key := granted(e.state.Table(grantTable), c.namespace, o)
+	if key == "" {
+		return fmt.Errorf("it is of namespace %s, where no ReferenceGrant lets Gateways of %s have %s", r.namespace, c.namespace, o)
+	}
+	read.rows = append(read.rows, state.Name{Table: grantTable, Key: key})
+	return nil
+}

@@ -1,0 +1,331 @@
+package sds_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/coxswain-mesh/coxswain/plugins/generator/sds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil || len(blocks) != 3 {
+		t.Fatal(err, blocks)
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := plugintest.Start(t, sds.Plugin(), config)
+	doc := kinds.Reader{Secrets: true}.Read("secret.yaml", []byte(blocks[1].Text))[0]
+	if doc.Row == nil {
+		t.Fatal(doc.Faults)
+	}
+	h.Update(doc.Table, []*sdk.Row{doc.Row})
+	name := strings.TrimSpace(blocks[2].Text)
+	if got := ask(t, h, proxy(t, "edge", "gateway"), name).GetValidationContext(); len(got.GetTrustedCa().GetInlineBytes()) == 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// proxy is one of an account.
+func proxy(t *testing.T, namespace, account string) *sdk.Proxy {
+	t.Helper()
+	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "SERVICE_ACCOUNT": account, "CLUSTER_ID": "east"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := proto.Marshal(&corev3.Node{Id: "router~10.0.0.1~a." + namespace + "~x", Metadata: metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := "spiffe://cluster.local/ns/" + namespace + "/sa/" + account
+	return &sdk.Proxy{Node: node, Types: []string{secretType}, Identities: []string{"spiffe://cluster.local/ns/elsewhere/sa/other", id}}
+}
+
+// ask returns a secret as a proxy is to have it; nil: it is told that there is none.
+func ask(t *testing.T, h *plugintest.Harness, p *sdk.Proxy, name string) *tlsv3.Secret {
+	t.Helper()
+	if p.Connection == 0 {
+		h.Attach(p)
+	}
+	body, said := h.Resources(p.Connection, secretType, name)[name]
+	if !said || body == nil {
+		return nil
+	}
+	var s tlsv3.Secret
+	if err := proto.Unmarshal(body, &s); err != nil || s.Name != name {
+		t.Fatal(err, s.Name)
+	}
+	return &s
+}
+
+// pair makes a certificate of its own key, in PEM.
+func pair(t *testing.T, key crypto.Signer) (chain, private []byte) {
+	t.Helper()
+	of := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+}
+
+func ec(t *testing.T, curve elliptic.Curve) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func rsaKey(t *testing.T, bits int) crypto.Signer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func row(key string, data map[string][]byte) *sdk.Row {
+	return &sdk.Row{Key: key, Payload: secrets.Content{Data: data}.Encode()}
+}
+
+func gatewayRow(t *testing.T, key, credential string) *sdk.Row {
+	t.Helper()
+	payload, err := kinds.Encode(&networking.Gateway{Servers: []*networking.Server{{Tls: &networking.ServerTLSSettings{CredentialName: credential}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sdk.Row{Key: key, Payload: payload}
+}
+
+// What each name means, for whom.
+func TestNames(t *testing.T) {
+	chain, key := pair(t, ec(t, elliptic.P256()))
+	roots, _ := pair(t, ec(t, elliptic.P384()))
+	apart, _ := pair(t, ec(t, elliptic.P521()))
+	h := plugintest.Start(t, sds.Plugin(), nil)
+	h.Commit(
+		plugintest.Rows{Table: "v1/Secret", Upserts: []*sdk.Row{
+			row("edge/web", map[string][]byte{"tls.crt": chain, "tls.key": key, "ca.crt": roots}),
+			row("edge/generic", map[string][]byte{"cert": chain, "key": key, "cacert": apart, "tls.crt": roots}),
+			row("edge/apart", map[string][]byte{"tls.crt": chain, "tls.key": key, "ca.crt": roots}),
+			row("edge/apart-cacert", map[string][]byte{"ca.crt": apart}),
+			row("edge/far@east", map[string][]byte{"tls.crt": chain, "tls.key": key}),
+			row("other/web", map[string][]byte{"tls.crt": chain, "tls.key": key}),
+			row("granted/web", map[string][]byte{"tls.crt": chain, "tls.key": key}),
+			row("granted/more", map[string][]byte{"tls.crt": chain, "tls.key": key}),
+		}},
+		plugintest.Rows{Table: "v1/ConfigMap", Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots})}},
+		plugintest.Rows{Table: kinds.Gateway, Upserts: []*sdk.Row{
+			gatewayRow(t, "edge/a", "kubernetes-gateway://edge/web"), gatewayRow(t, "edge/b", "kubernetes-gateway://granted/web"),
+			gatewayRow(t, "edge/c", "kubernetes-gateway://granted/more"), gatewayRow(t, "edge/d", "kubernetes-gateway://other/web"),
+		}},
+		plugintest.Rows{Table: "gateway.networking.k8s.io/ReferenceGrant", Upserts: []*sdk.Row{{Key: "granted/g", Payload: []byte(
+			`{"from":[{"group":"gateway.networking.k8s.io","kind":"Gateway","namespace":"edge"}],"to":[{"group":"","kind":"Secret","name":"web"}]}`)}}},
+	)
+	p := proxy(t, "edge", "gateway")
+	for _, c := range []struct {
+		name  string
+		chain []byte // of a certificate with its key
+		roots []byte
+		why   string
+	}{
+		{"kubernetes://web", chain, nil, ""},
+		{"kubernetes://edge/web", chain, nil, ""},
+		{"kubernetes://generic", chain, nil, ""},
+		{"kubernetes://far", chain, nil, ""},
+		{"kubernetes://web-cacert", nil, roots, ""},
+		{"kubernetes://generic-cacert", nil, apart, ""},
+		{"kubernetes://apart-cacert", nil, apart, ""},
+		{"configmap://edge/roots", nil, roots, ""},
+		{"configmap://edge/roots-cacert", nil, roots, ""},
+		{"kubernetes-gateway://edge/web", chain, nil, ""},
+		{"kubernetes-gateway://edge/web-cacert", nil, roots, ""},
+		{"kubernetes-gateway://granted/web", chain, nil, ""},
+		{"kubernetes-gateway://granted/more", nil, nil, "no ReferenceGrant"},
+		{"kubernetes-gateway://other/web", nil, nil, "no ReferenceGrant"},
+		{"kubernetes-gateway://edge/apart", nil, nil, "no Gateway of the proxy's namespace, edge, names it"},
+		{"kubernetes-gateway://web", nil, nil, "names no namespace"},
+		{"kubernetes://other/web", nil, nil, "secrets are for their own namespace's proxies"},
+		{"kubernetes://nothing", nil, nil, "there is no Secret edge/nothing"},
+		{"kubernetes://nothing-cacert", nil, nil, "there is no Secret edge/nothing-cacert, nor Secret edge/nothing"},
+		{"kubernetes://apart-cacert-cacert", nil, apart, ""},
+		{"kubernetes://far-cacert", nil, nil, "it has no ca.crt, nor cacert"},
+		{"kubernetes://", nil, nil, "with both"},
+		{"kubernetes://edge/web/more", nil, nil, "with both"},
+		{"kubernetes://web@east", nil, nil, "with both"},
+		{"configmap://roots", nil, nil, "names no namespace"},
+		{"builtin://", nil, nil, "agent"},
+		{"invalid://", nil, nil, "not valid"},
+		{"vault://web", nil, nil, "not known"},
+		{"web", nil, nil, "no name of a secret"},
+	} {
+		s := ask(t, h, p, c.name)
+		if got := s.GetTlsCertificate(); string(got.GetCertificateChain().GetInlineBytes()) != string(c.chain) || (len(got.GetPrivateKey().GetInlineBytes()) > 0) != (c.chain != nil) {
+			t.Errorf("%s: certificate %v", c.name, got.GetCertificateChain())
+		}
+		if got := s.GetValidationContext(); string(got.GetTrustedCa().GetInlineBytes()) != string(c.roots) {
+			t.Errorf("%s: roots %v", c.name, got)
+		}
+		said := ""
+		for _, f := range h.Faults() {
+			if strings.HasPrefix(f.What, "secret "+c.name+" for ") {
+				said += f.Reason
+			}
+		}
+		if (said == "") != (c.why == "") || !strings.Contains(said, c.why) {
+			t.Errorf("%s: the fault is %q", c.name, said)
+		}
+	}
+	if got := ask(t, h, proxy(t, "shop", "gateway"), "kubernetes://edge/web"); got != nil {
+		t.Errorf("another namespace's proxy has %v", got.Name)
+	}
+	nobody := proxy(t, "edge", "gateway")
+	nobody.Identities = []string{"spiffe://cluster.local/ns/edge/sa/other", "spiffe://x"}
+	if got := ask(t, h, nobody, "kubernetes://web"); got != nil {
+		t.Errorf("who says that it is another account has %v", got.Name)
+	}
+}
+
+// Keys and certificates that Envoy would refuse are not served, and the reason has nothing of them.
+func TestContents(t *testing.T) {
+	good, key := pair(t, ec(t, elliptic.P256()))
+	big, bigKey := pair(t, rsaKey(t, 2048))
+	small, smallKey := pair(t, rsaKey(t, 1024))
+	odd, oddKey := pair(t, ec(t, elliptic.P224()))
+	_, edKey, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ed, edPEM := pair(t, edKey)
+	broken := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("hunter2hunter2")})
+	for _, c := range []struct {
+		name string
+		data map[string][]byte
+		why  string
+	}{
+		{"EC", map[string][]byte{"tls.crt": good, "tls.key": key}, ""},
+		{"RSA", map[string][]byte{"tls.crt": big, "tls.key": bigKey}, ""},
+		{"a chain", map[string][]byte{"tls.crt": append(append([]byte{}, good...), big...), "tls.key": key}, ""},
+		{"nothing", nil, "it has no certificates and keys"},
+		{"no key", map[string][]byte{"tls.crt": good}, "it has no tls.crt and tls.key"},
+		{"another's key", map[string][]byte{"tls.crt": good, "tls.key": bigKey}, "tls.key is not the key of the first certificate in tls.crt"},
+		{"a short key", map[string][]byte{"tls.crt": small, "tls.key": smallKey}, "1024 bits"},
+		{"an odd curve", map[string][]byte{"tls.crt": odd, "tls.key": oddKey}, "P-224"},
+		{"Ed25519", map[string][]byte{"tls.crt": ed, "tls.key": edPEM}, "Ed25519"},
+		{"no PEM", map[string][]byte{"tls.crt": []byte("hunter2hunter2"), "tls.key": key}, "tls.crt has no certificate in PEM"},
+		{"no DER", map[string][]byte{"tls.crt": broken, "tls.key": key}, "tls.crt has a certificate, its number 1, that can't be read"},
+		{"half of a key", map[string][]byte{"tls.crt": good, "tls.key": key[:len(key)/2]}, "tls.key has no private key in PEM"},
+		{"encrypted", map[string][]byte{"tls.crt": good, "tls.key": []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----\naHVudGVyMg==\n-----END ENCRYPTED PRIVATE KEY-----\n")}, "encrypted"},
+		{"a bad list", map[string][]byte{"tls.crt": good, "tls.key": key, "ca.crl": []byte("hunter2hunter2")}, "ca.crl has no list"},
+		{"a bad staple", map[string][]byte{"tls.crt": good, "tls.key": key, "tls.ocsp-staple": []byte("hunter2hunter2")}, "tls.ocsp-staple"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := plugintest.Start(t, sds.Plugin(), nil)
+			h.Update("v1/Secret", []*sdk.Row{row("edge/web", c.data)})
+			s := ask(t, h, proxy(t, "edge", "gateway"), "kubernetes://web")
+			faults := h.Faults()
+			if (s == nil) != (c.why != "") || len(faults) > 1 || (len(faults) == 1) != (c.why != "") {
+				t.Fatalf("%v; %v", s, faults)
+			}
+			for _, f := range faults {
+				if !strings.Contains(f.Reason, c.why) || strings.Contains(f.Reason, "hunter2") {
+					t.Errorf("the fault is %q", f.Reason)
+				}
+			}
+		})
+	}
+}
+
+// A change goes to the views alone that want the secret; what becomes invalid stays as it was, what goes is told to be absent.
+func TestChanges(t *testing.T) {
+	chain, key := pair(t, ec(t, elliptic.P256()))
+	next, nextKey := pair(t, ec(t, elliptic.P256()))
+	h := plugintest.Start(t, sds.Plugin(), nil)
+	set := func(chain, key []byte) {
+		h.Update("v1/Secret", []*sdk.Row{row("edge/web", map[string][]byte{"tls.crt": chain, "tls.key": key})})
+	}
+	set(chain, key)
+	h.Update("v1/Secret", []*sdk.Row{row("edge/other", map[string][]byte{"tls.crt": chain, "tls.key": key})})
+	a, b, other := proxy(t, "edge", "a"), proxy(t, "edge", "a"), proxy(t, "edge", "b")
+	const name = "kubernetes://web"
+	served := func(p *sdk.Proxy) string {
+		return string(ask(t, h, p, name).GetTlsCertificate().GetCertificateChain().GetInlineBytes())
+	}
+	if served(a) != string(chain) || served(b) != string(chain) || ask(t, h, other, "kubernetes://other") == nil {
+		t.Fatal("not served")
+	}
+	if h.Placement(a.Connection)[secretType] != h.Placement(b.Connection)[secretType] {
+		t.Error("proxies of one account have views of their own")
+	}
+	if h.Placement(a.Connection)[secretType] == h.Placement(other.Connection)[secretType] {
+		t.Error("proxies of two accounts share a view")
+	}
+	bodies := h.Bodies()
+	set(next, nextKey)
+	if served(a) != string(next) {
+		t.Error("the new certificate is not served")
+	}
+	if got := h.Bodies(); got != bodies+1 {
+		t.Errorf("%d bodies were sent, want one", got-bodies)
+	}
+	set(next, key)
+	if faults := h.Faults(); served(a) != string(next) || len(faults) != 1 || !strings.Contains(faults[0].Reason, "last good version stays") {
+		t.Errorf("what is broken: %v", faults)
+	}
+	because := h.Explain(secretType, h.Placement(a.Connection)[secretType], name)
+	if len(because.Rows) != 1 || because.Rows[0].Key != "edge/web" || len(because.Missing) != 1 || because.Missing[0].Key != "edge/web@east" {
+		t.Errorf("explained by %v, %v", because.Rows, because.Missing)
+	}
+	h.Update("v1/Secret", nil, "edge/web")
+	if ask(t, h, a, name) != nil {
+		t.Error("what is gone is served")
+	}
+	h.Detach(a.Connection)
+	h.Detach(b.Connection)
+	h.Settle()
+}
+
+func TestConfig(t *testing.T) {
+	if got, _ := plugintest.Refusal(t, sds.Plugin(), `{"aliases": {}}`); got != "aliases" {
+		t.Errorf("refused for %q", got)
+	}
+	h := plugintest.Start(t, sds.Plugin(), `{"clusterAliases": {"east": "west"}}`)
+	chain, key := pair(t, ec(t, elliptic.P256()))
+	h.Update("v1/Secret", []*pb.Row{row("edge/web@west", map[string][]byte{"tls.crt": chain, "tls.key": key})})
+	if ask(t, h, proxy(t, "edge", "a"), "kubernetes://web") == nil {
+		t.Error("the cluster's secret is not found by its alias")
+	}
+}
