@@ -39,7 +39,7 @@ type ControllerPlugin struct {
 	Reads []string
 	// Publishes names tables that it writes.
 	Publishes []string
-	// New makes it.
+	// New makes it. What it returns may be a CallHandler as well.
 	New Constructor[Controller]
 }
 
@@ -143,7 +143,7 @@ func (p ControllerPlugin) declare() *Plugin {
 			if err != nil {
 				return nil, err
 			}
-			return newSource(t, pb.KindController, made.Run), nil
+			return newController(t, made), nil
 		},
 	}}
 }

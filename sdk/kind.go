@@ -29,7 +29,7 @@ func ConfigSourceKind(construct func(config []byte) (ConfigSource, error)) Kind 
 
 // ControllerKind is for a controller.
 func ControllerKind(construct func(config []byte) (Controller, error)) Kind {
-	return kindOf("controller", construct, func(t *talk, c Controller) kind { return newSource(t, pb.KindController, c.Run) })
+	return kindOf("controller", construct, func(t *talk, c Controller) kind { return newController(t, c) })
 }
 
 // DeriverKind is for a registry or config source whose rows are a function of rows. It counts as a registry if it publishes services,

@@ -82,6 +82,9 @@ func (t *talk) ready(k kind) *pb.Ready {
 	if x, ok := k.(interface{ writes() []string }); ok {
 		r.Writes = x.writes()
 	}
+	if x, ok := k.(interface{ methods() []string }); ok {
+		r.Methods = x.methods()
+	}
 	if x, ok := k.(interface{ reports() bool }); ok {
 		r.Reports = x.reports()
 	}

@@ -17,6 +17,8 @@ type source struct {
 	work func(context.Context, Publisher) error
 	// store is nil where the author takes no writes.
 	store storer
+	// calls is nil where the author answers none.
+	calls callee
 
 	builder state.Builder
 	mu      sync.Mutex
@@ -49,6 +51,9 @@ func (s *source) run(ctx context.Context) error {
 	if s.store != nil {
 		defer s.store.end()
 	}
+	if s.calls != nil {
+		defer s.calls.end()
+	}
 	if err := s.work(ctx, &publisher{source: s, ctx: ctx}); err != nil {
 		return text.Error(s.plugin.Name, ": ", err)
 	}
@@ -64,7 +69,19 @@ func (s *source) writes() []string {
 	return s.store.writes()
 }
 
+// methods are the methods of gRPC that the author answers calls of.
+func (s *source) methods() []string {
+	if s.calls == nil {
+		return nil
+	}
+	return s.calls.methods()
+}
+
 func (s *source) receive(ctx context.Context, m *pb.FromCore, release func()) error {
+	if m.Call != nil && s.calls != nil {
+		s.calls.receive(ctx, m.Call, release)
+		return nil
+	}
 	if m.Store != nil && s.store != nil {
 		s.store.receive(ctx, m.Store, release)
 		return nil

@@ -12,6 +12,7 @@ import (
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
+	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/exports"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
@@ -46,6 +47,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/mesh":               configmesh.Plugin(),
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),
+		"controller/ca":             ca.Plugin(),
 		"controller/exports":        exports.Plugin(),
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),

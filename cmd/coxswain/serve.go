@@ -114,16 +114,19 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		SecureGRPCAddr: s.SecureGRPCAddr,
 		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
 		AuthPlaintext:  s.AuthPlaintext,
-		Words:          server.Words{Naming: mesh.Naming(s.Namespace), Tools: mesh.Tools()},
+		Words: server.Words{
+			Naming: mesh.Naming(s.Namespace), Tools: mesh.Tools(),
+			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())),
+		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,
 			EndpointPatience: s.EndpointPatience, EndpointPause: s.EndpointPause, HoldMax: s.HoldMax,
 		},
 		Retention: placement.Retention{For: s.ViewRetention, Bytes: s.ViewRetentionBytes},
 		XDS: xds.Config{
-			Identifier: "coxswain " + build(), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Interval, Timeout: s.Timeout},
-			MaxConnectionAge: s.MaxAge, MaxConnectionAgeGrace: s.MaxAgeGrace, SendTimeout: orNever(s.SendTimeout),
-			Push: push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
+			Identifier: "coxswain " + build(), HealthType: mesh.HealthType, Keepalive: xds.Keepalive{Interval: s.Interval, Timeout: s.Timeout, MaxAge: s.MaxAge, Grace: s.MaxAgeGrace},
+			SendTimeout: orNever(s.SendTimeout),
+			Push:        push.Limits{Running: s.PushThrottle, Bytes: s.PushBytes}, Limits: s.Limits(),
 		},
 		Memory:   memoryLimit(s.MemoryLimit, p.environ),
 		AuditLog: s.AuditLog,

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
@@ -19,7 +18,7 @@ const (
 	inARow = 3
 )
 
-// Desk is what authenticators were asked and have not answered, what nobody waits for any more too.
+// Desk is what plugins were asked and have not answered, what nobody waits for any more too.
 // S stands for their sessions.
 type Desk[S comparable] struct {
 	last uint64
@@ -49,23 +48,21 @@ func NewDesk[S comparable]() *Desk[S] {
 	return &Desk[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
 }
 
-// Ask takes a question to a session down and gives it a number. why says that it is not to be sent:
-// the session has too much to do.
-func (d *Desk[S]) Ask(s S, m *pb.Authenticate, now deadline.Moment) (why string) {
+// Ask takes a question of so many bytes to a session down and gives it a number. why says that it is
+// not to be sent: the session has too much to do.
+func (d *Desk[S]) Ask(s S, size int, now deadline.Moment) (id uint64, why string) {
 	of := d.owed[s]
 	if of == nil {
 		of = &debt{since: now}
 	}
-	size := m.Size()
 	if of.bytes+size > MaxOwed {
-		return "has too many questions to answer"
+		return 0, "has too many questions to answer"
 	}
 	d.last++
-	m.Id = d.last
-	d.open[m.Id], d.owed[s] = &question[S]{session: s, size: size}, of
+	d.open[d.last], d.owed[s] = &question[S]{session: s, size: size}, of
 	of.questions++
 	of.bytes += size
-	return ""
+	return d.last, ""
 }
 
 // Answered notes that a question was answered, or could not be put to the session. It is known
@@ -93,7 +90,7 @@ func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late boo
 // Unanswered notes that nobody waits for an answer any more. progress is when the session last
 // showed any. The error is why the session is to be ended: it owes too many answers, or has given
 // none for too long.
-func (d *Desk[S]) Unanswered(id uint64, of Authenticator, now deadline.Moment, progress time.Time) error {
+func (d *Desk[S]) Unanswered(id uint64, of Asked, now deadline.Moment, progress time.Time) error {
 	q := d.open[id]
 	if q == nil {
 		return nil // it was answered

@@ -9,14 +9,19 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Authenticator is a plugin that can be asked who is calling.
-type Authenticator struct {
+// Asked is a plugin that is asked something.
+type Asked struct {
 	Name string
-	// Headers that it wants besides CommonHeaders.
-	Headers []string
 	// Call is how long it may take for an answer, Progress how long it may show no sign of life
 	// while it owes one; 0: no limit.
 	Call, Progress time.Duration
+}
+
+// Authenticator is a plugin that can be asked who is calling.
+type Authenticator struct {
+	Asked
+	// Headers that it wants besides CommonHeaders.
+	Headers []string
 }
 
 // Question is what the authenticator is asked: no one is shown a header that another has asked for.

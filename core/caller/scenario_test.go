@@ -94,7 +94,7 @@ func (p *talk) line(verb string, words []string) error {
 	case "progress":
 		p.progress[rest] = p.now.At
 	case "late":
-		if why := p.desk.Unanswered(p.last.Id, p.asked, p.now, p.progress[p.asked.Name]); why != nil {
+		if why := p.desk.Unanswered(p.last.Id, p.asked.Asked, p.now, p.progress[p.asked.Name]); why != nil {
 			p.ended[p.asked.Name] = why
 		}
 		p.inquiry.Heard(Judge(nil, errors.New("did not answer"), p.shown))
@@ -120,7 +120,7 @@ func (p *talk) line(verb string, words []string) error {
 
 // declare reads an authenticator.
 func (p *talk) declare(words []string) (err error) {
-	a := Authenticator{Name: words[0]}
+	a := Authenticator{Asked: Asked{Name: words[0]}}
 	for k, v := range pairs(words[1:]) {
 		var wrong error
 		switch k {
@@ -150,9 +150,11 @@ func (p *talk) asks(want string) error {
 	for _, h := range slices.Sorted(maps.Keys(p.last.Headers)) {
 		got += " " + h + "=" + p.last.Headers[h]
 	}
-	if why := p.desk.Ask(a.Name, p.last, p.now); why != "" {
+	id, why := p.desk.Ask(a.Name, p.last.Size(), p.now)
+	if why != "" {
 		return errors.New(why)
 	}
+	p.last.Id = id
 	return same(got, want)
 }
 

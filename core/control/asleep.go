@@ -26,7 +26,7 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 		return nil
 	case kind == pb.KindGenerator && publishesRows(r):
 		return errPublishes
-	case kind != pb.KindGenerator && (r.Derives || len(r.Reads) == 0):
+	case kind != pb.KindGenerator && (r.Derives || len(r.Reads)+len(r.Methods) == 0):
 		return errReads
 	}
 	return nil
@@ -41,9 +41,11 @@ func (c *Control) wanted(name string) bool {
 	switch k := c.known[name]; k.Kind {
 	case pb.KindGenerator:
 	case pb.KindAuthenticator:
-		last, asked := c.callers.wanted[name]
-		return asked && time.Since(last) < drowsy
+		return c.questions.askedLately(name)
 	default:
+		if len(k.ready.Methods) > 0 && c.questions.askedLately(name) {
+			return true
+		}
 		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
 	}
 	for _, conn := range c.conns {

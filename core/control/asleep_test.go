@@ -221,8 +221,8 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		}
 		wantErr(t, (<-got).err, codes.Unavailable, "is away")
 		g.keepsNothing()
-		if len(g.callers.wanted)+len(g.callers.awake) > 0 {
-			t.Errorf("kept: %v", g.callers)
+		if len(g.questions.wanted)+len(g.questions.awake) > 0 {
+			t.Errorf("kept: %v", g.questions)
 		}
 	})
 }

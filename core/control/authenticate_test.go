@@ -51,8 +51,8 @@ func newGate(t *testing.T, limits Limits) *gate {
 // keepsNothing checks that nothing is left of questions.
 func (g *gate) keepsNothing() {
 	g.t.Helper()
-	if questions, sessions := g.callers.desk.Size(); questions+sessions+len(g.callers.waiting) > 0 {
-		g.t.Errorf("kept: %v", g.callers)
+	if questions, sessions := g.questions.desk.Size(); questions+sessions+len(g.questions.waiting) > 0 {
+		g.t.Errorf("kept: %v", g.questions)
 	}
 }
 

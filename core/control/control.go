@@ -160,16 +160,16 @@ type Control struct {
 	served    served
 	patchers  map[string]*patch.Patcher
 	// stale is what connections do not see yet, made what patches made of views.
-	stale    *placement.Stale[*connection]
-	made     *patch.Made
-	conns    map[uint64]*connection
-	pace     *revision.Pace // of revisions of endpoints alone
-	left     *placement.Left[*session]
-	nextConn uint64
-	wake     chan struct{}
-	closed   bool
-	callers  callers
-	stores   *store.Requests[*session]
+	stale     *placement.Stale[*connection]
+	made      *patch.Made
+	conns     map[uint64]*connection
+	pace      *revision.Pace // of revisions of endpoints alone
+	left      *placement.Left[*session]
+	nextConn  uint64
+	wake      chan struct{}
+	closed    bool
+	questions *questions
+	stores    *store.Requests[*session]
 	// instances are plugins that rows ask for.
 	instances instances
 	// rules are those of the declared plugins.
@@ -239,11 +239,12 @@ func New(cfg Config) (*Control, error) {
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
 		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: placement.NewStale[*connection](), made: patch.NewMade(), callers: newCallers(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}
 	c.clients.inner = &c.mu
+	c.questions = newQuestions(&c.clients, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.declare(newKnown(e, newShard(e), now))

@@ -39,8 +39,8 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	now := time.Now()
 	delete(c.known, name)
 	delete(c.forced, name)
-	delete(c.callers.wanted, name)
-	c.callers.isAwake(name)
+	delete(c.questions.wanted, name)
+	c.questions.isAwake(name)
 	c.rules = rules
 	if c.flight != nil {
 		c.flight.Leave(name)

@@ -103,8 +103,8 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 				c.answered(p, r)
 			}
 		}
-	case m.Authenticate != nil:
-		c.undeliveredQuestion(s, m.Authenticate, why)
+	case m.Authenticate != nil, m.Call != nil:
+		c.questions.undelivered(s, m, why)
 	}
 	c.schedule(time.Now())
 }

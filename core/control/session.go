@@ -172,7 +172,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		return nil, host.ErrAsleep
 	}
 	c.sessions[k.Name] = s
-	c.callers.isAwake(k.Name)
+	c.questions.isAwake(k.Name)
 	if s.generates() {
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {
@@ -264,7 +264,7 @@ func (c *Control) leave(s *session) {
 	c.left.Forget(s)
 	s.away = time.Now()
 	c.died(s)
-	c.abandon(s)
+	c.questions.abandon(s)
 	for _, conn := range c.conns {
 		conn.places.Forget(s)
 	}
@@ -302,7 +302,9 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Stored != nil:
 		c.takeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind == pb.KindAuthenticator:
-		c.takeCaller(s, m.Caller)
+		c.questions.take(s, m.Caller.Id, m)
+	case m.Called != nil && s.Kind == pb.KindController:
+		c.questions.take(s, m.Called.Id, m)
 	case s.generates():
 		return c.takeGenerated(s, m)
 	case m.Patched != nil && s.Kind == pb.KindPatch:

@@ -112,7 +112,7 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
 	c.left.Forget(s)
-	c.abandon(s)
+	c.questions.abandon(s)
 	if t := c.trials.of(s); t != nil {
 		if t.session = nil; t.patcher != nil {
 			t.patcher.Left()

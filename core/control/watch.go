@@ -42,7 +42,7 @@ func (c *Control) watch(ctx context.Context, s *session) {
 func (c *Control) owes(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.busy.IsZero() || !s.pinged.At.IsZero() || s.asked.Len() > 0 || c.callers.desk.Owes(s)
+	return !s.busy.IsZero() || !s.pinged.At.IsZero() || s.asked.Len() > 0 || c.questions.desk.Owes(s)
 }
 
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
@@ -207,7 +207,7 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 	if s == nil {
 		return Stale{}
 	}
-	overdue, since := c.callers.desk.Overdue(s)
+	overdue, since := c.questions.desk.Overdue(s)
 	missed := Stale{}
 	if p := c.patchers[k.Name]; p != nil {
 		missed.Since, missed.Why = p.Stale()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -53,6 +54,28 @@ func (i *identify) who(ctx context.Context, node *corev3.Node, shown caller.Cred
 	}
 	return i.naming.May(node, known)
 }
+
+// call is an xds.Config's Calls: plugins answer them, of callers whom an authenticator knows.
+func (i *identify) call(ctx context.Context, method string, request []byte) ([]byte, error) {
+	if yes, _ := i.control.Offers(method); !yes {
+		return nil, status.Errorf(codes.Unimplemented, "nobody offers %s here", budget.Line(method, maxMethod))
+	}
+	shown, err := i.shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if shown == nil {
+		return nil, status.Error(codes.Unauthenticated, "in plain text nobody knows who is calling: call the secure port (secureGRPCAddr)")
+	}
+	known, err := i.control.Authenticate(ctx, *shown)
+	if err != nil {
+		return nil, err
+	}
+	return i.control.Call(ctx, &pb.Call{Method: method, Request: request, Identities: known, RemoteAddress: shown.RemoteAddress})
+}
+
+// maxMethod is how many bytes of a method's name an error may have.
+const maxMethod = 200
 
 // shown returns what a caller showed, nil where nobody asks for it.
 func (i *identify) shown(ctx context.Context) (*caller.Credentials, error) {

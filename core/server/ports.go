@@ -10,6 +10,8 @@ import (
 // ports are those that are open, by name. Before those of xDS are, nobody can be served.
 type ports struct {
 	xds []string // to be opened
+	// pending is why another port is not open yet; nil, and empty: there is none.
+	pending func() string
 
 	mu   sync.Mutex
 	open map[string]string
@@ -20,7 +22,7 @@ func newPorts(cfg *Config) *ports {
 	if cfg.GRPCAddr != "" {
 		p.xds = append(p.xds, "grpc")
 	}
-	if cfg.SecureGRPCAddr != "" {
+	if cfg.SecureGRPCAddr != "" && cfg.TLS.named() {
 		p.xds = append(p.xds, "secureGRPC")
 	}
 	return p
@@ -51,6 +53,11 @@ func (p *ports) ready() (reasons []string) {
 	for _, name := range p.xds {
 		if open[name] == "" {
 			reasons = append(reasons, fmt.Sprintf("port %s is not open yet", name))
+		}
+	}
+	if p.pending != nil {
+		if why := p.pending(); why != "" {
+			reasons = append(reasons, why)
 		}
 	}
 	return reasons

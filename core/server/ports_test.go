@@ -8,7 +8,7 @@ import (
 
 // Before each xDS port is open the control plane is not ready.
 func TestReadyWithOpenPorts(t *testing.T) {
-	p := newPorts(&Config{GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0"})
+	p := newPorts(&Config{GRPCAddr: "127.0.0.1:0", SecureGRPCAddr: "127.0.0.1:0", TLS: TLS{CertFile: "cert.pem"}})
 	for _, port := range []string{"grpc", "secureGRPC"} {
 		if !slices.Contains(p.ready(), "port "+port+" is not open yet") {
 			t.Errorf("%s is closed, and the reasons are %q", port, p.ready())

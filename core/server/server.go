@@ -48,7 +48,8 @@ type Config struct {
 	Version string
 
 	GRPCAddr, HTTPAddr, MonitoringAddr string
-	// SecureGRPCAddr is for xDS over TLS.
+	// SecureGRPCAddr is for xDS over TLS. Where TLS names no files, a plugin makes the certificate
+	// (Words.Issuer); the port stays closed until one does, and if the set has no authenticator.
 	SecureGRPCAddr string
 	TLS            TLS
 	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain text; otherwise nobody is.
@@ -78,6 +79,8 @@ type Config struct {
 type Words struct {
 	Naming caller.Naming
 	Tools  admin.Tools
+	// Issuer is how plugins make the secure port's certificate; nil: none does.
+	Issuer *Issuer
 }
 
 // Commit is when changes become a revision, and how long one may take; see control.Config.
@@ -100,6 +103,8 @@ type Server struct {
 	pages   *pages
 	ports   *ports
 	admin   *admin.Server
+	// issued is nil where the secure port has no certificate, or one from files.
+	issued *issued
 }
 
 // New checks the config and puts the parts together. Nothing runs before Run.
@@ -146,6 +151,11 @@ func New(cfg Config) (*Server, error) {
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
 	s.pages = &pages{middle: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
+	if cfg.SecureGRPCAddr != "" && !cfg.TLS.named() && authenticates(cfg.Set) {
+		s.issued = newIssued(*cfg.Words.Issuer, s.control, cfg.Log)
+		ports.pending = s.issued.pending
+	}
+	cfg.XDS.Calls = identify.call
 	cfg.XDS.Identify = identify.caller
 	questions := &admin.Questions{Naming: cfg.Words.Naming, Tools: cfg.Words.Tools}
 	cfg.XDS.Answerer = questions
@@ -180,7 +190,7 @@ func (cfg *Config) check() error {
 	if cfg.AuthPlaintext && !authenticates(cfg.Set) {
 		return errors.New("authPlaintext: no plugin can say who is calling; declare one of kind authenticator in plugins.yaml, such as `builtin: authenticator/token`")
 	}
-	if cfg.SecureGRPCAddr != "" {
+	if cfg.SecureGRPCAddr != "" && (cfg.TLS.named() || cfg.Words.Issuer == nil) {
 		if err := cfg.TLS.check(); err != nil {
 			return err
 		}
@@ -213,6 +223,12 @@ func (s *Server) Run(ctx context.Context) error {
 		rest.Watch(inner, idle, func() bool { return false }, func() {})
 		return nil
 	})
+	if s.issued != nil {
+		parts.Go(func() error {
+			s.issued.run(inner)
+			return nil
+		})
+	}
 	if s.cfg.Develop {
 		parts.Go(func() error { return s.swap.Develop(inner) })
 	}
@@ -245,7 +261,7 @@ func (s *Server) Run(ctx context.Context) error {
 // Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are read again by themselves. What can't be read leaves things
 // as they are.
 func (s *Server) Reload(ctx context.Context) {
-	if s.cfg.SecureGRPCAddr != "" {
+	if s.cfg.SecureGRPCAddr != "" && s.cfg.TLS.named() {
 		if err := s.cfg.TLS.check(); err != nil {
 			s.cfg.Log.Error("certificates can't be read; the last good ones stay in use", "error", err)
 		}
@@ -268,7 +284,10 @@ func (s *Server) serveXDS(ctx context.Context) error {
 	if s.cfg.GRPCAddr != "" {
 		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr, nil) })
 	}
-	if s.cfg.SecureGRPCAddr != "" {
+	switch {
+	case s.issued != nil:
+		ports.Go(func() error { return s.listenIssued(ctx) })
+	case s.cfg.SecureGRPCAddr != "" && s.cfg.TLS.named():
 		ports.Go(func() error { return s.listenSecurely(ctx) })
 	}
 	ports.Go(func() error {
@@ -290,6 +309,19 @@ func (s *Server) listenSecurely(ctx context.Context) error {
 	}
 	defer stop()
 	return s.listen(ctx, "secureGRPC", s.cfg.SecureGRPCAddr, creds)
+}
+
+// listenIssued serves xDS over TLS once a plugin has made the certificate.
+func (s *Server) listenIssued(ctx context.Context) error {
+	if yes, perhaps := s.control.Offers(s.issued.Method); !yes && !perhaps {
+		s.cfg.Log.Info("port secureGRPC stays closed: no file names its certificate, and no plugin makes one (controller/ca)")
+	}
+	select {
+	case <-s.issued.first:
+	case <-ctx.Done():
+		return nil
+	}
+	return s.listen(ctx, "secureGRPC", s.cfg.SecureGRPCAddr, s.issued.secure(&s.cfg.TLS))
 }
 
 // listen serves xDS on one port, without credentials in plain text.

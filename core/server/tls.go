@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -32,7 +33,7 @@ type TLS struct {
 // check reads the files once, to say at the start what is wrong with them.
 func (t *TLS) check() error {
 	if t.CertFile == "" || t.KeyFile == "" || t.CAFile == "" {
-		return errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile")
+		return errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile, or none of them where a plugin makes the certificate")
 	}
 	if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
 		return fmt.Errorf("tlsCertFile %s and tlsKeyFile %s: %w", t.CertFile, t.KeyFile, err)
@@ -79,10 +80,18 @@ func (t *TLS) now(ctx context.Context, own, authorities certprovider.Provider) (
 	if err != nil {
 		return nil, fmt.Errorf("caCertFile %s holds no certificate in PEM: %w", t.CAFile, err)
 	}
+	return t.with(certs.Certs, roots.Roots), nil
+}
+
+// with is the configuration with the port's certificates, and those of clients' authorities.
+func (t *TLS) with(own []tls.Certificate, authorities *x509.CertPool) *tls.Config {
 	return &tls.Config{
-		Certificates: certs.Certs, ClientCAs: roots.Roots, ClientAuth: tls.VerifyClientCertIfGiven,
+		Certificates: own, ClientCAs: authorities, ClientAuth: tls.VerifyClientCertIfGiven,
 		MinVersion: t.MinVersion, CipherSuites: t.CipherSuites, NextProtos: []string{"h2"},
 		// A resumed session would not meet authorities that changed.
 		SessionTicketsDisabled: true,
-	}, nil
+	}
 }
+
+// named reports whether files are named: otherwise a plugin makes the certificate.
+func (t *TLS) named() bool { return t.CertFile+t.KeyFile+t.CAFile != "" }

@@ -25,8 +25,11 @@ func newCodec() codec {
 
 // Marshal implements encoding.CodecV2. The buffers are plain slices: they belong to no pool, so many sends may share them.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if r, ok := v.(*response); ok {
+	switch r := v.(type) {
+	case *response:
 		return r.buffers(), nil
+	case *payload:
+		return mem.BufferSlice{mem.SliceBuffer(r.bytes)}, nil
 	}
 	return c.CodecV2.Marshal(v)
 }
@@ -35,6 +38,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	var names *[]string
 	switch r := v.(type) {
+	case *payload:
+		r.bytes = data.Materialize()
+		return nil
 	case *discovery.DiscoveryRequest:
 		names = &r.ResourceNames
 	case *discovery.DeltaDiscoveryRequest:

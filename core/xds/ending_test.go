@@ -145,7 +145,7 @@ func TestKeepalive(t *testing.T) {
 // TestConnectionAge: clients are sent away when their connection is old: new streams go to a new one, those that stay are ended after the grace.
 func TestConnectionAge(t *testing.T) {
 	t.Parallel()
-	server, conn := serve(t, Config{Source: oneCluster(), MaxConnectionAge: 300 * time.Millisecond, MaxConnectionAgeGrace: 300 * time.Millisecond})
+	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{MaxAge: 300 * time.Millisecond, Grace: 300 * time.Millisecond}})
 	s := open(t, conn)
 	ask(t, s, &discovery.DiscoveryRequest{Node: node(), TypeUrl: cds})
 	receiveNames(t, s)

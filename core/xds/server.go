@@ -49,14 +49,16 @@ type Config struct {
 	// Relieve is called now and then while there is little memory, to let go of so many bytes that can be done without; short says that streams are
 	// refused. Optional.
 	Relieve func(bytes uint64, short bool)
-	// MaxConnectionAge: no limit. gRPC adds a jitter of a tenth either way. MaxConnectionAgeGrace: 10 s.
-	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.
 	SendTimeout time.Duration
 	// SlowAfter is when a client that takes nothing gives its place in the push queue to others: 100 ms.
 	SlowAfter time.Duration
 	// OrderPatience is how long routes and removals wait for the client to accept what they depend on: 500 ms. Negative: they don't.
 	OrderPatience time.Duration
+	// Calls answers unary calls of services that are not the server's own: it gets the method, as
+	// `/package.Service/Method`, and the encoded request, and returns the encoded response or a gRPC
+	// status. Nil: they are Unimplemented.
+	Calls func(ctx context.Context, method string, request []byte) (response []byte, err error)
 	// Push limits what goes on at once: no limit, but that twice as many as there are processors compose their responses.
 	Push push.Limits
 	// StopTimeout is how long Serve waits for connections to end: 5 s.
@@ -64,9 +66,11 @@ type Config struct {
 }
 
 // Keepalive says how it is found out that a client is gone: it is pinged each Interval (30 s) in
-// which it says nothing, and has Timeout (10 s) to answer. Clients may ping twice as often.
+// which it says nothing, and has Timeout (10 s) to answer. Clients may ping twice as often. It is
+// sent away after MaxAge (no limit), give or take a tenth, and has Grace (10 s) to go.
 type Keepalive struct {
 	Interval, Timeout time.Duration
+	MaxAge, Grace     time.Duration
 }
 
 func (c *Config) complete() error {
@@ -89,7 +93,7 @@ func (c *Config) complete() error {
 	}
 	orDefault(&c.Keepalive.Interval, 30*time.Second)
 	orDefault(&c.Keepalive.Timeout, 10*time.Second)
-	orDefault(&c.MaxConnectionAgeGrace, 10*time.Second)
+	orDefault(&c.Keepalive.Grace, 10*time.Second)
 	orDefault(&c.SendTimeout, 30*time.Second)
 	orDefault(&c.SlowAfter, 100*time.Millisecond)
 	orDefault(&c.OrderPatience, 500*time.Millisecond)
@@ -149,7 +153,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, creds credentials.Tr
 		creds = insecure.NewCredentials()
 	}
 	e := &endpoint{server: s, stop: make(chan struct{})}
-	g := grpc.NewServer(append(s.options(), grpc.Creds(&metering{creds, s}))...)
+	options := append(s.options(), grpc.Creds(&metering{creds, s}))
+	if s.config.Calls != nil {
+		options = append(options, grpc.UnknownServiceHandler(e.call))
+	}
+	g := grpc.NewServer(options...)
 	e.register(g)
 	healthServer := health.NewServer()
 	healthpb.RegisterHealthServer(g, healthServer)
@@ -194,7 +202,7 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: c.Keepalive.Interval, Timeout: c.Keepalive.Timeout,
 			MaxConnectionIdle: c.Limits.Stream.Idle,
-			MaxConnectionAge:  c.MaxConnectionAge, MaxConnectionAgeGrace: c.MaxConnectionAgeGrace,
+			MaxConnectionAge:  c.Keepalive.MaxAge, MaxConnectionAgeGrace: c.Keepalive.Grace,
 		}),
 	}
 	if n := c.Limits.Total.StreamsPerConnection; n > 0 {

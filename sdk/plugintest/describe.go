@@ -77,6 +77,8 @@ func otherFromCore(m *pb.FromCore) string {
 		return describeStore(m.Store)
 	case m.Stored != nil:
 		return describeStored(m.Stored)
+	case m.Call != nil:
+		return fmt.Sprintf("Call{%d, %s, %d bytes}", m.Call.Id, m.Call.Method, len(m.Call.Request))
 	}
 	return "a message of a kind that is not known"
 }
@@ -145,6 +147,8 @@ func otherFromPlugin(m *pb.FromPlugin) string {
 		return describeStore(m.Store)
 	case m.Stored != nil:
 		return describeStored(m.Stored)
+	case m.Called != nil:
+		return fmt.Sprintf("Called{%d, code %d, %d bytes}", m.Called.Id, m.Called.Code, len(m.Called.Response))
 	case m.Measure != nil:
 		return fmt.Sprintf("Measure{%d samples}", len(m.Measure.Samples))
 	}

@@ -30,19 +30,38 @@ func storeCases() []suiteCase {
 // Store asks the plugin, which must take writes, and returns its answer.
 func (h *Harness) Store(m *pb.Store) *pb.Stored {
 	h.t.Helper()
-	id := h.beginStore(m)
-	var got *pb.Stored
-	h.wait("Stored", func() bool { got = h.stored[id]; return got != nil })
-	return got
+	id := beginStore(h, m)
+	var got *pb.FromPlugin
+	h.wait("Stored", func() bool { got = h.replies[id]; return got != nil })
+	return got.Stored
+}
+
+// Call calls a method that the plugin offers, and returns its answer.
+func (h *Harness) Call(m *pb.Call) *pb.Called {
+	h.t.Helper()
+	on := *m
+	on.Id = h.nextID()
+	h.send(&pb.FromCore{Call: &on})
+	var got *pb.FromPlugin
+	h.wait("Called", func() bool { got = h.replies[on.Id]; return got != nil })
+	return got.Called
 }
 
 // beginStore asks without waiting.
-func (h *Harness) beginStore(m *pb.Store) uint64 {
+func beginStore(h *Harness, m *pb.Store) uint64 {
 	h.t.Helper()
 	on := *m
 	on.Id = h.nextID()
 	h.send(&pb.FromCore{Store: &on})
 	return on.Id
+}
+
+// storedOf is an answer, nil where there is none yet.
+func storedOf(m *pb.FromPlugin) *pb.Stored {
+	if m == nil {
+		return nil
+	}
+	return m.Stored
 }
 
 // OnStore sets what answers what the plugin asks of stores: answer is called on a goroutine of its own for each request, and need not set the answer's id. Without it
@@ -413,13 +432,13 @@ func (k *kit) writesAtOnce() {
 	made := s.create(o)
 	var ids []uint64
 	for i := range 20 {
-		ids = append(ids, s.beginStore(s.named(pb.VerbPatch, o, &pb.Store{Version: made.version(), Object: fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)})))
+		ids = append(ids, beginStore(s.Harness, s.named(pb.VerbPatch, o, &pb.Store{Version: made.version(), Object: fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)})))
 	}
 	done, conflicts := 0, 0
 	s.wait("20 answers", func() bool {
 		done, conflicts = 0, 0
 		for _, id := range ids {
-			switch a := s.stored[id]; {
+			switch a := storedOf(s.replies[id]); {
 			case a == nil:
 				return false
 			case a.Code == pb.CodeOk:

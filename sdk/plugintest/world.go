@@ -31,7 +31,7 @@ type world struct {
 	patched map[uint64]*pb.Patched
 	because map[uint64]*pb.Because
 	answers map[uint64]*pb.Answer
-	stored  map[uint64]*pb.Stored
+	replies map[uint64]*pb.FromPlugin // Stored and Called
 }
 
 type view struct {
@@ -47,7 +47,7 @@ func newWorld() world {
 		bodies: map[uint64][]byte{}, partial: map[uint64][]byte{}, ends: map[uint64][]byte{}, parts: map[uint64]map[string]uint64{},
 		views: map[uint64]*view{}, placed: map[uint64]map[string]uint64{}, refusal: map[uint64]string{}, wanted: map[uint64]bool{},
 		callers: map[uint64]*pb.Caller{}, patched: map[uint64]*pb.Patched{}, because: map[uint64]*pb.Because{},
-		answers: map[uint64]*pb.Answer{}, stored: map[uint64]*pb.Stored{},
+		answers: map[uint64]*pb.Answer{}, replies: map[uint64]*pb.FromPlugin{},
 	}
 }
 
@@ -72,7 +72,9 @@ func (w *world) take(m *pb.FromPlugin) error {
 	case m.Answer != nil:
 		w.answers[m.Answer.Id] = m.Answer
 	case m.Stored != nil:
-		w.stored[m.Stored.Id] = m.Stored
+		w.replies[m.Stored.Id] = m
+	case m.Called != nil:
+		w.replies[m.Called.Id] = m
 	case m.Wanted != nil:
 		w.wanted[m.Wanted.Id] = true
 	default:

@@ -80,6 +80,9 @@ func (m *FromCore) Size() int {
 	if m.Stored != nil {
 		n += 2 + protowire.SizeBytes(m.Stored.Size())
 	}
+	if m.Call != nil {
+		n += 2 + protowire.SizeBytes(m.Call.Size())
+	}
 	return n
 }
 
@@ -150,6 +153,9 @@ func (m *FromCore) AppendTo(b []byte) []byte {
 	}
 	if m.Stored != nil {
 		b = m.Stored.AppendTo(addVarint(b, 0xb2, uint64(m.Stored.Size())))
+	}
+	if m.Call != nil {
+		b = m.Call.AppendTo(addVarint(b, 0xba, uint64(m.Call.Size())))
 	}
 	return b
 }
@@ -247,6 +253,10 @@ func (m *FromCore) Unmarshal(b []byte) error {
 			x := new(Stored)
 			c.message(x)
 			m.Stored = x
+		case 0xba:
+			x := new(Call)
+			c.message(x)
+			m.Call = x
 		default:
 			c.unknown()
 		}
@@ -338,6 +348,9 @@ func (m *FromPlugin) Size() int {
 	if m.Found != nil {
 		n += 2 + protowire.SizeBytes(m.Found.Size())
 	}
+	if m.Called != nil {
+		n += 2 + protowire.SizeBytes(m.Called.Size())
+	}
 	return n
 }
 
@@ -423,6 +436,9 @@ func (m *FromPlugin) AppendTo(b []byte) []byte {
 	}
 	if m.Found != nil {
 		b = m.Found.AppendTo(addVarint(b, 0xda, uint64(m.Found.Size())))
+	}
+	if m.Called != nil {
+		b = m.Called.AppendTo(addVarint(b, 0xe2, uint64(m.Called.Size())))
 	}
 	return b
 }
@@ -540,6 +556,10 @@ func (m *FromPlugin) Unmarshal(b []byte) error {
 			x := new(Found)
 			c.message(x)
 			m.Found = x
+		case 0xe2:
+			x := new(Called)
+			c.message(x)
+			m.Called = x
 		default:
 			c.unknown()
 		}
@@ -777,6 +797,9 @@ func (m *Ready) Size() int {
 	for _, v := range m.Writes {
 		n += 1 + protowire.SizeBytes(len(v))
 	}
+	for _, v := range m.Methods {
+		n += 1 + protowire.SizeBytes(len(v))
+	}
 	return n
 }
 
@@ -824,6 +847,9 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	for _, v := range m.Writes {
 		b = addString(b, 0x72, v)
 	}
+	for _, v := range m.Methods {
+		b = addString(b, 0x7a, v)
+	}
 	return b
 }
 
@@ -864,6 +890,8 @@ func (m *Ready) Unmarshal(b []byte) error {
 			m.Facts = append(m.Facts, c.string())
 		case 0x72:
 			m.Writes = append(m.Writes, c.string())
+		case 0x7a:
+			m.Methods = append(m.Methods, c.string())
 		default:
 			c.unknown()
 		}
@@ -2856,6 +2884,132 @@ func (m *Caller) Unmarshal(b []byte) error {
 			m.Failure = c.string()
 		case 0x2a:
 			m.Limit = c.string()
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Call) Size() int {
+	n := 0
+	if m.Id != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Id))
+	}
+	if len(m.Method) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Method))
+	}
+	if len(m.Request) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Request))
+	}
+	for _, v := range m.Identities {
+		n += 1 + protowire.SizeBytes(len(v))
+	}
+	if len(m.RemoteAddress) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.RemoteAddress))
+	}
+	if m.Core {
+		n += 1 + 1
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Call) AppendTo(b []byte) []byte {
+	if m.Id != 0 {
+		b = addVarint(b, 0x8, m.Id)
+	}
+	if len(m.Method) > 0 {
+		b = addString(b, 0x12, m.Method)
+	}
+	if len(m.Request) > 0 {
+		b = addBytes(b, 0x1a, m.Request)
+	}
+	for _, v := range m.Identities {
+		b = addString(b, 0x22, v)
+	}
+	if len(m.RemoteAddress) > 0 {
+		b = addString(b, 0x2a, m.RemoteAddress)
+	}
+	if m.Core {
+		b = addVarint(b, 0x30, protowire.EncodeBool(m.Core))
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Call) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0x8:
+			m.Id = c.varint()
+		case 0x12:
+			m.Method = c.string()
+		case 0x1a:
+			m.Request = c.bytes()
+		case 0x22:
+			m.Identities = append(m.Identities, c.string())
+		case 0x2a:
+			m.RemoteAddress = c.string()
+		case 0x30:
+			m.Core = c.bool()
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Called) Size() int {
+	n := 0
+	if m.Id != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Id))
+	}
+	if len(m.Response) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Response))
+	}
+	if m.Code != 0 {
+		n += 1 + protowire.SizeVarint(uint64(m.Code))
+	}
+	if len(m.Message) > 0 {
+		n += 1 + protowire.SizeBytes(len(m.Message))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *Called) AppendTo(b []byte) []byte {
+	if m.Id != 0 {
+		b = addVarint(b, 0x8, m.Id)
+	}
+	if len(m.Response) > 0 {
+		b = addBytes(b, 0x12, m.Response)
+	}
+	if m.Code != 0 {
+		b = addVarint(b, 0x18, uint64(m.Code))
+	}
+	if len(m.Message) > 0 {
+		b = addString(b, 0x22, m.Message)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Called) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0x8:
+			m.Id = c.varint()
+		case 0x12:
+			m.Response = c.bytes()
+		case 0x18:
+			m.Code = uint32(c.varint())
+		case 0x22:
+			m.Message = c.string()
 		default:
 			c.unknown()
 		}

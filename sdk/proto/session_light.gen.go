@@ -147,6 +147,7 @@ type FromCore struct {
 	Tick         *Tick         `json:"tick,omitempty"`
 	Store        *Store        `json:"store,omitempty"`
 	Stored       *Stored       `json:"stored,omitempty"`
+	Call         *Call         `json:"call,omitempty"`
 }
 
 // FromPlugin is one message of a plugin to the core.
@@ -178,6 +179,7 @@ type FromPlugin struct {
 	Stored   *Stored   `json:"stored,omitempty"`
 	Lost     *Lost     `json:"lost,omitempty"`
 	Found    *Found    `json:"found,omitempty"`
+	Called   *Called   `json:"called,omitempty"`
 }
 
 // Hello opens the session. The plugin answers Ready or Refused within the start deadline.
@@ -238,6 +240,9 @@ type Ready struct {
 	Facts []string `json:"facts,omitempty"`
 	// Config sources only: tables whose objects it writes where they are kept, whether it publishes them or not. It is sent Store for them.
 	Writes []string `json:"writes,omitempty"`
+	// Controllers only: methods of gRPC, as `/package.Service/Method`, whose unary calls the core's xDS ports take for it. It is sent Call for them. Of
+	// several plugins that name the same method the first in plugins.yaml is asked.
+	Methods []string `json:"methods,omitempty"`
 }
 
 // Refused ends a session that cannot begin, most often because of the config.
@@ -587,6 +592,30 @@ type Caller struct {
 	Failure string `json:"failure,omitempty"`
 	// The limit of plugins.yaml that is the reason for the failure: a key of `limits`, such as call, or wasm.memory. Empty: none is. The core counts it.
 	Limit string `json:"limit,omitempty"`
+}
+
+// Call is a unary call of gRPC that came to one of the core's ports, or that the core itself makes. Several may be in hand; Called answers each, in any order.
+type Call struct {
+	Id uint64 `json:"id,omitempty"`
+	// As Ready.methods has it.
+	Method string `json:"method,omitempty"`
+	// The encoded message of the request.
+	Request []byte `json:"request,omitempty"`
+	// Who calls, as an authenticator has verified it; a caller of whom nobody knows who it is gets no further than the core.
+	Identities    []string `json:"identities,omitempty"`
+	RemoteAddress string   `json:"remote_address,omitempty"`
+	// The core itself calls: identities is empty.
+	Core bool `json:"core,omitempty"`
+}
+
+// Called answers a Call.
+type Called struct {
+	Id uint64 `json:"id,omitempty"`
+	// The encoded message of the response, if the code is 0.
+	Response []byte `json:"response,omitempty"`
+	// A status code of gRPC, and what the caller is told; there must be no secret in it.
+	Code    uint32 `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // Patch hands a resource to a patch plugin; it is sent after the State that it belongs to. What comes back is a function of the

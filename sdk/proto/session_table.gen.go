@@ -42,6 +42,7 @@ var layoutFromCore = layout{
 		{number: 20, offset: uint16(unsafe.Offsetof(FromCore{}.Tick)), kind: kindMessage, of: &layoutTick},
 		{number: 21, offset: uint16(unsafe.Offsetof(FromCore{}.Store)), kind: kindMessage, of: &layoutStore},
 		{number: 22, offset: uint16(unsafe.Offsetof(FromCore{}.Stored)), kind: kindMessage, of: &layoutStored},
+		{number: 23, offset: uint16(unsafe.Offsetof(FromCore{}.Call)), kind: kindMessage, of: &layoutCall},
 	},
 }
 
@@ -88,6 +89,7 @@ var layoutFromPlugin = layout{
 		{number: 25, offset: uint16(unsafe.Offsetof(FromPlugin{}.Stored)), kind: kindMessage, of: &layoutStored},
 		{number: 26, offset: uint16(unsafe.Offsetof(FromPlugin{}.Lost)), kind: kindMessage, of: &layoutLost},
 		{number: 27, offset: uint16(unsafe.Offsetof(FromPlugin{}.Found)), kind: kindMessage, of: &layoutFound},
+		{number: 28, offset: uint16(unsafe.Offsetof(FromPlugin{}.Called)), kind: kindMessage, of: &layoutCalled},
 	},
 }
 
@@ -162,6 +164,7 @@ var layoutReady = layout{
 		{number: 12, offset: uint16(unsafe.Offsetof(Ready{}.Json)), kind: kindBool},
 		{number: 13, offset: uint16(unsafe.Offsetof(Ready{}.Facts)), kind: kindString, repeated: true},
 		{number: 14, offset: uint16(unsafe.Offsetof(Ready{}.Writes)), kind: kindString, repeated: true},
+		{number: 15, offset: uint16(unsafe.Offsetof(Ready{}.Methods)), kind: kindString, repeated: true},
 	},
 }
 
@@ -866,6 +869,46 @@ var layoutCaller = layout{
 		{number: 3, offset: uint16(unsafe.Offsetof(Caller{}.Refusal)), kind: kindString},
 		{number: 4, offset: uint16(unsafe.Offsetof(Caller{}.Failure)), kind: kindString},
 		{number: 5, offset: uint16(unsafe.Offsetof(Caller{}.Limit)), kind: kindString},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Call) Size() int { return layoutCall.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Call) AppendTo(b []byte) []byte { return layoutCall.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Call) Unmarshal(b []byte) error { return layoutCall.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutCall = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Call)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Call{}.Id)), kind: kindUint64},
+		{number: 2, offset: uint16(unsafe.Offsetof(Call{}.Method)), kind: kindString},
+		{number: 3, offset: uint16(unsafe.Offsetof(Call{}.Request)), kind: kindBytes},
+		{number: 4, offset: uint16(unsafe.Offsetof(Call{}.Identities)), kind: kindString, repeated: true},
+		{number: 5, offset: uint16(unsafe.Offsetof(Call{}.RemoteAddress)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Call{}.Core)), kind: kindBool},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *Called) Size() int { return layoutCalled.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *Called) AppendTo(b []byte) []byte { return layoutCalled.appendTo(b, unsafe.Pointer(m)) }
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *Called) Unmarshal(b []byte) error { return layoutCalled.unmarshal(unsafe.Pointer(m), b) }
+
+var layoutCalled = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(Called)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(Called{}.Id)), kind: kindUint64},
+		{number: 2, offset: uint16(unsafe.Offsetof(Called{}.Response)), kind: kindBytes},
+		{number: 3, offset: uint16(unsafe.Offsetof(Called{}.Code)), kind: kindUint32},
+		{number: 4, offset: uint16(unsafe.Offsetof(Called{}.Message)), kind: kindString},
 	},
 }
 

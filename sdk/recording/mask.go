@@ -61,6 +61,8 @@ func (k *mask) fromCore(m *pb.FromCore) {
 		m.Store.Object = Hash(m.Store.Object)
 	case m.Stored != nil:
 		maskStored(m.Stored)
+	case m.Call != nil:
+		m.Call.Request = Hash(m.Call.Request)
 	}
 }
 
@@ -85,6 +87,8 @@ func (k *mask) fromPlugin(m *pb.FromPlugin) {
 		m.Store.Object = Hash(m.Store.Object)
 	case m.Stored != nil:
 		maskStored(m.Stored)
+	case m.Called != nil:
+		m.Called.Response = Hash(m.Called.Response)
 	default:
 		k.said(m)
 	}

@@ -23,6 +23,8 @@ import (
 // Plane is a running `coxswain discovery`.
 type Plane struct {
 	XDS, HTTP, Monitoring string
+	// Secure is the port over TLS, which is open where the set can have a certificate for it.
+	Secure string
 
 	binary  string
 	args    []string
@@ -41,11 +43,11 @@ func Start(t testing.TB, binary, dir string, args ...string) *Plane {
 // StartWith starts it as Start does, after prepare has changed how.
 func StartWith(t testing.TB, prepare func(*exec.Cmd), binary, dir string, args ...string) *Plane {
 	t.Helper()
-	p := &Plane{XDS: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t), binary: binary, prepare: prepare}
+	p := &Plane{XDS: wait.Address(t), Secure: wait.Address(t), HTTP: wait.Address(t), Monitoring: wait.Address(t), binary: binary, prepare: prepare}
 	if dir != "" {
 		args = append(args, "--configDir", dir)
 	}
-	p.args = append([]string{"discovery", "--grpcAddr", p.XDS, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
+	p.args = append([]string{"discovery", "--grpcAddr", p.XDS, "--secureGRPCAddr", p.Secure, "--httpAddr", p.HTTP, "--monitoringAddr", p.Monitoring}, args...)
 	p.start(t)
 	return p
 }
@@ -54,7 +56,7 @@ func StartWith(t testing.TB, prepare func(*exec.Cmd), binary, dir string, args .
 func (p *Plane) Again(t testing.TB) *Plane {
 	t.Helper()
 	<-p.ended
-	next := &Plane{XDS: p.XDS, HTTP: p.HTTP, Monitoring: p.Monitoring, binary: p.binary, args: p.args, prepare: p.prepare}
+	next := &Plane{XDS: p.XDS, Secure: p.Secure, HTTP: p.HTTP, Monitoring: p.Monitoring, binary: p.binary, args: p.args, prepare: p.prepare}
 	next.start(t)
 	return next
 }

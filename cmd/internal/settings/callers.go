@@ -10,7 +10,7 @@ import (
 )
 
 // theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
-var theirs = map[string]string{"JWT_RULE": "jwtRule"}
+var theirs = map[string]string{"JWT_RULE": "jwtRule", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
 
 // adopted is an environment in which istiod's variables stand as ours.
 func adopted(environ []string) []string {

@@ -74,10 +74,21 @@ func (p Ports) check() error {
 func (s Settings) secure() error {
 	_, err := s.Suites()
 	errs := []error{oneOf("tls-min-version", s.MinVersion, "1.2", "1.3"), err}
-	if s.SecureGRPCAddr != "" && (s.CACertFile == "" || s.CertFile == "" || s.KeyFile == "") {
-		errs = append(errs, errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile"))
+	if files := s.CACertFile + s.CertFile + s.KeyFile; files != "" && (s.CACertFile == "" || s.CertFile == "" || s.KeyFile == "") {
+		errs = append(errs, errors.New("secureGRPCAddr: TLS needs three files: set tlsCertFile, tlsKeyFile and caCertFile, "+
+			"or none of them where a plugin makes the certificate (controller/ca)"))
 	}
 	return errors.Join(errs...)
+}
+
+// Hosts are the secure port's further names.
+func (p Ports) Hosts() (names []string) {
+	for name := range strings.SplitSeq(p.CustomHost, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Version returns the least TLS version, as crypto/tls has it.

@@ -89,7 +89,9 @@ type Ports struct {
 	HTTPAddr       string `koanf:"httpAddr"`
 	MonitoringAddr string `koanf:"monitoringAddr"`
 	SecureGRPCAddr string `koanf:"secureGRPCAddr"`
-	HTTPSAddr      string `koanf:"httpsAddr"`
+	// CustomHost are more names of the secure port, joined by commas.
+	CustomHost string `koanf:"istiodCustomHost"`
+	HTTPSAddr  string `koanf:"httpsAddr"`
 	// AuthPlaintext asks authenticators about connections in plain text, too.
 	AuthPlaintext bool `koanf:"authPlaintext"`
 }
@@ -186,6 +188,7 @@ func Defaults() Settings {
 		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}},
 		Ports: Ports{
 			GRPCAddr:       "127.0.0.1:15010",
+			SecureGRPCAddr: "127.0.0.1:15012",
 			HTTPAddr:       "127.0.0.1:8080",
 			MonitoringAddr: "127.0.0.1:15014",
 		},

@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestEmptyAddressTurnsOff(t *testing.T) {
-	s, _, err := load(t, []string{"--httpAddr="}, []string{"COXSWAIN_MONITORING_ADDR="}, "grpcAddr: ''\n")
+	s, _, err := load(t, []string{"--httpAddr="}, []string{"COXSWAIN_MONITORING_ADDR="}, "grpcAddr: ''\nsecureGRPCAddr: ''\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestMistakes(t *testing.T) {
 		{name: "place of a check in a file", file: "holdMax: 0s\n", want: "settings.yaml:1:10: holdMax: 0s must be more than 0"},
 		{name: "place of a check in a variable", environ: []string{"COXSWAIN_LOG_LEVEL=loud"}, file: "logLevel: info\n", want: `$COXSWAIN_LOG_LEVEL: logLevel: "loud" is none of`},
 		{name: "place of the second fault", file: "holdMax: 0s\ndebounceAfter: 0s\n", want: "settings.yaml:2:16: debounceAfter: 0s must be more than 0"},
-		{name: "TLS", args: []string{"--secureGRPCAddr=:1"}, want: "secureGRPCAddr: TLS needs three files"},
+		{name: "TLS", args: []string{"--tlsCertFile=cert.pem"}, want: "secureGRPCAddr: TLS needs three files"},
 		{name: "TLS version", args: []string{"--tls-min-version=1.1"}, want: `tls-min-version: "1.1" is none of [1.2 1.3]`},
 		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
 		{name: "webhooks", args: []string{"--httpsAddr=:1"}, want: "httpsAddr: webhooks are not built yet"},

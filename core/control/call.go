@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxCallError is how many bytes of what a plugin says to a caller are told.
+const maxCallError = 1000
+
+// Call has a unary call of gRPC answered by the plugin that offers its method (Ready.methods). It
+// sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
+// Unavailable if the plugin is away, DeadlineExceeded if it did not answer within limits.call,
+// otherwise what the plugin says.
+func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
+	k := c.callee(m.Method)
+	if k == nil {
+		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
+	}
+	find := c.servedSession(k.Name)
+	answer, silence := c.questions.ask(ctx, k.asked(), c.questions.awaken(c, k.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
+		m.Id = id
+		return &pb.FromCore{Call: m}
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err()
+	case answer == nil:
+		return nil, status.Errorf(codes.Unavailable, "plugin %s %v", k.Name, silence)
+	case answer.Called.Code != 0:
+		return nil, status.Error(codes.Code(answer.Called.Code), budget.Line(answer.Called.Message, maxCallError))
+	}
+	return answer.Called.Response, nil
+}
+
+// Offers reports whether some plugin offers the method and, if not, whether one may yet that is
+// waited for: a controller that starts always, and has not said what it offers.
+func (c *Control) Offers(method string) (yes, perhaps bool) {
+	yes = c.callee(method) != nil
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	for _, k := range c.known {
+		perhaps = perhaps || k.Kind == pb.KindController && k.ready == nil && !k.OnDemand && !k.Optional
+	}
+	return yes, perhaps
+}
+
+// callee returns the plugin that is asked for a method: the first in plugins.yaml that offers it,
+// whether it is there now or not.
+func (c *Control) callee(method string) *known {
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	for _, k := range c.sortedKnown() {
+		if k.ready != nil && slices.Contains(k.ready.Methods, method) {
+			return k
+		}
+	}
+	return nil
+}
+
+// tooLarge answers a call that does not fit into a message.
+func tooLarge(id uint64, reason string) *pb.Called {
+	return &pb.Called{Id: id, Code: uint32(codes.ResourceExhausted), Message: reason}
+}

@@ -1,0 +1,184 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/caller"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
+)
+
+// questions are what plugins are asked one by one (Authenticate, Call), and who waits for their
+// answers.
+type questions struct {
+	lock sync.Locker // what is below, and sessions
+	desk *caller.Desk[*session]
+	// waiting gets the answer to a question, or is closed when the session ends.
+	waiting map[uint64]chan *pb.FromPlugin
+	// wanted is when a plugin that starts on demand was last to be asked, by its name; awake is
+	// closed when one that slept has a session.
+	wanted  map[string]time.Time
+	awake   map[string]chan struct{}
+	metrics Metrics
+}
+
+func newQuestions(lock sync.Locker, m Metrics) *questions {
+	return &questions{
+		lock: lock, desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.FromPlugin{},
+		wanted: map[string]time.Time{}, awake: map[string]chan struct{}{}, metrics: m,
+	}
+}
+
+// ask asks a plugin, by the session that find finds under the lock, what put makes of a number, and
+// waits for the answer. awaken wakes it up if it sleeps: what it returns is closed once there is a
+// session; nil if it need not be waited for. size is the question's in bytes. silence says why there
+// is no answer.
+func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *session, size int,
+	put func(id uint64) *pb.FromCore,
+) (answer *pb.FromPlugin, silence error) {
+	var late <-chan time.Time
+	if of.Call > 0 {
+		timer := time.NewTimer(of.Call)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for awake := awaken(); awake != nil; awake = awaken() {
+		select {
+		case <-awake:
+		case <-late:
+			return nil, carrier.Crossed("call", "did not start within limits.call, %s", of.Call)
+		case <-ctx.Done():
+			return nil, errors.New("was not waited for")
+		}
+	}
+	s, id, got, why := q.pose(find, size, put)
+	if s == nil {
+		return nil, errors.New(why)
+	}
+	defer q.waitedFor(s, id, of)
+	select {
+	case answer = <-got:
+		if answer == nil {
+			return nil, errors.New("ended while it was asked")
+		}
+		return answer, nil
+	case <-late:
+		return nil, carrier.Crossed("call", "did not answer within limits.call, %s", of.Call)
+	case <-ctx.Done():
+		return nil, errors.New("was not waited for")
+	}
+}
+
+// awaken returns a func that wakes a plugin up that starts on demand, if it sleeps. What that
+// returns is closed once it has a session, its first one too; nil if it need not be waited for.
+func (q *questions) awaken(c *Control, name string, find func() *session) func() <-chan struct{} {
+	return func() <-chan struct{} {
+		q.lock.Lock()
+		defer q.lock.Unlock()
+		k := c.known[name]
+		if k == nil || !k.OnDemand {
+			return nil
+		}
+		q.wanted[name] = time.Now()
+		if s := find(); !k.asleep && k.ready != nil || s != nil && s.known != k {
+			return nil
+		}
+		c.rouse(name)
+		if q.awake[name] == nil {
+			q.awake[name] = make(chan struct{})
+		}
+		return q.awake[name]
+	}
+}
+
+// isAwake tells those who wait for a plugin that it has a session, or is none any more.
+func (q *questions) isAwake(name string) {
+	if waiting := q.awake[name]; waiting != nil {
+		delete(q.awake, name)
+		close(waiting)
+	}
+}
+
+// askedLately reports whether a plugin that starts on demand was to be asked not long ago.
+func (q *questions) askedLately(name string) bool {
+	last, asked := q.wanted[name]
+	return asked && time.Since(last) < drowsy
+}
+
+// pose sends a question; no session, and why, if there is nobody to ask.
+func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb.FromCore) (
+	s *session, id uint64, answer <-chan *pb.FromPlugin, silence string,
+) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if s = find(); s == nil {
+		return nil, 0, nil, "is away"
+	}
+	id, why := q.desk.Ask(s, size, s.now(time.Now()))
+	if why != "" {
+		return nil, 0, nil, why
+	}
+	got := make(chan *pb.FromPlugin, 1)
+	q.waiting[id] = got
+	s.out.call(put(id))
+	return s, id, got, ""
+}
+
+// take takes an answer. One that comes late, twice or unasked harms nobody.
+func (q *questions) take(s *session, id uint64, m *pb.FromPlugin) {
+	switch known, late := q.desk.Answered(s, id, s.now(time.Now())); {
+	case !known:
+		q.metrics.Unknown(s.Name, "answer", 1)
+	case late:
+		q.metrics.Unknown(s.Name, "late answer", 1)
+	default:
+		q.tell(id, m)
+	}
+}
+
+// tell gives an answer to whoever waits for it.
+func (q *questions) tell(id uint64, m *pb.FromPlugin) {
+	if got := q.waiting[id]; got != nil {
+		delete(q.waiting, id)
+		got <- m
+	}
+}
+
+// undelivered answers a question that was too large to be sent.
+func (q *questions) undelivered(s *session, m *pb.FromCore, why error) {
+	id, answer := uint64(0), &pb.FromPlugin{}
+	switch reason := fmt.Sprintf("the call's %v", why); {
+	case m.Authenticate != nil:
+		id, answer.Caller = m.Authenticate.Id, &pb.Caller{Id: m.Authenticate.Id, Failure: reason}
+	case m.Call != nil:
+		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
+	}
+	if known, late := q.desk.Answered(s, id, s.now(time.Now())); known && !late {
+		q.tell(id, answer)
+	}
+}
+
+// waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none
+// for too long, is started again.
+func (q *questions) waitedFor(s *session, id uint64, of caller.Asked) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	delete(q.waiting, id)
+	if why := q.desk.Unanswered(id, of, s.now(time.Now()), s.inst.Link.LastProgress()); why != nil {
+		s.cancel(why)
+	}
+}
+
+// abandon ends the questions of a session that ended.
+func (q *questions) abandon(s *session) {
+	for _, id := range q.desk.Left(s) {
+		if got := q.waiting[id]; got != nil {
+			delete(q.waiting, id)
+			close(got)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// Package ca is the built-in plugin controller/ca: a certificate authority that signs certificates
+// of workloads, as istiod's does.
+//
+// The package authority makes certificates; keeper.go keeps a root that signs itself; plugged.go
+// reads one that is plugged in; call.go answers who wants a certificate; roots.go hands the root out
+// to namespaces.
+package ca
+
+import (
+	"errors"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+// agent is how the API server knows the plugin.
+const agent = "coxswain/controller-ca"
+
+// Config is the entry's `config` in plugins.yaml.
+type Config struct {
+	kube.Access
+	// Plugged is a directory with an authority that others made.
+	Plugged string `json:"plugged" doc:"Directory of a CA that is plugged in: ca-cert.pem, ca-key.pem, cert-chain.pem and root-cert.pem, or tls.crt, tls.key and ca.crt. It is followed. Where it has no key, the CA signs itself."`
+	// Keep is where a root that signs itself is kept: memory, files or secret.
+	Keep string `json:"keep" enum:"memory,file,secret" doc:"Where a CA that signs itself is kept: in memory, so that each start has another one, in a file, or in a Secret of the cluster."`
+	// File is where, for `keep: file`.
+	File string `json:"file" doc:"The file of keep: file; it holds the CA's key, and only its user may read it."`
+	// Namespace and Secret are where, for `keep: secret`.
+	Namespace string `json:"namespace" min:"1" doc:"The control plane's namespace: of the Secret, and of the Lease by which replicas agree on who hands the root out."`
+	Secret    string `json:"secret" min:"1" doc:"The Secret of keep: secret."`
+	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask for.
+	TTL    time.Duration `json:"ttl" above:"0s" doc:"How long a certificate counts that asks for nothing else."`
+	MaxTTL time.Duration `json:"maxTTL" above:"0s" doc:"The most that a certificate may ask for."`
+	// Root is about roots that sign themselves.
+	Root Root `json:"root" doc:"What a CA that signs itself is like."`
+	// Distribute hands the root out to each namespace, as a ConfigMap.
+	Distribute bool `json:"distribute" doc:"Whether each namespace of the cluster gets the root, in the ConfigMap istio-ca-root-cert."`
+}
+
+// Root is about roots that sign themselves.
+type Root struct {
+	TTL   time.Duration `json:"ttl" above:"0s" doc:"How long its root certificate counts."`
+	Bits  int           `json:"keySize" min:"2048" max:"8192" doc:"Bits of its RSA key."`
+	Check time.Duration `json:"check" min:"1s" doc:"How often it is looked whether a new root certificate is due, give or take a quarter."`
+	Grace int           `json:"grace" min:"1" max:"99" doc:"How many percent of its life are left when the next root certificate is made, with the same key."`
+}
+
+func defaults() Config {
+	return Config{
+		Access: kube.DefaultAccess(), Plugged: "etc/cacerts", Keep: "memory", Namespace: "istio-system", Secret: "istio-ca-secret",
+		TTL: 24 * time.Hour, MaxTTL: 90 * 24 * time.Hour,
+		Root: Root{TTL: 10 * 365 * 24 * time.Hour, Bits: 2048, Check: time.Hour, Grace: 20},
+	}
+}
+
+// Check implements sdk.Checker.
+func (c *Config) Check() error {
+	switch {
+	case c.MaxTTL < c.TTL:
+		return strict.Errorf("maxTTL", "%s is less than ttl, %s", c.MaxTTL, c.TTL)
+	case c.Keep == "file" && c.File == "":
+		return strict.Errorf("file", "is needed with `keep: file`")
+	case c.Keep != "file" && c.File != "":
+		return strict.Errorf("file", "is for `keep: file`")
+	}
+	return c.Access.Check()
+}
+
+// Plugin returns the plugin for sdk.Serve.
+func Plugin() sdk.ControllerPlugin {
+	return sdk.ControllerPlugin{
+		Name: "controller/ca", Version: "1", Reads: []string{state.Mesh}, Publishes: []string{bundle.Table},
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) { return New(c) }),
+	}
+}
+
+// New returns the controller. The error is a *sdk.FieldError: a CA that is plugged in and can't be
+// used, or a cluster whose address isn't known.
+func New(c Config) (*Controller, error) {
+	made := newController(c)
+	if _, err := made.plugged.read(time.Now()); err != nil && !errors.Is(err, errNone) {
+		return nil, &sdk.FieldError{Field: "plugged", Err: err}
+	}
+	if c.Keep == "secret" || c.Distribute {
+		client, err := c.Client(agent)
+		if err != nil {
+			return nil, err
+		}
+		made.client = client
+	}
+	switch c.Keep {
+	case "file":
+		made.keeper = file(c.File)
+	case "secret":
+		made.keeper = &secret{client: made.client.Core, namespace: c.Namespace, name: c.Secret}
+	default:
+		made.keeper = &memory{}
+	}
+	return made, nil
+}
+
+// jitter is a duration, give or take a quarter: random is between 0 and 1.
+func jitter(d time.Duration, random float64) time.Duration {
+	return time.Duration(float64(d) * (0.75 + random/2))
+}

@@ -1,0 +1,174 @@
+package ca
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/lead"
+)
+
+// The ConfigMap that has the root, and the Lease of who hands it out, as istiod has them.
+const (
+	rootMap, rootMapKey = "istio-ca-root-cert", "root-cert.pem"
+	rootLabel           = "istio.io/config"
+	rootLease           = "istio-namespace-controller-election"
+)
+
+// spared are namespaces that get none.
+var spared = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+
+// distribute hands the root out to each namespace while this replica leads, until ctx ends.
+func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
+	e := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.config.Namespace, Name: rootLease}
+	if err := e.Run(ctx, func(ctx context.Context) error { return c.hand(ctx, out) }); err != nil {
+		out.Log(sdk.Error, "the root can't be handed out to namespaces", "error", err)
+	}
+}
+
+// handing is what is known of namespaces and of ConfigMaps in them.
+type handing struct {
+	*Controller
+	out              sdk.Publisher
+	said             kube.Complaints
+	namespaces, maps cache.SharedIndexInformer
+	changes          *kube.Changes[string]
+}
+
+// hand hands the root out until ctx ends.
+func (c *Controller) hand(ctx context.Context, out sdk.Publisher) error {
+	h := &handing{Controller: c, out: out, changes: kube.NewChanges[string]()}
+	everything := fields.Everything()
+	h.namespaces = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "namespaces", "", everything), &corev1.Namespace{}, 0, cache.Indexers{})
+	only := fields.OneTermEqualSelector("metadata.name", rootMap)
+	h.maps = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "configmaps", "", only), &corev1.ConfigMap{}, 0, cache.Indexers{})
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	var told []*kube.Informer
+	for what, i := range map[string]cache.SharedIndexInformer{"namespaces": h.namespaces, "configmaps": h.maps} {
+		if err := i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { h.failed(what, err) }); err != nil {
+			return err
+		}
+		one, err := kube.Tell(i, cache.ResourceEventHandlerFuncs{AddFunc: h.note, UpdateFunc: func(_, now any) { h.note(now) }, DeleteFunc: h.note})
+		if err != nil {
+			return err
+		}
+		told = append(told, one)
+		running.Go(func() { i.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), told[0].HasSynced, told[1].HasSynced) {
+		return nil
+	}
+	h.work(ctx)
+	return nil
+}
+
+// note notes the namespace of an object.
+func (h *handing) note(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	switch x := o.(type) {
+	case *corev1.Namespace:
+		h.changes.Add(x.Name)
+	case *corev1.ConfigMap:
+		h.changes.Add(x.Namespace)
+	}
+}
+
+func (h *handing) failed(what string, err error) {
+	if h.said.First(what, err, time.Now()) {
+		h.out.Log(sdk.Warn, "the root is not handed out to namespaces; it is tried again", "of", what, "error", err.Error())
+	}
+}
+
+// work writes what differs until ctx ends.
+func (h *handing) work(ctx context.Context) {
+	waiting := map[string]bool{}
+	for pause := retryFirst; ; {
+		for name := range h.changes.Take() {
+			waiting[name] = true
+		}
+		var retry <-chan time.Time
+		if h.write(ctx, waiting) {
+			pause = retryFirst
+		} else {
+			retry = time.After(pause)
+			pause = min(2*pause, retryMost)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.changes.Some():
+		case <-h.changed:
+			for _, key := range h.namespaces.GetStore().ListKeys() {
+				waiting[key] = true
+			}
+		case <-retry:
+		}
+	}
+}
+
+// write writes the ConfigMaps of namespaces; done: all could be.
+func (h *handing) write(ctx context.Context, names map[string]bool) (done bool) {
+	by := h.signs.Load()
+	if by == nil {
+		return true // it will have changed
+	}
+	text := strings.Join(by.Bundle(), "")
+	for name := range names {
+		err := h.one(ctx, name, text)
+		switch {
+		case ctx.Err() != nil:
+			return true
+		case err == nil, apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+			delete(names, name)
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // it comes again with the change
+			delete(names, name)
+		default:
+			h.failed("configmaps", err)
+			return false // what is wrong with one is wrong with all
+		}
+	}
+	return true
+}
+
+// asking is how long a question to the API server may take.
+const asking = 10 * time.Second
+
+// one writes the ConfigMap of a namespace, if it differs.
+func (h *handing) one(ctx context.Context, namespace, text string) error {
+	o, there, _ := h.namespaces.GetStore().GetByKey(namespace)
+	if n, ok := o.(*corev1.Namespace); !there || !ok || n.DeletionTimestamp != nil || slices.Contains(spared, namespace) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	core := h.client.Core
+	o, there, _ = h.maps.GetStore().GetByKey(namespace + "/" + rootMap)
+	found, ok := o.(*corev1.ConfigMap)
+	if !there || !ok {
+		return core.Post().Namespace(namespace).Resource("configmaps").Body(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rootMap, Labels: map[string]string{rootLabel: "true"}},
+			Data:       map[string]string{rootMapKey: text},
+		}).Do(ctx).Error()
+	}
+	if found.Data[rootMapKey] == text && len(found.Data) == 1 {
+		return nil
+	}
+	next := found.DeepCopy()
+	next.Data = map[string]string{rootMapKey: text}
+	return core.Put().Namespace(namespace).Resource("configmaps").Name(rootMap).Body(next).Do(ctx).Error()
+}

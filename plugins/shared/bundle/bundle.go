@@ -1,0 +1,51 @@
+// Package bundle has the table of trust bundles: which authorities sign for which trust domain.
+// Whoever signs publishes its own; the core believes clients by them, and generators hand them out.
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// Table has a row for each trust domain, by its name: a Bundle as JSON.
+const Table = "trustbundles"
+
+// Bundle is the payload of a row. It has nothing secret.
+type Bundle struct {
+	// TrustDomain is the one whose workloads the authorities sign for.
+	TrustDomain string `json:"trustDomain"`
+	// Certificates are the authorities, a certificate in PEM each, the newest first.
+	Certificates []string `json:"certificates"`
+}
+
+// Parse reads a payload.
+func Parse(payload []byte) (b Bundle, err error) {
+	if err := json.Unmarshal(payload, &b); err != nil {
+		return b, fmt.Errorf("a trust bundle: %w", err)
+	}
+	return b, nil
+}
+
+// Payload is the bundle as a row has it.
+func (b Bundle) Payload() ([]byte, error) { return json.Marshal(b) }
+
+// DER returns the certificates in DER.
+func (b Bundle) DER() ([][]byte, error) { return DER(b.Certificates) }
+
+// DER reads certificates in PEM, of which each text may have several.
+func DER(texts []string) (all [][]byte, err error) {
+	for _, text := range texts {
+		rest := []byte(text)
+		for len(bytes.TrimSpace(rest)) > 0 {
+			block, more := pem.Decode(rest)
+			if block == nil || block.Type != "CERTIFICATE" {
+				return nil, errors.New("what should be certificates in PEM is something else")
+			}
+			all, rest = append(all, block.Bytes), more
+		}
+	}
+	return all, nil
+}

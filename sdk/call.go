@@ -1,0 +1,135 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Call is a unary call of gRPC that came to one of the core's xDS ports, or that the core makes.
+type Call struct {
+	// Method is the full name, `/package.Service/Method`.
+	Method string
+	// Request is the encoded message.
+	Request []byte
+	// Identities are those of the caller, verified by an authenticator; none where the core itself
+	// calls.
+	Identities    []string
+	RemoteAddress string
+	// Core: the core itself calls.
+	Core bool
+}
+
+// CallHandler is an optional extra of controllers: it answers calls of gRPC. Only callers whom an
+// authenticator knows get to it.
+type CallHandler interface {
+	// Methods returns the full names of the methods that it answers, `/package.Service/Method`. It is
+	// called once, before Ready.
+	Methods() []string
+	// Call returns the encoded response. An error that is or wraps a *CallError is told to the caller;
+	// of any other it is told that the call failed, and the log has the error. It is called by several
+	// goroutines at once, beside Run; ctx ends with the core's limits.call, and a later answer is none.
+	Call(ctx context.Context, c Call) ([]byte, error)
+}
+
+// CallError is why a call fails.
+type CallError struct {
+	// Code is a status code of gRPC, such as 3 for InvalidArgument and 7 for PermissionDenied.
+	Code uint32
+	// Message is told to the caller: there must be no secret in it.
+	Message string
+}
+
+func (e *CallError) Error() string { return e.Message }
+
+// codeInternal is gRPC's code for what is the server's fault.
+const codeInternal = 13
+
+// callee answers what is asked of a CallHandler. It is an interface, so that only programs with
+// controllers have the code.
+type callee interface {
+	methods() []string
+	receive(ctx context.Context, m *pb.Call, release func())
+	end()
+}
+
+// handling answers for a controller's CallHandler: calls at once, each with its deadline. The core
+// bounds how many there are.
+type handling struct {
+	*talk
+	handler CallHandler
+
+	mu    sync.Mutex
+	ended bool // no more calls begin
+	calls sync.WaitGroup
+	// ending ends calls.
+	ending context.Context
+	stop   context.CancelFunc
+}
+
+// newController runs a controller, and answers calls where it is a CallHandler.
+func newController(t *talk, c Controller) *source {
+	s := newSource(t, pb.KindController, c.Run)
+	if h, ok := c.(CallHandler); ok {
+		calls := &handling{talk: t, handler: h}
+		calls.ending, calls.stop = context.WithCancel(context.Background())
+		s.calls = calls
+	}
+	return s
+}
+
+func (h *handling) methods() []string { return h.handler.Methods() }
+
+func (h *handling) receive(ctx context.Context, m *pb.Call, release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		release()
+		return
+	}
+	h.calls.Go(func() {
+		defer release()
+		h.call(ctx, m)
+	})
+}
+
+// end ends the calls that there are, and waits for them.
+func (h *handling) end() {
+	h.stop()
+	h.mu.Lock()
+	h.ended = true
+	h.mu.Unlock()
+	h.calls.Wait()
+}
+
+func (h *handling) call(ctx context.Context, m *pb.Call) {
+	limited, cancel := h.deadline(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.ending, cancel)()
+	called := &pb.Called{}
+	err := caught("Call", func() (err error) {
+		called.Response, err = h.handler.Call(limited, Call{
+			Method: m.Method, Request: m.Request, Identities: m.Identities, RemoteAddress: m.RemoteAddress, Core: m.Core,
+		})
+		return err
+	})
+	if err != nil {
+		called = h.failed(ctx, m.Method, err)
+	}
+	called.Id = m.Id
+	h.answer(ctx, &pb.FromPlugin{Called: called}, func(reason string) *pb.FromPlugin {
+		return &pb.FromPlugin{Called: &pb.Called{Id: m.Id, Code: codeInternal, Message: reason}}
+	})
+}
+
+// failed is the answer for an error. What is not meant for the caller is the operator's affair.
+func (h *handling) failed(ctx context.Context, method string, err error) *pb.Called {
+	var told *CallError
+	if errors.As(err, &told) && told.Code != 0 {
+		return &pb.Called{Code: told.Code, Message: told.Message}
+	}
+	h.log(ctx, Error, "a call failed", "method", method, "error", err)
+	return &pb.Called{Code: codeInternal, Message: "the call failed; the control plane's log says why"}
+}
