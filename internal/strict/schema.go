@@ -158,6 +158,18 @@ func literal(v reflect.Value) string {
 			return ""
 		}
 		return "[" + strings.Join(all, ",") + "]"
+	case mapSort:
+		var all schema
+		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
+			return strings.Compare(a.String(), b.String())
+		}) {
+			value := literal(v.MapIndex(key))
+			if value == "" {
+				return ""
+			}
+			all.add(key.String(), value)
+		}
+		return all.String()
 	}
 	return ""
 }

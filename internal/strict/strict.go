@@ -129,7 +129,7 @@ func missing(path string, of reflect.Value, seen []string) error {
 		}
 		v := of.FieldByIndex(f.index)
 		if !slices.Contains(seen, f.name) || v.Kind() == reflect.String && v.Len() == 0 {
-			return &Error{join(path, f.name), "is missing: " + f.doc()}
+			return &Error{join(path, f.name), strings.TrimSuffix("is missing: "+f.doc(), ": ")}
 		}
 	}
 	return nil

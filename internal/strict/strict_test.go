@@ -148,7 +148,7 @@ func TestSchema(t *testing.T) {
     "wait": {"type": "string", "default": "1m", "description": "How long \"it\" waits."},
     "net": {"type": "string"},
     "raw": {},
-    "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+    "labels": {"type": "object", "additionalProperties": {"type": "string"}, "default": {"a": "b"}},
     "on": {"type": "boolean", "default": false},
     "tls": {"type": "object", "additionalProperties": false, "required": ["file"], "properties": {"file": {"type": "string"}}},
     "list": {"type": "array", "items": {"type": "object", "additionalProperties": false, "properties": {

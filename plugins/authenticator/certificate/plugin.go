@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -16,10 +15,7 @@ func Plugin() sdk.AuthenticatorPlugin {
 	return sdk.AuthenticatorPlugin{
 		Name:    "authenticator/certificate",
 		Version: "1",
-		New: sdk.WithRawConfig([]byte(`{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false}`), func(config []byte) (sdk.Authenticator, error) {
-			if err := strict.Decode(config, &struct{}{}); err != nil {
-				return nil, err
-			}
+		New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 			return sdk.AuthenticatorFunc(Authenticate), nil
 		}),
 	}

@@ -3,7 +3,6 @@ package token
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,7 +107,7 @@ func TestConfig(t *testing.T) {
 		{`{"file": "` + dir + `/none.yaml"}`, "file", "no such file"},
 		{`{"file": "` + dir + `"}`, "file", "is no file"},
 		{`{"file": "` + bad + `"}`, "file", bad + ":1:10: an entry must have a list `identities`"},
-		{`{"file": "x", "settle": "0s"}`, "settle", "above 0"},
+		{`{"file": "x", "settle": "0s"}`, "settle", "0s is less than 1ms"},
 		{`{"file": "x", "settle": "soon"}`, "settle", "no duration"},
 		{`{"file": "x", "rescan": "-1s"}`, "rescan", "no duration"},
 	} {
@@ -116,9 +115,6 @@ func TestConfig(t *testing.T) {
 		if field != c.field || !strings.Contains(reason, c.reason) {
 			t.Errorf("%s: %s: %s", c.config, field, reason)
 		}
-	}
-	if !json.Valid([]byte(schema)) {
-		t.Error("the schema is no JSON")
 	}
 }
 

@@ -15,46 +15,33 @@ import (
 type Config struct {
 	etcd.Access
 	// Prefix of the keys.
-	Prefix string `json:"prefix"`
+	Prefix string `json:"prefix" min:"1" doc:"Keys are PREFIX and GROUP/KIND/NAMESPACE/NAME."`
 	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
-	Revision string `json:"revision"`
+	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Writes: it takes writes of all kinds that it publishes, and of Leases.
-	Writes bool   `json:"writes"`
+	Writes bool   `json:"writes" doc:"Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."`
 	Limits limits `json:"limits"`
 }
 
 // limits bound what is taken from etcd.
 type limits struct {
-	Objects uint32 `json:"objects"`
+	Objects uint32 `json:"objects" min:"1" doc:"Of more keys, the first in order count."`
 }
 
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "required": ["endpoints"],
-  "properties": {` + etcd.AccessSchema + `,
-    "prefix": {"type": "string", "minLength": 1, "default": "/coxswain/config/", "description": "Keys are PREFIX and GROUP/KIND/NAMESPACE/NAME."},
-    "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
-    "writes": {"type": "boolean", "default": true, "description": "Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."},
-    "limits": {"type": "object", "additionalProperties": false, "properties": {
-      "objects": {"type": "integer", "minimum": 1, "default": 100000, "description": "Of more keys, the first in order count."}
-    }}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Prefix: "/coxswain/config/", Writes: true, Limits: limits{100_000}}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{Prefix: "/coxswain/config/", Writes: true, Limits: limits{100_000}}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	switch {
 	case c.Prefix == "":
-		return c, strict.Errorf("prefix", "is empty")
+		return strict.Errorf("prefix", "is empty")
 	case c.Limits.Objects == 0:
-		return c, strict.Errorf("limits.objects", "at least 1")
+		return strict.Errorf("limits.objects", "at least 1")
 	}
-	return c, c.Check()
+	return c.Access.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -63,11 +50,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/etcd",
 		Version:   "1",
 		Publishes: append(kinds.Tables(), kinds.FaultTable),
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return newSource(c), nil
 		}),
 	}

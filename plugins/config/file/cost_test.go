@@ -40,7 +40,7 @@ func TestEventCostsOneRead(t *testing.T) {
 	const many = 200
 	dir := t.TempDir()
 	l := files(t, dir, many, 1)
-	s := New(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile})
+	s := New(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile})
 	w, err := watch.New(s.config.Settle, s.concerns)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func BenchmarkLoad10000(b *testing.B) {
 			b.ReportAllocs()
 			cpu(b, func() {
 				for b.Loop() {
-					l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile}, func(sdk.Level, string, ...any) {})
+					l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 					if ch := compareAll(b, l); len(ch.Upserts[kinds.VirtualService]) != 10_000 {
 						b.Fatal("rows are missing")
 					}
@@ -174,7 +174,7 @@ func BenchmarkOneEditOf10000(b *testing.B) {
 	for _, per := range []int{1, 10, 10_000} {
 		b.Run(fmt.Sprintf("%d-per-file", per), func(b *testing.B) {
 			dir := mesh(b, per)
-			l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile}, func(sdk.Level, string, ...any) {})
+			l := newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 			compareAll(b, l)
 			path := filepath.Join(dir, "0.yaml")
 			content, err := os.ReadFile(path)

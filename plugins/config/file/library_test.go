@@ -31,7 +31,7 @@ func files(t testing.TB, dir string, n, per int) *library {
 			t.Fatal(err)
 		}
 	}
-	return newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaultMaxFile}, func(sdk.Level, string, ...any) {})
+	return newLibrary(Config{Dir: dir, Settle: time.Millisecond, MaxFile: defaults().MaxFile}, func(sdk.Level, string, ...any) {})
 }
 
 func compareAll(t testing.TB, l *library) *catalog.Changes {

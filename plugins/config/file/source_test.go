@@ -431,7 +431,7 @@ func TestBurst(t *testing.T) {
 func TestUnreadableFiles(t *testing.T) {
 	b := newBench(t, map[string]string{"a.yaml": route("a", "one")})
 	b.must(os.WriteFile(b.path("big.yaml"), nil, 0o600))
-	b.must(os.Truncate(b.path("big.yaml"), defaultMaxFile+1))
+	b.must(os.Truncate(b.path("big.yaml"), defaults().MaxFile+1))
 	b.waitFaults("big.yaml:1:1")
 	b.remove("big.yaml")
 	b.waitFaults()
@@ -465,8 +465,8 @@ func TestRefusals(t *testing.T) {
 		{map[string]any{"dri": dir}, "dri", `did you mean "dir"?`},
 		{map[string]any{"dir": 5}, "dir", "expected a string"},
 		{map[string]any{"dir": dir, "settle": "soon"}, "settle", "is no duration"},
-		{map[string]any{"dir": dir, "settle": "0s"}, "settle", "must be above 0"},
-		{map[string]any{"dir": dir, "maxFile": -1}, "maxFile", "must be a number of bytes"},
+		{map[string]any{"dir": dir, "settle": "0s"}, "settle", "0s is less than 1ms"},
+		{map[string]any{"dir": dir, "maxFile": -1}, "maxFile", "-1 is less than 1"},
 	} {
 		field, reason := plugintest.Refusal(t, Plugin(), c.config)
 		if field != c.field || !strings.Contains(reason, c.reason) {

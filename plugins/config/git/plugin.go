@@ -19,79 +19,47 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Repository is a URL (https, http, git, file) or the absolute path of a repository.
-	Repository string `json:"repository"`
+	Repository string `json:"repository" required:"true" doc:"A URL (https, http, git, file), or the absolute path of a repository."`
 	// Branch is the one that is followed; empty: the one that the repository's HEAD names.
-	Branch string `json:"branch"`
+	Branch string `json:"branch" doc:"The branch that is followed; if absent, the one that the repository's HEAD names."`
 	// Folder of the branch's files; empty: all of them.
-	Folder string `json:"folder"`
+	Folder string `json:"folder" doc:"The folder whose files are read, with all that is below it; if absent, all of the branch."`
 	// Interval is how often the branch is looked at.
-	Interval string `json:"interval"`
+	Interval time.Duration `json:"interval" min:"1s" doc:"How often the branch is looked at; 1s at least."`
 	// Username and PasswordFile are for https and http.
-	Username     string `json:"username"`
-	PasswordFile string `json:"passwordFile"`
+	Username     string `json:"username" doc:"For https and http, beside passwordFile."`
+	PasswordFile string `json:"passwordFile" doc:"File of a password or token, read anew each time. Needs https, but for this machine's own addresses."`
 	// TLS is for https.
-	TLS    *secure.TLS `json:"tls"`
+	TLS    *secure.TLS `json:"tls" doc:"For https."`
 	Limits limits      `json:"limits"`
 
-	interval time.Duration
 	// local is the path of a repository of this machine.
 	local string
 }
 
 // limits bound what is taken of a commit.
 type limits struct {
-	Bytes     int64 `json:"bytes"`
-	Files     int   `json:"files"`
-	FileBytes int64 `json:"fileBytes"`
+	Bytes     int64 `json:"bytes" min:"1" doc:"Bytes that a commit's objects may have, unpacked."`
+	Files     int   `json:"files" min:"1" doc:"Files of resources that a commit may have."`
+	FileBytes int64 `json:"fileBytes" min:"1" doc:"Bytes beyond which a file is refused."`
 }
 
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "required": ["repository"],
-  "properties": {
-    "repository": {"type": "string", "description": "A URL (https, http, git, file), or the absolute path of a repository."},
-    "branch": {"type": "string", "description": "The branch that is followed; if absent, the one that the repository's HEAD names."},
-    "folder": {"type": "string", "description": "The folder whose files are read, with all that is below it; if absent, all of the branch."},
-    "interval": {"type": "string", "default": "30s", "description": "How often the branch is looked at; 1s at least."},
-    "username": {"type": "string", "default": "git", "description": "For https and http, beside passwordFile."},
-    "passwordFile": {"type": "string", "description": "File of a password or token, read anew each time. Needs https, but for this machine's own addresses."},
-    "tls": {"type": "object", "additionalProperties": false, "description": "For https.", "properties": ` + secure.Properties + `},
-    "limits": {"type": "object", "additionalProperties": false, "properties": {
-      "bytes": {"type": "integer", "minimum": 1, "default": 67108864, "description": "Bytes that a commit's objects may have, unpacked."},
-      "files": {"type": "integer", "minimum": 1, "default": 10000, "description": "Files of resources that a commit may have."},
-      "fileBytes": {"type": "integer", "minimum": 1, "default": 33554432, "description": "Bytes beyond which a file is refused."}
-    }}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Interval: 30 * time.Second, Username: "git", Limits: limits{Bytes: 64 << 20, Files: 10_000, FileBytes: 32 << 20}}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{Username: "git", Limits: limits{Bytes: 64 << 20, Files: 10_000, FileBytes: 32 << 20}}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
-	var err error
-	if c.interval, err = strict.Duration("interval", c.Interval, 30*time.Second); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	folder := strings.Trim(path.Clean("/"+c.Folder), "/")
 	switch {
-	case c.interval < time.Second:
-		return c, strict.Errorf("interval", "at least 1s")
 	case folder != strings.Trim(c.Folder, "/") || strings.Contains(c.Folder, `\`):
-		return c, strict.Errorf("folder", "%q is no path within a branch, such as mesh/production", c.Folder)
+		return strict.Errorf("folder", "%q is no path within a branch, such as mesh/production", c.Folder)
 	case strings.HasPrefix(c.Branch, "refs/") || strings.HasPrefix(c.Branch, "-") || strings.ContainsAny(c.Branch, " ~^:?*[\\\n"):
-		return c, strict.Errorf("branch", "%q is no branch's name, such as main", c.Branch)
-	case c.Limits.Bytes < 1:
-		return c, strict.Errorf("limits.bytes", "at least 1")
-	case c.Limits.Files < 1:
-		return c, strict.Errorf("limits.files", "at least 1")
-	case c.Limits.FileBytes < 1:
-		return c, strict.Errorf("limits.fileBytes", "at least 1")
+		return strict.Errorf("branch", "%q is no branch's name, such as main", c.Branch)
 	}
 	c.Folder = folder
-	return c, c.checkRepository()
+	return c.checkRepository()
 }
 
 // checkRepository reports what is wrong with how the repository is reached.
@@ -134,11 +102,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/git",
 		Version:   "1",
 		Publishes: append(kinds.Tables(), kinds.FaultTable),
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return &source{config: c}, nil
 		}),
 	}

@@ -40,7 +40,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		if err := p.take(c, err); err != nil {
 			return err
 		}
-		pause := s.config.interval - rand.N(s.config.interval/10) // replicas don't come all at once
+		pause := s.config.Interval - rand.N(s.config.Interval/10) // replicas don't come all at once
 		switch failed++; {
 		case err == nil || errors.As(err, new(*unfit)):
 			failed = 0

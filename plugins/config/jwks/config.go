@@ -3,64 +3,24 @@ package jwks
 import (
 	"net/netip"
 	"time"
-
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml, with its durations read.
+// Config is the entry's `config` in plugins.yaml.
 type Config struct {
-	Refresh, Retry, MaxRetry, Timeout time.Duration
-	MaxBytes                          int64
-	Concurrent                        int
-	CAFile                            string
-	// Blocked are addresses that are never connected to.
-	Blocked []netip.Prefix
+	Refresh    time.Duration  `json:"refresh" min:"1ms" doc:"How old a key set may become until it is fetched again."`
+	Retry      time.Duration  `json:"retry" min:"1ms" doc:"How long to wait after a failure; each further one doubles it."`
+	MaxRetry   time.Duration  `json:"maxRetry" min:"1ms" doc:"The longest wait after failures."`
+	Timeout    time.Duration  `json:"timeout" min:"1ms" doc:"How long a fetch may take where the rule doesn't say."`
+	MaxBytes   int64          `json:"maxBytes" min:"1" doc:"The largest answer that is taken."`
+	Concurrent int            `json:"concurrent" min:"1" doc:"How many sets are fetched at once."`
+	CAFile     string         `json:"caFile" doc:"PEM file with roots that are trusted besides the system's."`
+	Blocked    []netip.Prefix `json:"blockedCIDRs" doc:"Addresses that are never connected to."`
 }
 
-// written is the config as it is written.
-type written struct {
-	Refresh      string   `json:"refresh"`
-	Retry        string   `json:"retry"`
-	MaxRetry     string   `json:"maxRetry"`
-	Timeout      string   `json:"timeout"`
-	MaxBytes     int64    `json:"maxBytes"`
-	Concurrent   int      `json:"concurrent"`
-	CAFile       string   `json:"caFile"`
-	BlockedCIDRs []string `json:"blockedCIDRs"`
-}
-
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (Config, error) {
-	w := written{Refresh: "20m", Retry: "1s", MaxRetry: "5m", Timeout: "5s", MaxBytes: 1 << 20, Concurrent: 8}
-	if err := strict.Decode(config, &w); err != nil {
-		return Config{}, err
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{
+		Refresh: 20 * time.Minute, Retry: time.Second, MaxRetry: 5 * time.Minute, Timeout: 5 * time.Second,
+		MaxBytes: 1 << 20, Concurrent: 8,
 	}
-	out := Config{MaxBytes: w.MaxBytes, Concurrent: w.Concurrent, CAFile: w.CAFile}
-	for _, f := range []struct {
-		name, text string
-		into       *time.Duration
-	}{
-		{"refresh", w.Refresh, &out.Refresh}, {"retry", w.Retry, &out.Retry},
-		{"maxRetry", w.MaxRetry, &out.MaxRetry}, {"timeout", w.Timeout, &out.Timeout},
-	} {
-		d, err := time.ParseDuration(f.text)
-		if err != nil || d <= 0 {
-			return out, strict.Errorf(f.name, "%q is no duration above 0, such as 5s", f.text)
-		}
-		*f.into = d
-	}
-	if w.MaxBytes < 1 {
-		return out, strict.Errorf("maxBytes", "%d is less than 1", w.MaxBytes)
-	}
-	if w.Concurrent < 1 {
-		return out, strict.Errorf("concurrent", "%d is less than 1", w.Concurrent)
-	}
-	for i, c := range w.BlockedCIDRs {
-		p, err := netip.ParsePrefix(c)
-		if err != nil {
-			return out, strict.Errorf(strict.At("blockedCIDRs", i), "%q is no CIDR, such as 10.0.0.0/8", c)
-		}
-		out.Blocked = append(out.Blocked, p)
-	}
-	return out, nil
 }

@@ -7,7 +7,6 @@ package kubernetes
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -16,37 +15,23 @@ import (
 type Config struct {
 	kube.Access
 	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
-	Revision string `json:"revision"`
+	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Writes: it takes writes of all kinds that it publishes, and of Leases.
-	Writes bool `json:"writes"`
+	Writes bool `json:"writes" doc:"Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."`
 	// Events: an object that is held gets a Kubernetes Event that says why.
-	Events bool `json:"events"`
+	Events bool `json:"events" doc:"Write a Kubernetes Event of each object that is faulty, with the reason."`
 	// DiscoverySelectors: namespaces that the mesh's discoverySelectors leave out are left out.
-	DiscoverySelectors bool `json:"discoverySelectors"`
+	DiscoverySelectors bool `json:"discoverySelectors" doc:"Whether the mesh's discoverySelectors say which namespaces count."`
 }
 
-const configSchema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "kubeconfig": {"type": "string", "description": "File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."},
-    "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
-    "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
-    "writes": {"type": "boolean", "default": true, "description": "Write objects for plugins that are granted that (allow.store). Of several sources that publish the same kinds, one may."},
-    "events": {"type": "boolean", "default": true, "description": "Write a Kubernetes Event of each object that is faulty, with the reason."},
-    "discoverySelectors": {"type": "boolean", "default": true, "description": "Whether the mesh's discoverySelectors say which namespaces count."},
-    "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
-    "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Access: kube.DefaultAccess(), Writes: true, Events: true, DiscoverySelectors: true}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Writes: true, Events: true, DiscoverySelectors: true}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
-	return c, c.Check()
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
+	return c.Access.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -56,11 +41,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Version:   "1",
 		Reads:     []string{state.Mesh},
 		Publishes: append(kinds.Tables(), kinds.FaultTable),
-		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.ConfigSource, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			s, err := connect(c)
 			if err != nil {
 				return nil, err

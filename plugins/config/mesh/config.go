@@ -15,65 +15,42 @@ import (
 type Config struct {
 	kube.Access
 	// MeshConfig and NetworksConfig are empty where no file is named; the null device is a file without text.
-	MeshConfig, NetworksConfig string
+	MeshConfig     string `json:"meshConfig" doc:"A file with a MeshConfig, in place of the ConfigMap's; /dev/null is an empty one."`
+	NetworksConfig string `json:"networksConfig" doc:"A file with a MeshNetworks, in place of the ConfigMap's; /dev/null is an empty one."`
 	// ConfigMap and SharedConfigMap are names of ConfigMaps in Namespace; empty: there is none.
-	ConfigMap, SharedConfigMap, Namespace string
-	// Settle is how long a file must be quiet before it is read.
-	Settle time.Duration
-	// Rescan is how often the files are looked at even without an event; 0: never.
-	Rescan time.Duration
+	ConfigMap       string        `json:"configMap" doc:"A ConfigMap with a MeshConfig under mesh and a MeshNetworks under meshNetworks; none without, and no API server is asked."`
+	SharedConfigMap string        `json:"sharedConfigMap" doc:"A ConfigMap like it that is applied first; of networks, it counts alone."`
+	Namespace       string        `json:"namespace" doc:"Where the ConfigMaps are."`
+	Settle          time.Duration `json:"settle" min:"1ms" doc:"How long a file must be quiet before it is read."`
+	Rescan          time.Duration `json:"rescan" doc:"How often the files are looked at even without an event; 0s: never."`
 }
 
-const (
-	defaultSettle = 20 * time.Millisecond
-	defaultRescan = time.Minute
-)
-
-// settings is Config as it is written.
-type settings struct {
-	kube.Access
-	MeshConfig      string `json:"meshConfig"`
-	NetworksConfig  string `json:"networksConfig"`
-	ConfigMap       string `json:"configMap"`
-	SharedConfigMap string `json:"sharedConfigMap"`
-	Namespace       string `json:"namespace"`
-	Settle          string `json:"settle"`
-	Rescan          string `json:"rescan"`
-}
-
-// parse reads a config and checks it.
-func parse(config []byte) (Config, error) {
-	s := settings{Access: kube.DefaultAccess(), Namespace: "istio-system"}
-	if err := strict.Decode(config, &s); err != nil {
-		return Config{}, err
+// usual is what counts where the config says nothing.
+func usual() Config {
+	return Config{
+		Access: kube.DefaultAccess(), Namespace: "istio-system", Settle: 20 * time.Millisecond, Rescan: time.Minute,
 	}
-	c := Config{Access: s.Access, ConfigMap: s.ConfigMap, SharedConfigMap: s.SharedConfigMap, Namespace: s.Namespace}
-	err := c.Check()
+}
+
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
+	err := c.Access.Check()
 	if err != nil {
-		return c, err
+		return err
 	}
 	for _, n := range []struct{ field, name string }{{"configMap", c.ConfigMap}, {"sharedConfigMap", c.SharedConfigMap}, {"namespace", c.Namespace}} {
 		if problems := validation.IsDNS1123Subdomain(n.name); n.name != "" && len(problems) > 0 {
-			return c, strict.Errorf(n.field, "%q is no name: %s", n.name, problems[0])
+			return strict.Errorf(n.field, "%q is no name: %s", n.name, problems[0])
 		}
 	}
 	if c.Namespace == "" {
-		return c, strict.Errorf("namespace", "is empty")
+		return strict.Errorf("namespace", "is empty")
 	}
-	if c.MeshConfig, err = file("meshConfig", s.MeshConfig); err != nil {
-		return c, err
+	if c.MeshConfig, err = file("meshConfig", c.MeshConfig); err != nil {
+		return err
 	}
-	if c.NetworksConfig, err = file("networksConfig", s.NetworksConfig); err != nil {
-		return c, err
-	}
-	if c.Settle, err = strict.Duration("settle", s.Settle, defaultSettle); err != nil {
-		return c, err
-	}
-	if c.Settle == 0 {
-		return c, strict.Errorf("settle", "must be above 0, such as 1ms")
-	}
-	c.Rescan, err = strict.Duration("rescan", s.Rescan, defaultRescan)
-	return c, err
+	c.NetworksConfig, err = file("networksConfig", c.NetworksConfig)
+	return err
 }
 
 // file returns a path to watch.

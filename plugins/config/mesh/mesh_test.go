@@ -328,7 +328,7 @@ func TestRefusals(t *testing.T) {
 		{`{"mesh": "x"}`, "mesh", "known are"},
 		{`{"meshConfig": "` + dir + `"}`, "meshConfig", "is a directory"},
 		{`{"networksConfig": "` + dir + `"}`, "networksConfig", "is a directory"},
-		{`{"settle": "0s"}`, "settle", "must be above 0"},
+		{`{"settle": "0s"}`, "settle", "0s is less than 1ms"},
 		{`{"configMap": "a/b"}`, "configMap", "is no name"},
 		{`{"namespace": ""}`, "namespace", "is empty"},
 		{`{"qps": 0}`, "qps", "is not more than 0"},

@@ -62,8 +62,8 @@ func (c *Config) dial() (*grpc.ClientConn, error) {
 	return grpc.NewClient(c.target(),
 		grpc.WithTransportCredentials(security),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(c.Limits.MessageBytes)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.keepAlive, Timeout: silence}),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: c.maxRetry, MaxDelay: c.maxRetry}, MinConnectTimeout: patience}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: c.KeepAlive, Timeout: silence}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: c.MaxRetry, MaxDelay: c.MaxRetry}, MinConnectTimeout: patience}),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
 	)

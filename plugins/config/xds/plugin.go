@@ -23,45 +23,44 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Address of the server: HOST:PORT, xds://HOST:PORT or unix:///PATH.
-	Address string `json:"address"`
+	Address string `json:"address" required:"true" doc:"Of the server: HOST:PORT, xds://HOST:PORT or unix:///PATH."`
 	// TLS secures the connection; nil: it is in plain text.
-	TLS *secure.TLS `json:"tls"`
+	TLS *secure.TLS `json:"tls" doc:"Secures the connection; without it there is none but plain text."`
 	// TokenFile has a token that is sent with each stream.
-	TokenFile string `json:"tokenFile"`
+	TokenFile string `json:"tokenFile" doc:"File of a token, sent as authorization: Bearer TOKEN and read anew for each stream. Needs tls, but for this machine's own addresses."`
 	// Node is who asks.
-	Node identity `json:"node"`
+	Node identity `json:"node" doc:"How this control plane names itself."`
 	// Revision is that of this control plane; empty: all resources count, whatever their istio.io/rev.
-	Revision string `json:"revision"`
+	Revision string `json:"revision" doc:"This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."`
 	// Types are what is asked for, GROUP/VERSION/KIND; empty: each kind in its first version.
-	Types []string `json:"types"`
+	Types []string `json:"types" doc:"What is asked for, GROUP/VERSION/KIND each, such as networking.istio.io/v1alpha3/ServiceEntry; if absent, each of Istio's kinds in its newest version."`
 	// Synthetic: entries that stand for services without endpoints count, too.
-	Synthetic bool `json:"synthetic"`
+	Synthetic bool `json:"synthetic" doc:"Take the ServiceEntries without endpoints, named synthetic-, by which control planes list services of their registries."`
 	// WaitFor says what the first list waits for: all, server or nothing; Wait is how long, where that isn't all.
-	WaitFor string `json:"waitFor"`
-	Wait    string `json:"wait"`
+	WaitFor string        `json:"waitFor" enum:"all,server,nothing" doc:"What holds the start: all: each type must have been answered; server: the server must have answered anything, and what is late after wait is not waited for; nothing: after wait the start goes on without the server."`
+	Wait    time.Duration `json:"wait" min:"1ms" doc:"How long answers may take until they are missed: that is shown, and see waitFor."`
 	// KeepAlive is the silence after which the server is asked for a sign of life, MaxRetry the longest pause between
 	// two tries.
-	KeepAlive string `json:"keepAlive"`
-	MaxRetry  string `json:"maxRetry"`
-	Limits    limits `json:"limits"`
+	KeepAlive time.Duration `json:"keepAlive" min:"10s" doc:"A server that is silent for this time is asked for a sign of life, and given up 10s later; 10s at least."`
+	MaxRetry  time.Duration `json:"maxRetry" min:"1s" doc:"The longest pause between two tries to reach the server."`
+	Limits    limits        `json:"limits"`
 
-	wait, keepAlive, maxRetry time.Duration
-	asked                     []asked
+	asked []asked
 }
 
 // identity is how the client names itself.
 type identity struct {
 	// Type is of the proxy that it seems to be: waypoint, router or sidecar.
-	Type      string `json:"type"`
-	Name      string `json:"name"`
+	Type      string `json:"type" enum:"waypoint,router,sidecar" doc:"Of the proxy that it seems to be to the server. An istiod tells waypoints of all changes, routers of most, sidecars of those in their scope."`
+	Name      string `json:"name" doc:"The machine's name if absent."`
 	Namespace string `json:"namespace"`
 }
 
 // limits bound what is taken from the server.
 type limits struct {
-	Resources    int `json:"resources"`
-	MessageBytes int `json:"messageBytes"`
-	Answers      int `json:"answers"`
+	Resources    int `json:"resources" min:"1" doc:"Of more resources of a type, those with the first names in order count."`
+	MessageBytes int `json:"messageBytes" min:"1024" max:"2147483647" doc:"A larger answer ends the connection."`
+	Answers      int `json:"answers" min:"1" doc:"Answers that are read in a second; more wait in the server."`
 }
 
 // asked is a type that is asked for.
@@ -77,76 +76,29 @@ const (
 	waitForNothing = "nothing"
 )
 
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "required": ["address"],
-  "properties": {
-    "address": {"type": "string", "description": "Of the server: HOST:PORT, xds://HOST:PORT or unix:///PATH."},
-    "tls": {"type": "object", "additionalProperties": false, "description": "Secures the connection; without it there is none but plain text.", "properties": ` + secure.Properties + `},
-    "tokenFile": {"type": "string", "description": "File of a token, sent as authorization: Bearer TOKEN and read anew for each stream. Needs tls, but for this machine's own addresses."},
-    "node": {"type": "object", "additionalProperties": false, "description": "How this control plane names itself.", "properties": {
-      "type": {"enum": ["waypoint", "router", "sidecar"], "default": "waypoint", "description": "Of the proxy that it seems to be to the server. An istiod tells waypoints of all changes, routers of most, sidecars of those in their scope."},
-      "name": {"type": "string", "description": "The machine's name if absent."},
-      "namespace": {"type": "string", "default": "istio-system"}
-    }},
-    "revision": {"type": "string", "description": "This control plane's revision: resources whose label istio.io/rev names another one are left out. Without it none are."},
-    "types": {"type": "array", "items": {"type": "string"}, "description": "What is asked for, GROUP/VERSION/KIND each, such as networking.istio.io/v1alpha3/ServiceEntry; if absent, each of Istio's kinds in its newest version."},
-    "synthetic": {"type": "boolean", "default": false, "description": "Take the ServiceEntries without endpoints, named synthetic-, by which control planes list services of their registries."},
-    "waitFor": {"enum": ["all", "server", "nothing"], "default": "all", "description": "What holds the start: all: each type must have been answered; server: the server must have answered anything, and what is late after wait is not waited for; nothing: after wait the start goes on without the server."},
-    "wait": {"type": "string", "default": "10s", "description": "How long answers may take until they are missed: that is shown, and see waitFor."},
-    "keepAlive": {"type": "string", "default": "30s", "description": "A server that is silent for this time is asked for a sign of life, and given up 10s later; 10s at least."},
-    "maxRetry": {"type": "string", "default": "30s", "description": "The longest pause between two tries to reach the server."},
-    "limits": {"type": "object", "additionalProperties": false, "properties": {
-      "resources": {"type": "integer", "minimum": 1, "default": 100000, "description": "Of more resources of a type, those with the first names in order count."},
-      "messageBytes": {"type": "integer", "minimum": 1024, "maximum": 2147483647, "default": 134217728, "description": "A larger answer ends the connection."},
-      "answers": {"type": "integer", "minimum": 1, "default": 100, "description": "Answers that are read in a second; more wait in the server."}
-    }}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{
+		WaitFor: waitForAll, Wait: 10 * time.Second, KeepAlive: 30 * time.Second, MaxRetry: 30 * time.Second,
+		Node: identity{Type: "waypoint", Namespace: "istio-system"}, Limits: limits{Resources: 100_000, MessageBytes: 128 << 20, Answers: 100}}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{WaitFor: waitForAll, Node: identity{Type: "waypoint", Namespace: "istio-system"}, Limits: limits{Resources: 100_000, MessageBytes: 128 << 20, Answers: 100}}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	if err := c.checkAddress(); err != nil {
-		return c, err
-	}
-	for _, d := range []struct {
-		field, text string
-		into        *time.Duration
-		otherwise   time.Duration
-	}{
-		{"wait", c.Wait, &c.wait, 10 * time.Second}, {"keepAlive", c.KeepAlive, &c.keepAlive, 30 * time.Second}, {"maxRetry", c.MaxRetry, &c.maxRetry, 30 * time.Second},
-	} {
-		var err error
-		if *d.into, err = strict.Duration(d.field, d.text, d.otherwise); err != nil {
-			return c, err
-		}
+		return err
 	}
 	switch {
-	case !slices.Contains([]string{waitForAll, waitForServer, waitForNothing}, c.WaitFor):
-		return c, strict.Errorf("waitFor", "%q is none of all, server and nothing", c.WaitFor)
-	case !slices.Contains([]string{"waypoint", "router", "sidecar"}, c.Node.Type):
-		return c, strict.Errorf("node.type", "%q is none of waypoint, router and sidecar", c.Node.Type)
 	case strings.ContainsAny(c.Node.Name+c.Node.Namespace, "~/ ") || c.Node.Namespace == "":
-		return c, strict.Errorf("node", "name and namespace are names, such as istiod-0 and istio-system")
-	case c.wait == 0:
-		return c, strict.Errorf("wait", "must be more than 0s: each start takes some time until there is an answer")
-	case c.keepAlive < 10*time.Second:
-		return c, strict.Errorf("keepAlive", "at least 10s: servers close connections that ask oftener")
-	case c.maxRetry < time.Second:
-		return c, strict.Errorf("maxRetry", "at least 1s")
+		return strict.Errorf("node", "name and namespace are names, such as istiod-0 and istio-system")
 	case c.Limits.Resources < 1:
-		return c, strict.Errorf("limits.resources", "at least 1")
+		return strict.Errorf("limits.resources", "at least 1")
 	case c.Limits.MessageBytes < 1<<10 || c.Limits.MessageBytes > 1<<31-1:
-		return c, strict.Errorf("limits.messageBytes", "from 1024 to 2147483647")
+		return strict.Errorf("limits.messageBytes", "from 1024 to 2147483647")
 	case c.Limits.Answers < 1:
-		return c, strict.Errorf("limits.answers", "at least 1")
+		return strict.Errorf("limits.answers", "at least 1")
 	}
-	return c, c.chooseTypes()
+	return c.chooseTypes()
 }
 
 // chooseTypes reads the types that are asked for.
@@ -186,11 +138,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/xds",
 		Version:   "1",
 		Publishes: append(kinds.Tables(), kinds.FaultTable),
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.ConfigSource, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			return &source{config: c}, nil
 		}),
 	}

@@ -28,7 +28,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer func() { _ = conn.Close() }()
 	c := &client{
 		config: s.config, conn: conn, log: out.Log, publication: newPublication(ctx, s.config, out, validation.New()),
-		pace: rate.NewLimiter(rate.Limit(s.config.Limits.Answers), 2*s.config.Limits.Answers), missed: time.NewTimer(s.config.wait),
+		pace: rate.NewLimiter(rate.Limit(s.config.Limits.Answers), 2*s.config.Limits.Answers), missed: time.NewTimer(s.config.Wait),
 	}
 	defer c.missed.Stop()
 	for tries := 0; ctx.Err() == nil; tries++ {
@@ -36,10 +36,10 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 		if err := c.try(ctx); err != nil {
 			return err
 		}
-		if time.Since(began) > c.config.maxRetry {
+		if time.Since(began) > c.config.MaxRetry {
 			tries = 0
 		}
-		if err := c.pause(ctx, delay(tries, firstRetry, c.config.maxRetry)); err != nil {
+		if err := c.pause(ctx, delay(tries, firstRetry, c.config.MaxRetry)); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func newStream(c *client, token string) *stream {
 func (s *stream) follow(ctx context.Context) (failed, err error) {
 	defer s.due.Stop()
 	if s.publication.connecting() {
-		s.missed.Reset(s.config.wait)
+		s.missed.Reset(s.config.Wait)
 	}
 	s.running.Go(func() { s.listen(ctx) })
 	for {
@@ -142,7 +142,7 @@ func (s *stream) end(err error) error {
 // take publishes an answer and replies.
 func (s *stream) take(m *discovery.DiscoveryResponse) (failed, err error) {
 	if len(s.publication.heard) == 0 { // what follows the first answer has its time, too
-		s.missed.Reset(s.config.wait)
+		s.missed.Reset(s.config.Wait)
 	}
 	r, asked, failed := s.publication.take(m)
 	if failed != nil || !asked {
@@ -165,7 +165,7 @@ func (s *stream) take(m *discovery.DiscoveryResponse) (failed, err error) {
 		return nil, s.send(request)
 	}
 	// A server that says the same again whenever it is refused would do so without end.
-	s.later[m.TypeUrl] = later{request, time.Now().Add(delay(was.times-2, time.Second, s.config.maxRetry))}
+	s.later[m.TypeUrl] = later{request, time.Now().Add(delay(was.times-2, time.Second, s.config.MaxRetry))}
 	s.arm()
 	return nil, nil
 }

@@ -16,42 +16,31 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// IPv4 and IPv6 are the ranges that addresses are chosen from; empty: none of that family.
-	IPv4 string `json:"ipv4"`
-	IPv6 string `json:"ipv6"`
+	IPv4 string `json:"ipv4" doc:"Range of IPv4 addresses; empty: none are given."`
+	IPv6 string `json:"ipv6" doc:"Range of IPv6 addresses; empty: none are given."`
 	// Namespace is that of the Lease by which replicas agree on who gives addresses, Lease how long it lasts.
-	Namespace string `json:"namespace"`
-	Lease     string `json:"lease"`
+	Namespace string `json:"namespace" min:"1" doc:"The namespace of the Lease by which replicas agree on who gives addresses."`
+	Lease     string `json:"lease" doc:"How long that Lease lasts: a replica that leads and can't renew it stops after half of it."`
 	// Alone: there is no other replica, and no Lease.
-	Alone bool `json:"alone"`
+	Alone bool `json:"alone" doc:"No other replica gives addresses: there is no Lease."`
 
 	lease  time.Duration
 	ranges []netip.Prefix
 }
 
-const configSchema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "ipv4": {"type": "string", "default": "240.240.0.0/16", "description": "Range of IPv4 addresses; empty: none are given."},
-    "ipv6": {"type": "string", "default": "2001:2::/48", "description": "Range of IPv6 addresses; empty: none are given."},
-    "namespace": {"type": "string", "minLength": 1, "default": "istio-system", "description": "The namespace of the Lease by which replicas agree on who gives addresses."},
-    "lease": {"type": "string", "default": "30s", "description": "How long that Lease lasts: a replica that leads and can't renew it stops after half of it."},
-    "alone": {"type": "boolean", "default": false, "description": "No other replica gives addresses: there is no Lease."}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48", Namespace: "istio-system", Lease: lead.Duration.String()}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48", Namespace: "istio-system", Lease: lead.Duration.String()}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	if c.Namespace == "" {
-		return c, strict.Errorf("namespace", "is empty")
+		return strict.Errorf("namespace", "is empty")
 	}
 	var err error
 	if c.lease, err = time.ParseDuration(c.Lease); err != nil || c.lease < lead.Shortest || c.lease > time.Hour {
-		return c, strict.Errorf("lease", "%q is no duration between %s and an hour, such as 30s", c.Lease, lead.Shortest)
+		return strict.Errorf("lease", "%q is no duration between %s and an hour, such as 30s", c.Lease, lead.Shortest)
 	}
 	for _, of := range []struct {
 		field, text string
@@ -62,11 +51,11 @@ func parse(config []byte) (Config, error) {
 		}
 		p, err := netip.ParsePrefix(of.text)
 		if err != nil || !of.is(p.Addr()) || p.Addr().BitLen()-p.Bits() < 2 {
-			return c, strict.Errorf(of.field, "%q is not a range of four such addresses or more", of.text)
+			return strict.Errorf(of.field, "%q is not a range of four such addresses or more", of.text)
 		}
 		c.ranges = append(c.ranges, p.Masked())
 	}
-	return c, nil
+	return nil
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -75,11 +64,7 @@ func Plugin() sdk.ControllerPlugin {
 		Name:    "controller/addresses",
 		Version: "1",
 		Reads:   []string{kinds.ServiceEntry},
-		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Controller, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Controller, error) {
 			return sdk.ControllerFunc(c.run), nil
 		}),
 	}

@@ -5,7 +5,6 @@ package api
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -22,11 +21,8 @@ const (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Authentication: only callers of the root namespace are served; true if absent.
-	Authentication bool `json:"authentication"`
+	Authentication bool `json:"authentication" doc:"only callers whose verified identity is of the mesh's root namespace are served"`
 }
-
-const schema = `{"type":"object","additionalProperties":false,"properties":{"authentication":{"type":"boolean",` +
-	`"description":"only callers whose verified identity is of the mesh's root namespace are served","default":true}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.GeneratorPlugin {
@@ -35,13 +31,7 @@ func Plugin() sdk.GeneratorPlugin {
 		Version: "1",
 		Reads:   append([]string{state.Services, state.Mesh}, kinds.Tables()...),
 		Types:   types(),
-		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Generator, error) {
-			c := Config{Authentication: true}
-			if len(raw) > 0 {
-				if err := strict.Decode(raw, &c); err != nil {
-					return nil, err
-				}
-			}
+		New: sdk.WithConfig(Config{Authentication: true}, func(c Config) (sdk.Generator, error) {
 			return &generator{config: c, made: map[string]made{}}, nil
 		}),
 	}

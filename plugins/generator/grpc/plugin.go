@@ -25,14 +25,10 @@ const (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names are completed with it.
-	Domain string `json:"domain"`
+	Domain string `json:"domain" doc:"DNS domain of the mesh's services"`
 	// ClusterAliases are clusters by other ids that clients may say (CLUSTER_ID).
-	ClusterAliases map[string]string `json:"clusterAliases"`
+	ClusterAliases map[string]string `json:"clusterAliases" doc:"clusters by other ids that clients may say"`
 }
-
-const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
-	`"description":"DNS domain of the mesh's services","default":"cluster.local"},` +
-	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that clients may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.GeneratorPlugin {
@@ -47,28 +43,18 @@ func Plugin() sdk.GeneratorPlugin {
 			{Url: listenerType}, {Url: routeType, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
 			{Url: clusterType}, {Url: endpointType, Traits: &sdk.Traits{After: clusterType, EmptyWhenAbsent: true, Rank: 20}},
 		},
-		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Generator, error) {
-			c, err := parse(raw)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(Config{Domain: "cluster.local"}, func(c Config) (sdk.Generator, error) {
 			return &generator{config: c}, nil
 		}),
 	}
 }
 
-func parse(raw []byte) (Config, error) {
-	c := Config{Domain: "cluster.local"}
-	if len(raw) == 0 {
-		return c, nil
-	}
-	if err := strict.Decode(raw, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	if c.Domain == "" {
-		return c, strict.Errorf("domain", "is empty; leave it out for cluster.local")
+		return strict.Errorf("domain", "is empty; leave it out for cluster.local")
 	}
-	return c, nil
+	return nil
 }
 
 // view is what a client's resources depend on. It is written as JSON where the SDK asks for a view's name.

@@ -9,8 +9,6 @@
 package istio
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,34 +24,24 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Domain is the DNS domain of the mesh's services; cluster.local if absent. Short host names in resources are completed with it.
-	Domain string `json:"domain"`
+	Domain string `json:"domain" doc:"DNS domain of the mesh's services"`
 	// DualStack lets proxies that have addresses of both families use both (istiod: ISTIO_DUAL_STACK).
-	DualStack bool `json:"dualStack"`
+	DualStack bool `json:"dualStack" doc:"proxies with addresses of both families use both"`
 	// QUICListeners offers HTTP/3 at HTTPS servers of gateways whose service has their port for UDP too (istiod:
 	// PILOT_ENABLE_QUIC_LISTENERS).
-	QUICListeners bool `json:"quicListeners"`
+	QUICListeners bool `json:"quicListeners" doc:"gateways offer HTTP/3 where their service passes UDP"`
 	// TLSOnSidecarIngress lets ports that a Sidecar names open TLS of their own, where mutual TLS is off (istiod:
 	// ENABLE_TLS_ON_SIDECAR_INGRESS).
-	TLSOnSidecarIngress bool `json:"tlsOnSidecarIngress"`
+	TLSOnSidecarIngress bool `json:"tlsOnSidecarIngress" doc:"ports that Sidecars name may open TLS of their own"`
 	// PersistentSessions lets services say by a label that sessions stay with an endpoint (istiod: PILOT_ENABLE_PERSISTENT_SESSION_FILTER).
-	PersistentSessions bool `json:"persistentSessions"`
+	PersistentSessions bool `json:"persistentSessions" doc:"services may say by a label that sessions stay with an endpoint"`
 	// JWKSFetch says who fetches key sets that rules name by URI: coxswain (if absent), proxy or hybrid (istiod: PILOT_JWT_ENABLE_REMOTE_JWKS).
-	JWKSFetch string `json:"jwksFetch"`
+	JWKSFetch string `json:"jwksFetch" enum:"coxswain,hybrid,proxy" doc:"who fetches key sets that rules name by URI"`
 	// EntryNetworks looks for endpoints of ServiceEntries that don't name their network in MeshNetworks, as istiod does beside Kubernetes.
-	EntryNetworks bool `json:"entryNetworks"`
+	EntryNetworks bool `json:"entryNetworks" doc:"endpoints of ServiceEntries are looked for in MeshNetworks"`
 	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID); a cluster has one at most.
-	ClusterAliases map[string]string `json:"clusterAliases"`
+	ClusterAliases map[string]string `json:"clusterAliases" doc:"clusters by other ids that proxies may say"`
 }
-
-const schema = `{"type":"object","additionalProperties":false,"properties":{"domain":{"type":"string",` +
-	`"description":"DNS domain of the mesh's services","default":"cluster.local"},"dualStack":{"type":"boolean",` +
-	`"description":"proxies with addresses of both families use both","default":false},"quicListeners":{"type":"boolean",` +
-	`"description":"gateways offer HTTP/3 where their service passes UDP","default":false},"tlsOnSidecarIngress":{"type":"boolean",` +
-	`"description":"ports that Sidecars name may open TLS of their own","default":false},"persistentSessions":{"type":"boolean",` +
-	`"description":"services may say by a label that sessions stay with an endpoint","default":false},"jwksFetch":{"type":"string",` +
-	`"enum":["coxswain","hybrid","proxy"],"description":"who fetches key sets that rules name by URI","default":"coxswain"},` +
-	`"entryNetworks":{"type":"boolean","description":"endpoints of ServiceEntries are looked for in MeshNetworks","default":false},` +
-	`"clusterAliases":{"type":"object","additionalProperties":{"type":"string"},"description":"clusters by other ids that proxies may say"}}}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.EnginePlugin {
@@ -74,40 +62,27 @@ func Plugin() sdk.EnginePlugin {
 			{Url: encode.RouteType, Checked: true, Traits: &sdk.Traits{EmptyWhenAbsent: true, Rank: 40}},
 			{Url: encode.NameTableType, Checked: true}, {Url: encode.ExtensionType, Checked: true},
 		},
-		New: sdk.WithRawConfig([]byte(schema), func(raw []byte) (sdk.Engine, error) {
-			c, err := parseConfig(raw)
-			if err != nil {
-				return nil, err
-			}
-			return newEngine(c), nil
-		}),
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
 	}
 }
 
-func parseConfig(raw []byte) (Config, error) {
-	c := Config{Domain: "cluster.local"}
-	if len(bytes.TrimSpace(raw)) > 0 {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&c); err != nil {
-			return c, fmt.Errorf("generator/istio: %w", err)
-		}
-	}
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Domain: "cluster.local", JWKSFetch: string(authn.FetchHere)}
+}
+
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	if c.Domain == "" || strings.HasPrefix(c.Domain, ".") || strings.ContainsAny(c.Domain, "/ ") {
-		return c, &sdk.FieldError{Field: "domain", Err: fmt.Errorf("%q is no DNS domain, such as cluster.local", c.Domain)}
+		return &sdk.FieldError{Field: "domain", Err: fmt.Errorf("%q is no DNS domain, such as cluster.local", c.Domain)}
 	}
 	of := map[string]string{}
 	for _, alias := range slices.Sorted(maps.Keys(c.ClusterAliases)) {
 		cluster := c.ClusterAliases[alias]
 		if cluster == "" || of[cluster] != "" {
-			return c, &sdk.FieldError{Field: "clusterAliases." + alias, Err: fmt.Errorf("%q has another alias, %q, or is empty", cluster, of[cluster])}
+			return &sdk.FieldError{Field: "clusterAliases." + alias, Err: fmt.Errorf("%q has another alias, %q, or is empty", cluster, of[cluster])}
 		}
 		of[cluster] = alias
 	}
-	switch f := authn.Fetch(c.JWKSFetch); f {
-	case "", authn.FetchHere, authn.FetchHybrid, authn.FetchProxy:
-	default:
-		return c, &sdk.FieldError{Field: "jwksFetch", Err: fmt.Errorf("unknown value %q: want coxswain, hybrid or proxy", f)}
-	}
-	return c, nil
+	return nil
 }

@@ -69,7 +69,7 @@ func TestConfig(t *testing.T) {
 	for _, c := range []struct{ config, field string }{
 		{`{"domain": ""}`, "domain"},
 		{`{"domain": ".local"}`, "domain"},
-		{`{"dmain": "x"}`, ""},
+		{`{"dmain": "x"}`, "dmain"},
 	} {
 		field, reason := plugintest.Refusal(t, istio.Plugin(), c.config)
 		if field != c.field || reason == "" {

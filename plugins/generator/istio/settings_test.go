@@ -478,8 +478,9 @@ func TestServicesOfOneCluster(t *testing.T) {
 func TestClusterAliases(t *testing.T) {
 	host := "web.default.svc.cluster.local"
 	w := newWorld(t)
-	c, err := parseConfig([]byte(`{"clusterAliases": {"old": "east"}}`))
-	if err != nil {
+	c := defaults()
+	c.ClusterAliases = map[string]string{"old": "east"}
+	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}
 	w.e = newEngine(c)
@@ -495,7 +496,7 @@ func TestClusterAliases(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for _, bad := range []string{`{"clusterAliases": {"old": "east", "older": "east"}}`, `{"clusterAliases": {"old": ""}}`} {
-		if _, err := parseConfig([]byte(bad)); err == nil || !strings.Contains(err.Error(), "clusterAliases.old") {
+		if err := sdk.Check(Plugin(), []byte(bad)); err == nil || !strings.Contains(err.Error(), "clusterAliases.old") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

@@ -8,7 +8,6 @@ package sds
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -17,17 +16,8 @@ const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID).
-	ClusterAliases map[string]string `json:"clusterAliases"`
+	ClusterAliases map[string]string `json:"clusterAliases" doc:"Clusters by other ids that proxies may say (CLUSTER_ID)."`
 }
-
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "clusterAliases": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Clusters by other ids that proxies may say (CLUSTER_ID)."}
-  }
-}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.EnginePlugin {
@@ -36,14 +26,6 @@ func Plugin() sdk.EnginePlugin {
 		Version: "1",
 		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, kinds.Gateway, grantTable},
 		Types:   []sdk.Type{{Url: secretType}},
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Engine, error) {
-			var c Config
-			if len(config) > 0 {
-				if err := strict.Decode(config, &c); err != nil {
-					return nil, err
-				}
-			}
-			return newEngine(c), nil
-		}),
+		New: sdk.WithConfig(Config{}, func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
 	}
 }

@@ -14,44 +14,35 @@ import (
 // Config is the entry's `config` in plugins.yaml: one of the two.
 type Config struct {
 	// Dir is a directory, read with all that is below it: files .yaml, .yml and .json.
-	Dir string `json:"dir"`
+	Dir string `json:"dir" doc:"A directory, read with all that is below it."`
 	// Files are read one by one; one that isn't there yet is waited for.
-	Files []string `json:"files"`
+	Files []string `json:"files" min:"1" doc:"Files, read one by one."`
 }
 
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "dir": {"type": "string", "description": "A directory, read with all that is below it."},
-    "files": {"type": "array", "items": {"type": "string"}, "minItems": 1, "description": "Files, read one by one."}
-  },
-  "oneOf": [{"required": ["dir"]}, {"required": ["files"]}]
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{}
+}
 
-func parse(config []byte) (Config, error) {
-	var c Config
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	switch {
 	case c.Dir == "" && len(c.Files) == 0:
-		return c, strict.Errorf("dir", "is missing: name the directory with the resources, or `files`")
+		return strict.Errorf("dir", "is missing: name the directory with the resources, or `files`")
 	case c.Dir != "" && len(c.Files) > 0:
-		return c, strict.Errorf("files", "excludes `dir`; name either")
+		return strict.Errorf("files", "excludes `dir`; name either")
 	}
 	for i, f := range c.Files {
 		if f == "" {
-			return c, strict.Errorf(strict.At("files", i), "is empty")
+			return strict.Errorf(strict.At("files", i), "is empty")
 		}
 		c.Files[i] = filepath.Clean(f)
 	}
 	if c.Dir == "" {
-		return c, nil
+		return nil
 	}
 	c.Dir = filepath.Clean(c.Dir)
-	return c, checkDir(c.Dir)
+	return checkDir(c.Dir)
 }
 
 func checkDir(dir string) error {

@@ -36,11 +36,7 @@ func Plugin() sdk.GeneratorPlugin {
 		Reads:     []string{table},
 		Publishes: []string{table},
 		Types:     checked(typeCDS, typeEDS, typeLDS, typeRDS, typeSDS, typeECDS),
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Generator, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Generator, error) {
 			return newGenerator(c), nil
 		}),
 	}

@@ -16,19 +16,12 @@ import (
 // Access is how an etcd is reached. It is embedded in plugins' configs.
 type Access struct {
 	// Endpoints are URLs of members.
-	Endpoints []string `json:"endpoints"`
+	Endpoints []string `json:"endpoints" required:"true" min:"1" doc:"URLs of etcd's members, http://HOST:PORT or https://HOST:PORT."`
 	Username  string   `json:"username"`
 	Password  string   `json:"password"`
 	// TLS is needed for endpoints that begin with https; nil: the system's roots.
-	TLS *secure.TLS `json:"tls"`
+	TLS *secure.TLS `json:"tls" doc:"For endpoints that begin with https."`
 }
-
-// AccessSchema is the JSON Schema of the fields of Access, for `properties`.
-const AccessSchema = `
-    "endpoints": {"type": "array", "minItems": 1, "items": {"type": "string"}, "description": "URLs of etcd's members, http://HOST:PORT or https://HOST:PORT."},
-    "username": {"type": "string"},
-    "password": {"type": "string"},
-    "tls": {"type": "object", "additionalProperties": false, "description": "For endpoints that begin with https.", "properties": ` + secure.Properties + `}`
 
 const (
 	// patience is how long a request may take.

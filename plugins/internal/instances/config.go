@@ -12,8 +12,8 @@ import (
 // Names are globs (path.Match) of the names that count, as configs have them: those that are
 // included, all where there are none, but for those that are excluded.
 type Names struct {
-	Include []string `json:"include"`
-	Exclude []string `json:"exclude"`
+	Include []string `json:"include" doc:"Names or globs that count; all where there are none."`
+	Exclude []string `json:"exclude" doc:"Names or globs that don't."`
 }
 
 // Check returns what is wrong with the globs, as a *sdk.FieldError below a field; example is one that is right.

@@ -11,11 +11,11 @@ import (
 // Access is how a plugin reaches an API server; these keys stand in its config.
 type Access struct {
 	// Kubeconfig is a file; empty: KUBECONFIG's or ~/.kube/config, and the service account in a pod. Context is one of its contexts.
-	Kubeconfig string `json:"kubeconfig"`
-	Context    string `json:"context"`
+	Kubeconfig string `json:"kubeconfig" doc:"File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."`
+	Context    string `json:"context" doc:"Which of its contexts; its current one if absent."`
 	// QPS and Burst limit requests to the API server.
-	QPS   float64 `json:"qps"`
-	Burst int     `json:"burst"`
+	QPS   float64 `json:"qps" above:"0" doc:"Requests a second to the API server, at most."`
+	Burst int     `json:"burst" min:"1" doc:"Requests at once, beyond that."`
 
 	reach *reach
 }

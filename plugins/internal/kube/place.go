@@ -17,8 +17,8 @@ import (
 // Place is where the kubeconfig of another cluster stands; these keys stand in a plugin's config.
 type Place struct {
 	// Remote is NAMESPACE/SECRET/KEY, or file:NAME of a file in Directory; empty: there is no other cluster.
-	Remote    string `json:"remote"`
-	Directory string `json:"directory"`
+	Remote    string `json:"remote" doc:"NAMESPACE/SECRET/KEY: where the kubeconfig of the cluster stands, if it is another one than that of kubeconfig and context, which has the Secret; or file:NAME of a file in directory."`
+	Directory string `json:"directory" doc:"Where kubeconfigs are that remote names as files."`
 }
 
 // FileMark begins the name of a file that has a cluster's kubeconfig, where NAMESPACE/NAME/KEY of a Secret could stand.

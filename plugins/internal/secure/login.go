@@ -9,9 +9,9 @@ import (
 
 // Login is who asks a server, as configs have it.
 type Login struct {
-	Username     string `json:"username"`
-	Password     string `json:"password"`
-	PasswordFile string `json:"passwordFile"`
+	Username     string `json:"username" doc:"Who asks."`
+	Password     string `json:"password" doc:"The password."`
+	PasswordFile string `json:"passwordFile" doc:"File with the password; read anew for each question."`
 }
 
 // Check reports what is wrong with it, as *sdk.FieldError.

@@ -14,21 +14,13 @@ import (
 // TLS are the files of a client. The client's certificate is read at each connection, so that it may be renewed.
 type TLS struct {
 	// CA are the certificates that the server's is signed by; empty: the system's.
-	CA string `json:"ca"`
+	CA string `json:"ca" doc:"File of the certificates that the server's is signed by; the system's if absent."`
 	// Cert and Key are the client's own.
-	Cert string `json:"cert"`
-	Key  string `json:"key"`
+	Cert string `json:"cert" doc:"File of the client's certificate."`
+	Key  string `json:"key" doc:"File of its key."`
 	// ServerName is the name in the server's certificate, where it is not that of the address.
-	ServerName string `json:"serverName"`
+	ServerName string `json:"serverName" doc:"The name in the server's certificate, where it is not that of the address."`
 }
-
-// Properties are the fields of TLS in a JSON Schema.
-const Properties = `{
-      "ca": {"type": "string", "description": "File of the certificates that the server's is signed by; the system's if absent."},
-      "cert": {"type": "string", "description": "File of the client's certificate."},
-      "key": {"type": "string", "description": "File of its key."},
-      "serverName": {"type": "string", "description": "The name in the server's certificate, where it is not that of the address."}
-    }`
 
 // Check reports what is wrong with the settings, as *sdk.FieldError below a field. Nil is fine.
 func (t *TLS) Check(field string) error {

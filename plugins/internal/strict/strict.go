@@ -28,3 +28,14 @@ func Errorf(field, format string, args ...any) error {
 
 // At returns the path of an element: list[i].
 func At(list string, i int) string { return strict.At(list, i) }
+
+// Parse reads a config and checks it, as sdk.WithConfig does for a plugin.
+func Parse[C any](text []byte, defaults C) (C, error) {
+	if err := Decode(text, &defaults); err != nil {
+		return defaults, err
+	}
+	if c, ok := any(&defaults).(sdk.Checker); ok {
+		return defaults, c.Check()
+	}
+	return defaults, nil
+}

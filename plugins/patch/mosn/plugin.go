@@ -27,7 +27,7 @@ func Plugin() sdk.PatchPlugin {
 	return sdk.PatchPlugin{
 		Name: "mosn", Version: "1",
 		Types: []sdk.Type{{Url: listenerType}, {Url: routeType}},
-		New:   sdk.WithRawConfig([]byte(`{"type":"object","additionalProperties":false}`), func([]byte) (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
+		New:   sdk.WithoutConfig(func() (sdk.Patch, error) { return sdk.PatchFunc(patch), nil }),
 	}
 }
 

@@ -12,39 +12,26 @@ import (
 type Config struct {
 	kube.Access
 	// Namespace is where the Secrets are, Cluster the id of the cluster that they are in.
-	Namespace string `json:"namespace"`
-	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace" doc:"The namespace that the Secrets are in."`
+	Cluster   string `json:"cluster" doc:"The id of the cluster that they are in, which has an entry of its own."`
 	// Directory has the kubeconfigs of other clusters, a file each, in place of Secrets.
-	Directory string `json:"directory"`
+	Directory string `json:"directory" doc:"Directory with the kubeconfigs of other clusters, files *.yaml and *.yml, in place of Secrets."`
 }
 
-const configSchema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "kubeconfig": {"type": "string", "description": "File with the API server's address and credentials; without it KUBECONFIG, ~/.kube/config, or the pod's service account."},
-    "context": {"type": "string", "description": "Which of its contexts; its current one if absent."},
-    "namespace": {"type": "string", "default": "istio-system", "description": "The namespace that the Secrets are in."},
-    "cluster": {"type": "string", "default": "Kubernetes", "description": "The id of the cluster that they are in, which has an entry of its own."},
-    "directory": {"type": "string", "description": "Directory with the kubeconfigs of other clusters, files *.yaml and *.yml, in place of Secrets."},
-    "qps": {"type": "number", "exclusiveMinimum": 0, "default": 80, "description": "Requests a second to the API server, at most."},
-    "burst": {"type": "integer", "minimum": 1, "default": 160, "description": "Requests at once, beyond that."}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Access: kube.DefaultAccess(), Namespace: "istio-system", Cluster: "Kubernetes"}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{Access: kube.DefaultAccess(), Namespace: "istio-system", Cluster: "Kubernetes"}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	switch {
 	case c.Namespace == "":
-		return c, strict.Errorf("namespace", "is empty")
+		return strict.Errorf("namespace", "is empty")
 	case c.Cluster == "":
-		return c, strict.Errorf("cluster", "is empty")
+		return strict.Errorf("cluster", "is empty")
 	}
-	return c, c.Check()
+	return c.Access.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -53,11 +40,7 @@ func Plugin() sdk.RegistryPlugin {
 		Name:      "registry/clusters",
 		Version:   "1",
 		Publishes: []string{Table, kinds.FaultTable},
-		New: sdk.WithRawConfig([]byte(configSchema), func(config []byte) (sdk.Registry, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) {
 			if c.Directory != "" { // there is nothing to ask an API server
 				return &registry{config: c}, c.directory()
 			}

@@ -26,57 +26,57 @@ type Config struct {
 // written is the config as it is written.
 type written struct {
 	// Address is a URL, such as http://127.0.0.1:8500, or unix:///PATH.
-	Address string `json:"address"`
+	Address string `json:"address" doc:"URL of an agent or a server: http://, https:// or unix:///PATH."`
 	// Token is an ACL token; TokenFile has one, and is read anew for each question.
-	Token     string `json:"token"`
-	TokenFile string `json:"tokenFile"`
+	Token     string `json:"token" doc:"ACL token."`
+	TokenFile string `json:"tokenFile" doc:"File with the ACL token; read anew for each question."`
 	// Datacenters that are listed, as one; none: the agent's own.
-	Datacenters []string `json:"datacenters"`
+	Datacenters []string `json:"datacenters" doc:"Datacenters whose instances count, as one; the agent's own where there are none."`
 	// Namespace and Partition are Consul Enterprise's.
-	Namespace string     `json:"namespace"`
-	Partition string     `json:"partition"`
+	Namespace string     `json:"namespace" doc:"Consul Enterprise's namespace."`
+	Partition string     `json:"partition" doc:"Consul Enterprise's partition."`
 	TLS       tlsFiles   `json:"tls"`
-	Stale     bool       `json:"stale"`
+	Stale     bool       `json:"stale" doc:"Any server may answer, not only the leader. What would take things away is made sure of."`
 	Services  selection  `json:"services"`
-	Healthy   []string   `json:"healthy"`
-	Host      string     `json:"host"`
-	Locality  placeKeys  `json:"locality"`
-	Protocol  string     `json:"protocol"`
-	Meta      metaFields `json:"meta"`
+	Healthy   []string   `json:"healthy" enum:"passing,warning,critical" doc:"Statuses of instances that are sent requests."`
+	Host      string     `json:"host" doc:"A service's host; {namespace} and {partition} may be in it, too."`
+	Locality  placeKeys  `json:"locality" doc:"Keys of a node's metadata."`
+	Protocol  string     `json:"protocol" doc:"Where neither metadata nor tags say; empty: found out by each proxy."`
+	Meta      metaFields `json:"meta" doc:"Keys of an instance's metadata."`
 	// ServicePort is the port of all services in the mesh; 0: that of the instances.
-	ServicePort   uint32 `json:"servicePort"`
-	TaggedAddress string `json:"taggedAddress"`
-	MeshNamespace string `json:"meshNamespace"`
-	Cluster       string `json:"cluster"`
-	Watches       int    `json:"watches"`
-	MaxBytes      int64  `json:"maxBytes"`
+	ServicePort   uint32 `json:"servicePort" max:"65535" doc:"The port of all services in the mesh, whatever ports their instances have; 0: those of the instances."`
+	TaggedAddress string `json:"taggedAddress" doc:"Which tagged address of instances and nodes is used, where there is one: lan, wan, lan_ipv4, …"`
+	MeshNamespace string `json:"meshNamespace" doc:"The namespace that the services are in."`
+	Cluster       string `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
+	Watches       int    `json:"watches" min:"2" max:"1000" doc:"Questions under way at once, at most."`
+	MaxBytes      int64  `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
 	// Durations.
-	WrittenWait     string `json:"wait"`
-	WrittenRefresh  string `json:"refresh"`
-	WrittenInterval string `json:"interval"`
-	WrittenMaxRetry string `json:"maxRetry"`
+	WrittenWait     string `json:"wait" doc:"How long Consul lets a question wait for news."`
+	WrittenRefresh  string `json:"refresh" doc:"How late news may be where there are more services than watches."`
+	WrittenInterval string `json:"interval" doc:"The least time between two questions about the same."`
+	WrittenMaxRetry string `json:"maxRetry" doc:"The longest wait after failures."`
 }
 
 type tlsFiles struct {
-	CAFile     string `json:"caFile"`
-	CertFile   string `json:"certFile"`
-	KeyFile    string `json:"keyFile"`
-	ServerName string `json:"serverName"`
+	CAFile     string `json:"caFile" doc:"PEM file with the roots that are trusted; the system's where there is none."`
+	CertFile   string `json:"certFile" doc:"PEM file with the client's certificate."`
+	KeyFile    string `json:"keyFile" doc:"PEM file with its key."`
+	ServerName string `json:"serverName" doc:"The name that the server's certificate must have; the address's host where there is none."`
 }
 
 // selection says which services and instances count.
 type selection struct {
 	instances.Names
 	// All of Tags must be there, on the service for it to be listed and on the instance.
-	Tags []string `json:"tags"`
+	Tags []string `json:"tags" doc:"Tags that an instance must have, all of them."`
 	// NodeMeta is of the node; Filter is an expression of Consul's over instances.
-	NodeMeta map[string]string `json:"nodeMeta"`
-	Filter   string            `json:"filter"`
+	NodeMeta map[string]string `json:"nodeMeta" doc:"Metadata that the instance's node must have."`
+	Filter   string            `json:"filter" doc:"Consul's filter expression over instances, such as Service.Meta.env == prod."`
 }
 
 // placeKeys are keys of a node's metadata.
 type placeKeys struct {
-	Region  string `json:"region"`
+	Region  string `json:"region" doc:"The datacenter where the node has none."`
 	Zone    string `json:"zone"`
 	Subzone string `json:"subzone"`
 }
@@ -84,9 +84,9 @@ type placeKeys struct {
 // metaFields are keys of an instance's metadata.
 type metaFields struct {
 	Protocol       string `json:"protocol"`
-	Port           string `json:"port"`
-	External       string `json:"external"`
-	ServiceAccount string `json:"serviceAccount"`
+	Port           string `json:"port" doc:"The service's port in the mesh."`
+	External       string `json:"external" doc:"Anything but false: outside of the mesh."`
+	ServiceAccount string `json:"serviceAccount" doc:"Its service account; it speaks mutual TLS then."`
 }
 
 // defaults are what counts where the config says nothing.
@@ -100,12 +100,9 @@ func defaults() written {
 	}
 }
 
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (*Config, error) {
-	c := &Config{written: defaults()}
-	if err := strict.Decode(config, &c.written); err != nil {
-		return nil, err
-	}
+// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
+func complete(w written) (*Config, error) {
+	c := &Config{written: w}
 	for _, check := range []func() error{c.checkAddress, c.checkDurations, c.checkBounds, c.checkMapping} {
 		if err := check(); err != nil {
 			return nil, err

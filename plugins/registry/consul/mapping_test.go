@@ -272,13 +272,10 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	registrytest.Readme{
-		Schema: schema, Parse: func(config []byte) error { _, err := parse(config); return err },
+		Schema: string(sdk.ConfigSchema(Plugin())), Parse: func(config []byte) error { _, err := parse(config); return err },
 		Secret: "token",
 		Describe: func(example string) string {
 			return describe(t, configured(t, `{}`), "web", entries(t, strings.NewReader(example)))
 		}, Reasons: registrytest.Names(reasons),
 	}.Check(t, blocks)
 }
-
-// TestSchema: the schema has the config's fields and defaults.
-func TestSchema(t *testing.T) { registrytest.CheckDefaults(t, schema, defaults()) }

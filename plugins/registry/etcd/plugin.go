@@ -15,47 +15,34 @@ import (
 type Config struct {
 	etcd.Access
 	// Prefix of the keys.
-	Prefix string `json:"prefix"`
+	Prefix string `json:"prefix" min:"1" doc:"Each key that begins with it is an instance."`
 	// Cluster that the endpoints are said to be in.
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	Limits  limits `json:"limits"`
 }
 
 // limits bound what is taken from etcd.
 type limits struct {
-	Records     uint32 `json:"records"`
-	RecordBytes uint32 `json:"recordBytes"`
+	Records     uint32 `json:"records" min:"1" doc:"Of more keys, the first in order count."`
+	RecordBytes uint32 `json:"recordBytes" min:"1" max:"900000" doc:"A larger record is refused."`
 }
 
-const schema = `{
-  "$schema": "https://json-schema.org/draft/2020-12/schema",
-  "type": "object",
-  "additionalProperties": false,
-  "required": ["endpoints"],
-  "properties": {` + etcd.AccessSchema + `,
-    "prefix": {"type": "string", "minLength": 1, "default": "/coxswain/instances/", "description": "Each key that begins with it is an instance."},
-    "cluster": {"type": "string", "default": "Kubernetes", "description": "The cluster that the endpoints are said to be in."},
-    "limits": {"type": "object", "additionalProperties": false, "properties": {
-      "records": {"type": "integer", "minimum": 1, "default": 100000, "description": "Of more keys, the first in order count."},
-      "recordBytes": {"type": "integer", "minimum": 1, "maximum": 900000, "default": 65536, "description": "A larger record is refused."}
-    }}
-  }
-}`
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Prefix: "/coxswain/instances/", Cluster: "Kubernetes", Limits: limits{100_000, 64 << 10}}
+}
 
-func parse(config []byte) (Config, error) {
-	c := Config{Prefix: "/coxswain/instances/", Cluster: "Kubernetes", Limits: limits{100_000, 64 << 10}}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	switch {
 	case c.Prefix == "":
-		return c, strict.Errorf("prefix", "is empty")
+		return strict.Errorf("prefix", "is empty")
 	case c.Limits.Records == 0:
-		return c, strict.Errorf("limits.records", "at least 1")
+		return strict.Errorf("limits.records", "at least 1")
 	case c.Limits.RecordBytes == 0 || c.Limits.RecordBytes > 900_000:
-		return c, strict.Errorf("limits.recordBytes", "%d is not between 1 and 900000", c.Limits.RecordBytes)
+		return strict.Errorf("limits.recordBytes", "%d is not between 1 and 900000", c.Limits.RecordBytes)
 	}
-	return c, c.Check()
+	return c.Access.Check()
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -64,11 +51,7 @@ func Plugin() sdk.RegistryPlugin {
 		Name:      "registry/etcd",
 		Version:   "1",
 		Publishes: []string{state.Services, state.Endpoints, state.Faults},
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Registry, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) {
 			return registry{c}, nil
 		}),
 	}

@@ -23,39 +23,39 @@ type Config struct {
 // written is the config as it is written; the schema says what each field means.
 type written struct {
 	secure.Login
-	Servers           []string        `json:"servers"`
-	RemoteRegions     []string        `json:"remoteRegions"`
+	Servers           []string        `json:"servers" min:"1" doc:"URLs of Eureka's servers, up to and without /apps. One is asked; where it fails, the next."`
+	RemoteRegions     []string        `json:"remoteRegions" doc:"Other regions, as the servers call them, whose instances count, too."`
 	TLS               *secure.TLS     `json:"tls"`
-	By                string          `json:"by"`
+	By                string          `json:"by" enum:"vip,application" doc:"What is a service of the mesh: each VIP address, or each application."`
 	Applications      instances.Names `json:"applications"`
-	Healthy           []string        `json:"healthy"`
-	Host              string          `json:"host"`
-	Address           string          `json:"address"`
-	ServicePort       uint32          `json:"servicePort"`
-	SecureServicePort uint32          `json:"secureServicePort"`
-	Protocol          string          `json:"protocol"`
-	Meta              metaKeys        `json:"meta"`
-	Locality          placeKeys       `json:"locality"`
-	Region            string          `json:"region"`
-	MeshNamespace     string          `json:"meshNamespace"`
-	Cluster           string          `json:"cluster"`
-	AllowEmpty        bool            `json:"allowEmpty"`
-	MaxBytes          int64           `json:"maxBytes"`
+	Healthy           []string        `json:"healthy" enum:"UP,DOWN,STARTING,OUT_OF_SERVICE,UNKNOWN" doc:"Statuses of instances that are sent requests."`
+	Host              string          `json:"host" doc:"A service's host."`
+	Address           string          `json:"address" enum:"ip,hostname" doc:"Where an instance is: at its ipAddr or at its hostName."`
+	ServicePort       uint32          `json:"servicePort" max:"65535" doc:"The port of all services in the mesh, whatever ports their instances have; 0: those of the instances."`
+	SecureServicePort uint32          `json:"secureServicePort" max:"65535" doc:"The same of secure ports."`
+	Protocol          string          `json:"protocol" doc:"Of ports that are not secure, where metadata doesn't say; empty: found out by each proxy."`
+	Meta              metaKeys        `json:"meta" doc:"Keys of an instance's metadata."`
+	Locality          placeKeys       `json:"locality" doc:"Keys of an instance's metadata."`
+	Region            string          `json:"region" doc:"The region of instances that have a zone and don't say which region it is in."`
+	MeshNamespace     string          `json:"meshNamespace" doc:"The namespace that the services are in."`
+	Cluster           string          `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
+	AllowEmpty        bool            `json:"allowEmpty" doc:"A server that has no instance at all is believed."`
+	MaxBytes          int64           `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
 	// Durations.
-	WrittenInterval    string `json:"interval"`
-	WrittenFull        string `json:"full"`
-	WrittenDeltaWindow string `json:"deltaWindow"`
-	WrittenKeep        string `json:"keep"`
-	WrittenTimeout     string `json:"timeout"`
-	WrittenMaxRetry    string `json:"maxRetry"`
+	WrittenInterval    string `json:"interval" doc:"How often it is asked what changed."`
+	WrittenFull        string `json:"full" doc:"How often it is asked for everything, whatever changes say."`
+	WrittenDeltaWindow string `json:"deltaWindow" doc:"After how long without an answer everything is asked for: less than what the server keeps changes for (3m)."`
+	WrittenKeep        string `json:"keep" doc:"For how long what a server has forgotten stays, at most; the instance's lease is what counts below that."`
+	WrittenTimeout     string `json:"timeout" doc:"How long an answer may take."`
+	WrittenMaxRetry    string `json:"maxRetry" doc:"The longest wait after failures."`
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
 type metaKeys struct {
 	Weight         string `json:"weight"`
 	Protocol       string `json:"protocol"`
-	External       string `json:"external"`
-	ServiceAccount string `json:"serviceAccount"`
+	External       string `json:"external" doc:"Anything but false: outside of the mesh."`
+	ServiceAccount string `json:"serviceAccount" doc:"Its service account; it speaks mutual TLS then."`
 }
 
 type placeKeys struct {
@@ -82,12 +82,9 @@ func defaults() written {
 	}
 }
 
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (*Config, error) {
-	c := &Config{written: defaults()}
-	if err := strict.Decode(config, &c.written); err != nil {
-		return nil, err
-	}
+// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
+func complete(w written) (*Config, error) {
+	c := &Config{written: w}
 	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkDurations, c.checkSelection, c.checkMapping} {
 		if err := check(); err != nil {
 			return nil, err

@@ -35,9 +35,9 @@ var entryKind = []schema.GroupVersionKind{
 type WorkloadEntries struct {
 	// Read: ServiceEntries and the cluster's own services may select them
 	// (PILOT_ENABLE_CROSS_CLUSTER_WORKLOAD_ENTRY).
-	Read bool `json:"read"`
+	Read bool `json:"read" doc:"Whether they are read, so that ServiceEntries and services of their cluster can select them."`
 	// Services: the cluster's services select them (PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES).
-	Services bool `json:"services"`
+	Services bool `json:"services" doc:"Whether services of their cluster select them."`
 }
 
 // entry is what is kept of a WorkloadEntry.

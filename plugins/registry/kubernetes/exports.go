@@ -21,14 +21,14 @@ import (
 // MultiCluster is what is done with Multi-Cluster Services (ServiceExport, ServiceImport). Names in parentheses are istiod's.
 type MultiCluster struct {
 	// Discovery: endpoints of a service are for clients of their own cluster, unless it is exported (ENABLE_MCS_SERVICE_DISCOVERY).
-	Discovery bool `json:"discovery"`
+	Discovery bool `json:"discovery" doc:"Whether endpoints of services that aren't exported are for clients of their own cluster alone."`
 	// Hosts: exports and imports are told, so that registry/mcs makes services of all clusters of them (ENABLE_MCS_HOST).
-	Hosts bool `json:"hosts"`
+	Hosts bool `json:"hosts" doc:"Whether exports and imports are told, for registry/mcs."`
 	// ClusterLocal: endpoints behind a service's own name are for clients of their own cluster, even if it is exported (ENABLE_MCS_CLUSTER_LOCAL).
-	ClusterLocal bool `json:"clusterLocal"`
+	ClusterLocal bool `json:"clusterLocal" doc:"Whether all endpoints behind a service's own name are for clients of their own cluster alone."`
 	// Group and Version of the kinds (MCS_API_GROUP, MCS_API_VERSION).
-	Group   string `json:"group"`
-	Version string `json:"version"`
+	Group   string `json:"group" doc:"The API group of both kinds."`
+	Version string `json:"version" doc:"Its version."`
 }
 
 // check returns what can't be, an error with its field.

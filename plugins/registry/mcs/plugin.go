@@ -5,12 +5,9 @@ package mcs
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/mcs"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
-
-const schema = `{"type": "object", "additionalProperties": false}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.DeriverPlugin {
@@ -19,11 +16,6 @@ func Plugin() sdk.DeriverPlugin {
 		Version:   "1",
 		Reads:     []string{mcs.Exports, mcs.Imports, state.Services + "@sources", state.Endpoints + "@sources"},
 		Publishes: []string{state.Services, state.Endpoints},
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Deriver, error) {
-			if err := strict.Decode(config, &struct{}{}); err != nil {
-				return nil, err
-			}
-			return newDeriver(), nil
-		}),
+		New:       sdk.WithoutConfig(func() (sdk.Deriver, error) { return newDeriver(), nil }),
 	}
 }

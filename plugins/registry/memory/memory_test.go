@@ -78,8 +78,8 @@ func TestRefusals(t *testing.T) {
 		{`{"sevices": []}`, "sevices", `did you mean "services"`},
 		{`{"services": {}}`, "services", "expected a list"},
 		{with(`{}`), "services[0].host", "missing"},
-		{with(`{"host": "a b"}`), "services[0].host", "not a DNS name"},
-		{with(`{"host": "a.x"}`), "services[0].ports", "at least one"},
+		{with(`{"host": "a b", "ports": [{"number": 1}]}`), "services[0].host", "not a DNS name"},
+		{with(`{"host": "a.x"}`), "services[0].ports", "missing"},
 		{with(`{"host": "a.x", "port": []}`), "services[0].port", `did you mean "ports"`},
 		{with(`{"host": "a.x", "ports": [{"number": "http"}]}`), "services[0].ports[0].number", `not "http"`},
 		{with(`{"host": "a.x", "ports": [{"number": 70000}]}`), "services[0].ports[0].number", "70000"},
@@ -111,7 +111,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrytest.CheckSchema(t, schema, config)
+	registrytest.CheckSchema(t, string(sdk.ConfigSchema(Plugin())), config)
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()
 	var got strings.Builder

@@ -17,25 +17,26 @@ var resolutions = map[string]pb.ServiceResolution{
 	"DNS_ROUND_ROBIN": pb.ServiceResolutionDnsRoundRobin, "NONE": pb.ServiceResolutionNone,
 }
 
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (Config, error) {
-	c := Config{Cluster: "Kubernetes"}
-	if err := strict.Decode(config, &c); err != nil {
-		return c, err
-	}
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Cluster: "Kubernetes"}
+}
+
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	seen := map[string]int{}
 	for i := range c.Services {
 		at, s := strict.At("services", i), &c.Services[i]
 		if err := s.complete(at); err != nil {
-			return c, err
+			return err
 		}
 		key := sdk.ServiceKey(s.Namespace, s.Host)
 		if first, ok := seen[key]; ok {
-			return c, strict.Errorf(at+".host", "%s is there already, as %s", key, strict.At("services", first))
+			return strict.Errorf(at+".host", "%s is there already, as %s", key, strict.At("services", first))
 		}
 		seen[key] = i
 	}
-	return c, nil
+	return nil
 }
 
 func (s *service) complete(at string) error {

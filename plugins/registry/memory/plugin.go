@@ -14,11 +14,7 @@ func Plugin() sdk.RegistryPlugin {
 		Name:      "registry/memory",
 		Version:   "1",
 		Publishes: []string{state.Services, state.Endpoints},
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Registry, error) {
-			c, err := parse(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) {
 			return registry{c}, nil
 		}),
 	}

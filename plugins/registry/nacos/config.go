@@ -29,38 +29,38 @@ type server struct{ http, grpc string }
 // written is the config as it is written; the schema says what each field means.
 type written struct {
 	secure.Login
-	Servers       []string          `json:"servers"`
-	GRPCOffset    int               `json:"grpcOffset"`
-	ContextPath   string            `json:"contextPath"`
-	TLS           *secure.TLS       `json:"tls"`
-	Namespaces    []string          `json:"namespaces"`
-	Groups        []string          `json:"groups"`
+	Servers       []string          `json:"servers" min:"1" doc:"HOST:PORT, or https://HOST:PORT, of Nacos' servers: their HTTP port. One is asked; where it fails, the next."`
+	GRPCOffset    int               `json:"grpcOffset" doc:"How far a server's gRPC port is from its HTTP port."`
+	ContextPath   string            `json:"contextPath" doc:"Where the servers' HTTP API begins."`
+	TLS           *secure.TLS       `json:"tls" doc:"Of gRPC, and of logins at https://. An empty object: TLS by the system's roots."`
+	Namespaces    []string          `json:"namespaces" min:"1" max:"20" doc:"IDs of namespaces."`
+	Groups        []string          `json:"groups" min:"1" max:"20" doc:"Groups in each of them."`
 	Services      instances.Names   `json:"services"`
-	Clusters      []string          `json:"clusters"`
-	Host          string            `json:"host"`
-	ServicePort   uint32            `json:"servicePort"`
-	Protocol      string            `json:"protocol"`
-	Meta          metaKeys          `json:"meta"`
-	Ports         map[string]string `json:"ports"`
-	Locality      placeKeys         `json:"locality"`
-	Region        string            `json:"region"`
-	MeshNamespace string            `json:"meshNamespace"`
-	Cluster       string            `json:"cluster"`
+	Clusters      []string          `json:"clusters" doc:"Names or globs of clusters whose instances count; all where there are none."`
+	Host          string            `json:"host" doc:"A service's host."`
+	ServicePort   uint32            `json:"servicePort" max:"65535" doc:"The port of all services in the mesh, whatever ports their instances have; 0: those of the instances."`
+	Protocol      string            `json:"protocol" doc:"What instances speak, where metadata doesn't say; empty: found out by each proxy."`
+	Meta          metaKeys          `json:"meta" doc:"Keys of an instance's metadata."`
+	Ports         map[string]string `json:"ports" doc:"Keys of an instance's metadata that have the number of a further port, and what is spoken there."`
+	Locality      placeKeys         `json:"locality" doc:"Keys of an instance's metadata."`
+	Region        string            `json:"region" doc:"The region of instances that have a zone and don't say which region it is in."`
+	MeshNamespace string            `json:"meshNamespace" doc:"The namespace that the services are in."`
+	Cluster       string            `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	Limits        limits            `json:"limits"`
 	// Durations.
-	WrittenInterval string `json:"interval"`
-	WrittenRefresh  string `json:"refresh"`
-	WrittenKeep     string `json:"keep"`
-	WrittenTimeout  string `json:"timeout"`
-	WrittenMaxRetry string `json:"maxRetry"`
+	WrittenInterval string `json:"interval" doc:"How often the services are listed."`
+	WrittenRefresh  string `json:"refresh" doc:"How often each service is asked for, whatever the server tells by itself."`
+	WrittenKeep     string `json:"keep" doc:"For how long stays what a server has forgotten, and for how long a server that has nothing is not believed at the start."`
+	WrittenTimeout  string `json:"timeout" doc:"How long an answer may take."`
+	WrittenMaxRetry string `json:"maxRetry" doc:"The longest wait after failures."`
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
 type metaKeys struct {
 	Protocol       string `json:"protocol"`
-	Secure         string `json:"secure"`
-	External       string `json:"external"`
-	ServiceAccount string `json:"serviceAccount"`
+	Secure         string `json:"secure" doc:"true: it speaks HTTPS."`
+	External       string `json:"external" doc:"Anything but false: outside of the mesh."`
+	ServiceAccount string `json:"serviceAccount" doc:"Its service account; it speaks mutual TLS then."`
 }
 
 type placeKeys struct {
@@ -68,14 +68,14 @@ type placeKeys struct {
 	Zone    string `json:"zone"`
 	Subzone string `json:"subzone"`
 	// Cluster is what the name of an instance's cluster is, too.
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" enum:",region,zone" doc:"What the name of an instance's cluster is, where metadata doesn't say it and it isn't DEFAULT."`
 }
 
 type limits struct {
-	Services     int `json:"services"`
-	Instances    int `json:"instances"`
-	MessageBytes int `json:"messageBytes"`
-	Requests     int `json:"requests"`
+	Services     int `json:"services" min:"1" max:"1000000" doc:"Services that are followed, in each namespace."`
+	Instances    int `json:"instances" min:"1" max:"10000000" doc:"Instances of all services."`
+	MessageBytes int `json:"messageBytes" min:"1024" max:"1073741824" doc:"The largest message that is taken."`
+	Requests     int `json:"requests" min:"1" max:"1000" doc:"Questions at once, of each namespace."`
 }
 
 // Values of placeKeys.Cluster.
@@ -98,12 +98,9 @@ func defaults() written {
 	}
 }
 
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (*Config, error) {
-	c := &Config{written: defaults()}
-	if err := strict.Decode(config, &c.written); err != nil {
-		return nil, err
-	}
+// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
+func complete(w written) (*Config, error) {
+	c := &Config{written: w}
 	for _, check := range []func() error{
 		c.checkServers, c.checkAccess, c.checkDurations, c.checkLimits, c.checkSelection, c.checkHost, c.checkMapping,
 	} {

@@ -7,7 +7,6 @@ package serviceentry
 
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -15,21 +14,11 @@ import (
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// Cluster is the cluster that endpoints are said to be in; `Kubernetes` if absent, as istiod names its own.
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster" doc:"Cluster that endpoints are said to be in."`
 	// SelectPods has ServiceEntries select pods, too, SelectWorkloadEntries has a cluster's services select WorkloadEntries.
-	SelectPods            bool `json:"selectPods"`
-	SelectWorkloadEntries bool `json:"selectWorkloadEntries"`
+	SelectPods            bool `json:"selectPods" doc:"Whether selectors of ServiceEntries find pods of a cluster, too."`
+	SelectWorkloadEntries bool `json:"selectWorkloadEntries" doc:"Whether selectors of a cluster's services find WorkloadEntries, too."`
 }
-
-const schema = `{
-  "type": "object",
-  "additionalProperties": false,
-  "properties": {
-    "cluster": {"type": "string", "default": "Kubernetes", "description": "Cluster that endpoints are said to be in."},
-    "selectPods": {"type": "boolean", "default": true, "description": "Whether selectors of ServiceEntries find pods of a cluster, too."},
-    "selectWorkloadEntries": {"type": "boolean", "default": true, "description": "Whether selectors of a cluster's services find WorkloadEntries, too."}
-  }
-}`
 
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.DeriverPlugin {
@@ -38,17 +27,13 @@ func Plugin() sdk.DeriverPlugin {
 		Version:   "1",
 		Reads:     []string{kinds.ServiceEntry, kinds.WorkloadEntry, state.Services + "@sources", state.Workloads + "@sources"},
 		Publishes: []string{state.Services, state.Endpoints, state.Workloads},
-		New: sdk.WithRawConfig([]byte(schema), func(config []byte) (sdk.Deriver, error) {
-			c, err := parseConfig(config)
-			if err != nil {
-				return nil, err
-			}
+		New: sdk.WithConfig(defaults(), func(c Config) (sdk.Deriver, error) {
 			return newDeriver(c), nil
 		}),
 	}
 }
 
-func parseConfig(config []byte) (Config, error) {
-	c := Config{Cluster: "Kubernetes", SelectPods: true, SelectWorkloadEntries: true}
-	return c, strict.Decode(config, &c)
+// defaults are what counts where the config says nothing.
+func defaults() Config {
+	return Config{Cluster: "Kubernetes", SelectPods: true, SelectWorkloadEntries: true}
 }

@@ -25,61 +25,61 @@ type Config struct {
 
 // written is the config as it is written; the schema says what the fields mean.
 type written struct {
-	Servers         []string          `json:"servers"`
-	Username        string            `json:"username"`
-	Password        string            `json:"password"`
-	TLS             tlsFiles          `json:"tls"`
-	Roots           roots             `json:"roots"`
-	Interfaces      instances.Names   `json:"interfaces"`
-	Applications    instances.Names   `json:"applications"`
-	Host            string            `json:"host"`
-	ApplicationHost string            `json:"applicationHost"`
-	ServicePorts    map[string]uint32 `json:"servicePorts"`
-	Protocols       map[string]string `json:"protocols"`
-	Labels          map[string]string `json:"labels"`
-	Meta            metaFields        `json:"meta"`
-	MeshNamespace   string            `json:"meshNamespace"`
-	Cluster         string            `json:"cluster"`
-	Session         string            `json:"session"`
-	Settle          string            `json:"settle"`
-	MaxRetry        string            `json:"maxRetry"`
-	Refresh         string            `json:"refresh"`
+	Servers         []string          `json:"servers" min:"1" doc:"Servers of one ensemble, as HOST:PORT."`
+	Username        string            `json:"username" doc:"User of the authentication scheme digest."`
+	Password        string            `json:"password" doc:"The user's password."`
+	TLS             tlsFiles          `json:"tls" doc:"For servers' secureClientPort."`
+	Roots           roots             `json:"roots" doc:"Where things stand, as absolute paths, a chroot included; empty: they are not read."`
+	Interfaces      instances.Names   `json:"interfaces" doc:"Interfaces that count."`
+	Applications    instances.Names   `json:"applications" doc:"Applications that are read."`
+	Host            string            `json:"host" doc:"The host of an interface; {service} stands for {version}.{group}.{interface}."`
+	ApplicationHost string            `json:"applicationHost" doc:"The host of an application; empty: applications are no services of their own."`
+	ServicePorts    map[string]uint32 `json:"servicePorts" doc:"Ports of services in the mesh by Dubbo's protocol, such as tri, whatever ports their providers have."`
+	Protocols       map[string]string `json:"protocols" doc:"Protocols of the mesh by Dubbo's, beside those that are known."`
+	Labels          map[string]string `json:"labels" doc:"Further labels, and the parameters whose values they have."`
+	Meta            metaFields        `json:"meta" doc:"Names of parameters."`
+	MeshNamespace   string            `json:"meshNamespace" doc:"The namespace that the services are in."`
+	Cluster         string            `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
+	Session         string            `json:"session" doc:"Session timeout that is asked for; a server that is silent for two thirds of it is given up."`
+	Settle          string            `json:"settle" doc:"How long after the beginning of a session a list that has become empty is not believed."`
+	MaxRetry        string            `json:"maxRetry" doc:"The longest wait after failures."`
+	Refresh         string            `json:"refresh" doc:"How often all is read once more: ZooKeeper loses a watch on what may not be read when it changes."`
 	Limits          limits            `json:"limits"`
 }
 
 type tlsFiles struct {
 	Enabled    bool   `json:"enabled"`
-	CAFile     string `json:"caFile"`
-	CertFile   string `json:"certFile"`
-	KeyFile    string `json:"keyFile"`
-	ServerName string `json:"serverName"`
+	CAFile     string `json:"caFile" doc:"PEM file with the roots that are trusted; the system's where there is none."`
+	CertFile   string `json:"certFile" doc:"PEM file with the client's certificate."`
+	KeyFile    string `json:"keyFile" doc:"PEM file with its key."`
+	ServerName string `json:"serverName" doc:"The name that servers' certificates must have; the address's host where there is none."`
 }
 
 type roots struct {
-	Interfaces   string `json:"interfaces"`
-	Applications string `json:"applications"`
-	Metadata     string `json:"metadata"`
-	Rules        string `json:"rules"`
+	Interfaces   string `json:"interfaces" doc:"Providers by interface: the registry's group."`
+	Applications string `json:"applications" doc:"Instances by application."`
+	Metadata     string `json:"metadata" doc:"What applications' instances serve."`
+	Rules        string `json:"rules" doc:"Rules of the configuration center."`
 }
 
 type metaFields struct {
 	Region         string `json:"region"`
 	Zone           string `json:"zone"`
 	Subzone        string `json:"subzone"`
-	ServiceAccount string `json:"serviceAccount"`
+	ServiceAccount string `json:"serviceAccount" doc:"Its service account; it speaks mutual TLS then."`
 }
 
 type limits struct {
-	Services    int `json:"services"`
-	Instances   int `json:"instances"`
-	NodeBytes   int `json:"nodeBytes"`
-	AnswerBytes int `json:"answerBytes"`
-	Reads       int `json:"reads"`
+	Services    int `json:"services" min:"1" doc:"Interfaces, and applications; of more the first in order count."`
+	Instances   int `json:"instances" min:"1" doc:"Nodes of providers and instances; those that come when there are as many are left out."`
+	NodeBytes   int `json:"nodeBytes" min:"64" max:"900000" doc:"A larger name or value of a provider or an instance is refused."`
+	AnswerBytes int `json:"answerBytes" min:"65536" doc:"The largest answer that is taken."`
+	Reads       int `json:"reads" min:"1" max:"256" doc:"Nodes that are read at once."`
 }
 
-// parse reads a config, fills in defaults and checks it. Errors are *sdk.FieldError.
-func parse(config []byte) (*Config, error) {
-	c := &Config{written: written{
+// defaults are what counts where the config says nothing.
+func defaults() written {
+	return written{
 		Servers:    []string{"127.0.0.1:2181"},
 		Roots:      roots{"/dubbo", "/services", "/dubbo/metadata", "/dubbo/config/dubbo"},
 		Interfaces: instances.Names{Exclude: []string{"org.apache.dubbo.metadata.*"}},
@@ -87,10 +87,12 @@ func parse(config []byte) (*Config, error) {
 		Labels: map[string]string{"tag": "dubbo.tag"}, Meta: metaFields{"region", "zone", "subzone", "service-account"},
 		MeshNamespace: "default", Cluster: "Kubernetes", Session: "10s", Settle: "30s", MaxRetry: "15s", Refresh: "5m",
 		Limits: limits{10_000, 100_000, 64 << 10, 64 << 20, 32},
-	}}
-	if err := strict.Decode(config, &c.written); err != nil {
-		return nil, err
 	}
+}
+
+// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
+func complete(w written) (*Config, error) {
+	c := &Config{written: w}
 	for _, check := range []func() error{c.checkServers, c.checkRoots, c.checkNames, c.checkPorts, c.checkDurations, c.checkLimits} {
 		if err := check(); err != nil {
 			return nil, err

@@ -330,7 +330,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	registrytest.Readme{
-		Schema: schema, Parse: func(config []byte) error { _, err := parse(config); return err }, Secret: "password",
+		Schema: string(sdk.ConfigSchema(Plugin())), Parse: func(config []byte) error { _, err := parse(config); return err }, Secret: "password",
 		Describe: func(example string) string { return describe(t, configured(t, `{}`), readTree(example)) }, Reasons: registrytest.Names(explanations),
 	}.Check(t, blocks)
 }

@@ -1,0 +1,5 @@
+package mesh
+
+import "github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+
+func parse(config []byte) (Config, error) { return strict.Parse(config, usual()) }

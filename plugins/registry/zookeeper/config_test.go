@@ -1,0 +1,11 @@
+package zookeeper
+
+import "github.com/coxswain-mesh/coxswain/plugins/internal/strict"
+
+func parse(config []byte) (*Config, error) {
+	w, err := strict.Parse(config, defaults())
+	if err != nil {
+		return nil, err
+	}
+	return complete(w)
+}
