@@ -26,6 +26,6 @@ func Plugin() sdk.EnginePlugin {
 		Version: "1",
 		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, kinds.Gateway, grantTable},
 		Types:   []sdk.Type{{Url: secretType}},
-		New: sdk.WithConfig(Config{}, func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
+		New:     sdk.WithConfig(Config{}, func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
 	}
 }
