@@ -31,7 +31,7 @@ const misnamedSet = `plugins:
 func TestMisnamed(t *testing.T) {
 	envoy.Binary(t) // or skip
 	dir := t.TempDir()
-	source, err := os.ReadFile("../../examples/generator-clusters/main.go")
+	source, err := os.ReadFile("../../examples/generator-light/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ func TestRecordAndReplay(t *testing.T) {
 	dir := t.TempDir()
 	variant(t, dir, "inventory", "testdata/inventory/main.go", "", "")
 	variant(t, dir, "upper", "testdata/inventory/main.go", `string(text)`, `strings.ReplaceAll(string(text), "b.", "c.")`)
-	variant(t, dir, "clusters", "../../examples/generator-clusters/main.go", "", "")
-	variant(t, dir, "other", "../../examples/generator-clusters/main.go", `wire.Bytes(wire.String(nil, 1, host), 33, assignment)`,
+	variant(t, dir, "clusters", "../../examples/generator-light/main.go", "", "")
+	variant(t, dir, "other", "../../examples/generator-light/main.go", `wire.Bytes(wire.String(nil, 1, host), 33, assignment)`,
 		`wire.Bytes(wire.String(nil, 1, host+".other"), 33, assignment)`)
 	hosts := filepath.Join(dir, "hosts")
 	place(t, hosts, "a.example.com\n")

@@ -73,7 +73,7 @@ func TestSoak(t *testing.T) {
 	envoy.Binary(t) // or skip
 	programs := t.TempDir()
 	for name, source := range map[string]string{
-		"hello": "registry-hello", "patch": "patch-header", "greetings": "config-greetings", "clusters": "generator-clusters", "count": "controller-count",
+		"hello": "registry-hello", "patch": "patch-header", "greetings": "config-greetings", "clusters": "generator-light", "count": "controller-count",
 	} {
 		compile(t, filepath.Join(programs, name), source)
 		compile(t, filepath.Join(programs, name+".wasm"), source, "GOOS=wasip1", "GOARCH=wasm")

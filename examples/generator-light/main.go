@@ -1,4 +1,4 @@
-// Command generator-clusters is a small generator: a static cluster for each service that has endpoints, the same for all proxies.
+// Command generator-light is generator-clusters for a small module: it writes resources by the numbers of their fields, without Envoy's types.
 package main
 
 import (
