@@ -38,10 +38,11 @@ func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
 // Inquiry is about one caller: authenticators are asked in order until one knows it.
 type Inquiry struct {
 	left []Authenticator
-	// known is whom it was accepted as; reasons are those of all who did not accept, and refused: one of them refused.
+	// known is whom it was accepted as; reasons are those of all who did not accept, and open: one of
+	// them could not tell.
 	known   []string
 	reasons []string
-	refused bool
+	open    bool
 }
 
 // Begin begins an inquiry about whoever shows the credentials. The error is a gRPC status.
@@ -68,15 +69,15 @@ func (i *Inquiry) Heard(v Verdict) {
 	case Accepted:
 		i.known, i.left = v.Identities, nil
 	case Refused:
-		i.refused = true
 		i.reasons = append(i.reasons, name+": "+v.Reason)
 	default:
+		i.open = true
 		i.reasons = append(i.reasons, name+" "+v.Reason)
 	}
 }
 
-// Result returns the caller's identities. The error is a gRPC status: Unauthenticated if those that
-// answered refuse, Unavailable if none answered.
+// Result returns the caller's identities. The error is a gRPC status: Unauthenticated if all refuse,
+// Unavailable if one could not tell, who might know the caller.
 func (i *Inquiry) Result() ([]string, error) {
 	why := strings.Join(i.reasons, "; ")
 	switch {
@@ -84,8 +85,8 @@ func (i *Inquiry) Result() ([]string, error) {
 		return i.known, nil
 	case len(i.reasons) == 0:
 		return nil, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
-	case i.refused:
-		return nil, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
+	case i.open:
+		return nil, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
 	}
-	return nil, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
+	return nil, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
 }

@@ -29,7 +29,7 @@ type identify struct {
 // authenticates reports whether some plugin of the set can say who is calling.
 func authenticates(set *manifest.Set) bool {
 	for _, e := range set.Plugins {
-		if e.Kind.Proto() == pb.KindAuthenticator {
+		if e.Kind.Proto() == pb.KindAuthenticator && !e.Disabled {
 			return true
 		}
 	}

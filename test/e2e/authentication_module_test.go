@@ -60,7 +60,7 @@ func TestModuleAuthenticates(t *testing.T) {
 	accepts(webToken) // which the module refuses
 	g.write("workloads.yaml", knownTokens)
 	for word, why := range map[string]string{"trap": "the plugin panicked", "exit": "the module ended with status 7", "away": "asking my server: unavailable"} {
-		g.refuses(word+"-of-a-stranger", codes.Unauthenticated, "door could not tell: "+why+"; workloads: the token is unknown")
+		g.refuses(word+"-of-a-stranger", codes.Unavailable, "door could not tell: "+why+"; workloads: the token is unknown")
 		wait.For(t, "the next authenticator knows it", func() error {
 			_, _, err := g.open(word + "-0123456789ab")
 			return err

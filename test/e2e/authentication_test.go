@@ -251,7 +251,13 @@ func TestPlaintextIsNobody(t *testing.T) {
 
 // TestPlaintextNeedsAnAuthenticator: a setting that nobody can fulfil ends the program.
 func TestPlaintextNeedsAnAuthenticator(t *testing.T) {
-	plane := mesh.Start(t, program, t.TempDir(), "--authPlaintext")
+	set := filepath.Join(t.TempDir(), "plugins.yaml")
+	const none = "plugins:\n- {name: files, kind: config, builtin: config/file, config: {dir: .}}\n" +
+		"- {name: door, kind: authenticator, builtin: authenticator/certificate, disabled: true}\n"
+	if err := os.WriteFile(set, []byte(none), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plane := mesh.Start(t, program, "", "--authPlaintext", "--plugins", set)
 	if plane.Wait(t) == 0 || !slices.ContainsFunc(strings.Split(plane.LastLines(60), "\n"), func(l string) bool {
 		return strings.Contains(l, "authPlaintext: no plugin can say who is calling")
 	}) {
