@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/certificate"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/jwt"
+	accounts "github.com/coxswain-mesh/coxswain/plugins/authenticator/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
 	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
@@ -38,6 +39,7 @@ func builtins() map[string]sdk.Declaration {
 	return map[string]sdk.Declaration{
 		"authenticator/certificate": certificate.Plugin(),
 		"authenticator/jwt":         jwt.Plugin(),
+		"authenticator/kubernetes":  accounts.Plugin(),
 		"authenticator/token":       token.Plugin(),
 		"config/etcd":               configetcd.Plugin(),
 		"config/file":               configfile.Plugin(),

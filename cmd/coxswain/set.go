@@ -92,7 +92,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -106,11 +106,11 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubeconfig", in.Kubeconfig, readers, "kubeconfig", true}, ""},
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
-		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry"}, "cluster", false}, usual.ClusterID},
+		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes"}, "cluster", false}, usual.ClusterID},
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
-		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports"}, "directory", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},
@@ -121,7 +121,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	}
 	aliases, failed := in.Aliases()
 	if len(aliases) > 0 {
-		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds"}, "clusterAliases", false})
+		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
 	}
 	callers, wrong := callersOf(in.Callers)
 	return append(given, callers...), errors.Join(err, failed, wrong)

@@ -19,6 +19,9 @@ func callersOf(c settings.Callers) (given []shorthand, err error) {
 		}
 		given = append(given, shorthand{"jwtRule", []any{issuer}, []string{"authenticator/jwt"}, "issuers", false})
 	}
+	if audiences := c.Audiences(); len(audiences) > 0 {
+		given = append(given, shorthand{"tokenAudiences", audiences, []string{"authenticator/kubernetes"}, "audiences", false})
+	}
 	return given, err
 }
 

@@ -195,6 +195,15 @@ func TestCallers(t *testing.T) {
 			t.Errorf("authenticator/jwt runs: %v, with %s", is, config)
 		}
 	}
+	audiences := in
+	audiences.Callers.TokenAudiences = "istio-ca, mesh"
+	s, err := set(audiences, "plugins.yaml", coxswain.KubernetesSet())
+	if err != nil || string(s.Builtins("authenticator/kubernetes")[0].Config) != `{"audiences":["istio-ca","mesh"]}` {
+		t.Errorf("%v", err)
+	}
+	if _, err := set(audiences, "plugins.yaml", coxswain.DefaultSet()); err == nil || !strings.Contains(err.Error(), "--tokenAudiences has no one to go to") {
+		t.Errorf("audiences of tokens that nobody checks: %v", err)
+	}
 	in.Plugins = "own.yaml"
 	if config, is := runs(in, coxswain.DefaultSet()); is || config != want {
 		t.Errorf("a set of one's own disables it, and it runs: %v, with %s", is, config)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
@@ -65,12 +66,18 @@ func audited(t *testing.T, flags ...string) map[string]int {
 
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
-	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--authPlaintext")
 	plane.Ready(t)
 	w := &world{cluster: c, plane: plane}
 	for _, of := range []string{"kubernetes", "remote@east"} {
 		if p := plane.Plugins(t)[of]; p.State != "serving" {
 			t.Errorf("%s is %s; %s", of, p.State, p.LastChange)
+		}
+	}
+	for _, cluster := range []string{"", "east"} {
+		own := strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system", ofIstio))
+		if err := ends(login(t, plane, own, cluster), codes.PermissionDenied, "but the caller is spiffe://cluster.local/ns/istio-system/sa/coxswain"); err != nil {
+			t.Errorf("in the cluster %q: %v", cluster, err)
 		}
 	}
 	c.Apply(t, entry("outside", "{hosts: [outside.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))

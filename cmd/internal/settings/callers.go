@@ -10,7 +10,7 @@ import (
 )
 
 // theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
-var theirs = map[string]string{"JWT_RULE": "jwtRule", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
+var theirs = map[string]string{"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
 
 // adopted is an environment in which istiod's variables stand as ours.
 func adopted(environ []string) []string {
@@ -38,4 +38,12 @@ func (c Callers) Rule() (*security.JWTRule, error) {
 		return nil, fmt.Errorf("jwtRule: it must name the issuer and the audiences of the tokens that count")
 	}
 	return rule, nil
+}
+
+// Audiences returns the list of TokenAudiences.
+func (c Callers) Audiences() []string { return list(c.TokenAudiences) }
+
+// list reads texts that are joined by commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 }

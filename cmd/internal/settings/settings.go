@@ -44,6 +44,9 @@ type Inputs struct {
 type Callers struct {
 	// JWTRule is a JWTRule of Istio's API as JSON, for the set's authenticator/jwt; empty: none.
 	JWTRule string `koanf:"jwtRule"`
+	// TokenAudiences are whom tokens of service accounts are meant for, joined by commas, for the set's authenticator/kubernetes; empty:
+	// as its config says.
+	TokenAudiences string `koanf:"tokenAudiences"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.

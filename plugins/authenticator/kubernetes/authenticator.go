@@ -43,8 +43,8 @@ func New(c Config) (*Authenticator, error) {
 	}
 	life, end := context.WithCancel(context.Background())
 	return &Authenticator{
-		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers, gate: newGate(c.Concurrent, c.PerPeer, c.Waiting), now: time.Now,
-		accepted: cache.NewLRUExpireCache(c.Remembered), refused: cache.NewLRUExpireCache(c.Remembered), life: life, end: end,
+		config: c, domain: trust.NewDomain(c.TrustDomain), servers: servers, gate: newGate(c.Reviews.Concurrent, c.Reviews.PerPeer, c.Reviews.Waiting), now: time.Now,
+		accepted: cache.NewLRUExpireCache(c.Reviews.Remembered), refused: cache.NewLRUExpireCache(c.Reviews.Remembered), life: life, end: end,
 	}, nil
 }
 
@@ -126,7 +126,7 @@ func (a *Authenticator) whose(ctx context.Context, s *server, token string, unti
 
 // ask asks the server, when it is the peer's turn, and remembers what it says.
 func (a *Authenticator) ask(s *server, k key, token string, until time.Time, peer string) (account, error) {
-	ctx, cancel := context.WithTimeout(a.life, a.config.Timeout)
+	ctx, cancel := context.WithTimeout(a.life, a.config.Reviews.Timeout)
 	defer cancel()
 	leave, err := a.gate.enter(ctx, peer)
 	if err != nil {
@@ -137,9 +137,9 @@ func (a *Authenticator) ask(s *server, k key, token string, until time.Time, pee
 	var no *refusal
 	switch {
 	case err == nil:
-		a.accepted.Add(k, is, min(a.config.Accepted, until.Sub(a.now())))
+		a.accepted.Add(k, is, min(a.config.Reviews.Accepted, until.Sub(a.now())))
 	case errors.As(err, &no):
-		a.refused.Add(k, err, a.config.Refused)
+		a.refused.Add(k, err, a.config.Reviews.Refused)
 	}
 	return is, err
 }

@@ -17,7 +17,7 @@ type Config struct {
 	Directory      string            `json:"directory" doc:"Directory with the kubeconfigs of other clusters, where registry/clusters has the same."`
 	TrustDomain    string            `json:"trustDomain" doc:"The trust domain of identities; the mesh's where it is left out."`
 	Tokens
-	Bounds
+	Reviews Reviews `json:"reviews" doc:"How API servers are asked, and what is remembered of their answers."`
 }
 
 // Tokens says which ones count.
@@ -26,8 +26,8 @@ type Tokens struct {
 	FirstParty bool     `json:"firstParty" doc:"Tokens count, too, that are meant for the API server itself, such as those of Secrets."`
 }
 
-// Bounds of what API servers are asked, and of what is remembered.
-type Bounds struct {
+// Reviews bounds what API servers are asked, and what is remembered.
+type Reviews struct {
 	Accepted   time.Duration `json:"accepted" min:"0s" doc:"How long it is remembered that a token counts."`
 	Refused    time.Duration `json:"refused" min:"0s" doc:"How long it is remembered that a token doesn't count."`
 	Remembered int           `json:"remembered" min:"1" doc:"How many tokens are remembered that count, and how many that don't."`
@@ -40,7 +40,7 @@ type Bounds struct {
 func defaults() Config {
 	return Config{
 		Access: kube.DefaultAccess(), Cluster: "Kubernetes", Tokens: Tokens{Audiences: []string{"istio-ca"}},
-		Bounds: Bounds{
+		Reviews: Reviews{
 			Accepted: 10 * time.Second, Refused: 5 * time.Second, Remembered: 5000,
 			Concurrent: 16, PerPeer: 4, Waiting: 64, Timeout: 4 * time.Second,
 		},

@@ -136,6 +136,8 @@ func start(t *testing.T, s *apiServer, more map[string]any) *plugintest.Harness 
 	return h
 }
 
+func reviews(of map[string]any) map[string]any { return map[string]any{"reviews": of} }
+
 var signingKey = sync.OnceValue(func() *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -220,7 +222,7 @@ func TestLooks(t *testing.T) {
 // TestReviews: what the API server says is what counts, and is told in words that have nothing of the token.
 func TestReviews(t *testing.T) {
 	s := newServer(t)
-	h := start(t, s, map[string]any{"accepted": "0s", "refused": "0s"})
+	h := start(t, s, reviews(map[string]any{"accepted": "0s", "refused": "0s"}))
 	n := 0
 	ask := func() *pb.Caller { n++; return h.Authenticate(shown(token(t, n), "", "10.0.0.1")) }
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
@@ -280,7 +282,7 @@ func TestFirstParty(t *testing.T) {
 func TestRemembers(t *testing.T) {
 	s := newServer(t)
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
-	h := start(t, s, map[string]any{"accepted": "300ms", "refused": "100ms"})
+	h := start(t, s, reviews(map[string]any{"accepted": "300ms", "refused": "100ms"}))
 	good, bad := token(t, 1), token(t, 2)
 	var all sync.WaitGroup
 	for range 50 {
@@ -356,7 +358,7 @@ func TestOtherClusters(t *testing.T) {
 func TestFlood(t *testing.T) {
 	s := newServer(t)
 	s.slow = make(chan struct{})
-	h := start(t, s, map[string]any{"concurrent": 8, "perPeer": 3, "waiting": 10})
+	h := start(t, s, reviews(map[string]any{"concurrent": 8, "perPeer": 3, "waiting": 10}))
 	var flood sync.WaitGroup
 	var refused, sentAway atomic.Int64
 	for n := range 100 {
@@ -422,7 +424,7 @@ func TestGate(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for field, config := range map[string]string{
-		"audiences": `{"audiences": []}`, "cluster": `{"cluster": ""}`, "qps": `{"qps": 0}`, "perPeer": `{"perPeer": 0}`, "timeout": `{"timeout": "0s"}`, "kubeconfig": `{"kubeconfig": "/none"}`,
+		"audiences": `{"audiences": []}`, "cluster": `{"cluster": ""}`, "qps": `{"qps": 0}`, "reviews.perPeer": `{"reviews": {"perPeer": 0}}`, "reviews.timeout": `{"reviews": {"timeout": "0s"}}`, "kubeconfig": `{"kubeconfig": "/none"}`,
 	} {
 		if got, why := plugintest.Refusal(t, Plugin(), config); got != field {
 			t.Errorf("%s: refused for %q: %s", field, got, why)
