@@ -156,13 +156,14 @@ func TestAllRefuse(t *testing.T) {
 	})
 }
 
+// TestSomeRefuseAndSomeAreAway: who is away might have known the caller.
 func TestSomeRefuseAndSomeAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, Limits{})
 		first := g.join("first", &pb.Ready{})
 		got := g.call(t.Context(), nil)
 		first.reject(asked(first).Id, "no")
-		wantErr(t, (<-got).err, codes.Unauthenticated, "first: no; second is away")
+		wantErr(t, (<-got).err, codes.Unavailable, "first: no; second is away")
 	})
 }
 
