@@ -5,6 +5,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/jwt"
 	accounts "github.com/coxswain-mesh/coxswain/plugins/authenticator/kubernetes"
 	"github.com/coxswain-mesh/coxswain/plugins/authenticator/token"
+	"github.com/coxswain-mesh/coxswain/plugins/authenticator/xfcc"
 	configetcd "github.com/coxswain-mesh/coxswain/plugins/config/etcd"
 	configfile "github.com/coxswain-mesh/coxswain/plugins/config/file"
 	configgit "github.com/coxswain-mesh/coxswain/plugins/config/git"
@@ -41,6 +42,7 @@ func builtins() map[string]sdk.Declaration {
 		"authenticator/jwt":         jwt.Plugin(),
 		"authenticator/kubernetes":  accounts.Plugin(),
 		"authenticator/token":       token.Plugin(),
+		"authenticator/xfcc":        xfcc.Plugin(),
 		"config/etcd":               configetcd.Plugin(),
 		"config/file":               configfile.Plugin(),
 		"config/git":                configgit.Plugin(),

@@ -22,6 +22,9 @@ func callersOf(c settings.Callers) (given []shorthand, err error) {
 	if audiences := c.Audiences(); len(audiences) > 0 {
 		given = append(given, shorthand{"tokenAudiences", audiences, []string{"authenticator/kubernetes"}, "audiences", false})
 	}
+	if gateways := c.Gateways(); len(gateways) > 0 {
+		given = append(given, shorthand{"trustedGatewayCIDR", gateways, []string{"authenticator/xfcc"}, "trustedCIDRs", false})
+	}
 	return given, err
 }
 

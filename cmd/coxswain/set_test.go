@@ -195,6 +195,30 @@ func TestCallers(t *testing.T) {
 			t.Errorf("authenticator/jwt runs: %v, with %s", is, config)
 		}
 	}
+	gateways := in
+	gateways.Callers.TrustedGatewayCIDR = "10.0.0.0/8,fd00::/8"
+	for _, text := range [][]byte{coxswain.DefaultSet(), coxswain.KubernetesSet()} {
+		s, err := set(gateways, "plugins.yaml", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := s.Builtins("authenticator/xfcc")[0]; !e.Runs() || string(e.Config) != `{"trustedCIDRs":["10.0.0.0/8","fd00::/8"]}` {
+			t.Errorf("authenticator/xfcc runs: %v, with %s", e.Runs(), e.Config)
+		}
+		var order []string
+		for _, e := range s.Plugins {
+			if name, ok := strings.CutPrefix(e.Builtin, "authenticator/"); ok {
+				order = append(order, name)
+			}
+		}
+		want := []string{"certificate", "jwt", "kubernetes", "xfcc"}
+		if text := string(text); !strings.Contains(text, "authenticator/kubernetes") {
+			want = slices.Delete(want, 2, 3)
+		}
+		if !slices.Equal(order, want) {
+			t.Errorf("authenticators are asked in the order %v, not %v", order, want)
+		}
+	}
 	audiences := in
 	audiences.Callers.TokenAudiences = "istio-ca, mesh"
 	s, err := set(audiences, "plugins.yaml", coxswain.KubernetesSet())

@@ -10,7 +10,7 @@ import (
 )
 
 // theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
-var theirs = map[string]string{"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
+var theirs = map[string]string{"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
 
 // adopted is an environment in which istiod's variables stand as ours.
 func adopted(environ []string) []string {
@@ -42,6 +42,9 @@ func (c Callers) Rule() (*security.JWTRule, error) {
 
 // Audiences returns the list of TokenAudiences.
 func (c Callers) Audiences() []string { return list(c.TokenAudiences) }
+
+// Gateways returns the list of TrustedGatewayCIDR.
+func (c Callers) Gateways() []string { return list(c.TrustedGatewayCIDR) }
 
 // list reads texts that are joined by commas.
 func list(text string) []string {

@@ -47,6 +47,9 @@ type Callers struct {
 	// TokenAudiences are whom tokens of service accounts are meant for, joined by commas, for the set's authenticator/kubernetes; empty:
 	// as its config says.
 	TokenAudiences string `koanf:"tokenAudiences"`
+	// TrustedGatewayCIDR is where gateways are whose x-forwarded-client-cert counts, joined by commas, for the set's authenticator/xfcc;
+	// empty: nowhere.
+	TrustedGatewayCIDR string `koanf:"trustedGatewayCIDR"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.

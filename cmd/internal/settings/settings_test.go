@@ -202,9 +202,12 @@ func TestElsewhere(t *testing.T) {
 // TestCallers: whose credentials count is read from istiod's variables, too, unless ours say otherwise.
 func TestCallers(t *testing.T) {
 	const theirs = `{"issuer": "https://a.example", "jwks_uri": "https://a.example/k", "audiences": ["istio-ca"]}`
-	s, unknown, err := load(t, nil, []string{"JWT_RULE=" + theirs}, "")
+	s, unknown, err := load(t, nil, []string{"JWT_RULE=" + theirs, "TOKEN_AUDIENCES=istio-ca,mesh", "TRUSTED_GATEWAY_CIDR=10.0.0.0/8, fd00::/8"}, "")
 	if err != nil || len(unknown) > 0 {
 		t.Fatal(err, unknown)
+	}
+	if !slices.Equal(s.Callers.Audiences(), []string{"istio-ca", "mesh"}) || !slices.Equal(s.Callers.Gateways(), []string{"10.0.0.0/8", "fd00::/8"}) {
+		t.Errorf("%+v", s.Callers)
 	}
 	rule, err := s.Callers.Rule()
 	if err != nil || rule.Issuer != "https://a.example" || rule.JwksUri != "https://a.example/k" || !slices.Equal(rule.Audiences, []string{"istio-ca"}) {
