@@ -15,7 +15,10 @@ func Check(d Declaration, config []byte) error {
 
 // ConfigSchema returns the JSON Schema (draft 2020-12) of a plugin's config; nil: anything goes.
 func ConfigSchema(d Declaration) []byte {
-	return d.declare().schema()
+	if schema := d.declare().schema; schema != nil {
+		return schema()
+	}
+	return nil
 }
 
 // Name returns a plugin's name.

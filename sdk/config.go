@@ -13,14 +13,6 @@ type Constructor[K any] struct {
 	schema func() []byte
 }
 
-// construct makes the plugin of a session's config.
-func (c Constructor[K]) construct(t *talk) (made K, err error) {
-	if c.make == nil {
-		return made, errors.New("the plugin can't be made: set New of its declaration to what sdk.WithConfig or one of its siblings returns")
-	}
-	return c.make(t.config())
-}
-
 // Checker is an optional extra of configs.
 type Checker interface {
 	// Check says what is wrong with a config beyond what the tags of its fields say. A *FieldError

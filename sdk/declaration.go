@@ -4,7 +4,7 @@ import pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 
 // Declaration says what a plugin is: one of this package's types with a name that ends in Plugin.
 type Declaration interface {
-	declare() *Plugin
+	declare() *plugin
 }
 
 // RegistryPlugin declares a registry.
@@ -112,101 +112,79 @@ type AuthenticatorPlugin struct {
 	New Constructor[Authenticator]
 }
 
-func (p RegistryPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Kind: Kind{
-		name: "registry", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newSource(t, pb.KindRegistry, made.Run), nil
-		},
-	}}
+func (p RegistryPlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+		maker: p.New.maker("registry", func(t *talk, r Registry) kind { return newSource(t, pb.KindRegistry, r.Run) })}
 }
 
-func (p ConfigSourcePlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Kind: Kind{
-		name: "config", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newConfigSource(t, made), nil
-		},
-	}}
+func (p ConfigSourcePlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+		maker: p.New.maker("config", func(t *talk, c ConfigSource) kind { return newConfigSource(t, c) })}
 }
 
-func (p ControllerPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Kind: Kind{
-		name: "controller", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newController(t, made), nil
-		},
-	}}
+func (p ControllerPlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+		maker: p.New.maker("controller", func(t *talk, c Controller) kind { return newController(t, c) })}
 }
 
-func (p DeriverPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Kind: Kind{
-		deriver: true, schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newDerivation(t, made), nil
-		},
-	}}
-}
-
-func (p GeneratorPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Kind: Kind{
-		name: "generator", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newGeneration(t, newGeneratorEngine(made), made), nil
-		},
-	}}
-}
-
-func (p EnginePlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Kind: Kind{
-		name: "generator", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newGeneration(t, made, made), nil
-		},
-	}}
-}
-
-func (p PatchPlugin) declare() *Plugin {
-	return &Plugin{
-		Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Names: p.Names, Facts: p.Facts, JSON: p.JSON,
-		Kind: Kind{name: "patch", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newPatching(t, made), nil
-		}},
+func (p DeriverPlugin) declare() *plugin {
+	name := "config"
+	if deriverKind(p.Publishes) == pb.KindRegistry {
+		name = "registry"
 	}
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Derives: true,
+		maker: p.New.maker(name, func(t *talk, d Deriver) kind { return newDerivation(t, d) })}
 }
 
-func (p AuthenticatorPlugin) declare() *Plugin {
-	return &Plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Kind: Kind{
-		name: "authenticator", schema: p.New.schema, make: func(t *talk) (kind, error) {
-			made, err := p.New.construct(t)
-			if err != nil {
-				return nil, err
-			}
-			return newAuthentication(t, made), nil
-		},
+func (p GeneratorPlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes,
+		maker: p.New.maker("generator", func(t *talk, g Generator) kind { return newGeneration(t, newGeneratorEngine(g), g) })}
+}
+
+func (p EnginePlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes,
+		maker: p.New.maker("generator", func(t *talk, e Engine) kind { return newGeneration(t, e, e) })}
+}
+
+func (p PatchPlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Names: p.Names, Facts: p.Facts, JSON: p.JSON,
+		maker: p.New.maker("patch", func(t *talk, p Patch) kind { return newPatching(t, p) })}
+}
+
+func (p AuthenticatorPlugin) declare() *plugin {
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads,
+		maker: p.New.maker("authenticator", func(t *talk, a Authenticator) kind { return newAuthentication(t, a) })}
+}
+
+// plugin is what a declaration says, whatever its kind.
+type plugin struct {
+	Name, Version    string
+	Reads, Publishes []string
+	Types            []Type
+	Names, Facts     []string
+	JSON, Derives    bool
+	maker
+}
+
+// maker makes a plugin of a kind.
+type maker struct {
+	// kind is its name in plugins.yaml.
+	kind string
+	// schema returns that of the config, nil where anything goes.
+	schema func() []byte
+	make   func(t *talk) (kind, error)
+}
+
+// maker says how a session gets its plugin. A program has the code of the kinds that it declares, and no
+// other's. Inlined, this would be in each module twice.
+//
+//go:noinline
+func (c Constructor[K]) maker(name string, use func(t *talk, made K) kind) maker {
+	return maker{name, c.schema, func(t *talk) (kind, error) {
+		made, err := c.make(t.config())
+		if err != nil {
+			return nil, err
+		}
+		return use(t, made), nil
 	}}
 }
-
-func (p Plugin) declare() *Plugin { return &p }

@@ -2,7 +2,6 @@ package sdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,22 +25,27 @@ func ExampleRegistry() {
 	}
 }
 
-// A config that is checked: the error names the field.
-func ExampleFieldError() {
-	type config struct{ Table string }
-	open := func(given []byte) (sdk.ConfigSource, error) {
-		var c config
-		if err := json.Unmarshal(given, &c); err != nil {
-			return nil, err
-		}
-		if c.Table == "" {
-			return nil, &sdk.FieldError{Field: "table", Err: errors.New("is required")}
-		}
-		return sdk.ConfigSourceFunc(func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }), nil
+// A config is read into a struct: what is wrong with one is said with the field.
+func ExampleWithConfig() {
+	type config struct {
+		Table string        `json:"table" required:"true" doc:"The table that is published."`
+		Every time.Duration `json:"every" min:"1s" doc:"How often the source is read."`
 	}
-	_, err := open([]byte(`{}`))
-	fmt.Println(err)
-	// Output: table: is required
+	p := sdk.ConfigSourcePlugin{
+		Name: "tables", Version: "1",
+		New: sdk.WithConfig(config{Every: time.Minute}, func(c config) (sdk.ConfigSource, error) {
+			return sdk.ConfigSourceFunc(func(ctx context.Context, out sdk.Publisher) error { return out.Synced() }), nil
+		}),
+	}
+	fmt.Println(sdk.Check(p, []byte(`{"tabel": "a"}`)))
+	fmt.Println(sdk.Check(p, []byte(`{"every": "1m"}`)))
+	fmt.Println(sdk.Check(p, []byte(`{"table": "a", "every": "1ms"}`)))
+	fmt.Println(sdk.Check(p, []byte(`{"table": "a", "every": "1m"}`)))
+	// Output:
+	// tabel: unknown; did you mean "table"?
+	// table: is missing: The table that is published.
+	// every: 1ms is less than 1s, which is the least
+	// <nil>
 }
 
 // A deriver that makes a workload of each namespace.

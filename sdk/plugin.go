@@ -20,29 +20,6 @@ type (
 	Traits   = pb.Traits
 )
 
-// Plugin is what Serve runs: a name, a version, what it reads and publishes, and its kind with a constructor.
-type Plugin struct {
-	// Name and Version are shown to operators; Version changes when results may change.
-	Name, Version string
-	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows out.
-	Reads []string
-	// Publishes names tables that it writes.
-	Publishes []string
-	// Types names what a generator offers or a patch changes.
-	Types []Type
-	// Names are the resources that a patch wants to see, as globs with *; none means all.
-	Names []string
-	// Facts are those facts of views (Output.View) that a patch wants to know.
-	Facts []string
-	// JSON: a patch gets and returns resources as JSON (protobuf's mapping) instead of binary.
-	JSON bool
-	// ConfigSchema is a JSON Schema of the config; optional.
-	ConfigSchema []byte
-
-	// Kind is one of RegistryKind, PatchKind, …, with the plugin's constructor.
-	Kind Kind
-}
-
 // FieldError says which field of the config is wrong.
 type FieldError struct {
 	// Field is a path into the config, such as `services[2].port`.

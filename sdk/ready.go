@@ -21,7 +21,7 @@ func (t *talk) construct() (k kind, err error) {
 		return nil, err
 	}
 	err = caught(t.plugin.Name, func() error {
-		k, err = t.plugin.Kind.make(t)
+		k, err = t.plugin.make(t)
 		return err
 	})
 	return k, err
@@ -44,29 +44,21 @@ func versions(list []uint32) string {
 }
 
 // check finds mistakes in the declaration.
-func (p *Plugin) check() error {
+func (p *plugin) check() error {
 	switch {
 	case p.Name == "":
 		return errors.New("the plugin has no name: set Name of its declaration")
-	case p.Kind.make == nil:
-		return text.Error("plugin ", p.Name, " has no kind: set Plugin.Kind to what sdk.RegistryKind or one of its siblings returns")
+	case p.schema == nil:
+		return text.Error("plugin ", p.Name, " can't be made: set New of its declaration to what sdk.WithConfig or one of its siblings returns")
 	}
 	return nil
-}
-
-// schema returns that of the plugin's config; nil: it says none.
-func (p *Plugin) schema() []byte {
-	if p.Kind.schema != nil {
-		return p.Kind.schema()
-	}
-	return p.ConfigSchema
 }
 
 func (t *talk) ready(k kind) *pb.Ready {
 	p, types := t.plugin, t.plugin.Types
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
-		Publishes: p.Publishes, ConfigSchema: p.schema(), Derives: p.Kind.deriver,
+		Publishes: p.Publishes, ConfigSchema: p.schema(), Derives: p.Derives,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
 	for _, name := range p.Reads {
@@ -100,15 +92,4 @@ func deriverKind(publishes []string) pb.Kind {
 		}
 	}
 	return pb.KindConfig
-}
-
-// kindName returns the kind as plugins.yaml names it.
-func (p *Plugin) kindName() string {
-	switch {
-	case !p.Kind.deriver:
-		return p.Kind.name
-	case deriverKind(p.Publishes) == pb.KindRegistry:
-		return "registry"
-	}
-	return "config"
 }

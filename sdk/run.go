@@ -37,7 +37,7 @@ func Run(ctx context.Context, d Declaration, carrier session.Carrier) error {
 
 // talk is a session of a plugin.
 type talk struct {
-	plugin *Plugin
+	plugin *plugin
 	link   *session.Plugin
 	hello  *pb.Hello
 	asked  questions

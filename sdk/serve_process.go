@@ -20,7 +20,7 @@ func Serve(d Declaration) {
 	err := process.Serve(func(ctx context.Context, c session.Carrier) error {
 		beLenient()
 		go giveBack(ctx)
-		err := Run(ctx, p, c)
+		err := Run(ctx, d, c)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "plugin %s: %v\n", p.Name, err)
 		}
@@ -28,7 +28,7 @@ func Serve(d Declaration) {
 	})
 	if errors.Is(err, process.ErrByHand) {
 		fmt.Fprintf(os.Stderr, "This is %s %s, a plugin of the Coxswain control plane, which starts it itself. To use it, add to plugins.yaml:\n"+
-			"  - name: %s\n    kind: %s\n    process: {command: %s}\n    insecure: true # or sha256: what sha256sum prints of it\n", p.Name, p.Version, p.Name, p.kindName(), os.Args[0])
+			"  - name: %s\n    kind: %s\n    process: {command: %s}\n    insecure: true # or sha256: what sha256sum prints of it\n", p.Name, p.Version, p.Name, p.kind, os.Args[0])
 	}
 	if err != nil {
 		os.Exit(1)

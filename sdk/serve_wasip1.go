@@ -18,7 +18,7 @@ import (
 // Serve runs a plugin over standard input and output, and does not return: the module ends with the session.
 func Serve(d Declaration) {
 	p := d.declare()
-	if err := Run(context.Background(), p, newStdio()); err != nil {
+	if err := Run(context.Background(), d, newStdio()); err != nil {
 		_, _ = os.Stderr.WriteString("plugin " + p.Name + ": " + err.Error() + "\n")
 		os.Exit(1)
 	}

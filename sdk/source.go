@@ -139,7 +139,7 @@ func (p *publisher) Log(level Level, text string, args ...any) {
 	p.source.log(p.ctx, level, text, args...)
 }
 
-func declared(p *Plugin, table string) error {
+func declared(p *plugin, table string) error {
 	if slices.Contains(p.Publishes, table) {
 		return nil
 	}

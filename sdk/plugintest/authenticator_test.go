@@ -104,7 +104,9 @@ func (r *reader) Authenticate(context.Context, sdk.Credentials) ([]string, error
 
 // TestAuthenticatorReads: an authenticator is sent the rows that it reads, and what changes in them.
 func TestAuthenticatorReads(t *testing.T) {
-	h := plugintest.Start(t, sdk.Plugin{Name: "reader", Reads: []string{"who"}, Kind: sdk.AuthenticatorKind(func([]byte) (sdk.Authenticator, error) { return &reader{}, nil })}, nil)
+	h := plugintest.Start(t, sdk.AuthenticatorPlugin{
+		Name: "reader", Reads: []string{"who"}, New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return &reader{}, nil }),
+	}, nil)
 	for _, name := range []string{"a", "b"} {
 		h.Update("who", []*sdk.Row{{Key: "is", Payload: []byte(name)}})
 		for end := time.Now().Add(plugintest.Timeout); !slices.Equal(h.Authenticate(sdk.Credentials{}).Identities, []string{name}); {
