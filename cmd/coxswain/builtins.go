@@ -12,6 +12,7 @@ import (
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	configsecrets "github.com/coxswain-mesh/coxswain/plugins/config/secrets"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
@@ -49,6 +50,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/jwks":               configjwks.Plugin(),
 		"config/kubernetes":         configkubernetes.Plugin(),
 		"config/mesh":               configmesh.Plugin(),
+		"config/secrets":            configsecrets.Plugin(),
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),
 		"controller/ca":             ca.Plugin(),

@@ -92,7 +92,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -110,7 +110,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
-		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes"}, "directory", false}, ""},
+		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
 		{shorthand{"sharedMeshConfig", in.SharedMeshConfig, []string{"config/mesh"}, "sharedConfigMap", false}, ""},
 		{shorthand{"domain", in.Domain, []string{"registry/kubernetes", "controller/exports"}, "domain", false}, usual.Domain},
 		{shorthand{"revision", in.Revision, []string{"config/kubernetes", "registry/kubernetes"}, "revision", false}, ""},

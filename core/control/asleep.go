@@ -13,20 +13,15 @@ import (
 // drowsy is how often it is looked whether somebody needs a plugin that starts on demand. If nobody does, it is put to sleep.
 const drowsy = 5 * time.Minute
 
-// Why a plugin can't sleep.
-var (
-	errPublishes = errors.New("it publishes rows: a generator that does can't start on demand (start)")
-	errReads     = errors.New("only what reads rows, and derives none, can start on demand (start): nothing else says when it is needed")
-)
+// errReads is why a plugin can't sleep.
+var errReads = errors.New("only what reads rows, and derives none, can start on demand (start): nothing else says when it is needed")
 
 // canSleep says why a plugin that is to start on demand can't, if so: rows that others need at once would be missing from a revision.
 func canSleep(kind pb.Kind, r *pb.Ready) error {
 	switch {
-	case kind == pb.KindAuthenticator:
+	case kind == pb.KindAuthenticator, kind == pb.KindGenerator:
 		return nil
-	case kind == pb.KindGenerator && publishesRows(r):
-		return errPublishes
-	case kind != pb.KindGenerator && (r.Derives || len(r.Reads)+len(r.Methods) == 0):
+	case r.Derives || len(r.Reads)+len(r.Methods) == 0:
 		return errReads
 	}
 	return nil
@@ -101,6 +96,10 @@ func (c *Control) fallAsleep(s *session, now time.Time) {
 	s.away = time.Time{}
 	s.suspects.Forget()
 	s.absence.ends()
+	if s.generates() && publishesRows(s.ready) { // what it said was for those whom it served
+		c.env.Replace(s.shard, nil)
+		c.touched(s.Name, now)
+	}
 	if c.wanted(s.Name) { // since it was told to go
 		c.rouse(s.Name)
 	}

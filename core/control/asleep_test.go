@@ -152,14 +152,42 @@ func TestOnDemandReads(t *testing.T) {
 	})
 }
 
-// What others need at once can't sleep.
+// What a generator publishes is for those whom it serves: its rows go when it sleeps, and who reads them is told.
 func TestOnDemandPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
+		b := newBench(t, nil, memory, Expected{Name: "reader", Kind: pb.KindConfig, LossApplies: true},
+			Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
 		ready := readyIstio()
 		ready.Publishes = []string{"nodes"}
-		if err := <-b.join("lazy", ready).end; !errors.Is(err, errPublishes) {
-			t.Error(err)
+		if err := <-b.join("lazy", ready).end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("nobody asks, and Serve returns %v", err)
+		}
+		m := b.join("memory", readyMemory())
+		m.rows("services", nil, row("ns/a.com", "1"))
+		m.synced()
+		reader := b.join("reader", &pb.Ready{Reads: []*pb.Read{{Table: "nodes"}}, Publishes: []string{"jwks"}})
+		reader.synced()
+		synctest.Wait()
+		p := b.stream("p")
+		p.Subscribe(typeA, true, nil)
+		lazy := b.join("lazy", ready)
+		lazy.synced()
+		lazy.rows("nodes", nil, row("a", "1"))
+		if at := lazy.state(); at != nil {
+			lazy.done(at.Revision)
+		}
+		time.Sleep(time.Second)
+		if got := keys(reader.state()); !slices.Contains(got, "nodes a=1") {
+			t.Fatalf("the reader was sent %v", got)
+		}
+		p.Close()
+		time.Sleep(2 * drowsy)
+		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
+			t.Fatalf("nobody asks any more, and Serve returns %v", err)
+		}
+		at := reader.state()
+		if at == nil || len(at.Tables) != 1 || !slices.Equal(at.Tables[0].Deletes, []string{"a"}) {
+			t.Errorf("the reader was sent %v", keys(at))
 		}
 	})
 }

@@ -127,16 +127,23 @@ func (c *Control) absent() (names []string) {
 	return names
 }
 
-// tablesRead are the tables that somebody reads.
+// tablesRead are the tables that somebody reads, but for those that generators alone publish: what
+// they ask sources for is of no use without those whom they serve.
 func (c *Control) tablesRead() map[string]bool {
-	read := map[string]bool{}
+	read, asked := map[string]bool{}, map[string]bool{}
 	for _, k := range c.known {
-		if k.ready != nil {
-			for _, r := range k.ready.Reads {
-				read[r.Table] = true
-			}
+		if k.ready == nil {
+			continue
+		}
+		for _, r := range k.ready.Reads {
+			read[r.Table] = true
+		}
+		for _, table := range k.ready.Publishes {
+			by, known := asked[table]
+			asked[table] = k.Kind == pb.KindGenerator && (by || !known)
 		}
 	}
+	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] })
 	return read
 }
 

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
-	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -66,8 +65,8 @@ func audited(t *testing.T, flags ...string) map[string]int {
 
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
-	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--authPlaintext")
-	plane.Ready(t)
+	secure := newSecured(t, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--authPlaintext")
+	plane := secure.plane
 	w := &world{cluster: c, plane: plane}
 	for _, of := range []string{"kubernetes", "remote@east"} {
 		if p := plane.Plugins(t)[of]; p.State != "serving" {
@@ -101,6 +100,11 @@ func audited(t *testing.T, flags ...string) map[string]int {
 		w.says(t, "k8s://networking.istio.io/VirtualService/shop/web", "spec.http[0].match[0].uri")
 		held(t, c, n+1, "its last good version stays served")
 	}
+	port := wait.Port(t)
+	of := secure.served(t, "server")
+	c.Apply(t, documents(edge, edgeGateway("gw", wait.Port(t), port), of.secret("web"), of.clients()))
+	secure.gateway(t, "gw")
+	of.shown(t, port)
 	if code := plane.Stop(t); code != 0 { // it gives its Lease up
 		t.Errorf("it ended with %d", code)
 	}

@@ -38,6 +38,7 @@ type engine struct {
 	views    map[uint64]*view
 	proxies  map[uint64]uint64 // views by connection
 	next     uint64
+	requests *requests
 }
 
 // view is what is wanted for a caller.
@@ -49,18 +50,25 @@ type view struct {
 
 // answer is what was said about a name.
 type answer struct {
+	said    bool   // whether anything was
 	body    []byte // nil: there is none
 	problem string // why there is no better one; empty: it is as it should be
 	reading
 }
 
 // reading is the rows that an answer was made from, and those that were looked for in vain.
-type reading struct{ rows, missing []state.Name }
+type reading struct {
+	rows, missing []state.Name
+	// objects are those that it depends on, missed why there is none of some.
+	objects []secrets.Object
+	missed  []string
+}
 
 func newEngine(c Config) *engine {
 	return &engine{
 		config: c, state: &state.State{}, gateways: gateways{},
 		numbers: map[caller]uint64{}, views: map[uint64]*view{}, proxies: map[uint64]uint64{},
+		requests: newRequests(),
 	}
 }
 
@@ -156,6 +164,7 @@ func (e *engine) collect(number uint64, v *view) {
 		delete(e.views, number)
 		delete(e.numbers, v.caller)
 	}
+	e.request(v)
 }
 
 func (e *engine) Want(_ context.Context, _ string, number uint64, names []string, out sdk.Output) error {
@@ -179,32 +188,37 @@ func (e *engine) Drop(_ string, number uint64, names []string, gone bool) {
 	}
 	if gone {
 		clear(v.answers)
-		e.collect(number, v)
 	}
+	e.collect(number, v)
 }
 
 // answer says what has changed of some names.
 func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) {
-	var said []sdk.Resource
+	var told []sdk.Resource
 	for _, name := range names {
 		before := v.answers[name]
-		now := e.find(v.caller, name, before)
-		if before == nil || !same(before.body, now.body) {
-			said = append(said, sdk.Resource{Name: name, Body: now.body})
+		if before == nil {
+			before = &answer{}
 		}
-		if now.problem != "" && (before == nil || before.problem != now.problem) {
+		now := e.find(v.caller, name, before)
+		if now.said && !(before.said && same(before.body, now.body)) {
+			told = append(told, sdk.Resource{Name: name, Body: now.body})
+		}
+		if now.problem != "" && before.problem != now.problem {
 			out.Log(sdk.Warn, "a secret is not served as it should be", "secret", name, "proxies", v.caller.String(), "reason", now.problem)
 		}
 		v.answers[name] = now
 	}
-	if len(said) > 0 {
-		out.Change(secretType, number, nil, said, nil)
+	if len(told) > 0 {
+		out.Change(secretType, number, nil, told, nil)
 	}
+	e.request(v)
 }
 
-// find makes the answer for a name. What is not valid any more keeps what was good last.
+// find makes the answer for a name. What is not valid any more keeps what was good last, and while a
+// source has not said what is wanted, what was said before stays.
 func (e *engine) find(c caller, name string, before *answer) *answer {
-	now := &answer{}
+	now := &answer{said: true}
 	r, err := parse(name, c.namespace)
 	if err == nil {
 		err = e.admit(c, r, &now.reading)
@@ -213,48 +227,97 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 		now.problem = err.Error()
 		return now
 	}
-	for _, o := range r.objects() {
-		content, ok := e.look(c, o, &now.reading)
-		if !ok {
-			continue
+	now.objects = e.candidates(c, r)
+	known, err := e.allowed(c, r, &now.reading)
+	for _, o := range now.objects {
+		if !known || err != nil {
+			break
 		}
-		if now.body, err = r.make(name, content); err != nil {
-			now.problem = fmt.Sprintf("%s: %v", o, err)
-			if before != nil && before.body != nil {
-				now.body = before.body
-				now.problem += "; its last good version stays served"
+		var content secrets.Content
+		if content, known = e.look(o, &now.reading); known && content.Missing == "" {
+			if now.body, err = r.make(name, content.Data); err != nil {
+				now.problem = fmt.Sprintf("%s: %v", o, err)
+				if before.body != nil {
+					now.body = before.body
+					now.problem += "; its last good version stays served"
+				}
 			}
+			return now
+		} else if known {
+			now.missed = append(now.missed, content.Missing)
 		}
-		return now
 	}
-	var all []string
-	for _, o := range r.objects() {
-		all = append(all, o.String())
+	switch {
+	case !known:
+		now.said, now.body, now.problem = before.said, before.body, before.problem
+	case err != nil:
+		now.problem = err.Error()
+	default:
+		now.problem = strings.Join(now.missed, ", and ")
 	}
-	now.problem = "there is no " + strings.Join(all, ", nor ")
 	return now
 }
 
-// look returns the values of an object: of the caller's cluster, or else of the first.
-func (e *engine) look(c caller, o secrets.Object, read *reading) (map[string][]byte, bool) {
-	places := []string{""}
-	if c.cluster != "" && o.Kind == secrets.Secret {
-		places = []string{c.cluster, ""}
-	}
-	for _, o.Cluster = range places {
-		at := state.Name{Table: o.Table(), Key: o.Key()}
-		row := e.state.Row(at.Table, at.Key)
-		if row == nil {
-			read.missing = append(read.missing, at)
-			continue
+// candidates are the objects that a reference may mean for a caller, in the order in which they are
+// looked for: those of its own cluster, and then of the first.
+func (e *engine) candidates(c caller, r reference) []secrets.Object {
+	var out []secrets.Object
+	for _, o := range r.objects() {
+		if o.Cluster = e.remote(c); o.Cluster != "" && !r.gateway && o.Kind == secrets.Secret {
+			out = append(out, o)
 		}
-		read.rows = append(read.rows, at)
-		content, err := secrets.Decode(row)
-		if err == nil && content.Missing == "" {
-			return content.Data, true
-		}
+		o.Cluster = ""
+		out = append(out, o)
 	}
-	return nil, false
+	return out
+}
+
+// remote returns the caller's cluster if it is another than the first.
+func (e *engine) remote(c caller) string {
+	if c.cluster != "" && e.state.Row(clusterTable, c.cluster) != nil {
+		return c.cluster
+	}
+	return ""
+}
+
+// allowed says why an account may not have a Secret, if so, once that is known. What a Gateway names
+// is allowed by that.
+func (e *engine) allowed(c caller, r reference, read *reading) (known bool, err error) {
+	if !e.config.Kubernetes || r.gateway {
+		return true, nil
+	}
+	at := state.Name{Table: secrets.Rights, Key: e.account(c).Key()}
+	row := e.state.Row(at.Table, at.Key)
+	if row == nil {
+		read.missing = append(read.missing, at)
+		return false, nil
+	}
+	read.rows = append(read.rows, at)
+	right, err := secrets.DecodeRight(row)
+	if err == nil && !right.Allowed {
+		err = errors.New(right.Reason)
+	}
+	return true, err
+}
+
+func (e *engine) account(c caller) secrets.Account {
+	return secrets.Account{Cluster: e.remote(c), Namespace: c.namespace, Name: c.account}
+}
+
+// look returns what is known of an object. Where no source is asked, what has no row is not there.
+func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content, known bool) {
+	at := state.Name{Table: o.Table(), Key: o.Key()}
+	row := e.state.Row(at.Table, at.Key)
+	if row == nil {
+		read.missing = append(read.missing, at)
+		return secrets.Content{Missing: "there is no " + o.String()}, !e.config.Kubernetes
+	}
+	read.rows = append(read.rows, at)
+	content, err := secrets.Decode(row)
+	if err != nil {
+		content.Missing = fmt.Sprintf("%s: %v", o, err)
+	}
+	return content, true
 }
 
 // complain reports all that is wrong now, as faults.

@@ -1,8 +1,9 @@
 // Package sds is the built-in plugin generator/sds: certificates, keys and roots for proxies that are
 // known and may have them.
 //
-// reference.go reads the names that are asked for, access.go says who may have what, content.go makes
-// resources, engine.go keeps what is wanted up to date.
+// requests.go says what sources are to read; reference.go reads the names that are asked for,
+// access.go says who may have what, content.go makes resources, engine.go keeps what is wanted up to
+// date.
 package sds
 
 import (
@@ -13,10 +14,15 @@ import (
 
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
+// clusterTable has the other clusters, by their ids, as registry/clusters publishes them.
+const clusterTable = "clusters"
+
 // Config is the entry's `config` in plugins.yaml.
 type Config struct {
 	// ClusterAliases are clusters by other ids that proxies may say (CLUSTER_ID).
 	ClusterAliases map[string]string `json:"clusterAliases" doc:"Clusters by other ids that proxies may say (CLUSTER_ID)."`
+	// Kubernetes: config/secrets is asked for what proxies want, and for what their accounts may have.
+	Kubernetes bool `json:"kubernetes" doc:"Whether config/secrets is asked for what proxies want, and for what their accounts may have."`
 }
 
 // Plugin returns the plugin for sdk.Serve.
@@ -24,8 +30,10 @@ func Plugin() sdk.EnginePlugin {
 	return sdk.EnginePlugin{
 		Name:    "generator/sds",
 		Version: "1",
-		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, kinds.Gateway, grantTable},
+		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Rights, kinds.Gateway, grantTable, clusterTable},
 		Types:   []sdk.Type{{Url: secretType}},
-		New:     sdk.WithConfig(Config{}, func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
+		// It is a sdk.Source as well.
+		Publishes: []string{secrets.Requests},
+		New:       sdk.WithConfig(Config{}, func(c Config) (sdk.Engine, error) { return newEngine(c), nil }),
 	}
 }

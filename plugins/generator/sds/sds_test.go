@@ -147,6 +147,7 @@ func TestNames(t *testing.T) {
 			row("granted/web", map[string][]byte{"tls.crt": chain, "tls.key": key}),
 			row("granted/more", map[string][]byte{"tls.crt": chain, "tls.key": key}),
 		}},
+		plugintest.Rows{Table: "clusters", Upserts: []*sdk.Row{{Key: "east"}}},
 		plugintest.Rows{Table: "v1/ConfigMap", Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots})}},
 		plugintest.Rows{Table: kinds.Gateway, Upserts: []*sdk.Row{
 			gatewayRow(t, "edge/a", "kubernetes-gateway://edge/web"), gatewayRow(t, "edge/b", "kubernetes-gateway://granted/web"),
@@ -179,8 +180,8 @@ func TestNames(t *testing.T) {
 		{"kubernetes-gateway://edge/apart", nil, nil, "no Gateway of the proxy's namespace, edge, names it"},
 		{"kubernetes-gateway://web", nil, nil, "names no namespace"},
 		{"kubernetes://other/web", nil, nil, "secrets are for their own namespace's proxies"},
-		{"kubernetes://nothing", nil, nil, "there is no Secret edge/nothing"},
-		{"kubernetes://nothing-cacert", nil, nil, "there is no Secret edge/nothing-cacert, nor Secret edge/nothing"},
+		{"kubernetes://nothing", nil, nil, "there is no Secret edge/nothing of cluster east, and there is no Secret edge/nothing"},
+		{"kubernetes://nothing-cacert", nil, nil, "there is no Secret edge/nothing-cacert of cluster east, and there is no Secret edge/nothing-cacert, and there is no Secret edge/nothing of cluster east, and "},
 		{"kubernetes://apart-cacert-cacert", nil, apart, ""},
 		{"kubernetes://far-cacert", nil, nil, "it has no ca.crt, nor cacert"},
 		{"kubernetes://", nil, nil, "with both"},
@@ -274,6 +275,7 @@ func TestChanges(t *testing.T) {
 	chain, key := pair(t, ec(t, elliptic.P256()))
 	next, nextKey := pair(t, ec(t, elliptic.P256()))
 	h := plugintest.Start(t, sds.Plugin(), nil)
+	h.Update("clusters", []*sdk.Row{{Key: "east"}})
 	set := func(chain, key []byte) {
 		h.Update("v1/Secret", []*sdk.Row{row("edge/web", map[string][]byte{"tls.crt": chain, "tls.key": key})})
 	}
@@ -324,8 +326,66 @@ func TestConfig(t *testing.T) {
 	}
 	h := plugintest.Start(t, sds.Plugin(), `{"clusterAliases": {"east": "west"}}`)
 	chain, key := pair(t, ec(t, elliptic.P256()))
+	h.Update("clusters", []*sdk.Row{{Key: "west"}})
 	h.Update("v1/Secret", []*pb.Row{row("edge/web@west", map[string][]byte{"tls.crt": chain, "tls.key": key})})
 	if ask(t, h, proxy(t, "edge", "a"), "kubernetes://web") == nil {
 		t.Error("the cluster's secret is not found by its alias")
 	}
+}
+
+// With Kubernetes what is wanted is asked for, and what has no answer yet is not said to be absent.
+func TestRequests(t *testing.T) {
+	h := plugintest.Start(t, sds.Plugin(), `{"kubernetes": true}`)
+	h.WaitSynced()
+	chain, key := pair(t, ec(t, elliptic.P256()))
+	h.Update("clusters", []*sdk.Row{{Key: "east"}})
+	p := proxy(t, "edge", "gw")
+	h.Attach(p)
+	view := h.Placement(p.Connection)[secretType]
+	const name = "kubernetes://web-cacert"
+	h.Want(secretType, view, name, "kubernetes://other/web")
+	object := func(name, cluster string) secrets.Object {
+		return secrets.Object{Kind: secrets.Secret, Namespace: "edge", Name: name, Cluster: cluster}
+	}
+	account := secrets.Account{Cluster: "east", Namespace: "edge", Name: "gw"}
+	h.WaitRows(secrets.Requests, func(rows map[string]*sdk.Row) bool {
+		row := rows["edge/gw@east"]
+		if row == nil {
+			return false
+		}
+		q, err := secrets.DecodeRequest(row)
+		return err == nil && q.Account == account && len(q.Objects) == 4
+	})
+	said := func() (body []byte, said bool) {
+		h.Settle()
+		body, said = h.View(view)[name]
+		return body, said
+	}
+	if _, is := said(); is {
+		t.Error("it is said to be absent before anybody was asked")
+	}
+	missing := func(o secrets.Object) *sdk.Row {
+		return &sdk.Row{Key: o.Key(), Payload: secrets.Content{Missing: "there is no " + o.String()}.Encode()}
+	}
+	h.Update("v1/Secret", []*sdk.Row{missing(object("web-cacert", "east")), missing(object("web-cacert", "")), missing(object("web", "east"))})
+	h.Update(secrets.Rights, []*sdk.Row{{Key: account.Key(), Payload: secrets.Right{Allowed: true}.Encode()}})
+	if _, is := said(); is {
+		t.Error("it is said to be absent before all was answered")
+	}
+	h.Update("v1/Secret", []*sdk.Row{row("edge/web", map[string][]byte{"tls.crt": chain, "tls.key": key, "ca.crt": chain})})
+	if body, is := said(); !is || body == nil {
+		t.Error("what was found is not served")
+	}
+	// A source that is away takes nothing away; a right that goes does.
+	h.Update("v1/Secret", nil, "edge/web")
+	if body, is := said(); !is || body == nil {
+		t.Error("what has no answer any more is gone")
+	}
+	h.Update(secrets.Rights, []*sdk.Row{{Key: account.Key(), Payload: secrets.Right{Reason: "it may not"}.Encode()}})
+	if body, is := said(); !is || body != nil {
+		t.Error("an account without the right is served")
+	}
+	h.Detach(p.Connection)
+	h.DropView(secretType, view)
+	h.WaitRows(secrets.Requests, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 
 	"golang.org/x/crypto/ocsp"
@@ -78,7 +79,7 @@ func Check(data map[string][]byte) error {
 	has := func(name string) bool { return len(data[name]) > 0 }
 	switch {
 	case size > maxBytes:
-		return fmt.Errorf("it has %d bytes of certificates and keys, and may have %d", size, maxBytes)
+		return fmt.Errorf("%w: it has %d bytes of certificates and keys, and may have %d", ErrTooLarge, size, maxBytes)
 	case has(GenericCertificate), has(GenericKey), has(Certificates), has(Key):
 		if _, err := Certificate(data); err != nil {
 			return err
@@ -90,6 +91,9 @@ func Check(data map[string][]byte) error {
 	}
 	return nil
 }
+
+// ErrTooLarge is wrapped by Check's error for an object of which no row can be made.
+var ErrTooLarge = errors.New("too large")
 
 // maxBytes is how large the wanted values of an object may be together: its row must fit into a
 // message of 1 MiB, in which values are in base64.

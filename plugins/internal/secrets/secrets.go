@@ -3,8 +3,6 @@
 package secrets
 
 import (
-	"encoding/json"
-	"errors"
 	"slices"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -49,7 +47,12 @@ func names(kind string) []string {
 func Wanted(kind, name string) bool { return slices.Contains(names(kind), name) }
 
 // Object names a Secret or a ConfigMap. Cluster is empty for those of the first cluster, and of files.
-type Object struct{ Kind, Namespace, Name, Cluster string }
+type Object struct {
+	Cluster   string `json:"cluster,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
 
 // Table returns the table that the object's row is in.
 func (o Object) Table() string { return "v1/" + o.Kind }
@@ -81,30 +84,7 @@ type Content struct {
 }
 
 // Encode returns a row's payload: JSON with sorted keys, values in base64.
-func (c Content) Encode() []byte {
-	text, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // texts and bytes always can be
-	}
-	return text
-}
+func (c Content) Encode() []byte { return encode(c) }
 
 // Decode reads a row's payload. An error has nothing of it.
-func Decode(row *pb.Row) (Content, error) {
-	var c Content
-	if json.Unmarshal(row.Payload, &c) != nil {
-		return Content{}, errors.New("its row can't be read")
-	}
-	return c, nil
-}
-
-// Pick returns of an object's values those that are wanted, shared with all.
-func Pick(kind string, all map[string][]byte) map[string][]byte {
-	out := map[string][]byte{}
-	for _, name := range names(kind) {
-		if v := all[name]; len(v) > 0 {
-			out[name] = v
-		}
-	}
-	return out
-}
+func Decode(row *pb.Row) (Content, error) { return decode[Content](row) }

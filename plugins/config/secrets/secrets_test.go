@@ -1,0 +1,114 @@
+package secrets
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nowhere is a kubeconfig of an API server that isn't there.
+const nowhere = `
+apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {token: x}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+current-context: a`
+
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(nowhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestReadme: the example's config is taken. An API server that is away keeps nobody from serving, and answers nothing. Answers are tested with a real one in test/kube.
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(err, blocks)
+	}
+	path := kubeconfig(t)
+	h := plugintest.Start(t, Plugin(), map[string]any{"kubeconfig": path})
+	q := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}, Objects: []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}}
+	h.Update(secrets.Requests, []*sdk.Row{{Key: "edge/gw@", Payload: q.Encode()}, {Key: "broken", Payload: []byte("{")}})
+	h.WaitLog(func(l sdk.Level, _ string, fields map[string]string) bool {
+		return l == sdk.Warn && fields["server"] == "127.0.0.1:1"
+	})
+	if n := len(h.Rows(secrets.SecretTable)) + len(h.Rows(secrets.Rights)); n > 0 {
+		t.Errorf("%d answers of nobody", n)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for config, field := range map[string]string{
+		`{"qps": 0}`: "qps", `{"remote": "a/b/c"}`: "cluster", `{"remote": "a", "cluster": "b"}`: "remote", `{"x": 1}`: "x", `{"kubeconfig": "/nowhere"}`: "kubeconfig",
+	} {
+		if got, _ := plugintest.Refusal(t, Plugin(), config); got != field {
+			t.Errorf("%s: refused for %q", config, got)
+		}
+	}
+}
+
+// What is kept of an object is what proxies may want, and nothing else of it.
+func TestLean(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "namespace": "edge", "annotations": map[string]any{"applied": "marked"}},
+		"data":     map[string]any{"tls.crt": "Y2VydA==", "password": "bWFya2Vk"}, "type": "marked",
+	}}
+	kept, ok := lean(secrets.Secret, u).(*unstructured.Unstructured)
+	if !ok || len(kept.GetAnnotations()) > 0 || kept.Object["type"] != nil {
+		t.Fatalf("kept: %v", kept)
+	}
+	o := secrets.Object{Kind: secrets.Secret, Namespace: "edge", Name: "web"}
+	if got := contentOf(o, kept); len(got.Data) != 1 || string(got.Data["tls.crt"]) != "cert" {
+		t.Errorf("content: %v", got)
+	}
+	roots := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"ca.crt": "root", "tls.key": "key"}, "binaryData": map[string]any{"ca.crl": "bGlzdA=="}}}
+	o.Kind = secrets.ConfigMap
+	if got := contentOf(o, roots); len(got.Data) != 2 || string(got.Data["ca.crt"]) != "root" || string(got.Data["ca.crl"]) != "list" {
+		t.Errorf("content: %v", got)
+	}
+	large := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"ca.crt": string(make([]byte, 800<<10))}}}
+	if got := contentOf(o, large); got.Missing == "" || got.Data != nil {
+		t.Error("what is too large is published")
+	}
+}
+
+// A yes counts for five minutes, a no for one; what can't be asked keeps what was said before.
+func TestRights(t *testing.T) {
+	now := time.Now()
+	r := &right{account: secrets.Account{Namespace: "edge", Name: "gw"}}
+	for _, c := range []struct {
+		v       verdict
+		changed bool
+		wait    time.Duration
+		allowed bool
+	}{
+		{verdict{err: errors.New("away")}, false, retryAfter, false},
+		{verdict{allowed: false}, true, deniedFor, false},
+		{verdict{allowed: true}, true, allowedFor, true},
+		{verdict{allowed: true}, false, allowedFor, true},
+		{verdict{err: errors.New("away")}, false, retryAfter, true},
+		{verdict{allowed: false}, true, deniedFor, false},
+	} {
+		r.asked = true
+		if changed := r.take(c.v, now); changed != c.changed || r.asked || r.due.Sub(now) != c.wait || r.row().Allowed != c.allowed || (r.row().Reason == "") != c.allowed {
+			t.Errorf("%+v: %+v", c, r)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package secrets
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
+	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
+)
+
+const (
+	// linger is how long what nobody asks for any more stays known: proxies come back.
+	linger = time.Minute
+	// syncWithin is how long the first answers are waited for.
+	syncWithin = 10 * time.Second
+)
+
+type source struct {
+	config Config
+	client *kube.Client
+}
+
+// run is what is asked for, and what was answered.
+type run struct {
+	source  *source
+	ctx     context.Context
+	out     sdk.Publisher
+	client  *kube.Client
+	running sync.WaitGroup
+	said    kube.Complaints
+	objects map[secrets.Object]*watched
+	rights  map[secrets.Account]*right
+	changes *kube.Changes[secrets.Object]
+	// verdicts are taken one by one; each has room, so that nobody waits to be heard.
+	verdicts chan verdict
+	synced   bool
+	// until is when the first answers are waited for no longer.
+	until time.Time
+}
+
+// Run publishes what is asked for, and follows it, until ctx ends. An API server that is away changes nothing.
+func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
+	s.config.Report(ctx, out)
+	ctx, cancel := context.WithCancel(ctx)
+	r := &run{
+		source: s, ctx: ctx, out: out, objects: map[secrets.Object]*watched{}, rights: map[secrets.Account]*right{},
+		changes: kube.NewChanges[secrets.Object](), verdicts: make(chan verdict), until: time.Now().Add(syncWithin),
+	}
+	defer r.running.Wait()
+	defer cancel()
+	r.client = s.config.Reach(ctx, &s.config.Access, s.client, agent, func(err error) { r.failed("kubeconfig", err) })
+	if r.client == nil {
+		return nil
+	}
+	first, newer, err := kube.FirstState(ctx, out)
+	if err != nil {
+		return nil
+	}
+	return r.follow(first, newer)
+}
+
+func (r *run) failed(what string, err error) {
+	if r.said.First(what, err, time.Now()) {
+		r.out.Log(sdk.Warn, "the API server can't be asked for what proxies want; what is known stays, and it is tried again", "what", what, "error", err.Error())
+	}
+}
+
+func (r *run) follow(s *state.State, newer <-chan struct{}) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := time.Now()
+		if s != nil {
+			if err := r.want(s, now); err != nil {
+				return err
+			}
+		}
+		if err := r.tell(now); err != nil {
+			return err
+		}
+		timer.Reset(time.Until(r.due(now)))
+		s = nil
+		select {
+		case <-r.ctx.Done():
+			return nil
+		case <-newer:
+			s, newer = r.out.State()
+		case <-r.changes.Some():
+		case v := <-r.verdicts:
+			if err := r.judge(v); err != nil {
+				return err
+			}
+		case <-timer.C:
+		}
+	}
+}
+
+// want begins and ends to follow what is asked for.
+func (r *run) want(s *state.State, now time.Time) error {
+	objects, accounts := map[secrets.Object]bool{}, map[secrets.Account]bool{}
+	for _, row := range s.Table(secrets.Requests).All() {
+		q, err := secrets.DecodeRequest(row)
+		if err != nil {
+			continue // only generator/sds publishes them
+		}
+		if q.Account.Cluster == r.source.config.Cluster {
+			accounts[q.Account] = true
+		}
+		for _, o := range q.Objects {
+			if o.Cluster == r.source.config.Cluster {
+				objects[o] = true
+			}
+		}
+	}
+	for o := range objects {
+		if r.objects[o] != nil {
+			continue
+		}
+		w, err := watch(r.ctx, &r.running, r.client, o, func() { r.changes.Add(o) }, func(err error) { r.failed(o.String(), err) })
+		if err != nil {
+			return err
+		}
+		r.objects[o] = w
+	}
+	for a := range accounts {
+		if r.rights[a] == nil {
+			r.rights[a] = &right{account: a, due: now}
+		}
+	}
+	for o, w := range r.objects {
+		mark(&w.unwanted, objects[o], now)
+	}
+	for a, of := range r.rights {
+		mark(&of.unwanted, accounts[a], now)
+	}
+	return nil
+}
+
+// mark notes since when something is not wanted.
+func mark(since *time.Time, wanted bool, now time.Time) {
+	switch {
+	case wanted:
+		*since = time.Time{}
+	case since.IsZero():
+		*since = now
+	}
+}
+
+func over(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) >= linger }
+
+// tell publishes what has changed, asks what is due, and forgets what nobody has wanted for a while.
+func (r *run) tell(now time.Time) error {
+	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Rights: {}}
+	for o := range r.changes.Take() {
+		if w := r.objects[o]; w != nil {
+			if content, known := w.says(); known {
+				rows[o.Table()].upsert(&sdk.Row{Key: o.Key(), Source: "k8s://" + o.Kind + "/" + o.Namespace + "/" + o.Name, Payload: content.Encode()})
+			}
+		}
+	}
+	for o, w := range r.objects {
+		if over(w.unwanted, now) {
+			w.stop()
+			delete(r.objects, o)
+			rows[o.Table()].deletes = append(rows[o.Table()].deletes, o.Key())
+		}
+	}
+	for a, of := range r.rights {
+		switch {
+		case over(of.unwanted, now):
+			delete(r.rights, a)
+			rows[secrets.Rights].deletes = append(rows[secrets.Rights].deletes, a.Key())
+		case !of.asked && !of.due.After(now):
+			of.asked = true
+			r.running.Go(func() {
+				select {
+				case r.verdicts <- ask(r.ctx, r.client, a):
+				case <-r.ctx.Done():
+				}
+			})
+		}
+	}
+	for _, table := range slices.Sorted(maps.Keys(rows)) {
+		if c := rows[table]; len(c.upserts)+len(c.deletes) > 0 {
+			if err := r.out.Update(table, c.upserts, c.deletes); err != nil {
+				return err
+			}
+		}
+	}
+	return r.sync(now)
+}
+
+type changed struct {
+	upserts []*sdk.Row
+	deletes []string
+}
+
+func (c *changed) upsert(row *sdk.Row) { c.upserts = append(c.upserts, row) }
+
+// sync says that all is there, once it is, or was waited for long enough.
+func (r *run) sync(now time.Time) error {
+	if r.synced || now.Before(r.until) && !r.complete() {
+		return nil
+	}
+	r.synced = true
+	return r.out.Synced()
+}
+
+func (r *run) complete() bool {
+	for _, w := range r.objects {
+		if _, known := w.says(); !known {
+			return false
+		}
+	}
+	for _, of := range r.rights {
+		if !of.known {
+			return false
+		}
+	}
+	return true
+}
+
+// judge takes a verdict.
+func (r *run) judge(v verdict) error {
+	of := r.rights[v.account]
+	if v.err != nil {
+		r.failed("SubjectAccessReview of "+v.account.Key(), v.err)
+	}
+	if of == nil || !of.take(v, time.Now()) {
+		return nil
+	}
+	return r.out.Update(secrets.Rights, []*sdk.Row{{Key: v.account.Key(), Payload: of.row().Encode()}}, nil)
+}
+
+// due is when there is something to do again.
+func (r *run) due(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	if !r.synced {
+		next = r.until
+	}
+	sooner := func(t time.Time) {
+		if t.Before(next) {
+			next = t
+		}
+	}
+	for _, w := range r.objects {
+		if !w.unwanted.IsZero() {
+			sooner(w.unwanted.Add(linger))
+		}
+	}
+	for _, of := range r.rights {
+		if !of.unwanted.IsZero() {
+			sooner(of.unwanted.Add(linger))
+		}
+		if !of.asked {
+			sooner(of.due)
+		}
+	}
+	return next
+}
