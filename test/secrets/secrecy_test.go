@@ -1,0 +1,215 @@
+package secrets
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/page"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// marks are the forms in which a secret may stand somewhere.
+type marks map[string][]byte
+
+// of adds those of a text: a line of it, and it in base64, as rows and Secrets have it.
+func (m marks) of(name string, text []byte) {
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	m[name] = lines[len(lines)/2]
+	const some = 60
+	m[name+" in base64"] = []byte(base64.StdEncoding.EncodeToString(text)[40 : 40+some])
+}
+
+// in returns the marks that a text has.
+func (m marks) in(text []byte) (found []string) {
+	for name, mark := range m {
+		if bytes.Contains(text, mark) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// TestSecretsStaySecret: keys in files, good and broken ones, are in no log, page, metric, recording, environment or command line, and in the memory of no plugin
+// but those that read and serve them.
+func TestSecretsStaySecret(t *testing.T) {
+	http, https := wait.Port(t), wait.Port(t)
+	w := newWorld(t, map[string]string{"gateway.yaml": fill(gateway, "NAMESPACE", "edge", "HTTPPORT", fmt.Sprint(http), "HTTPSPORT", fmt.Sprint(https))})
+	m := marks{}
+	good, other := w.pair(t, "good"), w.pair(t, "other")
+	m.of("the key", good.key)
+	m.of("another's key", other.key)
+	block, _ := pem.Decode(good.key)
+	m["the key's bytes"] = block.Bytes[len(block.Bytes)/3 : len(block.Bytes)/3+32]
+	const broken = "marked-4e1b-neither-base64-nor-PEM-which-is-long-enough-to-be-found-wherever-it-may-stand-in-a-text"
+	m.of("a broken value", []byte(broken))
+	files := map[string]string{
+		"good.yaml":      good.secret("edge", "web"),
+		"mismatch.yaml":  pair{good.chain, other.key, nil}.secret("edge", "mismatch"),
+		"broken.yaml":    fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: broken, namespace: edge}\ndata:\n  tls.crt: %q\n  tls.key: %q\n", broken, broken),
+		"text.yaml":      fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: text, namespace: edge}\nstringData: {tls.crt: %s, tls.key: %s}\n", broken, broken),
+		"syntax.yaml":    fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: syntax\n  namespace: edge\ndata:\n  tls.key: \"%s\\q\n", broken),
+		"annotated.yaml": strings.Replace(good.secret("edge", "annotated"), "metadata: {", fmt.Sprintf("metadata: {annotations: {applied: %q}, ", broken), 1),
+	}
+	for name, text := range files {
+		put(t, filepath.Join(w.dir, name), text)
+	}
+	e := w.gateway(t, "edge", "web", "delta")
+	e.Ready(t)
+	good.client(t, https, false).shows(t, good)
+	w.says(t, "broken.yaml", "is not in base64")
+	w.says(t, "syntax.yaml", "not YAML")
+	w.says(t, "mismatch.yaml", "is not the key")
+
+	clean := func(where string, text []byte) {
+		t.Helper()
+		for _, what := range m.in(text) {
+			t.Errorf("%s has %s", where, what)
+		}
+	}
+	w.recordings(t, clean)
+	good.client(t, https, false).shows(t, good)
+	w.pages(t, clean)
+	clean("the log", []byte(w.plane.Log()))
+	for _, command := range []string{"config", "status", "views", "plugins"} {
+		out, _ := exec.Command(program, command, "--addr", w.plane.HTTP).CombinedOutput()
+		if len(out) == 0 {
+			t.Errorf("coxswain %s says nothing", command)
+		}
+		clean("coxswain "+command, out)
+	}
+	out, _ := exec.Command(program, "validate", w.dir).CombinedOutput()
+	if !bytes.Contains(out, []byte("COX1016")) {
+		t.Errorf("coxswain validate says %s", out)
+	}
+	clean("coxswain validate", out)
+	w.processes(t, m)
+}
+
+// pages looks at what the control plane shows.
+func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
+	t.Helper()
+	paths := []string{
+		"/metrics", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2",
+		"/debug/rowz?table=networking.istio.io/Gateway", "/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap",
+		"/debug/config_dump?proxyID=router~127.0.0.21~web-delta.edge~edge.svc.cluster.local",
+	}
+	list, err := w.plane.Get("/debug/list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for field := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '"' || r == '\n' || r == ' ' }) {
+		if strings.HasPrefix(field, "/debug/") && !strings.HasPrefix(field, "/debug/pprof") {
+			paths = append(paths, field)
+		}
+	}
+	if len(paths) < 15 {
+		t.Errorf("there are %q", paths)
+	}
+	for _, path := range paths {
+		text, err := page.Get(w.plane.HTTP, path)
+		if err != nil {
+			text = err.Error() // which may have it as well
+		}
+		clean(path, []byte(text))
+	}
+}
+
+// recordings looks at what the plugins that have secrets and the core say to each other.
+func (w *world) recordings(t *testing.T, clean func(where string, text []byte)) {
+	t.Helper()
+	for _, name := range []string{"files", "sds"} {
+		file := filepath.Join(t.TempDir(), name)
+		out, err := exec.Command(program, "plugins", "record", name, file, "--for", "4s", "--addr", w.plane.HTTP).CombinedOutput()
+		if err != nil {
+			t.Errorf("recording %s: %v: %s", name, err, out)
+			continue
+		}
+		text := read(t, file)
+		var plain []byte // frames are in base64
+		for field := range bytes.SplitSeq(text, []byte{'"'}) {
+			if frame, err := base64.StdEncoding.DecodeString(string(field)); err == nil {
+				plain = append(plain, frame...)
+			}
+		}
+		if !bytes.Contains(plain, []byte("edge/web")) && !bytes.Contains(plain, []byte("kubernetes://web")) {
+			t.Errorf("the recording of %s, %d bytes, has nothing of the secret's name", name, len(text))
+		}
+		clean("the recording of "+name, text)
+		clean("the recording of "+name, plain)
+	}
+}
+
+// processes looks at what /proc shows of each.
+func (w *world) processes(t *testing.T, m marks) {
+	t.Helper()
+	look := func(name string, pid int) {
+		for _, file := range []string{"environ", "cmdline"} {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, what := range m.in(text) {
+				t.Errorf("%s of %s has %s", file, name, what)
+			}
+		}
+	}
+	look("the core", w.plane.PID())
+	for name, p := range w.plane.Plugins(t) {
+		if p.PID == 0 {
+			continue
+		}
+		look(name, p.PID)
+		found, err := memory(p.PID, m)
+		switch {
+		case errors.Is(err, os.ErrPermission):
+			t.Logf("the memory of %s can't be looked at: %v", name, err)
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case name == "files", name == "sds":
+			if len(found) == 0 {
+				t.Errorf("%s has no secret in its memory: this test can't see it", name)
+			}
+		case len(found) > 0:
+			t.Errorf("the memory of %s has %q", name, found)
+		}
+	}
+}
+
+// memory returns the marks that are in a process's memory.
+func memory(pid int, m marks) (found []string, err error) {
+	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = maps.Close() }()
+	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = mem.Close() }()
+	seen := map[string]bool{}
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		var from, to int64
+		var mode string
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &mode); err != nil || !strings.HasPrefix(mode, "rw") {
+			continue
+		}
+		text, _ := io.ReadAll(io.NewSectionReader(mem, from, to-from)) // pages that aren't there end it
+		for _, what := range m.in(text) {
+			if !seen[what] {
+				seen[what], found = true, append(found, what)
+			}
+		}
+	}
+	return found, nil
+}
