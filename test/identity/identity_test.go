@@ -27,10 +27,10 @@ import (
 	security "istio.io/api/security/v1alpha1"
 )
 
-// program is the binary under test.
-var program string
+// binary is the program under test.
+var binary string
 
-func TestMain(m *testing.M) { mesh.Main(&program, m.Run) }
+func TestMain(m *testing.M) { mesh.Main(&binary, m.Run) }
 
 // set is a control plane that signs, for callers with tokens of a file and with certificates.
 const set = `
@@ -88,7 +88,7 @@ func start(t *testing.T, prepare func(dir string), args ...string) *world {
 	if prepare != nil {
 		prepare(w.dir)
 	}
-	w.Plane = mesh.Start(t, program, filepath.Join(w.dir, "config"), append([]string{"--plugins", filepath.Join(w.dir, "plugins.yaml")}, args...)...)
+	w.Plane = mesh.Start(t, binary, filepath.Join(w.dir, "config"), append([]string{"--plugins", filepath.Join(w.dir, "plugins.yaml")}, args...)...)
 	w.Ready(t)
 	return w
 }
