@@ -92,7 +92,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 	path("networksConfig", &in.NetworksConfig)
 	path("kubeconfig", &in.Kubeconfig)
 	path("clusterKubeconfigs", &in.Remotes.Kubeconfigs)
-	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets"}
+	readers := []string{"config/kubernetes", "registry/kubernetes", "registry/clusters", "controller/exports", "config/mesh", "authenticator/kubernetes", "config/secrets", "controller/ca"}
 	for _, s := range []struct {
 		shorthand
 		usual any
@@ -107,7 +107,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		{shorthand{"kubernetesApiQPS", in.QPS, readers, "qps", true}, usual.QPS},
 		{shorthand{"kubernetesApiBurst", in.Burst, readers, "burst", true}, usual.Burst},
 		{shorthand{"clusterID", in.ClusterID, []string{"registry/kubernetes", "registry/clusters", "registry/serviceentry", "authenticator/kubernetes"}, "cluster", false}, usual.ClusterID},
-		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses"}, "namespace", true}, usual.Namespace},
+		{shorthand{"namespace", in.Namespace, []string{"config/mesh", "registry/clusters", "controller/addresses", "controller/ca"}, "namespace", true}, usual.Namespace},
 		{shorthand{"namespace", in.Namespace, []string{"registry/kubernetes"}, "systemNamespace", true}, usual.Namespace},
 		{shorthand{"clusterRegistriesNamespace", in.Remotes.Namespace, []string{"registry/clusters"}, "namespace", false}, ""},
 		{shorthand{"clusterKubeconfigs", in.Remotes.Kubeconfigs, []string{"registry/clusters", "registry/kubernetes", "controller/exports", "authenticator/kubernetes", "config/secrets"}, "directory", false}, ""},
@@ -137,6 +137,9 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 		if s, err = fromFiles(s); err != nil {
 			return nil, err
 		}
+	}
+	if name == kubernetesSet && !in.Callers.CAServer {
+		s = without(s, "controller/ca")
 	}
 	given, err := shorthands(in)
 	if err != nil {
@@ -175,6 +178,11 @@ func fromFiles(s *manifest.Set) (*manifest.Set, error) {
 		}
 	}
 	return s.Of(entries), nil
+}
+
+// without is the set without the entries of a built-in plugin.
+func without(s *manifest.Set, builtin string) *manifest.Set {
+	return s.Of(slices.DeleteFunc(slices.Clone(s.Plugins), func(e *manifest.Entry) bool { return e.Builtin == builtin }))
 }
 
 // configure sets the field in the set. A file may go to one entry alone; what is true of a cluster goes to all that read it.

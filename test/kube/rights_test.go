@@ -62,6 +62,9 @@ func audited(t *testing.T, flags ...string) map[string]int {
 	c.Apply(t, documents(system, namespace, node))
 	c.Apply(t, documents(settings("istio", "{}", ""), service, pod("web-1", first), slice("web-1", first), secret("east", "east", c.Remote(t, ""))))
 	c.Kubectl(t, "apply", "-k", deployed) // the Deployment has no one to run it
+	if len(flags) > 0 {
+		c.Apply(t, endingCA(t)) // it is there, and its root is to be made anew
+	}
 
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
@@ -86,6 +89,7 @@ func audited(t *testing.T, flags ...string) map[string]int {
 		}
 		return nil
 	})
+	rootReturns(t, c, "shop")
 	good, bad := route("web", "web.example", "", direct("fine")), route("web", "web.example", "", "match: [{uri: {regex: '('}}], "+direct("x"))
 	for n := range 2 { // the second time it is counted
 		c.Apply(t, good)

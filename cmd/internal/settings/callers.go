@@ -10,7 +10,10 @@ import (
 )
 
 // theirs are variables of istiod's by which settings are given, too, where neither our own variable nor a flag says otherwise.
-var theirs = map[string]string{"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR", "ISTIOD_CUSTOM_HOST": "istiodCustomHost"}
+var theirs = map[string]string{
+	"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR",
+	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",
+}
 
 // adopted is an environment in which istiod's variables stand as ours.
 func adopted(environ []string) []string {

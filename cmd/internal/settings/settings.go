@@ -50,6 +50,8 @@ type Callers struct {
 	// TrustedGatewayCIDR is where gateways are whose x-forwarded-client-cert counts, joined by commas, for the set's authenticator/xfcc;
 	// empty: nowhere.
 	TrustedGatewayCIDR string `koanf:"trustedGatewayCIDR"`
+	// CAServer: the set for a cluster signs certificates.
+	CAServer bool `koanf:"enableCAServer"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.
@@ -191,7 +193,7 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}},
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}, Callers: Callers{CAServer: true}},
 		Ports: Ports{
 			GRPCAddr:       "127.0.0.1:15010",
 			SecureGRPCAddr: "127.0.0.1:15012",

@@ -1,0 +1,149 @@
+package kube_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// endingCA is the Secret of a CA whose root ends soon.
+func endingCA(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"cluster.local"}}, NotBefore: time.Now().Add(-99 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, root, root, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`
+apiVersion: v1
+kind: Secret
+metadata: {name: istio-ca-secret, namespace: istio-system}
+type: istio.io/ca-root
+data: {ca-cert.pem: %s, ca-key.pem: %s, cert-chain.pem: "", root-cert.pem: ""}
+`, encoded("CERTIFICATE", der), encoded("EC PRIVATE KEY", secret))
+}
+
+func encoded(kind string, der []byte) string {
+	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+// root is what a namespace's ConfigMap has, once it has something that is accepted.
+func root(t *testing.T, c *kube.Cluster, namespace string, accept func(text string) error) (text string) {
+	t.Helper()
+	wait.For(t, "the namespace "+namespace+" has the root", func() error {
+		out := c.Kubectl(t, "get", "configmap", "istio-ca-root-cert", "-n", namespace, "--ignore-not-found", "-o", "jsonpath={.data.root-cert\\.pem}")
+		if text = strings.TrimSpace(out); !strings.HasPrefix(text, "-----BEGIN CERTIFICATE-----") {
+			return fmt.Errorf("it has %q", text)
+		}
+		return accept(text)
+	})
+	return text
+}
+
+func anything(string) error { return nil }
+
+// is accepts one text.
+func is(text string) func(string) error {
+	return func(other string) error {
+		if other != text {
+			return errors.New("it is another one")
+		}
+		return nil
+	}
+}
+
+// rootReturns changes and deletes a namespace's ConfigMap: it comes back as it was.
+func rootReturns(t *testing.T, c *kube.Cluster, namespace string) {
+	t.Helper()
+	text := root(t, c, namespace, anything)
+	c.Kubectl(t, "patch", "configmap", "istio-ca-root-cert", "-n", namespace, "--type", "merge", "-p", `{"data": {"root-cert.pem": "-----BEGIN CERTIFICATE-----x"}}`)
+	root(t, c, namespace, is(text))
+	c.Kubectl(t, "delete", "configmap", "istio-ca-root-cert", "-n", namespace)
+	root(t, c, namespace, is(text))
+}
+
+// secretOf is what a Secret of the control plane's namespace has under a key.
+func secretOf(t *testing.T, c *kube.Cluster, key string) []byte {
+	t.Helper()
+	out := c.Kubectl(t, "get", "secret", "istio-ca-secret", "-n", "istio-system", "-o", "jsonpath={.data."+strings.ReplaceAll(key, ".", "\\.")+"}")
+	text, err := base64.StdEncoding.DecodeString(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestRoots: each namespace has the CA's root, those that come too; what is changed or deleted comes back, by whichever replica is left.
+func TestRoots(t *testing.T) {
+	t.Parallel()
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	first := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	second := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	first.Ready(t)
+	second.Ready(t)
+	text := root(t, c, "shop", anything)
+	if kept := strings.TrimSpace(string(secretOf(t, c, "ca-cert.pem"))); kept != text {
+		t.Errorf("the Secret has another root than the namespaces")
+	}
+	rootReturns(t, c, "shop")
+	if code := first.Stop(t); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: later}\n")
+	root(t, c, "later", is(text))
+	rootReturns(t, c, "shop")
+	if out := c.Kubectl(t, "get", "configmap", "istio-ca-root-cert", "-n", "kube-system", "--ignore-not-found", "-o", "name"); strings.TrimSpace(out) != "" {
+		t.Errorf("kube-system has one: %q", out)
+	}
+	if key := secretOf(t, c, "ca-key.pem"); len(key) == 0 || bytes.Contains([]byte(second.Log()), key[50:90]) {
+		t.Error("the log has the CA's key, or there is none")
+	}
+}
+
+// TestRootOfIstiod: the CA that istiod has made goes on signing when Coxswain takes its place.
+func TestRootOfIstiod(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	istiod := kube.StartIstiodWith(t, c, []string{"--secureGRPCAddr", wait.Address(t)}, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod")
+	text := root(t, c, "shop", anything)
+	istiod.Stop()
+	c.Kubectl(t, "delete", "configmap", "istio-ca-root-cert", "-n", "shop")
+	c.Kubectl(t, "delete", "lease", "--all", "-n", "istio-system") // it was killed, and others would wait until its own ends
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	plane.Ready(t)
+	root(t, c, "shop", is(text))
+}
