@@ -195,7 +195,7 @@ func start(t *testing.T, server string, c *kube.Cluster) (xds string, pid int, s
 		i := kube.StartIstiod(t, c)
 		return i.XDS, i.PID(), i.Stop
 	}
-	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--logLevel", "warn")
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--enableCAServer=false", "--kubeconfig", c.Kubeconfig, "--logLevel", "warn")
 	plane.Ready(t)
 	return plane.XDS, plane.PID(), func() { plane.Stop(t) }
 }
