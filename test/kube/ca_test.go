@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/test/agent"
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
 	"github.com/coxswain-mesh/coxswain/test/need"
@@ -146,4 +147,35 @@ func TestRootOfIstiod(t *testing.T) {
 	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
 	plane.Ready(t)
 	root(t, c, "shop", is(text))
+}
+
+// TestAgentOfPod: pilot-agent gets a certificate with the token of a pod's service account, and what it shows to the control plane is refused once the
+// account has gone.
+func TestAgentOfPod(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	c.Kubectl(t, "create", "serviceaccount", "web", "-n", "shop")
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig)
+	plane.Ready(t)
+	roots := root(t, c, "shop", anything)
+	token := strings.TrimSpace(c.Kubectl(t, "create", "token", "web", "-n", "shop", ofIstio))
+	inbound := fmt.Sprint(wait.Port(t))
+	c.Apply(t, documents(
+		"apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: default, namespace: istio-system}\nspec: {mtls: {mode: STRICT}}\n",
+		"apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: web, namespace: shop}\nspec:\n  ingress:\n  - {port: {number: "+inbound+
+			", protocol: HTTP, name: http}, bind: 127.0.0.2, captureMode: NONE, defaultEndpoint: 127.0.0.1:80}\n  egress: [{hosts: [\"~/*\"]}]\n",
+	))
+	a := agent.Start(t, agent.Workload{
+		Name: "web-1", Namespace: "shop", IP: "127.0.0.2", Account: "web", Labels: map[string]string{"app": "web"}, Token: token, Discovery: plane.Secure,
+		Roots: []byte(roots), Env: []string{"ISTIO_META_INTERCEPTION_MODE=NONE", "SECRET_TTL=10s"},
+	})
+	first := a.Is(t, "spiffe://cluster.local/ns/shop/sa/web", "")
+	a.Is(t, "spiffe://cluster.local/ns/shop/sa/web", first)
+	if strings.Contains(plane.Log(), token) {
+		t.Error("the log has the token")
+	}
 }
