@@ -74,3 +74,11 @@ func faults(err error) (list []*pb.Fault, partial bool) {
 	}
 	return list, partial
 }
+
+func rowNames(names []state.Name) []*pb.RowName {
+	rows := make([]*pb.RowName, len(names))
+	for i, n := range names {
+		rows[i] = &pb.RowName{Table: n.Table, Key: n.Key}
+	}
+	return rows
+}

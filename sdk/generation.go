@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/connections"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -19,8 +21,8 @@ type generation struct {
 	commits    commits
 	// parts of a State that isn't complete, and lists of extensions: of the reader alone.
 	parts      []*pb.State
-	extensions extensions
-	placements *placements
+	extensions connections.Extensions
+	placements *connections.Placements
 	// revision of the last Commit, jobs that came before the first one, what ends the session, and whether bodies were freed since the
 	// last rest: of the serial lane alone.
 	revision *pb.Revision
@@ -31,14 +33,14 @@ type generation struct {
 
 	// mu guards what outputs share.
 	mu     sync.Mutex
-	ledger *ledger
+	ledger *ledger.Ledger
 	queue  queue
 }
 
 func newGeneration(t *talk, e Engine, author any) *generation {
 	return &generation{
 		talk: t, engine: e, author: author, serial: newLane(), overtaking: newLane(),
-		extensions: newExtensions(), placements: newPlacements(), ledger: newLedger(),
+		extensions: connections.NewExtensions(), placements: connections.NewPlacements(), ledger: ledger.New(),
 	}
 }
 
@@ -70,7 +72,7 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 		g.state(ctx, m.State, release)
 		return nil
 	case m.Extensions != nil:
-		g.extensions.lists[m.Extensions.Id] = m.Extensions.Names
+		g.extensions.Add(m.Extensions.Id, m.Extensions.Names)
 		release()
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
@@ -30,8 +31,8 @@ type liveView struct {
 	wildcard bool
 	names    map[string]bool
 	// last is what was reported, by name; a nil hash is an absent name.
-	last   map[string]*hash
-	digest digest
+	last   map[string]*ledger.Hash
+	digest ledger.Digest
 	// proxies counts those placed in it.
 	proxies int
 }
@@ -114,11 +115,11 @@ func (g *generatorEngine) Drop(_ string, view uint64, names []string, gone bool)
 	}
 	switch {
 	case gone:
-		v.wildcard, v.names, v.last = false, map[string]bool{}, map[string]*hash{}
+		v.wildcard, v.names, v.last = false, map[string]bool{}, map[string]*ledger.Hash{}
 		g.collect(view, v)
 	case names == nil:
 		v.wildcard = false
-		maps.DeleteFunc(v.last, func(n string, _ *hash) bool { return !v.names[n] })
+		maps.DeleteFunc(v.last, func(n string, _ *ledger.Hash) bool { return !v.names[n] })
 	default:
 		for _, n := range names {
 			delete(v.names, n)
@@ -168,7 +169,7 @@ func (g *generatorEngine) number(name viewName, out Output) uint64 {
 	}
 	g.next++
 	g.numbers[name] = g.next
-	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*hash{}}
+	g.views[g.next] = &liveView{viewName: name, names: map[string]bool{}, last: map[string]*ledger.Hash{}}
 	out.View(name.typeURL, g.next, name.name, map[string]string{"view": name.name})
 	return g.next
 }
@@ -241,9 +242,9 @@ func (g *generatorEngine) generate(number uint64, v *liveView, names []string, o
 
 // report adds a resource if it differs from what was reported.
 func (v *liveView) report(upserts []Resource, r Resource) []Resource {
-	var now *hash
+	var now *ledger.Hash
 	if r.Body = r.encoded(); r.Body != nil {
-		h := v.digest.of(r.Body)
+		h := v.digest.Of(r.Body)
 		now = &h
 	}
 	was, had := v.last[r.Name]

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -36,7 +37,7 @@ type queue struct {
 	size   int
 	// last is the place of the message at the end of rest, if that is one of entries, of a revision,
 	// and lastSize bounds its size.
-	last     place
+	last     ledger.Place
 	of       *pb.Revision
 	lastSize int
 }
@@ -63,7 +64,7 @@ func (o *output) Place(connection uint64, typeURL string, view uint64) {
 		o.place(p, 32)
 	}
 	p.Placements = append(p.Placements, &pb.Placement{Type: typeURL, View: view})
-	o.g.placements.place(connection, typeURL, view)
+	o.g.placements.Place(connection, typeURL, view)
 	q.size += len(typeURL) + 16
 }
 
@@ -92,28 +93,28 @@ func (o *output) place(p *pb.Place, size int) {
 }
 
 func (o *output) Part(typeURL string, part uint64, upserts []Resource, removes []string) {
-	o.put(place{part: true, number: part}, typeURL, nil, upserts, removes)
+	o.put(ledger.Place{Part: true, Number: part}, typeURL, nil, upserts, removes)
 }
 
 func (o *output) Change(typeURL string, view uint64, parts []uint64, upserts []Resource, removes []string) {
-	o.put(place{number: view}, typeURL, parts, upserts, removes)
+	o.put(ledger.Place{Number: view}, typeURL, parts, upserts, removes)
 }
 
 // put books a change of a place and queues it. The ledger's order is the order of sending.
-func (o *output) put(p place, typeURL string, parts []uint64, upserts []Resource, removes []string) {
+func (o *output) put(p ledger.Place, typeURL string, parts []uint64, upserts []Resource, removes []string) {
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
 	q := &o.g.queue
 	found := o.book(p, typeURL, upserts)
 	for _, name := range removes {
-		o.g.ledger.remove(p, typeURL, name)
+		o.g.ledger.Remove(p, typeURL, name)
 	}
 	if parts != nil {
-		o.g.ledger.list(p.number, typeURL, parts)
-		q.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
+		o.g.ledger.List(p.Number, typeURL, parts)
+		q.push(&pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.Number, Revision: o.revision, SetParts: true, Parts: parts}}, 64+10*len(parts))
 	}
 	if !o.join(p, typeURL, found, removes) {
-		for _, m := range entryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
+		for _, m := range ledger.EntryMessages(p, typeURL, o.revision, found, removes, o.g.room()) {
 			q.push(m, m.Size())
 			q.last, q.of, q.lastSize = p, o.revision, m.Size()
 		}
@@ -126,7 +127,7 @@ func (o *output) put(p place, typeURL string, parts []uint64, upserts []Resource
 // join adds entries to the message that was queued last, if that is one of the same place at the same
 // revision and all of both is put in: an engine that reports resource by resource would otherwise make
 // the core publish as often.
-func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []string) bool {
+func (o *output) join(p ledger.Place, typeURL string, upserts []*pb.Entry, removes []string) bool {
 	q := &o.g.queue
 	if len(q.rest) == 0 || q.last != p || q.of != o.revision || len(removes) > 0 {
 		return false
@@ -140,9 +141,9 @@ func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []st
 	}
 	m := q.rest[len(q.rest)-1]
 	switch {
-	case m.Change != nil && !p.part && m.Change.View == p.number && m.Change.Type == typeURL && len(m.Change.Removes) == 0:
+	case m.Change != nil && !p.Part && m.Change.View == p.Number && m.Change.Type == typeURL && len(m.Change.Removes) == 0:
 		m.Change.Upserts = append(m.Change.Upserts, upserts...)
-	case m.Part != nil && p.part && m.Part.Part == p.number && m.Part.Type == typeURL && len(m.Part.Removes) == 0:
+	case m.Part != nil && p.Part && m.Part.Part == p.Number && m.Part.Type == typeURL && len(m.Part.Removes) == 0:
 		m.Part.Upserts = append(m.Part.Upserts, upserts...)
 	default:
 		return false
@@ -153,16 +154,16 @@ func (o *output) join(p place, typeURL string, upserts []*pb.Entry, removes []st
 }
 
 // book numbers bodies and notes who names them.
-func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry {
+func (o *output) book(p ledger.Place, typeURL string, resources []Resource) []*pb.Entry {
 	found := make([]*pb.Entry, 0, len(resources))
 	for i := range resources {
 		r := &resources[i]
-		b := bodyOf(r)
-		id, fresh := o.g.ledger.number(b)
+		b := ledger.Of(r.Body, r.Fields)
+		id, fresh := o.g.ledger.Number(b)
 		if fresh {
-			o.body(o.g.edit(id, b, o.g.ledger.named(p, r.Name)))
+			o.body(o.g.ledger.Edit(id, b, o.g.ledger.Named(p, r.Name), o.g.hello.Edits))
 		}
-		o.g.ledger.set(p, typeURL, r.Name, id)
+		o.g.ledger.Set(p, typeURL, r.Name, id)
 		found = append(found, &pb.Entry{Name: r.Name, Body: id})
 	}
 	return found
@@ -171,7 +172,7 @@ func (o *output) book(p place, typeURL string, resources []Resource) []*pb.Entry
 // body queues a body, in pieces if it is large.
 func (o *output) body(b *pb.Body) {
 	o.g.queue.size += len(b.Bytes)
-	o.g.queue.bodies = append(o.g.queue.bodies, pieces(b, o.g.room())...)
+	o.g.queue.bodies = append(o.g.queue.bodies, ledger.Pieces(b, o.g.room())...)
 }
 
 func (o *output) Progress() {
@@ -190,7 +191,7 @@ func (o *output) Log(level Level, text string, args ...any) { o.g.log(o.ctx, lev
 func (q *queue) push(m *pb.FromPlugin, size int) {
 	q.rest = append(q.rest, m)
 	q.size += size
-	q.last = place{}
+	q.last = ledger.Place{}
 }
 
 // flush sends what was gathered.
@@ -204,7 +205,7 @@ func (o *output) flush() {
 func (o *output) send() {
 	q := o.g.queue
 	o.g.queue = queue{}
-	for _, m := range slices.Concat(bodyMessages(q.bodies, o.g.room()), q.views, q.rest) {
+	for _, m := range slices.Concat(ledger.Messages(q.bodies, o.g.room()), q.views, q.rest) {
 		o.g.say(o.ctx, m)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -17,7 +18,7 @@ func entriesOf(m *pb.FromPlugin) (upserts, removes int) {
 // TestJoin: what an engine says of one place bit by bit is one message; what it takes away keeps its place in the order.
 func TestJoin(t *testing.T) {
 	const typ = "type.googleapis.com/t"
-	o := &output{g: &generation{talk: &talk{hello: &pb.Hello{}}, ledger: newLedger()}, revision: &pb.Revision{}}
+	o := &output{g: &generation{talk: &talk{hello: &pb.Hello{}}, ledger: ledger.New()}, revision: &pb.Revision{}}
 	put := func(name string) []Resource { return []Resource{{Name: name, Body: []byte(name)}} }
 	for _, n := range []string{"a", "b", "c"} {
 		o.Change(typ, 1, nil, put(n), nil)
@@ -36,5 +37,14 @@ func TestJoin(t *testing.T) {
 	}
 	if want := "[+3-0 +1-0 +2-0 +0-1 +1-0 +0-0 +1-0]"; fmt.Sprint(got) != want {
 		t.Errorf("messages have %v, want %s", got, want)
+	}
+}
+
+// TestEmpty: a resource without a byte is there.
+func TestEmpty(t *testing.T) {
+	for _, r := range []Resource{{Fields: [][]byte{}}, {Fields: [][]byte{{}}}, {Body: []byte{}}} {
+		if r.encoded() == nil {
+			t.Errorf("%v, an empty resource, is absent", r)
+		}
 	}
 }

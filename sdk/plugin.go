@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -109,6 +110,14 @@ type Resource struct {
 	// after the other, each in memory that is never written to again. Of what an Output was told before under the same name, only the fields that
 	// differ are sent; those that are the same memory aren't even compared. Elsewhere than in an Output they are joined.
 	Fields [][]byte
+}
+
+// encoded returns the resource's bytes, nil where it is absent.
+func (r *Resource) encoded() []byte {
+	if r.Fields != nil {
+		return ledger.Joined(r.Fields)
+	}
+	return r.Body
 }
 
 // Generator makes resources from rows; the simple form, which the SDK runs again for each live view at each revision

@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -14,7 +15,7 @@ func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
 		p := g.proxy(m.Attach)
 		return func() { g.attach(ctx, p) }
 	case m.Detach != nil:
-		g.extensions.detach(m.Detach.Connection)
+		g.extensions.Detach(m.Detach.Connection)
 		return func() { g.detach(ctx, m.Detach.Connection) }
 	case m.Want != nil:
 		return func() { g.want(ctx, m.Want) }
@@ -36,7 +37,7 @@ func (g *generation) job(ctx context.Context, m *pb.FromCore) func() {
 
 func (g *generation) proxy(a *pb.Attach) *Proxy {
 	return &Proxy{
-		Connection: a.Connection, Node: a.Node, Extensions: g.extensions.attach(a.Connection, a.Extensions),
+		Connection: a.Connection, Node: a.Node, Extensions: g.extensions.Attach(a.Connection, a.Extensions),
 		Identities: a.Identities, RemoteAddress: a.RemoteAddress, Types: a.Types,
 	}
 }
@@ -97,14 +98,14 @@ func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
 
 func (g *generation) detach(ctx context.Context, connection uint64) {
 	g.guard(ctx, "Detach", func() { g.engine.Detach(connection) })
-	for _, n := range g.placements.detach(connection) {
-		g.drop(ctx, &pb.Drop{Type: n.typeURL, View: n.view, All: true})
+	for _, n := range g.placements.Detach(connection) {
+		g.drop(ctx, &pb.Drop{Type: n.Type, View: n.View, All: true})
 	}
 }
 
 // drop takes back what was wanted. A view that the core dropped before it saw that a connection was placed into it stays.
 func (g *generation) drop(ctx context.Context, d *pb.Drop) {
-	if d.All && g.placements.keeps(d.Type, d.View) {
+	if d.All && g.placements.Keeps(d.Type, d.View) {
 		return
 	}
 	g.guard(ctx, "Drop", func() {
@@ -118,7 +119,7 @@ func (g *generation) drop(ctx context.Context, d *pb.Drop) {
 	if d.All {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.ledger.forget(place{number: d.View})
+		g.ledger.Forget(ledger.Place{Number: d.View})
 	}
 }
 
@@ -139,7 +140,7 @@ func (g *generation) rest(ctx context.Context) {
 func (g *generation) freed(ids []uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.ledger.freed(ids)
+	g.ledger.Freed(ids)
 	g.loose = true
 }
 
@@ -150,12 +151,12 @@ func (g *generation) missing(ctx context.Context, ids []uint64) {
 	wanted := map[uint64]bool{}
 	var bodies []*pb.Body
 	for _, id := range ids {
-		if b := g.ledger.bodies[id]; b != nil {
+		if b := g.ledger.Body(id); b != nil {
 			wanted[id] = true
-			bodies = append(bodies, pieces(&pb.Body{Id: id, Bytes: b.whole()}, g.room())...)
+			bodies = append(bodies, ledger.Pieces(&pb.Body{Id: id, Bytes: b.Whole()}, g.room())...)
 		}
 	}
-	for _, m := range append(bodyMessages(bodies, g.room()), g.ledger.naming(wanted, g.revision, g.room())...) {
+	for _, m := range append(ledger.Messages(bodies, g.room()), g.ledger.Naming(wanted, g.revision, g.room())...) {
 		_ = g.link.Send(ctx, m)
 	}
 }

@@ -1,4 +1,4 @@
-package sdk
+package ledger
 
 import (
 	"bytes"
@@ -11,35 +11,31 @@ import (
 // manyBytes is from which size on a resource that was given in fields is kept as such.
 const manyBytes = 32 << 10
 
-// bodyOf returns what is kept of a resource; neither bytes nor fields where it is absent.
-func bodyOf(r *Resource) body {
-	if length(r.Fields) >= manyBytes {
-		return body{fields: r.Fields}
+// Of returns what is kept of a resource, which has bytes or fields; neither where it is absent.
+func Of(bytes []byte, fields [][]byte) Body {
+	switch {
+	case length(fields) >= manyBytes:
+		return Body{fields: fields}
+	case fields != nil:
+		return Body{bytes: Joined(fields)}
 	}
-	return body{bytes: r.encoded()}
+	return Body{bytes: bytes}
 }
 
-// encoded returns the resource's bytes, nil where it is absent.
-func (r *Resource) encoded() []byte {
-	if r.Fields != nil {
-		return joined(r.Fields)
-	}
-	return r.Body
-}
-
-// whole returns the body's bytes.
-func (b body) whole() []byte {
+// Whole returns the body's bytes.
+func (b *Body) Whole() []byte {
 	if b.fields == nil {
 		return b.bytes
 	}
-	return joined(b.fields)
+	return Joined(b.fields)
 }
 
-// edit returns the message for a new body: what differs from the one that it replaces, where the core has that and most of it stays.
-func (g *generation) edit(id uint64, b body, before uint64) *pb.Body {
-	base := g.ledger.bodies[before]
-	if b.fields == nil || base == nil || base.fields == nil || !g.hello.Edits {
-		return &pb.Body{Id: id, Bytes: b.whole()}
+// Edit returns the message for a new body: what differs from the one that it replaces, where the core
+// has that and most of it stays, and it reads edits.
+func (l *Ledger) Edit(id uint64, b Body, before uint64, edits bool) *pb.Body {
+	base := l.bodies[before]
+	if b.fields == nil || base == nil || base.fields == nil || !edits {
+		return &pb.Body{Id: id, Bytes: b.Whole()}
 	}
 	was, now, head, tail := base.fields, b.fields, 0, 0
 	for len(was) > 0 && len(now) > 0 && bytes.Equal(was[0], now[0]) {
@@ -51,9 +47,9 @@ func (g *generation) edit(id uint64, b body, before uint64) *pb.Body {
 		was, now = was[:len(was)-1], now[:len(now)-1]
 	}
 	if head+tail < length(now) {
-		return &pb.Body{Id: id, Bytes: b.whole()}
+		return &pb.Body{Id: id, Bytes: b.Whole()}
 	}
-	return &pb.Body{Id: id, Bytes: joined(now), Base: before, Head: uint64(head), Tail: uint64(tail)}
+	return &pb.Body{Id: id, Bytes: Joined(now), Base: before, Head: uint64(head), Tail: uint64(tail)}
 }
 
 func length(fields [][]byte) (n int) {
@@ -63,8 +59,8 @@ func length(fields [][]byte) (n int) {
 	return n
 }
 
-// joined returns the fields as one, never nil.
-func joined(fields [][]byte) []byte {
+// Joined returns the fields as one, never nil.
+func Joined(fields [][]byte) []byte {
 	out := make([]byte, 0, length(fields))
 	for _, f := range fields {
 		out = append(out, f...)

@@ -1,12 +1,11 @@
-package sdk
+package ledger
 
 import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// pieces cuts a body that does not fit into one message.
-func pieces(b *pb.Body, room int) []*pb.Body {
+// Pieces cuts a body that does not fit into one message.
+func Pieces(b *pb.Body, room int) []*pb.Body {
 	room -= bodyHead
 	all := []*pb.Body{b}
 	for rest := b.Bytes; len(rest) > room; {
@@ -21,8 +20,8 @@ func pieces(b *pb.Body, room int) []*pb.Body {
 // bodyHead bounds what a body takes besides its bytes.
 const bodyHead = 64
 
-// bodyMessages packs bodies into messages.
-func bodyMessages(bodies []*pb.Body, most int) []*pb.FromPlugin {
+// Messages packs bodies into messages.
+func Messages(bodies []*pb.Body, most int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	size := 0
 	for i, first := 0, 0; i < len(bodies); i++ {
@@ -35,8 +34,8 @@ func bodyMessages(bodies []*pb.Body, most int) []*pb.FromPlugin {
 	return messages
 }
 
-// entryMessages packs changes of a part or view into messages.
-func entryMessages(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string, most int) []*pb.FromPlugin {
+// EntryMessages packs changes of a part or view into messages.
+func EntryMessages(p Place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string, most int) []*pb.FromPlugin {
 	var messages []*pb.FromPlugin
 	for len(upserts)+len(removes) > 0 {
 		var u []*pb.Entry
@@ -52,11 +51,11 @@ func entryMessages(p place, typeURL string, revision *pb.Revision, upserts []*pb
 	return messages
 }
 
-func entryMessage(p place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string) *pb.FromPlugin {
-	if p.part {
-		return &pb.FromPlugin{Part: &pb.Part{Part: p.number, Type: typeURL, Revision: revision, Upserts: upserts, Removes: removes}}
+func entryMessage(p Place, typeURL string, revision *pb.Revision, upserts []*pb.Entry, removes []string) *pb.FromPlugin {
+	if p.Part {
+		return &pb.FromPlugin{Part: &pb.Part{Part: p.Number, Type: typeURL, Revision: revision, Upserts: upserts, Removes: removes}}
 	}
-	return &pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.number, Revision: revision, Upserts: upserts, Removes: removes}}
+	return &pb.FromPlugin{Change: &pb.Change{Type: typeURL, View: p.Number, Revision: revision, Upserts: upserts, Removes: removes}}
 }
 
 // cut takes from the front what fits into room.
@@ -69,12 +68,4 @@ func cut[T any](all []T, room int, size func(T) int) (head, tail []T, left int) 
 		return all[:i], all[i:], room
 	}
 	return all, nil, room
-}
-
-func rowNames(names []state.Name) []*pb.RowName {
-	rows := make([]*pb.RowName, len(names))
-	for i, n := range names {
-		rows[i] = &pb.RowName{Table: n.Table, Key: n.Key}
-	}
-	return rows
 }

@@ -1,4 +1,4 @@
-package sdk
+package ledger
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 )
 
 // told books a resource as an Output does and returns what is sent of its body; nil where the core has it.
-func told(g *generation, name string, r Resource) (id uint64, sent *pb.Body) {
-	p := place{number: 1}
-	b := bodyOf(&r)
-	id, fresh := g.ledger.number(b)
+func told(l *Ledger, edits bool, name string, bytes []byte, fields [][]byte) (id uint64, sent *pb.Body) {
+	p := Place{Number: 1}
+	b := Of(bytes, fields)
+	id, fresh := l.Number(b)
 	if fresh {
-		sent = g.edit(id, b, g.ledger.named(p, name))
+		sent = l.Edit(id, b, l.Named(p, name), edits)
 	}
-	g.ledger.set(p, "t", name, id)
+	l.Set(p, "t", name, id)
 	return id, sent
 }
 
@@ -26,7 +26,7 @@ func TestFields(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	field := func() []byte { return bytes.Repeat([]byte{byte(rnd.IntN(256))}, 1+rnd.IntN(4000)) }
 	for _, edits := range []bool{true, false} {
-		g := &generation{talk: &talk{hello: &pb.Hello{Edits: edits}}, ledger: newLedger()}
+		l := New()
 		has := map[uint64][]byte{}
 		var fields [][]byte
 		edited := 0
@@ -49,7 +49,7 @@ func TestFields(t *testing.T) {
 					fields = append(slices.Clone(fields), field())
 				}
 			}
-			id, sent := told(g, "a", Resource{Fields: slices.Clone(fields)})
+			id, sent := told(l, edits, "a", nil, slices.Clone(fields))
 			if sent != nil {
 				has[id] = sent.Bytes
 				if sent.Base != 0 {
@@ -69,8 +69,8 @@ func TestFields(t *testing.T) {
 			}
 			if rnd.IntN(10) == 0 { // the core lets go of what nothing names
 				for id := range has {
-					if b := g.ledger.bodies[id]; b == nil || b.named <= 0 {
-						g.ledger.freed([]uint64{id})
+					if b := l.bodies[id]; b == nil || b.named <= 0 {
+						l.Freed([]uint64{id})
 						delete(has, id)
 					}
 				}
@@ -84,25 +84,20 @@ func TestFields(t *testing.T) {
 
 // TestEqualFields: resources of the same fields are one body, though small ones were made anew; so are small resources of the same bytes.
 func TestEqualFields(t *testing.T) {
-	g := &generation{talk: &talk{hello: &pb.Hello{Edits: true}}, ledger: newLedger()}
+	l := New()
 	large := bytes.Repeat([]byte{1}, manyBytes)
-	first, _ := told(g, "a", Resource{Fields: [][]byte{[]byte("head"), large}})
-	if id, sent := told(g, "b", Resource{Fields: [][]byte{[]byte("head"), large}}); id != first || sent != nil {
+	first, _ := told(l, true, "a", nil, [][]byte{[]byte("head"), large})
+	if id, sent := told(l, true, "b", nil, [][]byte{[]byte("head"), large}); id != first || sent != nil {
 		t.Error("equal fields are two bodies")
 	}
-	if id, _ := told(g, "c", Resource{Fields: [][]byte{[]byte("hea!"), large}}); id == first {
+	if id, _ := told(l, true, "c", nil, [][]byte{[]byte("hea!"), large}); id == first {
 		t.Error("different fields are one body")
 	}
-	small, _ := told(g, "d", Resource{Body: []byte("ab")})
-	if id, sent := told(g, "e", Resource{Fields: [][]byte{[]byte("a"), []byte("b")}}); id != small || sent != nil {
+	small, _ := told(l, true, "d", []byte("ab"), nil)
+	if id, sent := told(l, true, "e", nil, [][]byte{[]byte("a"), []byte("b")}); id != small || sent != nil {
 		t.Error("equal bytes are two bodies")
 	}
-	if id, _ := told(g, "f", Resource{Fields: [][]byte{}}); id == 0 {
+	if id, _ := told(l, true, "f", nil, [][]byte{}); id == 0 {
 		t.Error("an empty resource is absent")
-	}
-	for _, r := range []Resource{{Fields: [][]byte{}}, {Fields: [][]byte{{}}}, {Body: []byte{}}} {
-		if r.encoded() == nil {
-			t.Errorf("%v, an empty resource, is absent", r)
-		}
 	}
 }
