@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/batch"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/lane"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -14,20 +16,20 @@ import (
 type derivation struct {
 	*talk
 	deriver Deriver
-	lane    *lane
+	lane    *lane.Lane
 	builder state.Builder
 	// missed are the changes that failed and come again with the next.
 	missed *state.Change
 }
 
 func newDerivation(t *talk, d Deriver) *derivation {
-	return &derivation{talk: t, deriver: d, lane: newLane()}
+	return &derivation{talk: t, deriver: d, lane: lane.New()}
 }
 
 func (d *derivation) proto() pb.Kind { return deriverKind(d.plugin.Publishes) }
 
 func (d *derivation) run(ctx context.Context) error {
-	d.lane.run(ctx)
+	d.lane.Run(ctx)
 	return nil
 }
 
@@ -41,7 +43,7 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 		release()
 		return err
 	}
-	d.lane.add(func() {
+	d.lane.Add(func() {
 		defer release()
 		d.alive(ctx, func() { d.derive(ctx, change) })
 	})
@@ -52,7 +54,7 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	change = merge(d.missed, change)
 	revision := change.State.Revision().Proto()
-	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch{revision: revision, most: d.room()}}
+	out := &derived{derivation: d, ctx: ctx, state: change.State, rows: batch.Batch{Revision: revision, Most: d.room()}}
 	done := &pb.Done{Revision: revision}
 	err := caught("Derive", func() error { return d.deriver.Derive(ctx, change, out) })
 	settle()
@@ -60,7 +62,7 @@ func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	done.Faults = list
 	if partial {
 		d.missed = nil
-		d.publish(ctx, out.rows.messages())
+		d.publish(ctx, out.rows.Messages())
 	} else if ctx.Err() == nil {
 		d.missed = change
 	}
@@ -104,7 +106,7 @@ type derived struct {
 	state *state.State
 
 	mu   sync.Mutex
-	rows batch
+	rows batch.Batch
 }
 
 func (p *derived) Update(table string, upserts []*Row, deletes []string) error {
@@ -113,7 +115,7 @@ func (p *derived) Update(table string, upserts []*Row, deletes []string) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rows.add(table, upserts, deletes)
+	return p.rows.Add(table, upserts, deletes)
 }
 
 // Synced is said by the first Done.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/connections"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/lane"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -16,8 +17,8 @@ type generation struct {
 	engine Engine
 	// author is what may have extras: the engine, or the generator that was adapted.
 	author     any
-	serial     *lane
-	overtaking *lane
+	serial     *lane.Lane
+	overtaking *lane.Lane
 	commits    commits
 	// parts of a State that isn't complete, and lists of extensions: of the reader alone.
 	parts      []*pb.State
@@ -39,7 +40,7 @@ type generation struct {
 
 func newGeneration(t *talk, e Engine, author any) *generation {
 	return &generation{
-		talk: t, engine: e, author: author, serial: newLane(), overtaking: newLane(),
+		talk: t, engine: e, author: author, serial: lane.New(), overtaking: lane.New(),
 		extensions: connections.NewExtensions(), placements: connections.NewPlacements(), ledger: ledger.New(),
 	}
 }
@@ -59,9 +60,9 @@ func (g *generation) lanes(ctx context.Context) error {
 	ctx, g.stop = context.WithCancel(ctx)
 	defer g.stop()
 	var lanes sync.WaitGroup
-	lanes.Go(func() { g.overtaking.run(ctx) })
-	g.serial.rest = func() { g.rest(ctx) }
-	g.serial.run(ctx)
+	lanes.Go(func() { g.overtaking.Run(ctx) })
+	g.serial.Rest = func() { g.rest(ctx) }
+	g.serial.Run(ctx)
 	lanes.Wait()
 	return g.broken
 }
@@ -77,7 +78,7 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 		return nil
 	}
 	if job := g.job(ctx, m); job != nil {
-		g.serial.add(func() {
+		g.serial.Add(func() {
 			defer release()
 			g.begin(func() { g.alive(ctx, job) })
 		})
@@ -122,7 +123,7 @@ func (g *generation) state(ctx context.Context, m *pb.State, release func()) {
 	messages := g.parts
 	g.parts = nil
 	g.commits.receive()
-	g.serial.add(func() { g.alive(ctx, func() { g.commit(ctx, messages) }) })
+	g.serial.Add(func() { g.alive(ctx, func() { g.commit(ctx, messages) }) })
 }
 
 // overtakes queues Overtake beside a Commit that runs or waits, or in its own turn; and a Commit of the same rows.
@@ -131,8 +132,8 @@ func (g *generation) overtakes(ctx context.Context, change *state.Change, busy b
 	if busy {
 		l = g.overtaking
 	}
-	l.add(func() { g.alive(ctx, func() { g.overtake(ctx, change) }) })
-	g.serial.add(func() { g.alive(ctx, func() { g.fold(ctx) }) })
+	l.Add(func() { g.alive(ctx, func() { g.overtake(ctx, change) }) })
+	g.serial.Add(func() { g.alive(ctx, func() { g.fold(ctx) }) })
 }
 
 // commit takes the engine to a revision, with what overtook it, and says Done.

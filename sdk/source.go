@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/coxswain-mesh/coxswain/sdk/internal/batch"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -112,11 +113,11 @@ func (p *publisher) Update(table string, upserts []*Row, deletes []string) error
 	if err := declared(p.source.plugin, table); err != nil {
 		return err
 	}
-	b := batch{most: p.source.room()}
-	if err := b.add(table, upserts, deletes); err != nil {
+	b := batch.Batch{Most: p.source.room()}
+	if err := b.Add(table, upserts, deletes); err != nil {
 		return err
 	}
-	for _, rows := range b.messages() {
+	for _, rows := range b.Messages() {
 		if err := p.source.link.Send(p.ctx, &pb.FromPlugin{Rows: rows}); err != nil {
 			return err
 		}

@@ -8,6 +8,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
+// messageRoom is how large the contents of a message may grow; the rest is for what surrounds them.
+const messageRoom = session.MaxMessage - 4096
+
 // room is how large the contents of a message of this session may grow: the core sets it (limits.messageBytes), and has set it by the time
 // anything is sent but Ready. The rest is for what surrounds them.
 func (t *talk) room() int {
