@@ -115,7 +115,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
-			Naming: mesh.Naming(s.Namespace), Tools: mesh.Tools(),
+			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
 			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())),
 		},
 		Commit: server.Commit{

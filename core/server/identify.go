@@ -48,11 +48,20 @@ func (i *identify) caller(ctx context.Context, node *corev3.Node) ([]string, err
 
 // who returns those of the caller's identities that the node may have.
 func (i *identify) who(ctx context.Context, node *corev3.Node, shown caller.Credentials) ([]string, error) {
-	known, err := i.control.Authenticate(ctx, shown)
+	known, err := i.authenticate(ctx, shown)
 	if err != nil {
 		return nil, err
 	}
 	return i.naming.May(node, known)
+}
+
+// authenticate returns those of the caller's identities that count here.
+func (i *identify) authenticate(ctx context.Context, shown caller.Credentials) ([]string, error) {
+	known, err := i.control.Authenticate(ctx, shown)
+	if err != nil || i.naming.Trusted == nil {
+		return known, err
+	}
+	return i.naming.Trusted(known, i.control.Rows)
 }
 
 // call is an xds.Config's Calls: plugins answer them, of callers whom an authenticator knows.
@@ -67,7 +76,7 @@ func (i *identify) call(ctx context.Context, method string, request []byte) ([]b
 	if shown == nil {
 		return nil, status.Error(codes.Unauthenticated, "in plain text nobody knows who is calling: call the secure port (secureGRPCAddr)")
 	}
-	known, err := i.control.Authenticate(ctx, *shown)
+	known, err := i.authenticate(ctx, *shown)
 	if err != nil {
 		return nil, err
 	}

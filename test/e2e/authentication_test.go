@@ -83,12 +83,7 @@ func guardWith(t *testing.T, set string, files map[string]string, args ...string
 	}
 	g.Plane = mesh.Start(t, program, "", append(args, "--logLevel", "debug", "--plugins", g.write("plugins.yaml", set))...)
 	g.Ready(t)
-	conn, err := grpc.NewClient(g.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	g.conn = conn
+	g.dial()
 	wait.For(t, "the authenticators serve", func() error {
 		for name, p := range g.Plugins(t) {
 			if p.Kind == "authenticator" && p.State != "serving" {
@@ -98,6 +93,17 @@ func guardWith(t *testing.T, set string, files map[string]string, args ...string
 		return nil
 	})
 	return g
+}
+
+// dial connects to its port in plain text.
+func (g *guarded) dial() {
+	g.t.Helper()
+	conn, err := grpc.NewClient(g.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() { _ = conn.Close() })
+	g.conn = conn
 }
 
 func (g *guarded) write(name, text string) string {
@@ -164,7 +170,7 @@ func refusal(err error, code codes.Code, words ...string) error {
 		return fmt.Errorf("got %w, want %v", err, code)
 	}
 	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
+		if !strings.Contains(fmt.Sprint(err), w) {
 			return fmt.Errorf("%q is not in: %w", w, err)
 		}
 	}

@@ -16,9 +16,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Naming is what names mean, where callers of a namespace may ask everything.
-func Naming(operators string) caller.Naming {
-	return caller.Naming{Operators: operators, May: may, Namespaces: namespaces, NamespaceOf: namespaceOf}
+// Naming is what names mean, where callers of a namespace may ask everything. Callers of trust domains that are not the mesh's count
+// only if foreign ones may come.
+func Naming(operators string, foreign bool) caller.Naming {
+	n := caller.Naming{Operators: operators, Trusted: trusted, May: may, Namespaces: namespaces, NamespaceOf: namespaceOf}
+	if foreign {
+		n.Trusted = nil
+	}
+	return n
 }
 
 // Tools are the types that Istio's tools ask for, and the keys of a node's metadata that they show.
@@ -79,7 +84,7 @@ func (c claim) String() string {
 const maxReason = 300
 
 // may returns those of the identities that the node may have: namespace and, if the node names one,
-// service account must be its own. Trust domains are not compared.
+// service account must be its own. Trust domains were looked at before (trusted).
 func may(n *corev3.Node, identities []string) ([]string, error) {
 	c := claimOf(n)
 	own := slices.DeleteFunc(slices.Clone(identities), func(text string) bool {

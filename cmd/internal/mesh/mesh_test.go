@@ -41,7 +41,7 @@ func TestWhoANodeMayBe(t *testing.T) {
 		words      string
 	}{
 		{"both match", web(), []string{webIdentity}, []string{webIdentity}, ""},
-		{"trust domains are not compared", web(), []string{"spiffe://other/ns/shop/sa/web"}, []string{"spiffe://other/ns/shop/sa/web"}, ""},
+		{"trust domains are not compared here", web(), []string{"spiffe://other/ns/shop/sa/web"}, []string{"spiffe://other/ns/shop/sa/web"}, ""},
 		{"one of several", web(), []string{service, other, webIdentity, cart}, []string{webIdentity}, ""},
 		{"the namespace is enough where the node names no account", claimant(id, "NAMESPACE", "shop"), []string{cart, other, webIdentity}, []string{cart, webIdentity}, ""},
 		{"another account", web(), []string{cart}, nil, `the node says that it is of namespace "shop" and service account "web", but the caller is ` + cart},

@@ -44,6 +44,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Bool("enableCAServer", d.Callers.CAServer, "whether the set for a cluster signs certificates of workloads (controller/ca), as istiod's ENABLE_CA_SERVER (which is read, too)")
 	fs.String("tokenAudiences", d.Callers.TokenAudiences, "audiences of tokens of service accounts, separated by commas, as istiod's TOKEN_AUDIENCES (which is read, too), for the set's authenticator/kubernetes; empty: istio-ca")
 	fs.String("trustedGatewayCIDR", d.Callers.TrustedGatewayCIDR, "addresses of gateways whose header x-forwarded-client-cert counts, separated by commas, as istiod's TRUSTED_GATEWAY_CIDR (which is read, too); for the set's authenticator/xfcc")
+	fs.Bool("foreignTrustDomains", d.Callers.ForeignTrustDomains, "let callers come whose trust domain is neither the mesh's (trustDomain of its settings) nor one of its aliases, as istiod does")
 	fs.String("jwtRule", d.Callers.JWTRule, "whose tokens of OpenID Connect count, as istiod's JWT_RULE (which is read, too): JSON with issuer, audiences, and jwksUri or jwks; for the set's authenticator/jwt")
 
 	fs.String("grpcAddr", d.GRPCAddr, "address for xDS in plain text; empty: none")

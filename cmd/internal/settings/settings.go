@@ -52,6 +52,8 @@ type Callers struct {
 	TrustedGatewayCIDR string `koanf:"trustedGatewayCIDR"`
 	// CAServer: the set for a cluster signs certificates.
 	CAServer bool `koanf:"enableCAServer"`
+	// ForeignTrustDomains lets callers come whose trust domain is none of the mesh's.
+	ForeignTrustDomains bool `koanf:"foreignTrustDomains"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.
