@@ -24,7 +24,7 @@ func Suggest(wrong string, right []string) string {
 func Name(wrong string, right []string) string {
 	best, least := "", max(1, min(len(wrong)/3, 4))+1
 	for _, name := range right {
-		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < least {
+		if d := distance(strings.ToLower(wrong), strings.ToLower(name)); d < least && d < max(len(wrong), len(name)) { // some letter is right
 			best, least = name, d
 		}
 	}

@@ -3,6 +3,8 @@ package strict
 import (
 	"reflect"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/internal/nearest"
 )
 
 // Field is a key that a struct takes.
@@ -48,35 +50,8 @@ func Hint(got string, words []string) string {
 
 // near is "; did you mean `X`?", or nothing.
 func near(got string, words []string) string {
-	best, distance := "", 1+max(2, len(got)/3)
-	for _, word := range words {
-		if d := edits(strings.ToLower(got), strings.ToLower(word)); d < distance {
-			best, distance = word, d
-		}
+	if best := nearest.Name(got, words); best != "" {
+		return "; did you mean `" + best + "`?"
 	}
-	if distance >= len(best) { // none is as long
-		return ""
-	}
-	return "; did you mean `" + best + "`?"
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }
