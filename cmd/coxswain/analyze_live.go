@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/recording"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -20,7 +22,7 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 		return err
 	}
 	for _, t := range tables {
-		if !strings.Contains(t.Name, "/") && t.Name != state.Mesh {
+		if !strings.Contains(t.Name, "/") && t.Name != state.Mesh || recording.SecretTable(t.Name) {
 			continue
 		}
 		if err := liveTable(ctx, r, addr, t.Name); err != nil {
@@ -30,7 +32,36 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 	if err := liveServices(ctx, r, addr); err != nil {
 		return err
 	}
-	return liveEndpoints(ctx, r, addr)
+	if err := liveEndpoints(ctx, r, addr); err != nil {
+		return err
+	}
+	return liveSecrets(ctx, r, addr)
+}
+
+// liveSecrets reads the names of Secrets, if all are known: those of Kubernetes are read when proxies
+// ask for them.
+func liveSecrets(ctx context.Context, r *analysis.Reader, addr string) error {
+	var plugins []admin.Plugin
+	if err := getInto(ctx, addr, "/debug/plugins", &plugins); err != nil {
+		return err
+	}
+	of := func(name string) bool {
+		return slices.ContainsFunc(plugins, func(p admin.Plugin) bool { return p.Plugin == name })
+	}
+	if !of("generator/sds") || of("config/secrets") {
+		return nil
+	}
+	var objects []admin.Object
+	if err := getInto(ctx, addr, "/debug/configz", &objects); err != nil {
+		return err
+	}
+	r.Input.Secrets = map[string]bool{}
+	for _, o := range objects {
+		if o.Kind == "Secret" && o.Served {
+			r.Input.Secrets[o.Key] = true
+		}
+	}
+	return nil
 }
 
 func getInto(ctx context.Context, addr, page string, into any) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ func TestGateway(t *testing.T) {
 				t.Errorf("plain HTTP was served after %v", took)
 			}
 			w.says(t, "kubernetes://web", "there is no Secret edge/web")
+			w.shows(t, "there is no Secret edge/web", "plugins")
+			w.shows(t, "(IST0101)", "analyze", "--live")
 
 			first := w.pair(t, "first")
 			file := filepath.Join(w.dir, "secret.yaml")
@@ -39,6 +42,9 @@ func TestGateway(t *testing.T) {
 			c := first.client(t, https, false)
 			c.shows(t, first)
 
+			if text, _ := w.run("analyze", "--live"); strings.Contains(text, "IST0101") {
+				t.Errorf("the secret is there, and coxswain analyze says %s", text)
+			}
 			stop := traffic(t, c, first.client(t, https, true))
 			second := w.pair(t, "second")
 			put(t, file, second.secret("edge", "web"))
@@ -61,6 +67,24 @@ func TestGateway(t *testing.T) {
 			}
 		})
 	}
+}
+
+// run runs the program on the control plane.
+func (w *world) run(args ...string) (string, error) {
+	out, err := exec.Command(program, append(args, "--addr", w.plane.HTTP)...).CombinedOutput()
+	return string(out), err
+}
+
+// shows waits until a command says something.
+func (w *world) shows(t *testing.T, what string, args ...string) {
+	t.Helper()
+	wait.For(t, fmt.Sprintf("coxswain %q says %s", args, what), func() error {
+		text, err := w.run(args...)
+		if !strings.Contains(text, what) {
+			return fmt.Errorf("%v: %s", err, text)
+		}
+		return nil
+	})
 }
 
 // says waits until some line of the log has all words.

@@ -80,7 +80,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	good.client(t, https, false).shows(t, good)
 	w.pages(t, clean)
 	clean("the log", []byte(w.plane.Log()))
-	for _, command := range []string{"config", "status", "views", "plugins"} {
+	for _, command := range []string{"config", "views", "plugins", "proxy-status"} {
 		out, _ := exec.Command(program, command, "--addr", w.plane.HTTP).CombinedOutput()
 		if len(out) == 0 {
 			t.Errorf("coxswain %s says nothing", command)

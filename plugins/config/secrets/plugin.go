@@ -42,7 +42,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/secrets",
 		Version:   "1",
 		Reads:     []string{secrets.Requests},
-		Publishes: []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Rights},
+		Publishes: []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights},
 		New: sdk.WithConfig(Config{Access: kube.DefaultAccess()}, func(c Config) (sdk.ConfigSource, error) {
 			if c.Remote == "" {
 				c.Cluster = "" // the first cluster's objects are told without it

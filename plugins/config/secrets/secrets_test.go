@@ -75,16 +75,16 @@ func TestLean(t *testing.T) {
 		t.Fatalf("kept: %v", kept)
 	}
 	o := secrets.Object{Kind: secrets.Secret, Namespace: "edge", Name: "web"}
-	if got := contentOf(o, kept); len(got.Data) != 1 || string(got.Data["tls.crt"]) != "cert" {
+	if got, _ := contentOf(o, kept); len(got.Data) != 1 || string(got.Data["tls.crt"]) != "cert" {
 		t.Errorf("content: %v", got)
 	}
 	roots := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"ca.crt": "root", "tls.key": "key"}, "binaryData": map[string]any{"ca.crl": "bGlzdA=="}}}
 	o.Kind = secrets.ConfigMap
-	if got := contentOf(o, roots); len(got.Data) != 2 || string(got.Data["ca.crt"]) != "root" || string(got.Data["ca.crl"]) != "list" {
+	if got, _ := contentOf(o, roots); len(got.Data) != 2 || string(got.Data["ca.crt"]) != "root" || string(got.Data["ca.crl"]) != "list" {
 		t.Errorf("content: %v", got)
 	}
 	large := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"ca.crt": string(make([]byte, 800<<10))}}}
-	if got := contentOf(o, large); got.Missing == "" || got.Data != nil {
+	if got, absent := contentOf(o, large); absent == "" || got.Data != nil {
 		t.Error("what is too large is published")
 	}
 }

@@ -155,26 +155,35 @@ func over(since, now time.Time) bool { return !since.IsZero() && now.Sub(since) 
 
 // tell publishes what has changed, asks what is due, and forgets what nobody has wanted for a while.
 func (r *run) tell(now time.Time) error {
-	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Rights: {}}
+	rows := map[string]*changed{secrets.SecretTable: {}, secrets.ConfigMapTable: {}, secrets.Absences: {}, secrets.Rights: {}}
 	for o := range r.changes.Take() {
-		if w := r.objects[o]; w != nil {
-			if content, known := w.says(); known {
-				rows[o.Table()].upsert(&sdk.Row{Key: o.Key(), Source: "k8s://" + o.Kind + "/" + o.Namespace + "/" + o.Name, Payload: content.Encode()})
-			}
+		w := r.objects[o]
+		if w == nil {
+			continue
+		}
+		switch content, absent, known := w.says(); {
+		case !known:
+		case absent != "":
+			rows[secrets.Absences].upsert(&sdk.Row{Key: o.AbsenceKey(), Payload: secrets.Absence{Reason: absent}.Encode()})
+			rows[o.Table()].delete(o.Key())
+		default:
+			rows[o.Table()].upsert(&sdk.Row{Key: o.Key(), Source: "k8s://" + o.Kind + "/" + o.Namespace + "/" + o.Name, Payload: content.Encode()})
+			rows[secrets.Absences].delete(o.AbsenceKey())
 		}
 	}
 	for o, w := range r.objects {
 		if over(w.unwanted, now) {
 			w.stop()
 			delete(r.objects, o)
-			rows[o.Table()].deletes = append(rows[o.Table()].deletes, o.Key())
+			rows[o.Table()].delete(o.Key())
+			rows[secrets.Absences].delete(o.AbsenceKey())
 		}
 	}
 	for a, of := range r.rights {
 		switch {
 		case over(of.unwanted, now):
 			delete(r.rights, a)
-			rows[secrets.Rights].deletes = append(rows[secrets.Rights].deletes, a.Key())
+			rows[secrets.Rights].delete(a.Key())
 		case !of.asked && !of.due.After(now):
 			of.asked = true
 			r.running.Go(func() {
@@ -201,6 +210,7 @@ type changed struct {
 }
 
 func (c *changed) upsert(row *sdk.Row) { c.upserts = append(c.upserts, row) }
+func (c *changed) delete(key string)   { c.deletes = append(c.deletes, key) }
 
 // sync says that all is there, once it is, or was waited for long enough.
 func (r *run) sync(now time.Time) error {
@@ -213,7 +223,7 @@ func (r *run) sync(now time.Time) error {
 
 func (r *run) complete() bool {
 	for _, w := range r.objects {
-		if _, known := w.says(); !known {
+		if _, _, known := w.says(); !known {
 			return false
 		}
 	}

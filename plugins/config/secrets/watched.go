@@ -27,6 +27,7 @@ type watched struct {
 	mu      sync.Mutex
 	known   bool
 	content secrets.Content
+	absent  string // why there is no content
 	// there: an object was seen, be it that it has gone since.
 	there bool
 }
@@ -35,28 +36,29 @@ type watched struct {
 func watch(ctx context.Context, running *sync.WaitGroup, client *kube.Client, o secrets.Object, changed func(), failed func(error)) (*watched, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &watched{object: o, stop: stop}
-	say := func(c secrets.Content, there bool) {
+	say := func(c secrets.Content, absent string, there bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if there || !w.there {
-			w.known, w.content, w.there = true, c, there
+			w.known, w.content, w.absent, w.there = true, c, absent, there
 			changed()
 		}
 	}
-	none := secrets.Content{Missing: "there is no " + o.String()}
+	none := "there is no " + o.String()
 	resource := map[string]string{secrets.Secret: "secrets", secrets.ConfigMap: "configmaps"}[o.Kind]
 	of := client.Objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(o.Namespace)
 	now := func(object any) {
 		if u, ok := object.(*unstructured.Unstructured); ok {
-			say(contentOf(o, u), true)
+			content, absent := contentOf(o, u)
+			say(content, absent, true)
 		}
 	}
 	informer, err := kube.Follow(of, "metadata.name="+o.Name, func(object any) (any, error) { return lean(o.Kind, object), nil },
 		cache.ResourceEventHandlerFuncs{
-			AddFunc: now, UpdateFunc: func(_, after any) { now(after) }, DeleteFunc: func(any) { say(none, true) },
+			AddFunc: now, UpdateFunc: func(_, after any) { now(after) }, DeleteFunc: func(any) { say(secrets.Content{}, none, true) },
 		}, func(err error) {
 			if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-				say(secrets.Content{Missing: fmt.Sprintf("the control plane may not read %s: let it list and watch %s of its namespace", o, resource)}, false)
+				say(secrets.Content{}, fmt.Sprintf("the control plane may not read %s: let it list and watch %s of its namespace", o, resource), false)
 			}
 			failed(err)
 		})
@@ -67,17 +69,17 @@ func watch(ctx context.Context, running *sync.WaitGroup, client *kube.Client, o 
 	running.Go(func() { informer.RunWithContext(ctx) })
 	running.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-			say(none, false)
+			say(secrets.Content{}, none, false)
 		}
 	})
 	return w, nil
 }
 
-// says returns what is known of the object; false: nothing yet.
-func (w *watched) says() (secrets.Content, bool) {
+// says returns what is known of the object, or why there is none; false: nothing yet.
+func (w *watched) says() (content secrets.Content, absent string, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.content, w.known
+	return w.content, w.absent, w.known
 }
 
 // lean leaves of an object what is read of it: neither other values nor what was applied.
@@ -105,8 +107,8 @@ func lean(kind string, object any) any {
 	return kept
 }
 
-// contentOf reads an object's values. What is too large is said to be.
-func contentOf(o secrets.Object, u *unstructured.Unstructured) secrets.Content {
+// contentOf reads an object's values. What is too large is said to be absent.
+func contentOf(o secrets.Object, u *unstructured.Unstructured) (content secrets.Content, absent string) {
 	out := map[string][]byte{}
 	for _, field := range []string{"data", "binaryData"} {
 		values, _, _ := unstructured.NestedStringMap(u.Object, field)
@@ -121,7 +123,7 @@ func contentOf(o secrets.Object, u *unstructured.Unstructured) secrets.Content {
 		}
 	}
 	if err := secrets.Check(out); errors.Is(err, secrets.ErrTooLarge) {
-		return secrets.Content{Missing: fmt.Sprintf("%s: %v", o, err)}
+		return secrets.Content{}, fmt.Sprintf("%s: %v", o, err)
 	}
-	return secrets.Content{Data: out}
+	return secrets.Content{Data: out}, ""
 }

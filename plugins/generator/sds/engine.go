@@ -234,7 +234,8 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 			break
 		}
 		var content secrets.Content
-		if content, known = e.look(o, &now.reading); known && content.Missing == "" {
+		var absent string
+		if content, absent, known = e.look(o, &now.reading); known && absent == "" {
 			if now.body, err = r.make(name, content.Data); err != nil {
 				now.problem = fmt.Sprintf("%s: %v", o, err)
 				if before.body != nil {
@@ -244,7 +245,7 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 			}
 			return now
 		} else if known {
-			now.missed = append(now.missed, content.Missing)
+			now.missed = append(now.missed, absent)
 		}
 	}
 	switch {
@@ -304,20 +305,33 @@ func (e *engine) account(c caller) secrets.Account {
 	return secrets.Account{Cluster: e.remote(c), Namespace: c.namespace, Name: c.account}
 }
 
-// look returns what is known of an object. Where no source is asked, what has no row is not there.
-func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content, known bool) {
+// look returns an object's values, or why there is no such object, once that is known: where no
+// source is asked, what has no row is not there.
+func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content, absent string, known bool) {
 	at := state.Name{Table: o.Table(), Key: o.Key()}
+	if row := e.state.Row(at.Table, at.Key); row != nil {
+		read.rows = append(read.rows, at)
+		content, err := secrets.Decode(row)
+		if err != nil {
+			absent = fmt.Sprintf("%s: %v", o, err)
+		}
+		return content, absent, true
+	}
+	read.missing = append(read.missing, at)
+	absent = "there is no " + o.String()
+	if !e.config.Kubernetes {
+		return content, absent, true
+	}
+	at = state.Name{Table: secrets.Absences, Key: o.AbsenceKey()}
 	row := e.state.Row(at.Table, at.Key)
 	if row == nil {
-		read.missing = append(read.missing, at)
-		return secrets.Content{Missing: "there is no " + o.String()}, !e.config.Kubernetes
+		return content, absent, false
 	}
 	read.rows = append(read.rows, at)
-	content, err := secrets.Decode(row)
-	if err != nil {
-		content.Missing = fmt.Sprintf("%s: %v", o, err)
+	if why, err := secrets.DecodeAbsence(row); err == nil {
+		absent = why.Reason
 	}
-	return content, true
+	return content, absent, true
 }
 
 // complain reports all that is wrong now, as faults.

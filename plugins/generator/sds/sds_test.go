@@ -365,9 +365,9 @@ func TestRequests(t *testing.T) {
 		t.Error("it is said to be absent before anybody was asked")
 	}
 	missing := func(o secrets.Object) *sdk.Row {
-		return &sdk.Row{Key: o.Key(), Payload: secrets.Content{Missing: "there is no " + o.String()}.Encode()}
+		return &sdk.Row{Key: o.AbsenceKey(), Payload: secrets.Absence{Reason: "there is no " + o.String()}.Encode()}
 	}
-	h.Update("v1/Secret", []*sdk.Row{missing(object("web-cacert", "east")), missing(object("web-cacert", "")), missing(object("web", "east"))})
+	h.Update(secrets.Absences, []*sdk.Row{missing(object("web-cacert", "east")), missing(object("web-cacert", "")), missing(object("web", "east"))})
 	h.Update(secrets.Rights, []*sdk.Row{{Key: account.Key(), Payload: secrets.Right{Allowed: true}.Encode()}})
 	if _, is := said(); is {
 		t.Error("it is said to be absent before all was answered")

@@ -15,6 +15,24 @@ const Requests = "secretrequests"
 // the first followed by @ and the cluster, with a Right as JSON.
 const Rights = "secretrights"
 
+// Absences has the objects that were asked for and are not there, or may not be read, in answer to
+// requests: KIND/ and the object's key, with an Absence as JSON.
+const Absences = "secretabsences"
+
+// Absence says why there is no object.
+type Absence struct {
+	Reason string `json:"reason"`
+}
+
+// AbsenceKey returns the key of the object's row in Absences.
+func (o Object) AbsenceKey() string { return o.Kind + "/" + o.Key() }
+
+// Encode returns the payload of a row.
+func (a Absence) Encode() []byte { return encode(a) }
+
+// DecodeAbsence reads a row of Absences.
+func DecodeAbsence(row *pb.Row) (Absence, error) { return decode[Absence](row) }
+
 // Request is what proxies of an account ask for.
 type Request struct {
 	// Account whose rights are wanted.

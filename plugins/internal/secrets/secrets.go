@@ -79,8 +79,6 @@ func (o Object) String() string {
 type Content struct {
 	// Data are the values that are wanted of the object, by their names.
 	Data map[string][]byte `json:"data,omitempty"`
-	// Missing is why there is no such object, if its source was asked for it and has none.
-	Missing string `json:"missing,omitempty"`
 }
 
 // Encode returns a row's payload: JSON with sorted keys, values in base64.

@@ -3,6 +3,7 @@ package analysis
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -72,7 +73,18 @@ func credentials(w *world) {
 	}
 }
 
+// hasSecret reports whether a secret is there that a gateway names, or is none of Kubernetes' Secrets.
 func (w *world) hasSecret(g item[*networking.Gateway], name string) bool {
+	scheme, rest, named := strings.Cut(name, "://")
+	if named {
+		name = rest
+	}
+	switch {
+	case named && scheme != "kubernetes" && scheme != "kubernetes-gateway":
+		return true
+	case strings.Contains(name, "/"):
+		return w.secrets[name]
+	}
 	namespaces := []string{g.Namespace}
 	for _, each := range w.matching("", g.spec.Selector) {
 		namespaces = append(namespaces, each.Namespace)
