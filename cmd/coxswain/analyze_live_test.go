@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
+	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 )
 
 // liveMesh answers as a control plane does that has two routes and a service.
-func liveMesh(t *testing.T) string {
+func liveMesh(t *testing.T, plugins ...string) string {
 	t.Helper()
 	route := func(key, host string) admin.Row {
 		payload, err := proto.Marshal(&networking.VirtualService{Hosts: []string{host}, Http: []*networking.HTTPRoute{{
@@ -33,7 +34,15 @@ func liveMesh(t *testing.T) string {
 	show := func(path string, v any) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v) })
 	}
-	show("/debug/tables", []admin.Table{{Name: "networking.istio.io/VirtualService"}, {Name: "services"}})
+	show("/debug/tables", []admin.Table{{Name: "networking.istio.io/VirtualService"}, {Name: "v1/Secret"}, {Name: "services"}})
+	running := []admin.Plugin{}
+	for _, p := range plugins {
+		running = append(running, admin.Plugin{Plugin: p})
+	}
+	show("/debug/plugins", running)
+	secret := admin.Object{Kind: "Secret", Group: "v1", Served: true}
+	secret.Key = "edge/web"
+	show("/debug/configz", []admin.Object{secret})
 	show("/debug/rowz", []admin.Row{route("shop/good", "reviews"), route("shop/bad", "review")})
 	show("/debug/registryz", []map[string]any{{"service": &pb.Service{Host: "reviews.shop.svc.cluster.local", Namespace: "shop"}}, {"fault": "broken"}})
 	show("/debug/endpointShardz", map[string]any{})
@@ -48,5 +57,21 @@ func TestAnalyzeLive(t *testing.T) {
 	const want = `routes.yaml:3:1: VirtualService shop/bad: spec.http[0].route[0].destination.host: Referenced host not found: "review"`
 	if code != 1 || !strings.HasPrefix(out.String(), want) || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errOut.String())
+	}
+}
+
+// Secrets are known by their names where all of them are: those of Kubernetes are read one by one.
+func TestSecretsOfLiveMesh(t *testing.T) {
+	for _, c := range []struct {
+		plugins []string
+		known   bool
+	}{{nil, false}, {[]string{"generator/sds"}, true}, {[]string{"generator/sds", "config/secrets"}, false}} {
+		var r analysis.Reader
+		if err := readLive(t.Context(), &r, liveMesh(t, c.plugins...)); err != nil {
+			t.Fatal(err)
+		}
+		if known := r.Input.Secrets != nil; known != c.known || known && !r.Input.Secrets["edge/web"] {
+			t.Errorf("%q: %v", c.plugins, r.Input.Secrets)
+		}
 	}
 }
