@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -229,6 +231,9 @@ func (l *life) take(a *authority.Authority) error {
 	if err != nil {
 		return err
 	}
+	if err := l.write(b.Certificates); err != nil {
+		return err
+	}
 	var gone []string
 	if l.published != "" && l.published != b.TrustDomain {
 		gone = []string{l.published}
@@ -249,6 +254,21 @@ func (l *life) take(a *authority.Authority) error {
 	}
 	l.out.Log(sdk.Info, "another CA signs from now on", "subject", a.Certificate.Subject.String(), "until", a.Certificate.NotAfter.UTC().Format(time.RFC3339), "roots", len(a.Roots))
 	return nil
+}
+
+// write writes the roots to the file that is to have them, whole.
+func (l *life) write(roots []string) error {
+	path := l.config.RootsFile
+	if path == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", []byte(strings.Join(roots, "")), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
 }
 
 func sameDomains(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

@@ -32,6 +32,8 @@ type Config struct {
 	// Namespace and Secret are where, for `keep: secret`.
 	Namespace string `json:"namespace" min:"1" doc:"The control plane's namespace: of the Secret, and of the Lease by which replicas agree on who hands the root out."`
 	Secret    string `json:"secret" min:"1" doc:"The Secret of keep: secret."`
+	// RootsFile is where the roots are written to, for whoever is to believe them.
+	RootsFile string `json:"rootsFile" doc:"A file that the roots are written to, for proxies to believe the control plane by; without it they are in the table alone."`
 	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask for.
 	TTL    time.Duration `json:"ttl" above:"0s" doc:"How long a certificate counts that asks for nothing else."`
 	MaxTTL time.Duration `json:"maxTTL" above:"0s" doc:"The most that a certificate may ask for."`
