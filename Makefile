@@ -93,6 +93,19 @@ migration-programs:
 	@go build -o $(CACHE)/bin/ ./examples/migration ./examples/migration/successor
 	@go build -C examples/migration/legacy -o '$(CURDIR)/$(CACHE)/bin/legacy' .
 
+MUTUAL_DIR ?= $(CACHE)/mutual
+
+.PHONY: mutual
+mutual: ## Run examples/mutual: two workloads without Kubernetes that know each other by certificates
+	@$(DURING) '1/3 building the control plane, $(VERSION)' $(MAKE) build
+	@$(DURING) "2/3 building the demo and its program" $(MAKE) mutual-programs
+	@$(DURING) '3/3 getting Envoy $(ENVOY_VERSION)' $(MAKE) envoy
+	@exec $(CACHE)/bin/mutual -coxswain bin/coxswain -envoy $(ENVOY) -echo $(CACHE)/bin/echo -dir $(MUTUAL_DIR)
+
+.PHONY: mutual-programs
+mutual-programs:
+	@go build -o $(CACHE)/bin/ ./examples/mutual ./examples/mutual/echo
+
 # Half as many packages at once again as there are processors: tests with servers wait now and then, and the longest must not end alone.
 TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
