@@ -181,8 +181,8 @@ func (r *reader) leaf(path string, t tags, into reflect.Value) error {
 	case numberSort:
 		return r.amount(path, t, into)
 	default:
-		if r.space() != '"' {
-			return r.expected(path, "a string")
+		if next := r.space(); next != '"' {
+			return &Error{path, "expected a string, not " + sortOf(next)}
 		}
 		text, err := r.string()
 		if err != nil {
@@ -245,6 +245,20 @@ func (r *reader) expected(path, what string) error {
 		text = strings.ToValidUTF8(text[:40], "") + "…"
 	}
 	return &Error{path, "expected " + what + ", not " + text}
+}
+
+// sortOf says what sort of value begins with a byte. Where text is expected the value itself is not
+// shown: passwords are text, and one of digits alone is easily left without quotation marks.
+func sortOf(first byte) string {
+	switch first {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case 't', 'f':
+		return "true or false"
+	}
+	return "a number"
 }
 
 // describe says what a number may be.

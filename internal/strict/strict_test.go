@@ -49,7 +49,8 @@ func TestMistakes(t *testing.T) {
 		{`[]`, "", "expected an object"},
 		{`{"nmae": 1}`, "nmae", `did you mean "name"`},
 		{`{"Name": "a"}`, "Name", `did you mean "name"`},
-		{`{"name": 1}`, "name", "a string, not 1"},
+		{`{"name": 1}`, "name", "a string, not a number"},
+		{`{"name": {"a": 1}}`, "name", "a string, not an object"},
 		{`{"on": "yes"}`, "on", "true or false"},
 		{`{"small": 70000}`, "small", "from 0 to 65535, not 70000"},
 		{`{"list": [{}, {"n": "x"}]}`, "list[1].n", "a whole number"},
@@ -115,7 +116,7 @@ func TestBounds(t *testing.T) {
 		{`{"host": "a", "rate": 0}`, "rate", "0 is not more than 0"},
 		{`{"host": "a", "wait": "1h"}`, "wait", "1h is not between 1s and 1m"},
 		{`{"host": "a", "wait": "soon"}`, "wait", `"soon" is no duration`},
-		{`{"host": "a", "wait": 5}`, "wait", "expected a string, not 5"},
+		{`{"host": "a", "wait": 5}`, "wait", "expected a string, not a number"},
 		{`{"host": "a", "net": "10.0.0.0"}`, "net", "netip.ParsePrefix"},
 		{`{"host": "a", "tls": {}}`, "tls.file", "is missing"},
 	} {

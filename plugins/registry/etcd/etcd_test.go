@@ -237,7 +237,7 @@ func TestLastGood(t *testing.T) {
 			}
 		}
 	}
-	all := []string{"etcd:/m/a host: expected a string, not 1; its last good version stays", "etcd:/m/b has 201 bytes, which is more than limits.recordBytes, 200; its last good", "etcd:/m/c is no JSON: at byte"}
+	all := []string{"etcd:/m/a host: expected a string, not a number; its last good version stays", "etcd:/m/b has 201 bytes, which is more than limits.recordBytes, 200; its last good", "etcd:/m/c is no JSON: at byte"}
 	check(all...)
 	if got := out.keys(state.Endpoints); !slices.Equal(got, before) {
 		t.Errorf("endpoints %q, before %q", got, before)
