@@ -24,7 +24,7 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), p.plugins(), p.hold(), p.views(), p.route(), p.config(), p.validate(), p.analyze(), p.explainCode(), p.schema(), p.request(), p.version(), p.plugin(), p.wasmRunner())
+	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), tokenCommand(p), p.plugins(), p.hold(), p.views(), p.route(), p.config(), p.validate(), p.analyze(), p.explainCode(), p.schema(), p.request(), p.version(), p.plugin(), p.wasmRunner())
 	root.Version = build()
 	root.SetVersionTemplate(versionLine())
 	p.complete(root)

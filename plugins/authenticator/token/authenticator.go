@@ -40,11 +40,7 @@ func (a *Authenticator) Authenticate(_ context.Context, c sdk.Credentials) ([]st
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || token == "" {
 		return nil, errors.New("the authorization header is not of the form `Bearer TOKEN`")
 	}
-	identities := a.tokens.Load().whose(token)
-	if identities == nil {
-		return nil, errors.New("the token is unknown")
-	}
-	return identities, nil
+	return a.tokens.Load().whose(token, time.Now())
 }
 
 // Run is a sdk.Source's: it follows the file until ctx ends.

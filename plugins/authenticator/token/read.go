@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -122,7 +123,7 @@ func mapping(n *yaml.Node, what string, keys ...string) (map[string]*yaml.Node, 
 }
 
 func decodeEntry(n *yaml.Node) (entry, error) {
-	fields, err := mapping(n, "an entry", "token", "sha256", "identities")
+	fields, err := mapping(n, "an entry", "token", "sha256", "identities", "expires")
 	if err != nil {
 		return entry{}, err
 	}
@@ -137,6 +138,11 @@ func decodeEntry(n *yaml.Node) (entry, error) {
 	}
 	if err != nil {
 		return e, err
+	}
+	if at := fields["expires"]; at != nil {
+		if e.expires, err = time.Parse(time.RFC3339, at.Value); err != nil || at.Kind != yaml.ScalarNode {
+			return e, wrong(at, "expires must be a time such as 2030-01-31T12:00:00Z (RFC 3339)")
+		}
 	}
 	list := fields["identities"]
 	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {

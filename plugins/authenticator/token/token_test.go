@@ -3,6 +3,7 @@ package token
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,12 +42,12 @@ tokens:
 		secret: {web}, other: {cart, web}, "1234567890123456": {cart, web}, "": nil, secret + "0": nil, secret[1:]: nil,
 		hex.EncodeToString(sum[:]): nil, // the hash is no token
 	} {
-		if got := all.whose(token); !slices.Equal(got, want) {
+		if got, err := all.whose(token, time.Now()); !slices.Equal(got, want) || (err == nil) != (want != nil) {
 			t.Errorf("%q: %v", token, got)
 		}
 	}
-	if got := (tokens{}).whose(secret); got != nil {
-		t.Error(got)
+	if got, err := (tokens{}).whose(secret, time.Now()); got != nil || !errors.Is(err, errUnknown) {
+		t.Error(got, err)
 	}
 }
 
@@ -61,6 +62,7 @@ func TestMistakesHavePlacesAndNoTokens(t *testing.T) {
 		{"tokens: {" + secret + ": [" + web + "]}", "1:1: the file must have a list"},
 		{"tokens:\n  - " + secret + ": [" + web + "]", "2:5: unknown key; an entry may have token, sha256, identities"},
 		{"tokens:\n  - " + secret, "2:5: an entry must be a mapping with token, sha256, identities"},
+		{"tokens: [{token: " + secret + ", expires: tomorrow, identities: [" + web + "]}]", ": expires must be a time such as"},
 		{"token: []\n", "1:1: unknown key; the file may have tokens"},
 		{"tokens: []\ntokens: []\n", "2:1: tokens is given twice"},
 		{entry + "---\n" + entry, "5:1: a second document"},
