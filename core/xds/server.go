@@ -194,7 +194,6 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.StaticStreamWindowSize(streamWindow),
 		// And connections that say nothing are to cost little.
 		grpc.ReadBufferSize(8 << 10),
-		grpc.SharedWriteBuffer(true), // 32 KB that each of them would keep
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),
