@@ -44,4 +44,3 @@ type endpoint struct {
 	// Workload is its name for telemetry.
 	Workload string `json:"workload"`
 }
-
