@@ -64,6 +64,8 @@ func newIssued(by Issuer, p plugins, log *slog.Logger) *issued {
 const (
 	// look is how often it is looked whether the authorities have changed.
 	look = time.Second
+	// soonAgain is how often before there is a certificate.
+	soonAgain = 20 * time.Millisecond
 	// renewAt is the share of a certificate's life after which the next is asked for.
 	renewAt = 0.5
 	// retryFirst and retryMost bound the time between tries.
@@ -79,7 +81,7 @@ func (i *issued) run(ctx context.Context) {
 	pause := retryFirst
 	for {
 		now := time.Now()
-		offered, _ := i.plugins.Offers(i.Method)
+		offered, perhaps := i.plugins.Offers(i.Method)
 		current := i.rows()
 		if changed := !slices.EqualFunc(rows, current, slices.Equal[[]byte]); offered && len(current) > 0 &&
 			(changed || now.After(renew)) && !now.Before(again) {
@@ -96,21 +98,24 @@ func (i *issued) run(ctx context.Context) {
 		}
 		select {
 		case <-tick.C:
-		case <-i.soon():
+		case <-i.soon(offered || perhaps):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// soon receives in a moment while there is no certificate yet.
-func (i *issued) soon() <-chan time.Time {
+// soon receives in a moment while there is no certificate yet, and somebody may make one.
+func (i *issued) soon(may bool) <-chan time.Time {
 	select {
 	case <-i.first:
 		return nil
 	default:
-		return time.After(20 * time.Millisecond)
 	}
+	if !may {
+		return nil
+	}
+	return time.After(soonAgain)
 }
 
 // rows returns the payloads of the authorities' rows.
