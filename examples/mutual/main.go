@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -80,7 +78,7 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	d.Stage = stage.New(d.dir)
 	defer d.Stop()
-	if err := d.tokens("web", "client"); err != nil {
+	if err := d.tokens(ctx, "web", "client"); err != nil {
 		return err
 	}
 	err = d.Launch("coxswain", d.coxswain, "discovery", "--plugins", d.in("plugins.yaml"), "--configDir", d.in("config"), "--grpcAddr=", "--secureGRPCAddr", secure, "--httpAddr", pages, "--monitoringAddr=")
@@ -122,16 +120,17 @@ Ctrl-C stops everything.
 }
 
 // tokens makes one for each service account of the namespace shop. The control plane gets their sums alone.
-func (d *demo) tokens(accounts ...string) error {
-	list := "tokens:\n"
+func (d *demo) tokens(ctx context.Context, accounts ...string) error {
 	for _, account := range accounts {
-		token := rand.Text()
-		list += fmt.Sprintf("  - {sha256: %x, identities: [spiffe://cluster.local/ns/shop/sa/%s]}\n", sha256.Sum256([]byte(token)), account)
-		if err := os.WriteFile(d.in(account+".token"), []byte(token), 0o600); err != nil {
+		made, err := d.command(ctx, "token", "create", "--file", d.in("tokens.yaml"), "--namespace", "shop", "--service-account", account)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(d.in(account+".token"), made, 0o600); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(d.in("tokens.yaml"), []byte(list), 0o600)
+	return nil
 }
 
 // workload starts what gets a workload's certificates, and its Envoy.
