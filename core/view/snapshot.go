@@ -65,9 +65,14 @@ func (s *Snapshot) Known() []*Body {
 	if s == nil {
 		return nil
 	}
-	var all []*Body
+	sets := append([]*Set{s.own}, s.parts...)
+	most := 0
+	for _, set := range sets {
+		most += set.Len()
+	}
+	all := make([]*Body, 0, most)
 	seen := map[string]bool{}
-	for _, set := range append([]*Set{s.own}, s.parts...) {
+	for _, set := range sets {
 		for _, b := range set.Bodies() {
 			if len(s.parts) > 0 {
 				if seen[b.name] {

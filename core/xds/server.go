@@ -193,7 +193,7 @@ func (s *Server) options() []grpc.ServerOption {
 		// Requests are small: what is not read yet must not grow with the speed of the network, as it does by default.
 		grpc.StaticStreamWindowSize(streamWindow),
 		// And connections that say nothing are to cost little.
-		grpc.ReadBufferSize(8 << 10),
+		grpc.ReadBufferSize(4 << 10),
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.ChainStreamInterceptor(s.guardStream), grpc.ChainUnaryInterceptor(s.guardCall),
 		grpc.WaitForHandlers(true),

@@ -112,6 +112,15 @@ func (c *change) empty() bool { return len(c.upserts)+len(c.gone)+len(c.absent) 
 func compare(from, to *content, wanted *subscription) *change {
 	c := &change{}
 	a, b := from.bodies, to.bodies
+	if len(a) == 0 { // the lists of those that come are the same memory as what they lead to
+		c.upserts = existing(b)
+		for _, x := range b {
+			if !x.Exists() {
+				c.absent = append(c.absent, x.Name())
+			}
+		}
+		return c
+	}
 	for len(a) > 0 || len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && a[0].Name() < b[0].Name():

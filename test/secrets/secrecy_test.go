@@ -1,57 +1,35 @@
 package secrets
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/test/leaks"
 	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
-
-// marks are the forms in which a secret may stand somewhere.
-type marks map[string][]byte
-
-// of adds those of a text: a line of it, and it in base64, as rows and Secrets have it.
-func (m marks) of(name string, text []byte) {
-	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	m[name] = lines[len(lines)/2]
-	const some = 60
-	m[name+" in base64"] = []byte(base64.StdEncoding.EncodeToString(text)[40 : 40+some])
-}
-
-// in returns the marks that a text has.
-func (m marks) in(text []byte) (found []string) {
-	for name, mark := range m {
-		if bytes.Contains(text, mark) {
-			found = append(found, name)
-		}
-	}
-	return found
-}
 
 // TestSecretsStaySecret: keys in files, good and broken ones, are in no log, page, metric, recording, environment or command line, and in the memory of no plugin
 // but those that read and serve them.
 func TestSecretsStaySecret(t *testing.T) {
 	http, https := wait.Port(t), wait.Port(t)
 	w := newWorld(t, map[string]string{"gateway.yaml": fill(gateway, "NAMESPACE", "edge", "HTTPPORT", fmt.Sprint(http), "HTTPSPORT", fmt.Sprint(https))})
-	m := marks{}
+	m := leaks.Marks{}
 	good, other := w.pair(t, "good"), w.pair(t, "other")
-	m.of("the key", good.key)
-	m.of("another's key", other.key)
+	m.Of("the key", good.key)
+	m.Of("another's key", other.key)
 	block, _ := pem.Decode(good.key)
 	m["the key's bytes"] = block.Bytes[len(block.Bytes)/3 : len(block.Bytes)/3+32]
 	const broken = "marked-4e1b-neither-base64-nor-PEM-which-is-long-enough-to-be-found-wherever-it-may-stand-in-a-text"
-	m.of("a broken value", []byte(broken))
+	m.Of("a broken value", []byte(broken))
 	files := map[string]string{
 		"good.yaml":      good.secret("edge", "web"),
 		"mismatch.yaml":  pair{good.chain, other.key, nil}.secret("edge", "mismatch"),
@@ -72,7 +50,7 @@ func TestSecretsStaySecret(t *testing.T) {
 
 	clean := func(where string, text []byte) {
 		t.Helper()
-		for _, what := range m.in(text) {
+		for _, what := range m.In(text) {
 			t.Errorf("%s has %s", where, what)
 		}
 	}
@@ -150,7 +128,7 @@ func (w *world) recordings(t *testing.T, clean func(where string, text []byte)) 
 }
 
 // processes looks at what /proc shows of each.
-func (w *world) processes(t *testing.T, m marks) {
+func (w *world) processes(t *testing.T, m leaks.Marks) {
 	t.Helper()
 	look := func(name string, pid int) {
 		for _, file := range []string{"environ", "cmdline"} {
@@ -158,7 +136,7 @@ func (w *world) processes(t *testing.T, m marks) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			for _, what := range m.in(text) {
+			for _, what := range m.In(text) {
 				t.Errorf("%s of %s has %s", file, name, what)
 			}
 		}
@@ -169,7 +147,7 @@ func (w *world) processes(t *testing.T, m marks) {
 			continue
 		}
 		look(name, p.PID)
-		found, err := memory(p.PID, m)
+		found, err := leaks.Memory(p.PID, m)
 		switch {
 		case errors.Is(err, os.ErrPermission):
 			t.Logf("the memory of %s can't be looked at: %v", name, err)
@@ -183,33 +161,4 @@ func (w *world) processes(t *testing.T, m marks) {
 			t.Errorf("the memory of %s has %q", name, found)
 		}
 	}
-}
-
-// memory returns the marks that are in a process's memory.
-func memory(pid int, m marks) (found []string, err error) {
-	maps, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = maps.Close() }()
-	mem, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = mem.Close() }()
-	seen := map[string]bool{}
-	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		var from, to int64
-		var mode string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &from, &to, &mode); err != nil || !strings.HasPrefix(mode, "rw") {
-			continue
-		}
-		text, _ := io.ReadAll(io.NewSectionReader(mem, from, to-from)) // pages that aren't there end it
-		for _, what := range m.in(text) {
-			if !seen[what] {
-				seen[what], found = true, append(found, what)
-			}
-		}
-	}
-	return found, nil
 }

@@ -164,6 +164,30 @@ func TestNextRoot(t *testing.T) {
 	}
 }
 
+// TestGone: a file that is deleted while the CA runs comes back as it was, and one that is broken changes nothing.
+func TestGone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	h := started(t, `{"keep": "file", "file": "ca.pem", "root": {"check": "1s"}}`)
+	before, err := os.ReadFile("ca.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove("ca.pem"); err != nil {
+		t.Fatal(err)
+	}
+	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool { return strings.Contains(text, "it is put back") })
+	if after, err := os.ReadFile("ca.pem"); err != nil || string(after) != string(before) {
+		t.Errorf("it is another CA: %v", err)
+	}
+	if err := os.WriteFile("ca.pem", []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.WaitLog(func(level sdk.Level, _ string, fields map[string]string) bool {
+		return level == sdk.Warn && strings.Contains(fields["error"], "holds no CA")
+	})
+	signed(t, h, &pb.Call{Identities: []string{web}, Request: encoded(t, &security.IstioCertificateRequest{})})
+}
+
 func keep(t *testing.T, path string, a *authority.Authority) {
 	t.Helper()
 	f, err := a.Encode()

@@ -125,9 +125,9 @@ type life struct {
 	*Controller
 	out     sdk.Publisher
 	domains []string
-	// kept is the CA that the keeper has, until next.
-	kept *authority.Authority
-	next time.Time
+	// kept is the CA that the keeper has, until next; last is the one that it had last.
+	kept, last *authority.Authority
+	next       time.Time
 	// published is the domain whose row there is; wrong is what was said last to be wrong.
 	published, wrong string
 	synced           bool
@@ -168,6 +168,7 @@ func (l *life) current(ctx context.Context, now time.Time) (a *authority.Authori
 	if l.kept, err = l.own(ctx, now); err != nil {
 		return nil, 0, err
 	}
+	l.last = l.kept
 	wait = jitter(l.config.Root.Check, rand.Float64())
 	l.next = now.Add(wait)
 	return l.kept, wait, nil
@@ -194,6 +195,8 @@ func (l *life) attempt(ctx context.Context, now time.Time) (*authority.Authority
 	var a *authority.Authority
 	word := "a CA that signs itself is made"
 	switch {
+	case files == nil && l.last != nil:
+		a, word = l.last, "the CA was gone from where it is kept; it is put back"
 	case files == nil:
 		a, err = authority.Root(l.domains[0], nil, l.config.Root.Bits, l.config.Root.TTL, now)
 	default:
