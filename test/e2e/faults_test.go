@@ -19,9 +19,9 @@ import (
 func TestPluginsDie(t *testing.T) {
 	w := newWorld(t, "delta")
 	clients := w.traffic(t)
-	awake := w.plane.Plugins(t)
-	maps.DeleteFunc(awake, func(_ string, p admin.Plugin) bool { return p.State == "asleep" })
-	for i, name := range slices.Sorted(maps.Keys(awake)) {
+	serving := w.plane.Plugins(t)
+	maps.DeleteFunc(serving, func(_ string, p admin.Plugin) bool { return p.State != "serving" })
+	for i, name := range slices.Sorted(maps.Keys(serving)) {
 		before := w.plane.Signal(t, name, syscall.SIGKILL)
 		w.Weight1, w.Weight2 = 100*(i%2), 100*((i+1)%2)
 		w.write(t, "routes.yaml")
