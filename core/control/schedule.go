@@ -169,7 +169,6 @@ func (c *Control) unready() []string {
 		s := c.sessions[k.Name]
 		switch {
 		case k.asleep:
-		case s == nil && k.OnDemand && k.Kind == pb.KindGenerator: // it starts once the revision is served
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
 		case k.Kind == pb.KindPatch:

@@ -30,8 +30,9 @@ type Config struct {
 	Epoch uint64
 	// Sessions takes over what is ready.
 	Sessions Sessions
-	// Served is closed when the first revision is served. Generators, controllers and authenticators
-	// that start on demand start no earlier: nothing of that revision is theirs. Nil: they start with the others.
+	// Served is closed when the first revision is served. Controllers and authenticators that start on
+	// demand start no earlier: nothing of that revision is theirs. Generators do, or nobody would know
+	// yet which types they serve. Nil: they start with the others.
 	Served <-chan struct{}
 	// Starter starts processes; nil: real ones.
 	Starter Starter
@@ -193,7 +194,7 @@ func (h *Host) begin(s *slot) {
 // waitServed waits until a slot's plugin may start, or ctx ends.
 func (h *Host) waitServed(ctx context.Context, s *slot) {
 	e := s.entry
-	if h.cfg.Served == nil || e.Start != manifest.OnDemand || !slices.Contains([]manifest.Kind{"generator", "controller", "authenticator"}, e.Kind) {
+	if h.cfg.Served == nil || e.Start != manifest.OnDemand || !slices.Contains([]manifest.Kind{"controller", "authenticator"}, e.Kind) {
 		return
 	}
 	select {
