@@ -18,6 +18,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -81,6 +82,7 @@ const ofIstio = "--audience=istio-ca"
 // TestServiceAccounts: tokens of service accounts are checked by the API server of the cluster that issued them, and by no other. They count for what they are meant, and as long as what
 // they are bound to is there. While an API server is away its callers are told to come again, and others are served.
 func TestServiceAccounts(t *testing.T) {
+	need.All(t)
 	t.Parallel()
 	c, other := kube.Start(t), kube.Start(t)
 	c.Apply(t, documents(system, namespace, accountsOfShop))
@@ -146,6 +148,7 @@ func TestServiceAccounts(t *testing.T) {
 
 // TestWithoutTheRight: a control plane that may not ask says so in its log, and callers are told to come again.
 func TestWithoutTheRight(t *testing.T) {
+	need.All(t)
 	t.Parallel()
 	c := kube.Start(t)
 	c.Apply(t, documents(system, namespace, accountsOfShop))
