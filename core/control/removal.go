@@ -128,7 +128,8 @@ func (c *Control) absent() (names []string) {
 }
 
 // tablesRead are the tables that somebody reads, but for those that generators alone publish: what
-// they ask sources for is of no use without those whom they serve.
+// they ask sources for is of no use without those whom they serve; and but for those that have an
+// instance of a plugin for each row (forEach): whether these may go is judged when they do.
 func (c *Control) tablesRead() map[string]bool {
 	read, asked := map[string]bool{}, map[string]bool{}
 	for _, k := range c.known {
@@ -143,7 +144,7 @@ func (c *Control) tablesRead() map[string]bool {
 			asked[table] = k.Kind == pb.KindGenerator && (by || !known)
 		}
 	}
-	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] })
+	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(c.instances.tables, table) })
 	return read
 }
 

@@ -47,11 +47,13 @@ func newLeaders(t *testing.T) *leaders {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, entry := t.TempDir(), "builtin: controller/addresses\n"
-	if !strings.Contains(string(set), entry) {
-		t.Fatalf("there is no %s", entry)
+	// Without any ServiceEntry the plugin sleeps.
+	c.Apply(t, entry("first", "{hosts: [first.example], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}"))
+	dir, builtin := t.TempDir(), "builtin: controller/addresses\n"
+	if !strings.Contains(string(set), builtin) {
+		t.Fatalf("there is no %s", builtin)
 	}
-	put(t, filepath.Join(dir, "plugins.yaml"), strings.Replace(string(set), entry, fmt.Sprintf("%s    config: {lease: %v}\n", entry, leaseTime), 1))
+	put(t, filepath.Join(dir, "plugins.yaml"), strings.Replace(string(set), builtin, fmt.Sprintf("%s    config: {lease: %v}\n", builtin, leaseTime), 1))
 	put(t, filepath.Join(dir, "kubeconfig"), c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
 	return &leaders{t: t, cluster: c, killed: map[*mesh.Plane]time.Time{}, ahead: map[*mesh.Plane]time.Duration{}, args: []string{"--plugins", filepath.Join(dir, "plugins.yaml"), "--kubeconfig", filepath.Join(dir, "kubeconfig")}}
 }
@@ -71,7 +73,7 @@ func (l *leaders) kill(p *mesh.Plane) {
 	l.killed[p] = time.Now()
 }
 
-var leads = regexp.MustCompile(`time=(\S+) .*this replica leads( no more)?.* as=(\S+)`)
+var leads = regexp.MustCompile(`time=(\S+) .*this replica leads( no more)?.* plugin=addresses .*as=(\S+)`)
 
 // reign is from when to when a replica led; until is zero while it does.
 type reign struct {
