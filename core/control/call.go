@@ -15,8 +15,8 @@ const maxCallError = 1000
 
 // Call has a unary call of gRPC answered by the plugin that offers its method (Ready.methods). It
 // sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
-// Unavailable if the plugin is away, DeadlineExceeded if it did not answer within limits.call,
-// otherwise what the plugin says.
+// Unavailable if the plugin is away or did not answer within limits.call, otherwise what the plugin
+// says.
 func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
 	k := c.callee(m.Method)
 	if k == nil {

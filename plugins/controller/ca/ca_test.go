@@ -175,7 +175,9 @@ func TestGone(t *testing.T) {
 	if err := os.Remove("ca.pem"); err != nil {
 		t.Fatal(err)
 	}
-	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool { return strings.Contains(text, "it is put back") })
+	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
+		return strings.Contains(text, "it is put back")
+	})
 	if after, err := os.ReadFile("ca.pem"); err != nil || string(after) != string(before) {
 		t.Errorf("it is another CA: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,8 +59,7 @@ func newController(c Config) *Controller {
 
 // Run implements sdk.Controller.
 func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
-	mesh, _, err := kube.FirstState(ctx, out)
-	if err != nil {
+	if _, _, err := kube.FirstState(ctx, out); err != nil {
 		return nil
 	}
 	w, err := watch.New(settle, c.plugged.concerns)
@@ -78,7 +78,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	wake := make(chan struct{})
 	running.Go(func() { follow(ctx, out, wake) })
 	w.Wake(wake)
-	l := &life{Controller: c, out: out, domains: domainsOf(mesh), pause: retryFirst}
+	l := &life{Controller: c, out: out, pause: retryFirst}
 	for {
 		s, _ := out.State()
 		l.domains = domainsOf(s)
@@ -226,7 +226,7 @@ func (l *life) attempt(ctx context.Context, now time.Time) (*authority.Authority
 // take has a CA sign from now on, and publishes its roots.
 func (l *life) take(a *authority.Authority) error {
 	was := l.signs.Load()
-	if was != nil && was.Same(a) && l.published == l.domains[0] && sameDomains(was.domains, l.domains) {
+	if was != nil && was.Same(a) && l.published == l.domains[0] && slices.Equal(was.domains, l.domains) {
 		return nil
 	}
 	b := bundle.Bundle{TrustDomain: l.domains[0], Certificates: a.Bundle()}
@@ -273,8 +273,6 @@ func (l *life) write(roots []string) error {
 	}
 	return os.Rename(path+".new", path)
 }
-
-func sameDomains(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
 // watch watches the directory of a CA that is plugged in, or the nearest one above it that is there.
 func (l *life) watch(w *watch.Watcher) {

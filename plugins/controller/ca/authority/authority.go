@@ -49,8 +49,8 @@ type Request struct {
 // ParseRequest reads a certificate signing request (PKCS #10 in PEM), checks its signature, and
 // returns its public key and DNS names. Keys that are too weak are refused.
 func ParseRequest(text []byte) (key crypto.PublicKey, dns []string, err error) {
-	block, rest := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 && block == nil {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" {
 		return nil, nil, errors.New("it is no certificate request in PEM")
 	}
 	r, err := x509.ParseCertificateRequest(block.Bytes)
