@@ -47,7 +47,7 @@ func authenticating(t *testing.T, f sdk.AuthenticatorFunc, headers ...string) *c
 	c, err := control.New(control.Config{
 		Plugins: []control.Expected{
 			{Name: "a", Kind: pb.KindAuthenticator, Limits: control.Limits{Call: 10 * time.Second}, Headers: headers},
-			{Name: "other", Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
+			{Name: "other", Order: 1, Kind: pb.KindAuthenticator, Headers: []string{"x-other"}}, // it never runs
 		},
 		Rules:   control.Rules{Choose: func(string, *corev3.Node, bool, []string) string { return "" }},
 		HoldMax: time.Second, Log: slog.New(slog.DiscardHandler), Metrics: newMetrics(prometheus.NewRegistry()),

@@ -21,7 +21,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	mesh.Main(&program, m.Run)
+	mesh.Plain(&program, m.Run)
 }
 
 func TestGuides(t *testing.T) {
@@ -93,7 +93,7 @@ func run(t *testing.T, script string) string {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	output, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {

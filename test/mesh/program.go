@@ -14,7 +14,17 @@ import (
 // Main is the TestMain of a package that tests the program: it builds the program, puts its path into program, runs the tests (m.Run, or
 // LeakFree of m) and exits.
 func Main(program *string, run func() int) {
-	binary, remove, err := build()
+	start(program, run, Race, cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")))
+}
+
+// Plain is Main with a program without the race detector, for tests of what users run as they run it: the detector makes a module's start many
+// times slower.
+func Plain(program *string, run func() int) {
+	start(program, run, false, os.Getenv("COXSWAIN_PROGRAM"))
+}
+
+func start(program *string, run func() int, race bool, built string) {
+	binary, remove, err := build(race, built)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -33,10 +43,10 @@ func LeakFree(m goleak.TestingM) func() int {
 	}
 }
 
-// build builds the program into a new directory, with the race detector where the test has it, and returns its path. remove deletes it. Where
-// COXSWAIN_PROGRAM names one that is built already, or COXSWAIN_TEST_PROGRAM one for tests alone, it is taken instead: to link it once is enough.
-func build() (binary string, remove func(), err error) {
-	if built := cmp.Or(os.Getenv("COXSWAIN_PROGRAM"), os.Getenv("COXSWAIN_TEST_PROGRAM")); built != "" {
+// build builds the program into a new directory and returns its path. remove deletes it. Where COXSWAIN_PROGRAM names one that is built already, or
+// COXSWAIN_TEST_PROGRAM one for tests alone, it is taken instead: to link it once is enough.
+func build(race bool, built string) (binary string, remove func(), err error) {
+	if built != "" {
 		_, err := os.Stat(built) // so that go test knows that its result depends on it
 		return built, func() {}, err
 	}
@@ -51,7 +61,7 @@ func build() (binary string, remove func(), err error) {
 	remove = func() { _ = os.RemoveAll(dir) }
 	binary = filepath.Join(dir, "coxswain")
 	args := []string{"build", "-o", binary}
-	if Race {
+	if race {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./cmd/coxswain")...)
