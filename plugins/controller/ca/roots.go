@@ -26,7 +26,7 @@ const (
 )
 
 // spared are namespaces that get none.
-var spared = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+var spared = []string{"kube-public", "kube-node-lease", "local-path-storage"}
 
 // distribute hands the root out to each namespace while this replica leads, until ctx ends.
 func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
