@@ -89,7 +89,8 @@ func (e *engine) admit(c caller, r reference, read *reading) error {
 		return fmt.Errorf("the proxy's verified identity says no namespace (spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT)")
 	}
 	if !r.gateway {
-		if r.namespace != c.namespace {
+		// Whom a ConfigMap says to trust is no secret, and mostly of the server's namespace.
+		if r.namespace != c.namespace && r.kind == secrets.Secret {
 			return fmt.Errorf("it is of namespace %s, and the proxy is of %s: secrets are for their own namespace's proxies", r.namespace, c.namespace)
 		}
 		return nil

@@ -148,7 +148,7 @@ func TestNames(t *testing.T) {
 			row("granted/more", map[string][]byte{"tls.crt": chain, "tls.key": key}),
 		}},
 		plugintest.Rows{Table: "clusters", Upserts: []*sdk.Row{{Key: "east"}}},
-		plugintest.Rows{Table: "v1/ConfigMap", Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots})}},
+		plugintest.Rows{Table: "v1/ConfigMap", Upserts: []*sdk.Row{row("edge/roots", map[string][]byte{"ca.crt": roots}), row("other/roots", map[string][]byte{"cacert": apart})}},
 		plugintest.Rows{Table: kinds.Gateway, Upserts: []*sdk.Row{
 			gatewayRow(t, "edge/a", "kubernetes-gateway://edge/web"), gatewayRow(t, "edge/b", "kubernetes-gateway://granted/web"),
 			gatewayRow(t, "edge/c", "kubernetes-gateway://granted/more"), gatewayRow(t, "edge/d", "kubernetes-gateway://other/web"),
@@ -172,6 +172,7 @@ func TestNames(t *testing.T) {
 		{"kubernetes://apart-cacert", nil, apart, ""},
 		{"configmap://edge/roots", nil, roots, ""},
 		{"configmap://edge/roots-cacert", nil, roots, ""},
+		{"configmap://other/roots", nil, apart, ""},
 		{"kubernetes-gateway://edge/web", chain, nil, ""},
 		{"kubernetes-gateway://edge/web-cacert", nil, roots, ""},
 		{"kubernetes-gateway://granted/web", chain, nil, ""},
@@ -343,7 +344,7 @@ func TestRequests(t *testing.T) {
 	h.Attach(p)
 	view := h.Placement(p.Connection)[secretType]
 	const name = "kubernetes://web-cacert"
-	h.Want(secretType, view, name, "kubernetes://other/web")
+	h.Want(secretType, view, name, "kubernetes://web", "kubernetes://other/web")
 	object := func(name, cluster string) secrets.Object {
 		return secrets.Object{Kind: secrets.Secret, Namespace: "edge", Name: name, Cluster: cluster}
 	}
@@ -382,7 +383,10 @@ func TestRequests(t *testing.T) {
 		t.Error("what has no answer any more is gone")
 	}
 	h.Update(secrets.Rights, []*sdk.Row{{Key: account.Key(), Payload: secrets.Right{Reason: "it may not"}.Encode()}})
-	if body, is := said(); !is || body != nil {
+	if body, is := said(); !is || body == nil {
+		t.Error("whom to trust is no secret, and an account without the right isn't told")
+	}
+	if body, is := h.View(view)["kubernetes://web"]; !is || body != nil {
 		t.Error("an account without the right is served")
 	}
 	h.Detach(p.Connection)

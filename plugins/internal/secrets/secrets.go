@@ -38,7 +38,7 @@ const (
 // names are those of values that rows have, by the object's kind; others aren't read.
 func names(kind string) []string {
 	if kind == ConfigMap {
-		return []string{Roots, Revoked}
+		return []string{GenericRoots, GenericRevoked, Roots, Revoked}
 	}
 	return []string{GenericCertificate, GenericKey, GenericRoots, GenericRevoked, Certificates, Key, Staple, Roots, Revoked}
 }
