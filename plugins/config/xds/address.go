@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,11 +10,10 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secure/renewed"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
@@ -57,7 +55,7 @@ func (c *Config) target() string {
 func (c *Config) dial() (*grpc.ClientConn, error) {
 	security := insecure.NewCredentials()
 	if c.TLS != nil {
-		security = renewed{c.TLS}
+		security = renewed.Credentials(c.TLS)
 	}
 	return grpc.NewClient(c.target(),
 		grpc.WithTransportCredentials(security),
@@ -89,27 +87,3 @@ func (c *Config) token() (string, error) {
 	}
 	return token, nil
 }
-
-// renewed are credentials whose files are read at each connection.
-type renewed struct{ files *secure.TLS }
-
-func (r renewed) ClientHandshake(ctx context.Context, authority string, c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	config, err := r.files.Config()
-	if err != nil {
-		return nil, nil, err
-	}
-	return credentials.NewTLS(config).ClientHandshake(ctx, authority, c)
-}
-
-func (r renewed) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return nil, nil, fmt.Errorf("these are a client's credentials")
-}
-
-func (r renewed) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
-}
-
-func (r renewed) Clone() credentials.TransportCredentials { return r }
-
-// OverrideServerName does nothing: the config says the name.
-func (r renewed) OverrideServerName(string) error { return nil }
