@@ -106,17 +106,22 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
+	var issuer *server.Issuer
+	if s.Callers.Signing.MakesPort() {
+		issuer = mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts()))
+	}
+	files := s.Mounted()
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
 		Set: plugins, Exe: exe, RuntimeDir: p.runtimeDir(), Alone: true, Develop: s.Dev, Environ: environ, Started: started, Version: build(),
 		File: s.Plugins, Text: text, Parse: parse,
 		GRPCAddr: s.GRPCAddr, HTTPAddr: s.HTTPAddr, MonitoringAddr: s.MonitoringAddr,
-		SecureGRPCAddr: s.SecureGRPCAddr,
-		TLS:            server.TLS{CertFile: s.CertFile, KeyFile: s.KeyFile, CAFile: s.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
+		SecureGRPCAddr: s.SecureAddress(),
+		TLS:            server.TLS{CertFile: files.CertFile, KeyFile: files.KeyFile, CAFile: files.CACertFile, MinVersion: s.Version(), CipherSuites: suites},
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
-			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())),
+			Issuer: issuer,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,

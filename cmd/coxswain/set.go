@@ -124,6 +124,7 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
 	}
 	callers, wrong := callersOf(in.Callers)
+	given = append(given, signersOf(in.Callers.Signing)...)
 	return append(given, callers...), errors.Join(err, failed, wrong)
 }
 
@@ -138,7 +139,7 @@ func set(in settings.Inputs, name string, text []byte) (*manifest.Set, error) {
 			return nil, err
 		}
 	}
-	if name == kubernetesSet && !in.Callers.CAServer {
+	if name == kubernetesSet && !in.Callers.Signing.CAServer {
 		s = without(s, "controller/ca")
 	}
 	given, err := shorthands(in)

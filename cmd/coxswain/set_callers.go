@@ -28,6 +28,22 @@ func callersOf(c settings.Callers) (given []shorthand, err error) {
 	return given, err
 }
 
+// signersOf is what settings say of who signs.
+func signersOf(s settings.Signing) (given []shorthand) {
+	external := map[string]any{}
+	name := "externalCA"
+	if s.ExternalCA != "" {
+		external["by"], external["signer"], external["domain"] = "kubernetes", s.K8sSigner, s.SignerDomain
+	}
+	if signer := s.PortSigner(); signer != "" {
+		external["portSigner"], name = signer, "pilotCertProvider"
+	}
+	if len(external) > 0 {
+		given = append(given, shorthand{name, external, []string{"controller/ca"}, "external", false})
+	}
+	return given
+}
+
 // enable has authenticators run that a built-in set disables until they are told whose credentials count.
 func (h shorthand) enable(s *manifest.Set) {
 	for _, b := range h.builtins {

@@ -143,10 +143,22 @@ func asked(t *testing.T, log string) map[string]int {
 	return out
 }
 
-// rights are those of deploy/, each verb of each resource.
+// rights are those of the set in deploy/, each verb of each resource.
 func rights(t *testing.T) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(deployed, "rights.yaml"))
+	out := rightsOf(t, "rights.yaml")
+	for _, r := range slices.Sorted(maps.Keys(out)) {
+		if strings.Contains(r, "*") {
+			t.Errorf("%s: name what it is", r)
+		}
+	}
+	return out
+}
+
+// rightsOf are those of a file in deploy/.
+func rightsOf(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(deployed, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,11 +176,6 @@ func rights(t *testing.T) map[string]bool {
 					}
 				}
 			}
-		}
-	}
-	for _, r := range slices.Sorted(maps.Keys(out)) {
-		if strings.Contains(r, "*") {
-			t.Errorf("%s: name what it is", r)
 		}
 	}
 	return out

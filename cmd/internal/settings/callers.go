@@ -13,6 +13,7 @@ import (
 var theirs = map[string]string{
 	"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR",
 	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",
+	"EXTERNAL_CA": "externalCA", "K8S_SIGNER": "k8sSigner", "CERT_SIGNER_DOMAIN": "certSignerDomain", "PILOT_CERT_PROVIDER": "pilotCertProvider",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.

@@ -33,7 +33,7 @@ func (i Inputs) check() error {
 	}
 	_, aliases := i.Aliases()
 	_, rule := i.Callers.Rule()
-	return errors.Join(append(errs, aliases, rule)...)
+	return errors.Join(append(errs, aliases, rule, i.Callers.Signing.check())...)
 }
 
 // Aliases returns the clusters that other ids stand for. As with pilot-discovery, a cluster has one of them at most.

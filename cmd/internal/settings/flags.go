@@ -41,7 +41,12 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.Int("kubernetesApiBurst", d.Burst, "how many of them at once, beyond that")
 	fs.Duration("remoteClusterTimeout", d.Remotes.Timeout, "how long the start waits for other clusters that can't be reached (of entries with forEach: where they don't say)")
 
-	fs.Bool("enableCAServer", d.Callers.CAServer, "whether the set for a cluster signs certificates of workloads (controller/ca), as istiod's ENABLE_CA_SERVER (which is read, too)")
+	fs.Bool("enableCAServer", d.Callers.Signing.CAServer, "whether the set for a cluster signs certificates of workloads (controller/ca), as istiod's ENABLE_CA_SERVER (which is read, too)")
+	fs.String("externalCA", d.Callers.Signing.ExternalCA, "who signs in the place of the set's controller/ca, as istiod's EXTERNAL_CA (which is read, too): ISTIOD_RA_KUBERNETES_API, by requests of the cluster's CSR API; empty: nobody")
+	fs.String("k8sSigner", d.Callers.Signing.K8sSigner, "the cluster's signer that externalCA asks, as istiod's K8S_SIGNER (which is read, too), such as issuers.example.com/mesh")
+	fs.String("certSignerDomain", d.Callers.Signing.SignerDomain, "domain of the cluster's signers that workloads may name, as istiod's CERT_SIGNER_DOMAIN (which is read, too)")
+	fs.String("pilotCertProvider", d.Callers.Signing.Provider, "who makes secureGRPCAddr's own certificate, as istiod's PILOT_CERT_PROVIDER (which is read, too): istiod, the set's controller/ca; k8s.io/SIGNER, a signer of the cluster's; custom, nobody: the files "+
+		"are those of tlsCertFile, tlsKeyFile and caCertFile, or those in "+WellKnown+"; none, nobody")
 	fs.String("tokenAudiences", d.Callers.TokenAudiences, "audiences of tokens of service accounts, separated by commas, as istiod's TOKEN_AUDIENCES (which is read, too), for the set's authenticator/kubernetes; empty: istio-ca")
 	fs.String("trustedGatewayCIDR", d.Callers.TrustedGatewayCIDR, "addresses of gateways whose header x-forwarded-client-cert counts, separated by commas, as istiod's TRUSTED_GATEWAY_CIDR (which is read, too); for the set's authenticator/xfcc")
 	fs.Bool("foreignTrustDomains", d.Callers.ForeignTrustDomains, "let callers come whose trust domain is neither the mesh's (trustDomain of its settings) nor one of its aliases, as istiod does")

@@ -49,11 +49,23 @@ type Callers struct {
 	TokenAudiences string `koanf:"tokenAudiences"`
 	// TrustedGatewayCIDR is where gateways are whose x-forwarded-client-cert counts, joined by commas, for the set's authenticator/xfcc;
 	// empty: nowhere.
-	TrustedGatewayCIDR string `koanf:"trustedGatewayCIDR"`
-	// CAServer: the set for a cluster signs certificates.
-	CAServer bool `koanf:"enableCAServer"`
+	TrustedGatewayCIDR string  `koanf:"trustedGatewayCIDR"`
+	Signing            Signing `koanf:",squash"`
 	// ForeignTrustDomains lets callers come whose trust domain is none of the mesh's.
 	ForeignTrustDomains bool `koanf:"foreignTrustDomains"`
+}
+
+// Signing is who signs certificates, by istiod's variables, which are read, too.
+type Signing struct {
+	// CAServer: the set for a cluster signs certificates of workloads.
+	CAServer bool `koanf:"enableCAServer"`
+	// ExternalCA is who signs in the place of the set's controller/ca; empty: nobody.
+	ExternalCA string `koanf:"externalCA"`
+	// K8sSigner is a signer of the cluster, SignerDomain that of signers that workloads name.
+	K8sSigner    string `koanf:"k8sSigner"`
+	SignerDomain string `koanf:"certSignerDomain"`
+	// Provider is who makes the secure port's own certificate.
+	Provider string `koanf:"pilotCertProvider"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.
@@ -195,7 +207,7 @@ type Log struct {
 // Defaults returns pilot-discovery's defaults, but for addresses, which are of this machine alone.
 func Defaults() Settings {
 	return Settings{
-		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}, Callers: Callers{CAServer: true}},
+		Inputs: Inputs{Cluster: Cluster{Registries: "auto", Namespace: "istio-system", ClusterID: "Kubernetes", Domain: "cluster.local", QPS: 80, Burst: 160, Remotes: Remotes{Timeout: 30 * time.Second}}, Callers: Callers{Signing: Signing{CAServer: true, Provider: ProviderIstiod}}},
 		Ports: Ports{
 			GRPCAddr:       "127.0.0.1:15010",
 			SecureGRPCAddr: "127.0.0.1:15012",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	security "istio.io/api/security/v1alpha1"
@@ -20,6 +21,9 @@ import (
 // impersonated is the key of a request's metadata by which a node's agent asks for another's
 // certificate.
 const impersonated = "ImpersonatedIdentity"
+
+// certSigner is the key by which a workload names who is to sign, within the domain of signers.
+const certSigner = "CertSigner"
 
 // Methods implements sdk.CallHandler.
 func (c *Controller) Methods() []string {
@@ -40,33 +44,34 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 		return nil, refuse(codes.Unavailable, "the CA isn't ready yet; the control plane's log says why")
 	}
 	by := c.signs.Load()
-	r, err := by.request(call, m)
+	a, err := by.ask(call, m)
 	if err != nil {
 		return nil, err
 	}
-	if r.TTL, err = c.ttl(m.ValidityDuration); err != nil {
+	if a.TTL, err = c.ttl(m.ValidityDuration); err != nil {
 		return nil, err
 	}
-	der, err := by.Sign(*r, time.Now())
+	chain, roots, err := by.of(call).certify(ctx, *a)
 	if err != nil {
-		return nil, refuse(codes.Internal, "the certificate can't be signed: %v", err)
+		return nil, err
 	}
-	return proto.Marshal(&security.IstioCertificateResponse{CertChain: by.answer(der)})
+	return proto.Marshal(&security.IstioCertificateResponse{CertChain: append(chain, strings.Join(roots, ""))})
 }
 
-// request is what is to be signed for a caller.
-func (s *signer) request(call sdk.Call, m *security.IstioCertificateRequest) (*authority.Request, error) {
+// ask is what is to be signed for a caller.
+func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, error) {
 	if name := m.Metadata.GetFields()[impersonated].GetStringValue(); name != "" {
 		return nil, refuse(codes.PermissionDenied, "nobody may ask for the certificate of somebody else (%s)", impersonated)
 	}
-	key, dns, err := authority.ParseRequest([]byte(m.Csr))
+	r, err := authority.ParseRequest([]byte(m.Csr))
 	if err != nil {
 		return nil, refuse(codes.InvalidArgument, "csr: %v", err)
 	}
+	a := &ask{Request: authority.Request{Key: r.PublicKey}, csr: r, signer: m.Metadata.GetFields()[certSigner].GetStringValue()}
 	if call.Core {
-		return &authority.Request{Key: key, DNS: dns}, nil
+		a.DNS = r.DNSNames
+		return a, nil
 	}
-	r := &authority.Request{Key: key}
 	for _, text := range call.Identities {
 		i, ok := istio.ParseIdentity(text)
 		if !ok || !slices.Contains(s.domains, i.TrustDomain) {
@@ -76,12 +81,12 @@ func (s *signer) request(call sdk.Call, m *security.IstioCertificateRequest) (*a
 		if err != nil {
 			continue
 		}
-		r.URIs = append(r.URIs, u)
+		a.URIs = append(a.URIs, u)
 	}
-	if len(r.URIs) == 0 {
+	if len(a.URIs) == 0 {
 		return nil, refuse(codes.PermissionDenied, "certificates are signed for workloads of the trust domains %q, and the caller is %q", s.domains, call.Identities)
 	}
-	return r, nil
+	return a, nil
 }
 
 // ttl is how long a certificate counts that asks for so many seconds.
@@ -93,19 +98,6 @@ func (c *Controller) ttl(seconds int64) (time.Duration, error) {
 		return 0, refuse(codes.InvalidArgument, "validity_duration: %d s are asked for, and %s (%d s) is the most", seconds, c.config.MaxTTL, most)
 	}
 	return time.Duration(seconds) * time.Second, nil
-}
-
-// answer is the chain of a certificate: one text for each, the roots as the last.
-func (s *signer) answer(der []byte) []string {
-	all := []string{string(authority.EncodeCertificate(der))}
-	for _, c := range s.Chain {
-		all = append(all, string(authority.EncodeCertificate(c.Raw)))
-	}
-	roots := ""
-	for _, text := range s.Bundle() {
-		roots += text
-	}
-	return append(all, roots)
 }
 
 func refuse(code codes.Code, format string, args ...any) error {

@@ -38,6 +38,9 @@ type Controller struct {
 	plugged plugged
 	keeper  keeper
 	client  *kube.Client // nil without a cluster
+	// requests and server are where others sign; nil where they don't.
+	requests *requests
+	server   *server
 
 	// signs is what signs now; first is closed when there is one.
 	signs atomic.Pointer[signer]
@@ -46,11 +49,38 @@ type Controller struct {
 	changed chan struct{}
 }
 
-// signer is an authority in its mesh. It is immutable.
+// signer is who signs in a mesh. It is immutable.
 type signer struct {
-	*authority.Authority
+	certifier
+	// port makes the secure port's own certificate; nil: who signs for workloads does.
+	port certifier
 	// domains are the mesh's trust domain and its aliases.
 	domains []string
+}
+
+// of is who signs for a caller.
+func (s *signer) of(call sdk.Call) certifier {
+	if call.Core && s.port != nil {
+		return s.port
+	}
+	return s.certifier
+}
+
+// believed are the roots that workloads believe: those of workloads, by which the core believes
+// clients, and those of the secure port.
+func (s *signer) believed() []string {
+	roots := slices.Clone(s.bundle())
+	if s.port == nil {
+		return roots
+	}
+	return append(roots, slices.DeleteFunc(slices.Clone(s.port.bundle()), func(r string) bool { return slices.Contains(roots, r) })...)
+}
+
+func (s *signer) same(as *signer) bool {
+	if as == nil || (s.port == nil) != (as.port == nil) || s.port != nil && !s.port.same(as.port) {
+		return false
+	}
+	return s.certifier.same(as.certifier) && slices.Equal(s.domains, as.domains)
 }
 
 func newController(c Config) *Controller {
@@ -62,7 +92,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	if _, _, err := kube.FirstState(ctx, out); err != nil {
 		return nil
 	}
-	w, err := watch.New(settle, c.plugged.concerns)
+	w, err := watch.New(settle, c.concerns)
 	if err != nil {
 		return err
 	}
@@ -75,13 +105,17 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 		c.config.Report(ctx, out)
 		running.Go(func() { c.distribute(ctx, out) })
 	}
+	if c.requests != nil {
+		c.requests.log = out.Log
+		running.Go(func() { c.requests.sweep(ctx) })
+	}
 	wake := make(chan struct{})
 	running.Go(func() { follow(ctx, out, wake) })
 	w.Wake(wake)
 	l := &life{Controller: c, out: out, pause: retryFirst}
 	for {
 		s, _ := out.State()
-		l.domains = domainsOf(s)
+		l.mesh = meshOf(s)
 		wait := l.look(ctx)
 		l.watch(w)
 		if _, err := w.Next(ctx, time.Now().Add(wait)); ctx.Err() != nil {
@@ -109,40 +143,43 @@ func follow(ctx context.Context, out sdk.Publisher, wake chan<- struct{}) {
 	}
 }
 
-// domainsOf are the trust domains of the mesh's settings.
-func domainsOf(s *state.State) []string {
-	mesh := &api.MeshConfig{}
+// meshOf are the mesh's settings.
+func meshOf(s *state.State) *api.MeshConfig {
 	if row := s.Row(state.Mesh, state.Mesh); row != nil {
 		if read, err := kinds.Decode[*api.MeshConfig](row); err == nil { // no config source publishes another one
-			mesh = read
+			return read
 		}
 	}
-	return istio.TrustDomains(mesh.TrustDomain, mesh.TrustDomainAliases)
+	return &api.MeshConfig{}
 }
 
 // life is one Run's.
 type life struct {
 	*Controller
-	out     sdk.Publisher
-	domains []string
-	// kept is the CA that the keeper has, until next; last is the one that it had last.
-	kept, last *authority.Authority
-	next       time.Time
+	out  sdk.Publisher
+	mesh *api.MeshConfig
+	kept kept
 	// published is the domain whose row there is; wrong is what was said last to be wrong.
 	published, wrong string
 	synced           bool
 	pause            time.Duration
 }
 
-// look finds out what signs now, and returns when to look again.
+// kept is the CA that signs itself.
+type kept struct {
+	// now is the one that the keeper has, until next; last is the one that it had last.
+	now, last *authority.Authority
+	next      time.Time
+}
+
+// look finds out who signs now, and returns when to look again.
 func (l *life) look(ctx context.Context) (again time.Duration) {
-	now := time.Now()
-	a, wait, err := l.current(ctx, now)
+	next, wait, err := l.current(ctx, time.Now())
 	if ctx.Err() != nil {
 		return 0
 	}
 	if err == nil {
-		err = l.take(a)
+		err = l.take(next)
 	}
 	if err != nil {
 		if text := err.Error(); text != l.wrong {
@@ -156,29 +193,51 @@ func (l *life) look(ctx context.Context) (again time.Duration) {
 	return wait
 }
 
-// current returns the CA that is to sign: the one that is plugged in, or one that signs itself.
-func (l *life) current(ctx context.Context, now time.Time) (a *authority.Authority, wait time.Duration, err error) {
+// current returns who is to sign: others, the CA that is plugged in, or one that signs itself.
+func (l *life) current(ctx context.Context, now time.Time) (s *signer, wait time.Duration, err error) {
+	s = &signer{domains: istio.TrustDomains(l.mesh.TrustDomain, l.mesh.TrustDomainAliases)}
+	wait = jitter(l.config.Root.Check, rand.Float64())
+	if port := l.config.External.PortSigner; port != "" {
+		if s.port, err = l.requests.certifier(port, "", l.mesh); err != nil {
+			return nil, 0, err
+		}
+	}
+	switch l.config.External.By {
+	case byKubernetes:
+		s.certifier, err = l.requests.certifier(l.config.External.Signer, l.config.External.Domain, l.mesh)
+	case byServer:
+		s.certifier, err = l.server.certifier()
+	default:
+		var a *authority.Authority
+		a, wait, err = l.authority(ctx, now, s.domains[0])
+		s.certifier = self{a}
+	}
+	return s, wait, err
+}
+
+// authority returns the CA that is to sign here: the one that is plugged in, or one that signs itself.
+func (l *life) authority(ctx context.Context, now time.Time, domain string) (a *authority.Authority, wait time.Duration, err error) {
+	wait = jitter(l.config.Root.Check, rand.Float64())
 	a, err = l.plugged.read(now)
 	if !errors.Is(err, errNone) {
-		return a, jitter(l.config.Root.Check, rand.Float64()), err
+		return a, wait, err
 	}
-	if l.kept != nil && now.Before(l.next) {
-		return l.kept, l.next.Sub(now), nil
+	k := &l.kept
+	if k.now != nil && now.Before(k.next) {
+		return k.now, k.next.Sub(now), nil
 	}
-	if l.kept, err = l.own(ctx, now); err != nil {
+	if k.now, err = l.own(ctx, now, domain); err != nil {
 		return nil, 0, err
 	}
-	l.last = l.kept
-	wait = jitter(l.config.Root.Check, rand.Float64())
-	l.next = now.Add(wait)
-	return l.kept, wait, nil
+	k.last, k.next = k.now, now.Add(wait)
+	return k.now, wait, nil
 }
 
 // own returns the CA that signs itself: the one that is kept, or a new one, or its next root.
-func (l *life) own(ctx context.Context, now time.Time) (*authority.Authority, error) {
+func (l *life) own(ctx context.Context, now time.Time, domain string) (*authority.Authority, error) {
 	const tries = 5
 	for range tries {
-		a, err := l.attempt(ctx, now)
+		a, err := l.attempt(ctx, now, domain)
 		if !errors.Is(err, errTaken) {
 			return a, err
 		}
@@ -187,7 +246,7 @@ func (l *life) own(ctx context.Context, now time.Time) (*authority.Authority, er
 }
 
 // attempt is one try of own.
-func (l *life) attempt(ctx context.Context, now time.Time) (*authority.Authority, error) {
+func (l *life) attempt(ctx context.Context, now time.Time, domain string) (*authority.Authority, error) {
 	files, err := l.keeper.load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", l.keeper, err)
@@ -195,10 +254,10 @@ func (l *life) attempt(ctx context.Context, now time.Time) (*authority.Authority
 	var a *authority.Authority
 	word := "a CA that signs itself is made"
 	switch {
-	case files == nil && l.last != nil:
-		a, word = l.last, "the CA was gone from where it is kept; it is put back"
+	case files == nil && l.kept.last != nil:
+		a, word = l.kept.last, "the CA was gone from where it is kept; it is put back"
 	case files == nil:
-		a, err = authority.Root(l.domains[0], nil, l.config.Root.Bits, l.config.Root.TTL, now)
+		a, err = authority.Root(domain, nil, l.config.Root.Bits, l.config.Root.TTL, now)
 	default:
 		if a, err = authority.Parse(*files, now); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.keeper, err)
@@ -223,18 +282,17 @@ func (l *life) attempt(ctx context.Context, now time.Time) (*authority.Authority
 	return a, nil
 }
 
-// take has a CA sign from now on, and publishes its roots.
-func (l *life) take(a *authority.Authority) error {
-	was := l.signs.Load()
-	if was != nil && was.Same(a) && l.published == l.domains[0] && slices.Equal(was.domains, l.domains) {
+// take has somebody sign from now on, and publishes the roots.
+func (l *life) take(next *signer) error {
+	if next.same(l.signs.Load()) {
 		return nil
 	}
-	b := bundle.Bundle{TrustDomain: l.domains[0], Certificates: a.Bundle()}
+	b := bundle.Bundle{TrustDomain: next.domains[0], Certificates: next.bundle()}
 	payload, err := b.Payload()
 	if err != nil {
 		return err
 	}
-	if err := l.write(b.Certificates); err != nil {
+	if err := l.write(next.believed()); err != nil {
 		return err
 	}
 	var gone []string
@@ -245,7 +303,7 @@ func (l *life) take(a *authority.Authority) error {
 		return err
 	}
 	l.published = b.TrustDomain
-	l.signs.Store(&signer{a, l.domains})
+	l.signs.Store(next)
 	select {
 	case l.changed <- struct{}{}:
 	default:
@@ -255,7 +313,7 @@ func (l *life) take(a *authority.Authority) error {
 		close(l.first)
 		return l.out.Synced()
 	}
-	l.out.Log(sdk.Info, "another CA signs from now on", "subject", a.Certificate.Subject.String(), "until", a.Certificate.NotAfter.UTC().Format(time.RFC3339), "roots", len(a.Roots))
+	l.out.Log(sdk.Info, "another CA signs from now on", "subject", next.String(), "roots", len(next.bundle()))
 	return nil
 }
 
@@ -274,15 +332,27 @@ func (l *life) write(roots []string) error {
 	return os.Rename(path+".new", path)
 }
 
-// watch watches the directory of a CA that is plugged in, or the nearest one above it that is there.
-func (l *life) watch(w *watch.Watcher) {
-	if l.config.Plugged == "" {
-		return
+// concerns reports whether what signs is read from a path, or below it.
+func (c *Controller) concerns(path string) bool {
+	return slices.ContainsFunc(c.folders(), func(dir string) bool { return strings.HasPrefix(path, dir) || strings.HasPrefix(dir, path) })
+}
+
+// folders are those that what signs is read from.
+func (c *Controller) folders() (all []string) {
+	if c.config.Plugged != "" {
+		all = append(all, filepath.Clean(string(c.plugged)))
 	}
+	if roots := c.config.External.Roots; roots != "" {
+		all = append(all, filepath.Dir(roots))
+	}
+	return all
+}
+
+// watch watches the folders, or the nearest ones above them that are there.
+func (l *life) watch(w *watch.Watcher) {
 	w.Sweep()
-	for dir := filepath.Clean(l.config.Plugged); ; dir = filepath.Dir(dir) {
-		if w.Add(dir) == nil || dir == filepath.Dir(dir) {
-			return
+	for _, dir := range l.folders() {
+		for ; w.Add(dir) != nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca/authority"
@@ -54,12 +53,6 @@ func (p plugged) read(now time.Time) (*authority.Authority, error) {
 		return a, nil
 	}
 	return nil, errNone
-}
-
-// concerns reports whether a path is in the directory, or leads to it.
-func (p plugged) concerns(path string) bool {
-	dir := filepath.Clean(string(p))
-	return strings.HasPrefix(path, dir) || strings.HasPrefix(dir, path)
 }
 
 func (p plugged) part(name string) ([]byte, error) {

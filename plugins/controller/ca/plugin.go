@@ -2,7 +2,8 @@
 // of workloads, as istiod's does.
 //
 // The package authority makes certificates; keeper.go keeps a root that signs itself; plugged.go
-// reads one that is plugged in; call.go answers who wants a certificate; roots.go hands the root out
+// reads one that is plugged in; external.go has others sign, by requests of a cluster (requests.go) or by another
+// server (server.go); call.go answers who wants a certificate; roots.go hands the root out
 // to namespaces.
 package ca
 
@@ -32,6 +33,8 @@ type Config struct {
 	// Namespace and Secret are where, for `keep: secret`.
 	Namespace string `json:"namespace" min:"1" doc:"The control plane's namespace: of the Secret, and of the Lease by which replicas agree on who hands the root out."`
 	Secret    string `json:"secret" min:"1" doc:"The Secret of keep: secret."`
+	// External is about others who sign.
+	External External `json:"external" doc:"Others who sign in this CA's place: it is a registration authority then, which checks who asks and for what."`
 	// RootsFile is where the roots are written to, for whoever is to believe them.
 	RootsFile string `json:"rootsFile" doc:"A file that the roots are written to, for proxies to believe the control plane by; without it they are in the table alone."`
 	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask for.
@@ -55,7 +58,8 @@ func defaults() Config {
 	return Config{
 		Access: kube.DefaultAccess(), Plugged: "etc/cacerts", Keep: "memory", Namespace: "istio-system", Secret: "istio-ca-secret",
 		TTL: 24 * time.Hour, MaxTTL: 90 * 24 * time.Hour,
-		Root: Root{TTL: 10 * 365 * 24 * time.Hour, Bits: 2048, Check: time.Hour, Grace: 20},
+		External: External{By: byNobody, Roots: "etc/external-ca-cert/root-cert.pem", Timeout: 4 * time.Second},
+		Root:     Root{TTL: 10 * 365 * 24 * time.Hour, Bits: 2048, Check: time.Hour, Grace: 20},
 	}
 }
 
@@ -68,6 +72,9 @@ func (c *Config) Check() error {
 		return strict.Errorf("file", "is needed with `keep: file`")
 	case c.Keep != "file" && c.File != "":
 		return strict.Errorf("file", "is for `keep: file`")
+	}
+	if err := c.External.check(); err != nil {
+		return err
 	}
 	return c.Access.Check()
 }
@@ -84,21 +91,32 @@ func Plugin() sdk.ControllerPlugin {
 // used, or a cluster whose address isn't known.
 func New(c Config) (*Controller, error) {
 	made := newController(c)
-	if _, err := made.plugged.read(time.Now()); err != nil && !errors.Is(err, errNone) {
+	if _, err := made.plugged.read(time.Now()); c.External.By == byNobody && err != nil && !errors.Is(err, errNone) {
 		return nil, &sdk.FieldError{Field: "plugged", Err: err}
 	}
-	if c.Keep == "secret" || c.Distribute {
+	if c.Keep == "secret" && c.External.By == byNobody || c.Distribute || c.External.asksCluster() {
 		client, err := c.Client(agent)
 		if err != nil {
 			return nil, err
 		}
 		made.client = client
 	}
+	if c.External.asksCluster() {
+		made.requests = newRequests(made.client.Objects, c.External)
+	}
+	if c.External.By == byServer {
+		var err error
+		if made.server, err = newServer(c.External); err != nil {
+			return nil, err
+		}
+	}
 	switch c.Keep {
 	case "file":
 		made.keeper = file(c.File)
 	case "secret":
-		made.keeper = &secret{client: made.client.Core, namespace: c.Namespace, name: c.Secret}
+		if made.client != nil {
+			made.keeper = &secret{client: made.client.Core, namespace: c.Namespace, name: c.Secret}
+		}
 	default:
 		made.keeper = &memory{}
 	}

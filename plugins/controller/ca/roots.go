@@ -127,7 +127,7 @@ func (h *handing) write(ctx context.Context, names map[string]bool) (done bool) 
 	if by == nil {
 		return true // it will have changed
 	}
-	text := strings.Join(by.Bundle(), "")
+	text := strings.Join(by.believed(), "")
 	for name := range names {
 		err := h.one(ctx, name, text)
 		switch {

@@ -4,14 +4,10 @@ package authority
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"net/url"
@@ -44,43 +40,6 @@ type Request struct {
 	// TTL is how long it counts from now on; it ends with the authority's own certificate at the
 	// latest.
 	TTL time.Duration
-}
-
-// ParseRequest reads a certificate signing request (PKCS #10 in PEM), checks its signature, and
-// returns its public key and DNS names. Keys that are too weak are refused.
-func ParseRequest(text []byte) (key crypto.PublicKey, dns []string, err error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return nil, nil, errors.New("it is no certificate request in PEM")
-	}
-	r, err := x509.ParseCertificateRequest(block.Bytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := r.CheckSignature(); err != nil {
-		return nil, nil, fmt.Errorf("its signature is wrong: %w", err)
-	}
-	return r.PublicKey, r.DNSNames, strong(r.PublicKey)
-}
-
-// leastRSA is how many bits an RSA key must have.
-const leastRSA = 2048
-
-// strong refuses keys that nobody should use.
-func strong(key crypto.PublicKey) error {
-	switch k := key.(type) {
-	case *rsa.PublicKey:
-		if bits := k.N.BitLen(); bits < leastRSA {
-			return fmt.Errorf("its RSA key has %d bits; it must have %d at least", bits, leastRSA)
-		}
-		return nil
-	case *ecdsa.PublicKey:
-		if bits := k.Params().BitSize; bits < elliptic.P256().Params().BitSize {
-			return fmt.Errorf("its key is of a curve of %d bits; P-256 is the least", bits)
-		}
-		return nil
-	}
-	return errors.New("its key is neither RSA nor ECDSA")
 }
 
 // Sign makes a certificate, in DER, of a workload, which shows it as a client and as a server.
