@@ -293,8 +293,8 @@ func (w *waiting) late() error {
 // refused is an error of the API server for a caller.
 func refused(what string, err error) error {
 	switch {
-	case apierrors.IsForbidden(err):
-		return refuse(codes.FailedPrecondition, "the control plane may not %s: give its account the rights of a registration authority (deploy/kubernetes/signers.yaml): %v", what, err)
+	case apierrors.IsForbidden(err): // as an API server that has just begun says for a moment, too
+		return refuse(codes.Unavailable, "the control plane may not %s: give its account the rights of a registration authority (deploy/kubernetes/signers.yaml): %v", what, err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return refuse(codes.InvalidArgument, "the API server refuses to %s: %v", what, err)
 	}
