@@ -13,6 +13,17 @@ func Check(d Declaration, config []byte) error {
 	return err
 }
 
+// Describe returns what a plugin answers to a Hello, without running it. An error is why it would
+// refuse; a *FieldError names the config's field.
+func Describe(d Declaration, hello *pb.Hello) (*pb.Ready, error) {
+	t := &talk{plugin: d.declare(), hello: hello}
+	k, err := t.construct()
+	if err != nil {
+		return nil, err
+	}
+	return t.ready(k), nil
+}
+
 // ConfigSchema returns the JSON Schema (draft 2020-12) of a plugin's config; nil: anything goes.
 func ConfigSchema(d Declaration) []byte {
 	if schema := d.declare().schema; schema != nil {

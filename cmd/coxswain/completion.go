@@ -23,8 +23,10 @@ import (
 const completionPatience = 2 * time.Second
 
 // complete tells the shell, for all commands below one, what flags and arguments may be: fixed words, and the names of what runs.
-func (p *program) complete(c *cobra.Command) {
-	for flag, words := range flagWords() {
+func (p *program) complete(c *cobra.Command) { completeWith(c, flagWords(), p.arguments()) }
+
+func completeWith(c *cobra.Command, flags map[string][]string, arguments map[string]completer) {
+	for flag, words := range flags {
 		if f := c.Flags().Lookup(flag); f != nil {
 			if flag == "output" {
 				words = outputs(f.Usage)
@@ -32,11 +34,11 @@ func (p *program) complete(c *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // twice is no harm
 		}
 	}
-	if named := p.arguments()[c.CommandPath()]; named != nil {
+	if named := arguments[c.CommandPath()]; named != nil {
 		c.ValidArgsFunction = named
 	}
 	for _, sub := range c.Commands() {
-		p.complete(sub)
+		completeWith(sub, flags, arguments)
 	}
 }
 

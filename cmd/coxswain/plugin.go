@@ -9,6 +9,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/spf13/cobra"
 )
 
@@ -39,3 +40,12 @@ func (p *program) plugin() *cobra.Command {
 
 // names returns the built-in plugins in order.
 func names() []string { return slices.Sorted(maps.Keys(builtins())) }
+
+// describe returns what a built-in answers to a Hello.
+func describe(builtin string, hello *pb.Hello) (*pb.Ready, error) {
+	p, ok := builtins()[builtin]
+	if !ok {
+		return nil, fmt.Errorf("there is no built-in plugin %s", builtin)
+	}
+	return sdk.Describe(p, hello)
+}

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/coxswain-mesh/coxswain/cmd/internal/settings"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-func (p *program) root() *cobra.Command {
+// root returns the commands. What the core starts gets those alone that it is started with: each process would make all of them.
+func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "coxswain",
 		Short:         "A control plane for Envoy and every other xDS client, made of plugins",
@@ -24,7 +26,12 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.out)
 	root.SetErr(p.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), tokenCommand(p), p.plugins(), p.hold(), p.views(), p.route(), p.config(), p.validate(), p.analyze(), p.explainCode(), p.schema(), p.request(), p.version(), p.plugin(), p.wasmRunner())
+	children := []*cobra.Command{p.plugin(), p.wasmRunner()}
+	root.AddCommand(children...)
+	if len(args) > 0 && slices.ContainsFunc(children, func(c *cobra.Command) bool { return c.Name() == args[0] }) {
+		return root
+	}
+	root.AddCommand(p.discovery(), p.bootstrap(), certificateCommand(p), tokenCommand(p), p.plugins(), p.hold(), p.views(), p.route(), p.config(), p.validate(), p.analyze(), p.explainCode(), p.schema(), p.request(), p.version())
 	root.Version = build()
 	root.SetVersionTemplate(versionLine())
 	p.complete(root)

@@ -121,7 +121,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
-			Issuer: issuer,
+			Issuer: issuer, Describe: describe,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/codes"
 )
@@ -86,6 +87,60 @@ func TestReaderOnDemand(t *testing.T) {
 	for _, kind := range []pb.Kind{pb.KindConfig, pb.KindController} {
 		t.Run(kind.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testReaderOnDemand(t, kind) }) })
 	}
+}
+
+// TestLearn: one that is known without a session sleeps, and wakes up at once if somebody came before.
+func TestLearn(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var woken []string
+			b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
+				memory, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true, Optional: early})
+			inst := &host.Instance{Entry: &manifest.Entry{Name: "lazy"}, Ready: readyIstio()}
+			m := b.join("memory", readyMemory())
+			m.synced()
+			synctest.Wait()
+			if early {
+				b.stream("p").Subscribe(typeA, true, nil)
+			}
+			if err := b.Learn(inst); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if why := b.Ready(); len(why) > 0 {
+				t.Errorf("the first revision waits for %v", why)
+			}
+			if woke := len(woken) == 1; woke != early {
+				t.Errorf("who asks came first: %v, and woken are %v", early, woken)
+			}
+			if !early {
+				b.stream("p").Subscribe(typeA, true, nil)
+				if synctest.Wait(); !slices.Equal(woken, []string{"lazy"}) {
+					t.Errorf("asking for its type woke %v", woken)
+				}
+			}
+			lazy := b.join("lazy", readyIstio())
+			if at := lazy.state(); at == nil {
+				t.Error("it is sent nothing once it runs")
+			}
+			if err := b.Learn(inst); err == nil {
+				t.Error("it is learned anew while it runs")
+			}
+		})
+	}
+}
+
+// TestLearnWhatCannotSleep: the rule is the same as for one that starts.
+func TestLearnWhatCannotSleep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
+		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "lazy"}, Ready: readyMemory()}); !errors.Is(err, errReads) {
+			t.Error(err)
+		}
+		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "other"}, Ready: readyMemory()}); err == nil {
+			t.Error("one that is not declared is learned")
+		}
+	})
 }
 
 func testReaderOnDemand(t *testing.T, kind pb.Kind) {

@@ -76,7 +76,7 @@ func (c *Control) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
 
 // accept applies what a generator said late.
 func (c *Control) accept(s *session) error {
-	if err := c.apply(s); err != nil {
+	if err := s.apply(); err != nil {
 		return err
 	}
 	c.serving(s.Name)
@@ -85,7 +85,7 @@ func (c *Control) accept(s *session) error {
 		c.instances.tell()
 	}
 	c.publish(s)
-	c.free(s)
+	s.free()
 	c.rest()
 	return nil
 }

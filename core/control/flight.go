@@ -156,7 +156,7 @@ func (c *Control) serve(now time.Time) {
 			continue
 		}
 		before := len(s.ops)
-		if err := c.apply(s); err != nil {
+		if err := s.apply(); err != nil {
 			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name, err))
 			continue
 		}
@@ -167,7 +167,7 @@ func (c *Control) serve(now time.Time) {
 		c.blame(s)
 		c.spoil(changed)
 		f.Views += len(changed)
-		c.free(s)
+		s.free()
 	}
 	if f.Number >= c.undo && !slices.ContainsFunc(f.Late(), func(name string) bool { return c.known[name] != nil && c.known[name].Kind == pb.KindGenerator }) {
 		c.undo = 0

@@ -94,7 +94,7 @@ func (c *Control) at(s *session, r *pb.Revision, o op) error {
 }
 
 // apply makes what was kept for the session's newest state part of what is served.
-func (c *Control) apply(s *session) error {
+func (s *session) apply() error {
 	ops := s.ops
 	s.ops, s.acked = nil, s.sent
 	for _, o := range ops {
@@ -117,7 +117,7 @@ func (s *session) letGo() {
 const idsAtOnce = 50_000
 
 // free tells a generator which of its bodies are no longer used.
-func (c *Control) free(s *session) {
+func (s *session) free() {
 	if ids := s.views.Freed(); len(ids) > 0 {
 		for some := range slices.Chunk(ids, idsAtOnce) {
 			s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
@@ -129,7 +129,7 @@ func (c *Control) free(s *session) {
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
 func (c *Control) takePlace(s *session, m *pb.Place) error {
-	defer c.handed(s, s.turns.Attached, m.Connection)
+	defer s.handed(s.turns.Attached, m.Connection)
 	conn := c.conns[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile

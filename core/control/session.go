@@ -126,13 +126,24 @@ func (s *session) oversize(cost int) error {
 	return nil
 }
 
-// join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
-func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
+// Learn implements host.Sessions.
+func (c *Control) Learn(inst *host.Instance) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if inst.Candidate {
-		return c.joinTrial(inst, cancel)
+	k, err := c.comes(inst)
+	if err != nil {
+		return err
 	}
+	k.asleep, k.roused = true, false
+	if c.wanted(k.Name) {
+		c.rouse(k.Name)
+	}
+	c.schedule(time.Now())
+	return nil
+}
+
+// comes learns what a plugin says of itself that may have a session now.
+func (c *Control) comes(inst *host.Instance) (*known, error) {
 	k := c.known[inst.Entry.Name]
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
@@ -143,7 +154,6 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if c.sessions[k.Name] != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
-	s := c.newSession(k, inst, cancel)
 	levels, err := stage.Levels(c.stagePlugins(k.Name, inst.Ready))
 	if err != nil {
 		return nil, err
@@ -161,16 +171,31 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		c.known[name].level = level
 	}
 	c.warnOfWriters(k)
-	if s.generates() {
+	if k.Kind == pb.KindGenerator {
 		for _, conn := range c.sortedConns() {
 			c.assign(conn)
 		}
+	}
+	return k, nil
+}
+
+// join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
+func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if inst.Candidate {
+		return c.joinTrial(inst, cancel)
+	}
+	k, err := c.comes(inst)
+	if err != nil {
+		return nil, err
 	}
 	k.asleep, k.roused = k.OnDemand && !c.wanted(k.Name), false
 	if k.asleep {
 		c.schedule(time.Now())
 		return nil, host.ErrAsleep
 	}
+	s := c.newSession(k, inst, cancel)
 	c.sessions[k.Name] = s
 	c.questions.isAwake(k.Name)
 	if s.generates() {

@@ -113,11 +113,11 @@ func (c *Control) shadowDone(s *session) error {
 	if !s.generates() {
 		return nil
 	}
-	if err := c.apply(s); err != nil {
+	if err := s.apply(); err != nil {
 		return err
 	}
 	c.publish(s)
-	c.free(s)
+	s.free()
 	return nil
 }
 

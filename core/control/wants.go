@@ -124,7 +124,7 @@ func (s *session) give(now time.Time, at func(time.Time)) {
 }
 
 // handed notes that a piece of work was answered, and gives the next.
-func (c *Control) handed(s *session, answered func(id uint64, now time.Time, steady bool), id uint64) {
+func (s *session) handed(answered func(id uint64, now time.Time, steady bool), id uint64) {
 	now := time.Now()
 	answered(id, now, s.busy.IsZero())
 	s.give(now, func(time.Time) {})
@@ -137,7 +137,7 @@ func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}
-	defer c.handed(s, s.turns.Wanted, m.Id)
+	defer s.handed(s.turns.Wanted, m.Id)
 	err := c.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
 			s.views.Complete(v)

@@ -1,16 +1,16 @@
 package host
 
 import (
-	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	words "golang.org/x/text/message"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // conforms checks an entry's config against the schema that its plugin declared. What is wrong is named by its place in plugins.yaml.
@@ -18,51 +18,84 @@ func conforms(e *manifest.Entry, with *filled, schema []byte) error {
 	if len(schema) == 0 || len(with.config) == 0 {
 		return nil
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return fmt.Errorf("the schema of its config is no JSON: %w", err)
-	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // a schema refers to nothing outside of itself
-	const name = "config.json"
-	if err := c.AddResource(name, doc); err != nil {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
 		return fmt.Errorf("the schema of its config: %w", err)
 	}
-	s, err := c.Compile(name)
+	resolved, err := s.Resolve(nil) // it refers to nothing outside of itself
 	if err != nil {
 		return fmt.Errorf("the schema of its config: %w", err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(with.config))
-	if err != nil {
+	var value any
+	if err := json.Unmarshal(with.config, &value); err != nil {
 		return err
 	}
-	var wrong *jsonschema.ValidationError
-	if err := s.Validate(value); !errors.As(err, &wrong) {
-		return err
+	if err = resolved.Validate(value); err == nil {
+		return nil
 	}
-	for len(wrong.Causes) > 0 {
-		wrong = wrong.Causes[0]
-	}
-	field := fieldPath(wrong.InstanceLocation)
-	reason := "the secret is not what it takes"
-	if !with.secrets[field] {
-		reason = wrong.ErrorKind.LocalizedString(words.NewPrinter(language.English))
+	field, reason := locate(&s, &s, value, err)
+	if with.secrets[field] {
+		reason = "the secret is not what it takes"
 	}
 	return &RefusedError{Field: field, Reason: reason + " (the schema that it declares)", At: e.PlaceOf(field)}
 }
 
-// fieldPath writes a place in the config as plugins do: services[0].ports.
-func fieldPath(location []string) string {
-	var b strings.Builder
-	for _, part := range location {
-		if _, err := strconv.Atoi(part); err == nil {
-			b.WriteString("[" + part + "]")
-			continue
+// locate returns the innermost field of a value that its part of a schema refuses, as plugins write it
+// (services[0].ports), and why. err is why the value itself is refused.
+func locate(root, s *jsonschema.Schema, value any, err error) (field, reason string) {
+	inner := func(name string, part *jsonschema.Schema, value any) bool {
+		why := refuses(root, part, value)
+		if why != nil {
+			field, reason = locate(root, part, value, why)
+			if field != "" && field[0] != '[' {
+				field = "." + field
+			}
+			field = name + field
 		}
-		if b.Len() > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(part)
+		return why != nil
 	}
-	return b.String()
+	s = referred(root, s)
+	switch value := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(value)) {
+			if part := s.Properties[name]; part != nil && inner(name, part, value[name]) {
+				return field, reason
+			}
+		}
+	case []any:
+		for i, item := range value {
+			if s.Items != nil && inner("["+strconv.Itoa(i)+"]", s.Items, item) {
+				return field, reason
+			}
+		}
+	}
+	reason = err.Error()
+	for strings.HasPrefix(reason, "validating ") { // a place in the schema
+		_, reason, _ = strings.Cut(reason, ": ")
+	}
+	return "", reason
+}
+
+// referred returns the root's definition that a schema refers to, or the schema itself.
+func referred(root, s *jsonschema.Schema) *jsonschema.Schema {
+	dir, name := path.Split(s.Ref)
+	for at, definitions := range map[string]map[string]*jsonschema.Schema{"#/$defs/": root.Defs, "#/definitions/": root.Definitions} {
+		if dir == at && definitions[name] != nil {
+			return definitions[name]
+		}
+	}
+	return s
+}
+
+// refuses returns why a part of a schema refuses a value. It may refer to the root's definitions.
+func refuses(root, part *jsonschema.Schema, value any) error {
+	own := part.CloneSchemas()
+	if own.Defs == nil && own.Definitions == nil {
+		own.Defs, own.Definitions = root.CloneSchemas().Defs, root.CloneSchemas().Definitions
+	}
+	resolved, err := own.Resolve(nil)
+	if err != nil { // it refers to something else; what holds it is refused
+		return nil
+	}
+	return resolved.Validate(value)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/load"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Config of a Host.
@@ -34,6 +35,9 @@ type Config struct {
 	// demand start no earlier: nothing of that revision is theirs. Generators do, or nobody would know
 	// yet which types they serve. Nil: they start with the others.
 	Served <-chan struct{}
+	// Describe returns what a built-in answers to a Hello, so that one that starts on demand need not
+	// run to say it. Nil: each starts once.
+	Describe func(builtin string, hello *pb.Hello) (*pb.Ready, error)
 	// Starter starts processes; nil: real ones.
 	Starter Starter
 	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
@@ -185,7 +189,6 @@ func (h *Host) begin(s *slot) {
 	r.all.Go(func() {
 		defer close(s.gone)
 		defer cancel()
-		h.waitServed(ctx, s)
 		for !h.ended(s, r, h.keep(ctx, s, r.dir)) {
 		}
 	})

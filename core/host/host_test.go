@@ -163,6 +163,9 @@ type sessions struct {
 	serves bool
 	// err ends each session at once.
 	err error
+	// learned names those that it learned of without a session, which it refuses if refuses is set.
+	learned []string
+	refuses error
 }
 
 func (c *sessions) Serve(ctx context.Context, inst *Instance) error {
@@ -180,6 +183,11 @@ func (c *sessions) Serve(ctx context.Context, inst *Instance) error {
 		}
 		inst.Link.Release(cost)
 	}
+}
+
+func (c *sessions) Learn(inst *Instance) error {
+	c.learned = append(c.learned, inst.Entry.Name)
+	return c.refuses
 }
 
 // trial is a host under test.
@@ -208,10 +216,18 @@ func run(t *testing.T, set string, core *sessions, script func(p *twin, n int) e
 // runWith is run where sessions are taken over by another.
 func runWith(t *testing.T, set string, core *sessions, taker Sessions, script func(p *twin, n int) error) *trial {
 	t.Helper()
+	return runDescribed(t, set, core, taker, nil, script)
+}
+
+// runDescribed runs a host that can ask built-ins what they say of themselves.
+func runDescribed(
+	t *testing.T, set string, core *sessions, taker Sessions, describe func(string, *pb.Hello) (*pb.Ready, error), script func(p *twin, n int) error,
+) *trial {
+	t.Helper()
 	r := &trial{twins: newTwins(script), core: core, ended: make(chan error, 1), dir: t.TempDir()}
 	var log strings.Builder
 	h, err := New(Config{
-		Set: parsed(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: taker, Starter: r.twins, Epoch: 7,
+		Set: parsed(t, set), Exe: "/bin/coxswain", RuntimeDir: r.dir, Sessions: taker, Starter: r.twins, Epoch: 7, Describe: describe,
 		Log: slog.New(slog.NewTextHandler(&lockedWriter{to: &log}, nil)), OnTransition: r.note,
 	})
 	if err != nil {

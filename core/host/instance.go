@@ -31,6 +31,9 @@ type Instance struct {
 type Sessions interface {
 	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says which, or is ErrAsleep. It closes the link.
 	Serve(ctx context.Context, inst *Instance) error
+	// Learn takes in what a plugin that starts on demand says of itself, which then sleeps: inst has
+	// no Link. The error is the rule that it would break.
+	Learn(inst *Instance) error
 }
 
 // ErrAsleep is what Sessions.Serve returns for a plugin that starts on demand when nobody needs it: its process ends, and begins again with Wake.

@@ -14,6 +14,11 @@ import (
 
 // keep runs an entry's plugin, again and again, until ctx ends. It returns an error if the start of the core fails with it.
 func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
+	if h.declare(s) {
+		s.sleep(ctx)
+	} else {
+		h.waitServed(ctx, s)
+	}
 	for failures := 0; ; failures++ {
 		if ctx.Err() != nil { // while it slept
 			s.move(Gone, nil, nil)

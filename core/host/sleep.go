@@ -1,6 +1,10 @@
 package host
 
-import "context"
+import (
+	"context"
+
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+)
 
 // sleep waits until the plugin is wanted, or ctx ends. It has been ready once, so that a failure is no matter of the start any more.
 func (s *slot) sleep(ctx context.Context) {
@@ -25,4 +29,27 @@ func (h *Host) Wake(plugin string) {
 		default: // it wakes up already
 		}
 	}
+}
+
+// declare has the core learn, without a process, what a built-in that starts on demand says of
+// itself. It reports whether the plugin sleeps now; false: it is to start, be it to say what is wrong.
+func (h *Host) declare(s *slot) bool {
+	e := s.entry
+	if h.cfg.Describe == nil || e.Builtin == "" || e.Start != manifest.OnDemand || s.isStandby() {
+		return false
+	}
+	with, err := h.launcher.fill(e)
+	if err != nil {
+		return false
+	}
+	ready, err := h.cfg.Describe(e.Builtin, hello(e, with.config, h.cfg.Epoch, h.launcher.allowance(e)))
+	if err != nil || check(e, ready) != nil {
+		return false
+	}
+	inst := &Instance{Entry: e, Order: s.order, Ready: ready}
+	if h.cfg.Sessions.Learn(inst) != nil {
+		return false
+	}
+	s.named(inst)
+	return true
 }

@@ -101,13 +101,19 @@ func (s *slot) serving() {
 
 // ready takes in what the plugin said of itself.
 func (s *slot) ready(inst *Instance) {
-	s.move(Syncing, nil, func(st *Status) {
-		st.Plugin, st.Version, st.LastError = inst.Ready.Plugin, inst.Ready.PluginVersion, ""
-	})
-	s.onceUp.Do(func() { close(s.up) })
+	s.move(Syncing, nil, nil)
+	s.named(inst)
 	if !syncs(inst.Ready) {
 		s.serving()
 	}
+}
+
+// named notes what the plugin calls itself.
+func (s *slot) named(inst *Instance) {
+	s.mu.Lock()
+	s.status.Plugin, s.status.Version, s.status.LastError = inst.Ready.Plugin, inst.Ready.PluginVersion, ""
+	s.mu.Unlock()
+	s.onceUp.Do(func() { close(s.up) })
 }
 
 // syncs reports whether there is something that the core waits for after Ready. The core then says when it serves it.

@@ -81,10 +81,10 @@ func (ln *launcher) takes(e *manifest.Entry, b Builtin) error {
 	if err != nil {
 		return err
 	}
-	if err := conforms(e, with, b.Schema); err != nil {
+	if err := b.Check(with.config); err != nil {
 		return err
 	}
-	return b.Check(with.config)
+	return conforms(e, with, b.Schema)
 }
 
 // faultPlace returns where a field that is refused stands, and the reason without the place.

@@ -21,6 +21,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/rest"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -74,13 +75,15 @@ type Config struct {
 	Listening func(port string, address net.Addr)
 }
 
-// Words are names that the core doesn't know by itself: who callers and nodes are, and what tools
-// ask for.
+// Words are what the core doesn't know by itself: who callers and nodes are, what tools ask for, and
+// what built-in plugins are.
 type Words struct {
 	Naming caller.Naming
 	Tools  admin.Tools
 	// Issuer is how plugins make the secure port's certificate; nil: none does.
 	Issuer *Issuer
+	// Describe is host.Config's.
+	Describe func(builtin string, hello *pb.Hello) (*pb.Ready, error)
 }
 
 // Commit is when changes become a revision, and how long one may take; see control.Config.
@@ -136,7 +139,7 @@ func New(cfg Config) (*Server, error) {
 	registry.MustRegister(newHeldRows(s.control.Holds))
 	if s.host, err = host.New(host.Config{
 		Set: cfg.Set, Exe: cfg.Exe, RuntimeDir: cfg.RuntimeDir, Environ: cfg.Environ, Alone: cfg.Alone, Secrets: secrets, Epoch: s.control.Epoch(),
-		Served:   s.control.Started(),
+		Served: s.control.Started(), Describe: cfg.Words.Describe,
 		Memory:   pluginMemory(),
 		Sessions: s.control, Log: cfg.Log, OnTransition: s.transition(m),
 	}); err != nil {
