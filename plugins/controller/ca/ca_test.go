@@ -363,6 +363,7 @@ func TestConfig(t *testing.T) {
 	for text, field := range map[string]string{
 		`{"keep": "paper"}`: "keep", `{"keep": "file"}`: "file", `{"file": "ca.pem"}`: "file", `{"ttl": "0s"}`: "ttl", `{"maxTTL": "1h"}`: "maxTTL",
 		`{"root": {"keySize": 1024}}`: "root.keySize", `{"root": {"grace": 100}}`: "root.grace", `{"more": 1}`: "more",
+		`{"external": {"registrationAuthorities": ["spiffe://cluster.local/ns/istio-system/sa/coxswain", "coxswain"]}}`: "external.registrationAuthorities[1]",
 		`{"external": {"by": "kubernetes"}}`: "external.signer", `{"external": {"by": "kubernetes", "signer": "mesh"}}`: "external.signer", `{"external": {"by": "kubernetes", "domain": "a/b"}}`: "external.domain",
 		`{"external": {"portSigner": "mesh"}}`: "external.portSigner", `{"external": {"signer": "a/b"}}`: "external.signer", `{"external": {"domain": "a"}}`: "external.domain", `{"external": {"timeout": "0s"}}`: "external.timeout",
 		`{"external": {"by": "server"}}`: "external.address", `{"external": {"by": "server", "address": "a:1"}}`: "external.tls", `{"external": {"by": "server", "address": "a:1", "tls": {"cert": "c.pem"}}}`: "external.tls.cert",

@@ -18,8 +18,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// impersonated is the key of a request's metadata by which a node's agent asks for another's
-// certificate.
+// impersonated is the key of a request's metadata by which somebody asks for another's certificate.
 const impersonated = "ImpersonatedIdentity"
 
 // certSigner is the key by which a workload names who is to sign, within the domain of signers.
@@ -33,7 +32,7 @@ func (c *Controller) Methods() []string {
 // Call implements sdk.CallHandler: it signs a certificate for who calls. Names in the request count
 // for nothing, but where the core itself calls.
 // Source: istio.io/api/security/v1alpha1, IstioCertificateService.
-func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
+func (c *Controller) Call(ctx context.Context, call sdk.Call) (response []byte, err error) {
 	m := &security.IstioCertificateRequest{}
 	if err := proto.Unmarshal(call.Request, m); err != nil {
 		return nil, refuse(codes.InvalidArgument, "the request can't be read: %v", err)
@@ -44,6 +43,9 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 		return nil, refuse(codes.Unavailable, "the CA isn't ready yet; the control plane's log says why")
 	}
 	by := c.signs.Load()
+	if call.Identities, err = c.config.inTheNameOf(call, m, by.domains); err != nil {
+		return nil, err
+	}
 	a, err := by.ask(call, m)
 	if err != nil {
 		return nil, err
@@ -60,9 +62,6 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) ([]byte, error) {
 
 // ask is what is to be signed for a caller.
 func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, error) {
-	if name := m.Metadata.GetFields()[impersonated].GetStringValue(); name != "" {
-		return nil, refuse(codes.PermissionDenied, "nobody may ask for the certificate of somebody else (%s)", impersonated)
-	}
 	r, err := authority.ParseRequest([]byte(m.Csr))
 	if err != nil {
 		return nil, refuse(codes.InvalidArgument, "csr: %v", err)
@@ -87,6 +86,22 @@ func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, 
 		return nil, refuse(codes.PermissionDenied, "certificates are signed for workloads of the trust domains %q, and the caller is %q", s.domains, call.Identities)
 	}
 	return a, nil
+}
+
+// inTheNameOf returns the identities that a certificate is asked for: the caller's, or the one that a
+// registration authority names.
+func (c *Config) inTheNameOf(call sdk.Call, m *security.IstioCertificateRequest, domains []string) ([]string, error) {
+	name := m.Metadata.GetFields()[impersonated].GetStringValue()
+	if name == "" {
+		return call.Identities, nil
+	}
+	if !slices.ContainsFunc(call.Identities, func(id string) bool { return slices.Contains(c.External.RegistrationAuthorities, id) }) {
+		return nil, refuse(codes.PermissionDenied, "the caller, %q, may not ask for the certificate of somebody else (%s): external.registrationAuthorities doesn't have it", call.Identities, impersonated)
+	}
+	if i, ok := istio.ParseIdentity(name); !ok || !slices.Contains(domains, i.TrustDomain) {
+		return nil, refuse(codes.PermissionDenied, "%s: %q is no workload of the trust domains %q (spiffe://DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT)", impersonated, name, domains)
+	}
+	return []string{name}, nil
 }
 
 // ttl is how long a certificate counts that asks for so many seconds.

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secure"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
+	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 )
 
 // Who signs: this CA itself, a signer of the cluster, or another server.
@@ -24,7 +25,7 @@ const (
 	byNobody, byKubernetes, byServer = "none", "kubernetes", "server"
 )
 
-// External is about others who sign in this CA's place.
+// External is about others who sign in this CA's place, and for whom it signs.
 type External struct {
 	// By is who signs: nobody else, a signer of the cluster, or another server.
 	By string `json:"by" enum:"none,kubernetes,server" doc:"Who signs in this CA's place: nobody, a signer of the cluster (by CertificateSigningRequests), or another server of istio.v1.auth.IstioCertificateService."`
@@ -41,6 +42,8 @@ type External struct {
 	Address string      `json:"address" doc:"For by: server, its HOST:PORT."`
 	TLS     *secure.TLS `json:"tls" doc:"For by: server: the files of its authorities, and of this client's certificate. They are read at each connection."`
 	Token   string      `json:"tokenFile" doc:"For by: server, a file with the token that is shown to it; read anew for each certificate."`
+	// RegistrationAuthorities are who may ask for others here.
+	RegistrationAuthorities []string `json:"registrationAuthorities" doc:"Identities of other control planes that check who asks themselves: they may have certificates of all workloads of the mesh signed here (ImpersonatedIdentity)."`
 }
 
 // asksCluster reports whether the cluster is asked for certificates.
@@ -49,6 +52,11 @@ func (e External) asksCluster() bool { return e.By == byKubernetes || e.PortSign
 func (e External) check() error {
 	if err := e.TLS.Check("external.tls"); err != nil {
 		return err
+	}
+	for i, text := range e.RegistrationAuthorities {
+		if _, ok := istio.ParseIdentity(text); !ok {
+			return strict.Errorf(strict.At("external.registrationAuthorities", i), "%q is none such as spiffe://cluster.local/ns/istio-system/sa/coxswain", text)
+		}
 	}
 	kubernetes, server := e.By == byKubernetes, e.By == byServer
 	switch {

@@ -115,7 +115,7 @@ func (s *serverSigner) call(ctx context.Context, a ask) (*security.IstioCertific
 	case codes.InvalidArgument, codes.ResourceExhausted:
 		return nil, refuse(said.Code(), "%s refuses: %s", s, said.Message())
 	case codes.Unauthenticated, codes.PermissionDenied:
-		return nil, refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others (registrationAuthorities of controller/ca): %s", s, said.Message())
+		return nil, refuse(codes.FailedPrecondition, "%s refuses this control plane: it must know it (external.tls, external.tokenFile), and let it ask for others (external.registrationAuthorities of its controller/ca): %s", s, said.Message())
 	case codes.DeadlineExceeded:
 		return nil, refuse(codes.Unavailable, "%s did not answer in time (external.timeout is %s); look whether it can be reached, and try again", s, s.config.Timeout)
 	default:

@@ -21,6 +21,9 @@ func (r renewed) ClientHandshake(ctx context.Context, authority string, c net.Co
 	if err != nil {
 		return nil, nil, err
 	}
+	if config.ServerName != "" {
+		authority = config.ServerName // which gRPC takes the name from
+	}
 	return credentials.NewTLS(config).ClientHandshake(ctx, authority, c)
 }
 
