@@ -12,6 +12,7 @@ import (
 	configjwks "github.com/coxswain-mesh/coxswain/plugins/config/jwks"
 	configkubernetes "github.com/coxswain-mesh/coxswain/plugins/config/kubernetes"
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
+	configpem "github.com/coxswain-mesh/coxswain/plugins/config/pem"
 	configsecrets "github.com/coxswain-mesh/coxswain/plugins/config/secrets"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
@@ -50,6 +51,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/jwks":               configjwks.Plugin(),
 		"config/kubernetes":         configkubernetes.Plugin(),
 		"config/mesh":               configmesh.Plugin(),
+		"config/pem":                configpem.Plugin(),
 		"config/secrets":            configsecrets.Plugin(),
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),

@@ -67,7 +67,10 @@ type world struct {
 	address   string // of the secure port
 }
 
-func newWorld(t *testing.T, files map[string]string) *world {
+func newWorld(t *testing.T, files map[string]string) *world { return newWorldOf(t, set, files) }
+
+// newWorldOf starts one with another set.
+func newWorldOf(t *testing.T, set string, files map[string]string) *world {
 	t.Helper()
 	envoy.Binary(t) // or skip
 	w := &world{authority: authority.New(t), dir: t.TempDir(), certs: t.TempDir(), address: wait.Address(t)}
