@@ -20,6 +20,8 @@ type Call struct {
 	RemoteAddress string
 	// Core: the core itself calls.
 	Core bool
+	// Facts are what else the authenticator has verified of the caller (Caller.Facts).
+	Facts map[string]string
 }
 
 // CallHandler is an optional extra of controllers: it answers calls of gRPC. Only callers whom an
@@ -32,6 +34,13 @@ type CallHandler interface {
 	// of any other it is told that the call failed, and the log has the error. It is called by several
 	// goroutines at once, beside Run; ctx ends with the core's limits.call, and a later answer is none.
 	Call(ctx context.Context, c Call) ([]byte, error)
+}
+
+// Reader is an optional extra of controllers: what they read depends on their config.
+type Reader interface {
+	// Reads returns tables that it wants in its State besides those of the declaration. It is called
+	// once, before Ready.
+	Reads() []string
 }
 
 // CallError is why a call fails.
@@ -72,6 +81,9 @@ type handling struct {
 // newController runs a controller, and answers calls where it is a CallHandler.
 func newController(t *talk, c Controller) *source {
 	s := newSource(t, pb.KindController, c.Run)
+	if r, ok := c.(Reader); ok {
+		s.more = r.Reads()
+	}
 	if h, ok := c.(CallHandler); ok {
 		calls := &handling{talk: t, handler: h}
 		calls.ending, calls.stop = context.WithCancel(context.Background())
@@ -111,7 +123,7 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 	called := &pb.Called{}
 	err := caught("Call", func() (err error) {
 		called.Response, err = h.handler.Call(limited, Call{
-			Method: m.Method, Request: m.Request, Identities: m.Identities, RemoteAddress: m.RemoteAddress, Core: m.Core,
+			Method: m.Method, Request: m.Request, Identities: m.Identities, RemoteAddress: m.RemoteAddress, Core: m.Core, Facts: m.Facts,
 		})
 		return err
 	})

@@ -147,9 +147,14 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 	defer cancel()
 	caller := &pb.Caller{Id: m.Id}
 	err := caught("Authenticate", func() (err error) {
-		caller.Identities, err = a.authenticator.Authenticate(limited, Credentials{
-			Certificates: m.Certificates, Headers: m.Headers, RemoteAddress: m.RemoteAddress,
-		})
+		shown := Credentials{Certificates: m.Certificates, Headers: m.Headers, RemoteAddress: m.RemoteAddress}
+		if more, ok := a.authenticator.(FactAuthenticator); ok {
+			var is Caller
+			is, err = more.AuthenticateCaller(limited, shown)
+			caller.Identities, caller.Facts = is.Identities, is.Facts
+			return err
+		}
+		caller.Identities, err = a.authenticator.Authenticate(limited, shown)
 		return err
 	})
 	if err != nil {

@@ -228,6 +228,19 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, c Credentials) ([]string, error)
 }
 
+// Caller is who is calling, as an authenticator has verified it.
+type Caller struct {
+	Identities []string
+	// Facts are what else is verified, for plugins that answer the caller's calls (Call.Facts).
+	Facts map[string]string
+}
+
+// FactAuthenticator is an optional extra of authenticators: it says more of a caller than who it is.
+type FactAuthenticator interface {
+	// AuthenticateCaller is called in place of Authenticate, and like it.
+	AuthenticateCaller(ctx context.Context, c Credentials) (Caller, error)
+}
+
 // Controller does long-running work with listeners or write access of its own.
 type Controller interface {
 	// Run works until ctx ends, and may block. It may publish in tables that the declaration's Publishes names, and read State. Returning nil early means that its

@@ -61,7 +61,11 @@ func (t *talk) ready(k kind) *pb.Ready {
 		Publishes: p.Publishes, ConfigSchema: p.schema(), Derives: p.Derives,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
-	for _, name := range p.Reads {
+	reads := p.Reads
+	if x, ok := k.(interface{ reads() []string }); ok {
+		reads = append(slices.Clone(reads), x.reads()...)
+	}
+	for _, name := range reads {
 		table, sources := strings.CutSuffix(name, "@sources")
 		r.Reads = append(r.Reads, &pb.Read{Table: table, Sources: sources})
 	}

@@ -20,6 +20,8 @@ type source struct {
 	store storer
 	// calls is nil where the author answers none.
 	calls callee
+	// more are tables that are read besides those of the declaration.
+	more []string
 
 	builder state.Builder
 	mu      sync.Mutex
@@ -47,6 +49,8 @@ func newConfigSource(t *talk, c ConfigSource) *source {
 }
 
 func (s *source) proto() pb.Kind { return s.kind }
+
+func (s *source) reads() []string { return s.more }
 
 func (s *source) run(ctx context.Context) error {
 	if s.store != nil {

@@ -40,7 +40,7 @@ type Inquiry struct {
 	left []Authenticator
 	// known is whom it was accepted as; reasons are those of all who did not accept, and open: one of
 	// them could not tell.
-	known   []string
+	known   Known
 	reasons []string
 	open    bool
 }
@@ -67,7 +67,7 @@ func (i *Inquiry) Heard(v Verdict) {
 	i.left = i.left[1:]
 	switch v.Word {
 	case Accepted:
-		i.known, i.left = v.Identities, nil
+		i.known, i.left = v.Known, nil
 	case Refused:
 		i.reasons = append(i.reasons, name+": "+v.Reason)
 	default:
@@ -76,17 +76,17 @@ func (i *Inquiry) Heard(v Verdict) {
 	}
 }
 
-// Result returns the caller's identities. The error is a gRPC status: Unauthenticated if all refuse,
+// Result returns who the caller is. The error is a gRPC status: Unauthenticated if all refuse,
 // Unavailable if one could not tell, who might know the caller.
-func (i *Inquiry) Result() ([]string, error) {
+func (i *Inquiry) Result() (Known, error) {
 	why := strings.Join(i.reasons, "; ")
 	switch {
-	case len(i.known) > 0:
+	case len(i.known.Identities) > 0:
 		return i.known, nil
 	case len(i.reasons) == 0:
-		return nil, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
+		return Known{}, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
 	case i.open:
-		return nil, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
+		return Known{}, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
 	}
-	return nil, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
+	return Known{}, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)
 }

@@ -24,7 +24,7 @@ import (
 //	caller WHO [HEADER=VALUE …]   somebody calls: until somebody knows, authenticators are to be asked
 //	asks NAME [HEADER=VALUE …]    whom the core asks about the last caller now, and what it shows
 //	away                          who was to be asked has no session
-//	NAME accepts [IDENTITY …]     the answer to the last caller's question; NAME refuses REASON, NAME fails REASON
+//	NAME accepts [IDENTITY …]     the answer to the last caller's question, with facts (NAME=VALUE); NAME refuses REASON, NAME fails REASON
 //	again NAME known|late|unknown the same answer once more, or to a question that was put to another: what the core counts it as
 //	later DURATION                time goes by; lost DURATION: so much of it the plugins could not use
 //	progress NAME                 it shows a sign of life
@@ -163,7 +163,14 @@ func (p *talk) answers(name string, words []string) error {
 	m := &pb.Caller{}
 	switch text := strings.Join(words[1:], " "); words[0] {
 	case "accepts":
-		m.Identities = words[1:]
+		m.Facts = map[string]string{}
+		for _, w := range words[1:] {
+			if k, v, fact := strings.Cut(w, "="); fact {
+				m.Facts[k] = v
+			} else {
+				m.Identities = append(m.Identities, w)
+			}
+		}
 	case "refuses":
 		m.Refusal = text
 	case "fails":
@@ -185,11 +192,15 @@ func (p *talk) told() string {
 	if a, more := p.inquiry.Next(); more {
 		return "nothing: it would ask " + a.Name
 	}
-	ids, err := p.inquiry.Result()
+	is, err := p.inquiry.Result()
 	if err != nil {
 		return describe(err)
 	}
-	return strings.Join(ids, " ")
+	told := is.Identities
+	for _, k := range slices.Sorted(maps.Keys(is.Facts)) {
+		told = append(told, k+"="+is.Facts[k])
+	}
+	return strings.Join(told, " ")
 }
 
 func describe(err error) string {

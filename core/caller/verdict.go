@@ -18,17 +18,26 @@ const (
 
 // Verdict is what one authenticator makes of credentials.
 type Verdict struct {
-	Word       string
-	Reason     string
-	Identities []string
+	Word   string
+	Reason string
+	Known
 	// Limit of plugins.yaml that is why there is none, as the core or the plugin says; mostly
 	// empty.
 	Limit string
 }
 
+// Known is a caller whom an authenticator knows.
+type Known struct {
+	Identities []string
+	// Facts are what else it has verified, for plugins that answer the caller's calls.
+	Facts map[string]string
+}
+
 const (
 	maxIdentities = 64
 	maxIdentity   = 2048
+	maxFacts      = 16
+	maxFact       = 1024
 	maxReason     = 300
 )
 
@@ -53,11 +62,19 @@ func Judge(answer *pb.Caller, silence error, shown Credentials) Verdict {
 				reason = fmt.Sprintf("it named an identity of %d bytes; the limits are 1 and %d", len(id), maxIdentity)
 			}
 		}
+		if len(answer.Facts) > maxFacts {
+			reason = fmt.Sprintf("it told %d facts; the limit is %d", len(answer.Facts), maxFacts)
+		}
+		for k, v := range answer.Facts {
+			if size := len(k) + len(v); size > maxFact {
+				reason = fmt.Sprintf("it told a fact of %d bytes; the limit is %d", size, maxFact)
+			}
+		}
 	}
 	if reason != "" {
 		return Verdict{Word: Refused, Reason: speakable(reason, shown)}
 	}
-	return Verdict{Word: Accepted, Identities: answer.Identities}
+	return Verdict{Word: Accepted, Known: Known{answer.Identities, answer.Facts}}
 }
 
 // String is the verdict in words.

@@ -12,15 +12,15 @@ import (
 
 // Authenticate asks the authenticators, in declared order, who is calling, until one knows;
 // caller.Inquiry says what it returns.
-func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) ([]string, error) {
+func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	inquiry, err := caller.Begin(shown, c.authenticators())
 	if err != nil {
-		return nil, err
+		return caller.Known{}, err
 	}
 	for a, more := inquiry.Next(); more; a, more = inquiry.Next() {
 		v := c.interview(ctx, a, c.servedSession(a.Name), shown)
 		if ctx.Err() != nil {
-			return nil, status.FromContextError(ctx.Err()).Err()
+			return caller.Known{}, status.FromContextError(ctx.Err()).Err()
 		}
 		c.slowCall(a.Name, v)
 		c.cfg.Metrics.Authenticated(a.Name, v.Word)

@@ -66,8 +66,8 @@ type verdicts struct {
 func (g *gate) call(ctx context.Context, headers map[string]string) <-chan verdicts {
 	done := make(chan verdicts, 1)
 	go func() {
-		ids, err := g.Authenticate(ctx, caller.Credentials{Headers: headers, RemoteAddress: "127.0.0.1:1"})
-		done <- verdicts{ids, err}
+		is, err := g.Authenticate(ctx, caller.Credentials{Headers: headers, RemoteAddress: "127.0.0.1:1"})
+		done <- verdicts{is.Identities, err}
 	}()
 	synctest.Wait()
 	return done

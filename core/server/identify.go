@@ -52,16 +52,17 @@ func (i *identify) who(ctx context.Context, node *corev3.Node, shown caller.Cred
 	if err != nil {
 		return nil, err
 	}
-	return i.naming.May(node, known)
+	return i.naming.May(node, known.Identities)
 }
 
-// authenticate returns those of the caller's identities that count here.
-func (i *identify) authenticate(ctx context.Context, shown caller.Credentials) ([]string, error) {
+// authenticate returns who the caller is, with those of its identities that count here.
+func (i *identify) authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	known, err := i.control.Authenticate(ctx, shown)
 	if err != nil || i.naming.Trusted == nil {
 		return known, err
 	}
-	return i.naming.Trusted(known, i.control.Rows)
+	known.Identities, err = i.naming.Trusted(known.Identities, i.control.Rows)
+	return known, err
 }
 
 // call is an xds.Config's Calls: plugins answer them, of callers whom an authenticator knows.
@@ -80,7 +81,7 @@ func (i *identify) call(ctx context.Context, method string, request []byte) ([]b
 	if err != nil {
 		return nil, err
 	}
-	return i.control.Call(ctx, &pb.Call{Method: method, Request: request, Identities: known, RemoteAddress: shown.RemoteAddress})
+	return i.control.Call(ctx, &pb.Call{Method: method, Request: request, Identities: known.Identities, RemoteAddress: shown.RemoteAddress, Facts: known.Facts})
 }
 
 // maxMethod is how many bytes of a method's name an error may have.

@@ -2846,6 +2846,9 @@ func (m *Caller) Size() int {
 	if len(m.Limit) > 0 {
 		n += 1 + protowire.SizeBytes(len(m.Limit))
 	}
+	for k, v := range m.Facts {
+		n += 1 + protowire.SizeBytes(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v)))
+	}
 	return n
 }
 
@@ -2866,6 +2869,14 @@ func (m *Caller) AppendTo(b []byte) []byte {
 	if len(m.Limit) > 0 {
 		b = addString(b, 0x2a, m.Limit)
 	}
+	if len(m.Facts) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
+			v := m.Facts[k]
+			b = addVarint(b, 0x32, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
+		}
+	}
 	return b
 }
 
@@ -2884,6 +2895,25 @@ func (m *Caller) Unmarshal(b []byte) error {
 			m.Failure = c.string()
 		case 0x2a:
 			m.Limit = c.string()
+		case 0x32:
+			e := cursor{b: c.raw()}
+			var key string
+			var val string
+			for e.next() {
+				switch e.tag {
+				case 0xa:
+					key = e.string()
+				case 0x12:
+					val = e.string()
+				default:
+					e.unknown()
+				}
+			}
+			c.fail(e.err)
+			if m.Facts == nil {
+				m.Facts = map[string]string{}
+			}
+			m.Facts[key] = val
 		default:
 			c.unknown()
 		}
@@ -2912,6 +2942,9 @@ func (m *Call) Size() int {
 	if m.Core {
 		n += 1 + 1
 	}
+	for k, v := range m.Facts {
+		n += 1 + protowire.SizeBytes(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v)))
+	}
 	return n
 }
 
@@ -2935,6 +2968,14 @@ func (m *Call) AppendTo(b []byte) []byte {
 	if m.Core {
 		b = addVarint(b, 0x30, protowire.EncodeBool(m.Core))
 	}
+	if len(m.Facts) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(m.Facts)) {
+			v := m.Facts[k]
+			b = addVarint(b, 0x3a, uint64(2+protowire.SizeBytes(len(k))+protowire.SizeBytes(len(v))))
+			b = addString(b, 0xa, k)
+			b = addString(b, 0x12, v)
+		}
+	}
 	return b
 }
 
@@ -2955,6 +2996,25 @@ func (m *Call) Unmarshal(b []byte) error {
 			m.RemoteAddress = c.string()
 		case 0x30:
 			m.Core = c.bool()
+		case 0x3a:
+			e := cursor{b: c.raw()}
+			var key string
+			var val string
+			for e.next() {
+				switch e.tag {
+				case 0xa:
+					key = e.string()
+				case 0x12:
+					val = e.string()
+				default:
+					e.unknown()
+				}
+			}
+			c.fail(e.err)
+			if m.Facts == nil {
+				m.Facts = map[string]string{}
+			}
+			m.Facts[key] = val
 		default:
 			c.unknown()
 		}

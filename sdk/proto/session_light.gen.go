@@ -592,6 +592,8 @@ type Caller struct {
 	Failure string `json:"failure,omitempty"`
 	// The limit of plugins.yaml that is the reason for the failure: a key of `limits`, such as call, or wasm.memory. Empty: none is. The core counts it.
 	Limit string `json:"limit,omitempty"`
+	// What else is verified of a caller whose identities count, for plugins that answer its calls (Call.facts), such as `pod`: 16 at most, of 1 KiB each.
+	Facts map[string]string `json:"facts,omitempty"`
 }
 
 // Call is a unary call of gRPC that came to one of the core's ports, or that the core itself makes. Several may be in hand; Called answers each, in any order.
@@ -606,6 +608,8 @@ type Call struct {
 	RemoteAddress string   `json:"remote_address,omitempty"`
 	// The core itself calls: identities is empty.
 	Core bool `json:"core,omitempty"`
+	// What else the authenticator has verified of the caller (Caller.facts).
+	Facts map[string]string `json:"facts,omitempty"`
 }
 
 // Called answers a Call.

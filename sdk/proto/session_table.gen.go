@@ -869,6 +869,7 @@ var layoutCaller = layout{
 		{number: 3, offset: uint16(unsafe.Offsetof(Caller{}.Refusal)), kind: kindString},
 		{number: 4, offset: uint16(unsafe.Offsetof(Caller{}.Failure)), kind: kindString},
 		{number: 5, offset: uint16(unsafe.Offsetof(Caller{}.Limit)), kind: kindString},
+		{number: 6, offset: uint16(unsafe.Offsetof(Caller{}.Facts)), kind: kindStrings},
 	},
 }
 
@@ -890,6 +891,7 @@ var layoutCall = layout{
 		{number: 4, offset: uint16(unsafe.Offsetof(Call{}.Identities)), kind: kindString, repeated: true},
 		{number: 5, offset: uint16(unsafe.Offsetof(Call{}.RemoteAddress)), kind: kindString},
 		{number: 6, offset: uint16(unsafe.Offsetof(Call{}.Core)), kind: kindBool},
+		{number: 7, offset: uint16(unsafe.Offsetof(Call{}.Facts)), kind: kindStrings},
 	},
 }
 

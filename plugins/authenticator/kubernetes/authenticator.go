@@ -66,33 +66,44 @@ func (a *Authenticator) Run(ctx context.Context, out sdk.Publisher) error {
 	}
 }
 
-// account is a service account.
-type account struct{ namespace, name string }
+// account is a service account, and the pod that its token is bound to; empty: to none.
+type account struct{ namespace, name, pod string }
 
-// Authenticate returns the service account whose token the header `authorization: Bearer TOKEN` has, as an identity. It is
-// checked by the API server of the cluster that the header clusterid names, of the own one where it names none.
+// Authenticate is AuthenticateCaller, without facts.
 func (a *Authenticator) Authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
+	is, err := a.AuthenticateCaller(ctx, c)
+	return is.Identities, err
+}
+
+// AuthenticateCaller returns the service account whose token the header `authorization: Bearer TOKEN` has, as an identity, with
+// its cluster and its pod as facts. It is checked by the API server of the cluster that the header clusterid names, of the own
+// one where it names none.
+func (a *Authenticator) AuthenticateCaller(ctx context.Context, c sdk.Credentials) (none sdk.Caller, err error) {
 	token := c.Bearer()
 	if token == "" {
-		return nil, errNoToken
+		return none, errNoToken
 	}
 	until, err := a.config.Tokens.look(token, a.now())
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	domain, err := a.domain.Name(ctx) // once it is known, other clusters are
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	server, err := a.servers.of(c.Headers["clusterid"])
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	is, err := a.whose(ctx, server, token, until, peer(c.RemoteAddress))
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return []string{istio.Identity{TrustDomain: domain, Namespace: is.namespace, ServiceAccount: is.name}.String()}, nil
+	facts := map[string]string{trust.Cluster: server.id}
+	if is.pod != "" {
+		facts[trust.Pod] = is.namespace + "/" + is.pod
+	}
+	return sdk.Caller{Identities: []string{istio.Identity{TrustDomain: domain, Namespace: is.namespace, ServiceAccount: is.name}.String()}, Facts: facts}, nil
 }
 
 // peer is a caller's address without its port.

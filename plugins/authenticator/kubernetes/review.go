@@ -81,8 +81,16 @@ func (t Tokens) judge(s *server, status *authenticationv1.TokenReviewStatus) (ac
 	if !ok || !slices.Contains(status.User.Groups, accounts) {
 		return account{}, refused("the token is not a service account's")
 	}
-	return account{namespace, name}, nil
+	pod := ""
+	if names := status.User.Extra[podName]; len(names) == 1 {
+		pod = names[0]
+	}
+	return account{namespace, name, pod}, nil
 }
+
+// podName is where a TokenReview says which pod a token is bound to; there is one of that name, with the UID that the token has.
+// Source: Kubernetes, "Managing Service Accounts", TokenReview API.
+const podName = "authentication.kubernetes.io/pod-name"
 
 // because is why a server refuses a token, in words that have nothing of the token.
 func because(said string, audiences []string) string {

@@ -90,6 +90,12 @@ func (d *Domain) Name(ctx context.Context) (string, error) {
 
 // accountPrefix begins the names of service accounts among users.
 // Source: Kubernetes, "Authenticating", service account tokens.
+// Facts of callers (sdk.Caller): the cluster that has issued a token, by its id, and the pod that it is bound to, NAMESPACE/NAME.
+const (
+	Cluster = "cluster"
+	Pod     = "pod"
+)
+
 const accountPrefix = "system:serviceaccount:"
 
 // Account returns the namespace and the name of the service account that a user is, system:serviceaccount:NAMESPACE:NAME;
