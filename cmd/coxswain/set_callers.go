@@ -38,6 +38,9 @@ func signersOf(s settings.Signing) (given []shorthand) {
 	if signer := s.PortSigner(); signer != "" {
 		external["portSigner"], name = signer, "pilotCertProvider"
 	}
+	if agents := s.Agents(); len(agents) > 0 {
+		external["agents"], name = agents, "caTrustedNodeAccounts"
+	}
 	if len(external) > 0 {
 		given = append(given, shorthand{name, external, []string{"controller/ca"}, "external", false})
 	}

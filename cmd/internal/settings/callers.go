@@ -14,6 +14,7 @@ var theirs = map[string]string{
 	"JWT_RULE": "jwtRule", "TOKEN_AUDIENCES": "tokenAudiences", "TRUSTED_GATEWAY_CIDR": "trustedGatewayCIDR",
 	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",
 	"EXTERNAL_CA": "externalCA", "K8S_SIGNER": "k8sSigner", "CERT_SIGNER_DOMAIN": "certSignerDomain", "PILOT_CERT_PROVIDER": "pilotCertProvider",
+	"CA_TRUSTED_NODE_ACCOUNTS": "caTrustedNodeAccounts",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.
@@ -49,6 +50,9 @@ func (c Callers) Audiences() []string { return list(c.TokenAudiences) }
 
 // Gateways returns the list of TrustedGatewayCIDR.
 func (c Callers) Gateways() []string { return list(c.TrustedGatewayCIDR) }
+
+// Agents returns the list of NodeAccounts.
+func (s Signing) Agents() []string { return list(s.NodeAccounts) }
 
 // list reads texts that are joined by commas.
 func list(text string) []string {

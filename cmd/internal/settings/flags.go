@@ -47,6 +47,7 @@ func Flags(fs *pflag.FlagSet, d Settings) {
 	fs.String("certSignerDomain", d.Callers.Signing.SignerDomain, "domain of the cluster's signers that workloads may name, as istiod's CERT_SIGNER_DOMAIN (which is read, too)")
 	fs.String("pilotCertProvider", d.Callers.Signing.Provider, "who makes secureGRPCAddr's own certificate, as istiod's PILOT_CERT_PROVIDER (which is read, too): istiod, the set's controller/ca; k8s.io/SIGNER, a signer of the cluster's; custom, nobody: the files "+
 		"are those of tlsCertFile, tlsKeyFile and caCertFile, or those in "+WellKnown+"; none, nobody")
+	fs.String("caTrustedNodeAccounts", d.Callers.Signing.NodeAccounts, "service accounts (NAMESPACE/NAME) of agents of nodes, separated by commas, as istiod's CA_TRUSTED_NODE_ACCOUNTS (which is read, too), for the set's controller/ca; they may ask for certificates of the accounts whose pods are on their node")
 	fs.String("tokenAudiences", d.Callers.TokenAudiences, "audiences of tokens of service accounts, separated by commas, as istiod's TOKEN_AUDIENCES (which is read, too), for the set's authenticator/kubernetes; empty: istio-ca")
 	fs.String("trustedGatewayCIDR", d.Callers.TrustedGatewayCIDR, "addresses of gateways whose header x-forwarded-client-cert counts, separated by commas, as istiod's TRUSTED_GATEWAY_CIDR (which is read, too); for the set's authenticator/xfcc")
 	fs.Bool("foreignTrustDomains", d.Callers.ForeignTrustDomains, "let callers come whose trust domain is neither the mesh's (trustDomain of its settings) nor one of its aliases, as istiod does")

@@ -64,6 +64,8 @@ type Signing struct {
 	// K8sSigner is a signer of the cluster, SignerDomain that of signers that workloads name.
 	K8sSigner    string `koanf:"k8sSigner"`
 	SignerDomain string `koanf:"certSignerDomain"`
+	// NodeAccounts are service accounts of agents of nodes, NAMESPACE/NAME, joined by commas; empty: there are none.
+	NodeAccounts string `koanf:"caTrustedNodeAccounts"`
 	// Provider is who makes the secure port's own certificate.
 	Provider string `koanf:"pilotCertProvider"`
 }

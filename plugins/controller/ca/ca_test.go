@@ -11,6 +11,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,8 +22,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
 	security "istio.io/api/security/v1alpha1"
 )
 
@@ -368,6 +371,7 @@ func TestConfig(t *testing.T) {
 		`{"external": {"portSigner": "mesh"}}`: "external.portSigner", `{"external": {"signer": "a/b"}}`: "external.signer", `{"external": {"domain": "a"}}`: "external.domain", `{"external": {"timeout": "0s"}}`: "external.timeout",
 		`{"external": {"by": "server"}}`: "external.address", `{"external": {"by": "server", "address": "a:1"}}`: "external.tls", `{"external": {"by": "server", "address": "a:1", "tls": {"cert": "c.pem"}}}`: "external.tls.cert",
 		`{"external": {"address": "a:1"}}`: "external.address", `{"external": {"tls": {}}}`: "external.tls", `{"external": {"tokenFile": "t"}}`: "external.tokenFile",
+		`{"external": {"agents": ["istio-system/ztunnel", "ztunnel"]}}`: "external.agents[1]",
 	} {
 		if at, reason := plugintest.Refusal(t, Plugin(), []byte(text)); at != field {
 			t.Errorf("%s: %s: %s", text, at, reason)
@@ -388,6 +392,64 @@ func TestUnready(t *testing.T) {
 	var told *sdk.CallError
 	if !errors.As(err, &told) || told.Code != uint32(codes.Unavailable) {
 		t.Error(err)
+	}
+}
+
+// TestAgentsOfNodes: an agent gets certificates for what runs on the node of its pod, and nobody else does.
+func TestAgentsOfNodes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const agent, cart = "spiffe://cluster.local/ns/istio-system/sa/ztunnel", "spiffe://cluster.local/ns/shop/sa/cart"
+	pod := func(cluster, namespace, name, account, node string) *sdk.Row {
+		row := sdk.WorkloadRow(&pb.Workload{Cluster: cluster, Namespace: namespace, Name: name, ServiceAccount: account, Node: node})
+		row.Key += "@" + cluster
+		return row
+	}
+	h := plugintest.Start(t, Plugin(), []byte(`{"external": {"agents": ["istio-system/ztunnel"]}}`))
+	h.Update(state.Workloads, []*sdk.Row{
+		pod("west", "istio-system", "ztunnel-1", "ztunnel", "one"), pod("west", "shop", "web-1", "web", "one"), pod("west", "shop", "cart-1", "cart", "two"),
+		pod("east", "istio-system", "ztunnel-1", "ztunnel", "two"), pod("west", "istio-system", "other", "other", "one"), pod("west", "shop", "lost", "lost", ""),
+	})
+	h.WaitSynced()
+	facts := func(cluster, pod string) map[string]string { return map[string]string{"cluster": cluster, "pod": pod} }
+	own := facts("west", "istio-system/ztunnel-1")
+	asks := func(identity string, facts map[string]string, of string) *pb.Call {
+		metadata := &structpb.Struct{Fields: map[string]*structpb.Value{impersonated: structpb.NewStringValue(of)}}
+		return &pb.Call{Identities: []string{identity}, Facts: facts, Request: encoded(t, &security.IstioCertificateRequest{Metadata: metadata})}
+	}
+	leaf, _ := signed(t, h, asks(agent, own, web))
+	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != web {
+		t.Errorf("it is of %v", leaf.URIs)
+	}
+	refused := func(what string, call *pb.Call, words string) {
+		t.Helper()
+		call.Method = security.IstioCertificateService_CreateCertificate_FullMethodName
+		if called := h.Call(call); called.Code != uint32(codes.PermissionDenied) || !strings.Contains(called.Message, words) {
+			t.Errorf("%s: %d %s", what, called.Code, called.Message)
+		}
+	}
+	refused("on another node", asks(agent, own, cart), "no pod of the service account shop/cart is known on the caller's node, one")
+	refused("in another cluster", asks(agent, facts("east", "istio-system/ztunnel-1"), web), "on the caller's node, two")
+	refused("no agent", asks(cart, facts("west", "shop/cart-1"), web), "may not ask")
+	refused("an agent of a foreign domain", asks("spiffe://else/ns/istio-system/sa/ztunnel", own, web), "may not ask")
+	refused("without a pod", asks(agent, nil, web), "the token of its pod")
+	refused("of a pod that nobody knows", asks(agent, facts("west", "istio-system/gone"), web), "on no node")
+	refused("of the pod of another account", asks(agent, facts("west", "istio-system/other"), web), "on no node")
+	refused("a foreign domain", asks(agent, own, "spiffe://else/ns/shop/sa/web"), "is no workload")
+	refused("nonsense", asks(agent, own, "shop/web"), "is no workload")
+	h.Update(state.Workloads, []*sdk.Row{pod("west", "shop", "cart-1", "cart", "one")})
+	deadline := time.Now().Add(plugintest.Timeout)
+	call := asks(agent, own, cart)
+	call.Method = security.IstioCertificateService_CreateCertificate_FullMethodName
+	for h.Call(call).Code != 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("a pod that has come to the node isn't known")
+		}
+	}
+	bare := started(t, `{}`)
+	call = asks(agent, own, web)
+	call.Method = security.IstioCertificateService_CreateCertificate_FullMethodName
+	if called := bare.Call(call); called.Code != uint32(codes.PermissionDenied) || slices.ContainsFunc(bare.Ready().Reads, func(r *pb.Read) bool { return r.Table == state.Workloads }) {
+		t.Errorf("nobody is trusted: %d %s, and it reads %v", called.Code, called.Message, bare.Ready().Reads)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca/authority"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // impersonated is the key of a request's metadata by which somebody asks for another's certificate.
@@ -23,6 +24,14 @@ const impersonated = "ImpersonatedIdentity"
 
 // certSigner is the key by which a workload names who is to sign, within the domain of signers.
 const certSigner = "CertSigner"
+
+// Reads implements sdk.Reader: agents of nodes may ask for what runs on their node.
+func (c *Controller) Reads() []string {
+	if len(c.nodes.trusted) > 0 {
+		return []string{state.Workloads}
+	}
+	return nil
+}
 
 // Methods implements sdk.CallHandler.
 func (c *Controller) Methods() []string {
@@ -43,7 +52,7 @@ func (c *Controller) Call(ctx context.Context, call sdk.Call) (response []byte, 
 		return nil, refuse(codes.Unavailable, "the CA isn't ready yet; the control plane's log says why")
 	}
 	by := c.signs.Load()
-	if call.Identities, err = c.config.inTheNameOf(call, m, by.domains); err != nil {
+	if call.Identities, err = c.inTheNameOf(call, m, by.domains); err != nil {
 		return nil, err
 	}
 	a, err := by.ask(call, m)
@@ -89,17 +98,25 @@ func (s *signer) ask(call sdk.Call, m *security.IstioCertificateRequest) (*ask, 
 }
 
 // inTheNameOf returns the identities that a certificate is asked for: the caller's, or the one that a
-// registration authority names.
-func (c *Config) inTheNameOf(call sdk.Call, m *security.IstioCertificateRequest, domains []string) ([]string, error) {
+// registration authority or an agent of a node names.
+func (c *Controller) inTheNameOf(call sdk.Call, m *security.IstioCertificateRequest, domains []string) ([]string, error) {
 	name := m.Metadata.GetFields()[impersonated].GetStringValue()
 	if name == "" {
 		return call.Identities, nil
 	}
-	if !slices.ContainsFunc(call.Identities, func(id string) bool { return slices.Contains(c.External.RegistrationAuthorities, id) }) {
-		return nil, refuse(codes.PermissionDenied, "the caller, %q, may not ask for the certificate of somebody else (%s): external.registrationAuthorities doesn't have it", call.Identities, impersonated)
+	authority := slices.ContainsFunc(call.Identities, func(id string) bool { return slices.Contains(c.config.External.RegistrationAuthorities, id) })
+	agent := c.nodes.agent(call, domains)
+	if !authority && agent == "" {
+		return nil, refuse(codes.PermissionDenied, "the caller, %q, may not ask for the certificate of somebody else (%s): neither external.registrationAuthorities nor external.agents has it", call.Identities, impersonated)
 	}
-	if i, ok := istio.ParseIdentity(name); !ok || !slices.Contains(domains, i.TrustDomain) {
+	wanted, ok := istio.ParseIdentity(name)
+	if !ok || !slices.Contains(domains, wanted.TrustDomain) {
 		return nil, refuse(codes.PermissionDenied, "%s: %q is no workload of the trust domains %q (spiffe://DOMAIN/ns/NAMESPACE/sa/SERVICE-ACCOUNT)", impersonated, name, domains)
+	}
+	if !authority {
+		if err := c.nodes.stands(call, agent, wanted.Namespace+"/"+wanted.ServiceAccount); err != nil {
+			return nil, err
+		}
 	}
 	return []string{name}, nil
 }

@@ -38,6 +38,7 @@ type Controller struct {
 	plugged plugged
 	keeper  keeper
 	client  *kube.Client // nil without a cluster
+	nodes   nodes
 	// requests and server are where others sign; nil where they don't.
 	requests *requests
 	server   *server
@@ -84,7 +85,7 @@ func (s *signer) same(as *signer) bool {
 }
 
 func newController(c Config) *Controller {
-	return &Controller{config: c, plugged: plugged(c.Plugged), first: make(chan struct{}), changed: make(chan struct{}, 1)}
+	return &Controller{config: c, plugged: plugged(c.Plugged), nodes: nodes{trusted: c.External.Agents}, first: make(chan struct{}), changed: make(chan struct{}, 1)}
 }
 
 // Run implements sdk.Controller.
@@ -116,6 +117,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	for {
 		s, _ := out.State()
 		l.mesh = meshOf(s)
+		c.nodes.saw(s)
 		wait := l.look(ctx)
 		l.watch(w)
 		if _, err := w.Next(ctx, time.Now().Add(wait)); ctx.Err() != nil {
@@ -161,7 +163,6 @@ type life struct {
 	kept kept
 	// published is the domain whose row there is; wrong is what was said last to be wrong.
 	published, wrong string
-	synced           bool
 	pause            time.Duration
 }
 
@@ -302,14 +303,14 @@ func (l *life) take(next *signer) error {
 	if err := l.out.Update(bundle.Table, []*sdk.Row{{Key: b.TrustDomain, Payload: payload, Source: "controller/ca"}}, gone); err != nil {
 		return err
 	}
+	first := l.published == ""
 	l.published = b.TrustDomain
 	l.signs.Store(next)
 	select {
 	case l.changed <- struct{}{}:
 	default:
 	}
-	if !l.synced {
-		l.synced = true
+	if first {
 		close(l.first)
 		return l.out.Synced()
 	}

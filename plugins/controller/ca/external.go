@@ -42,6 +42,8 @@ type External struct {
 	Address string      `json:"address" doc:"For by: server, its HOST:PORT."`
 	TLS     *secure.TLS `json:"tls" doc:"For by: server: the files of its authorities, and of this client's certificate. They are read at each connection."`
 	Token   string      `json:"tokenFile" doc:"For by: server, a file with the token that is shown to it; read anew for each certificate."`
+	// Agents are accounts of agents of nodes.
+	Agents []string `json:"agents" doc:"Service accounts, NAMESPACE/NAME, of agents of nodes: with the token of their pod they may ask for certificates of the accounts that have pods on the same node (ImpersonatedIdentity)."`
 	// RegistrationAuthorities are who may ask for others here.
 	RegistrationAuthorities []string `json:"registrationAuthorities" doc:"Identities of other control planes that check who asks themselves: they may have certificates of all workloads of the mesh signed here (ImpersonatedIdentity)."`
 }
@@ -52,6 +54,11 @@ func (e External) asksCluster() bool { return e.By == byKubernetes || e.PortSign
 func (e External) check() error {
 	if err := e.TLS.Check("external.tls"); err != nil {
 		return err
+	}
+	for i, account := range e.Agents {
+		if namespace, name, ok := strings.Cut(account, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			return strict.Errorf(strict.At("external.agents", i), "%q is no service account: it must be NAMESPACE/NAME", account)
+		}
 	}
 	for i, text := range e.RegistrationAuthorities {
 		if _, ok := istio.ParseIdentity(text); !ok {

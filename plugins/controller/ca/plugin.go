@@ -34,7 +34,7 @@ type Config struct {
 	Namespace string `json:"namespace" min:"1" doc:"The control plane's namespace: of the Secret, and of the Lease by which replicas agree on who hands the root out."`
 	Secret    string `json:"secret" min:"1" doc:"The Secret of keep: secret."`
 	// External is about others who sign, and for whom this one does.
-	External External `json:"external" doc:"Others who sign in this CA's place: it is a registration authority then, which checks who asks and for what; and registration authorities for which it signs."`
+	External External `json:"external" doc:"Others who sign in this CA's place: it is a registration authority then, which checks who asks and for what; and others for whom it signs in the place of workloads."`
 	// RootsFile is where the roots are written to, for whoever is to believe them.
 	RootsFile string `json:"rootsFile" doc:"A file that the roots are written to, for proxies to believe the control plane by; without it they are in the table alone."`
 	// TTL is how long certificates count that ask for nothing else, MaxTTL the most they may ask for.

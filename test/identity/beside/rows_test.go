@@ -69,6 +69,7 @@ func (w *world) set(t *testing.T) []part {
 		{"the node's name", w.nodes(t)},
 		{"who is nobody", w.nobody(t)},
 		{"certificates", w.signing(t)},
+		{"agents of nodes", w.agents(t)},
 		{"secrets", w.secrets(t)},
 	}
 }

@@ -77,12 +77,16 @@ subjects: [{kind: ServiceAccount, name: gw, namespace: edge}]
 {apiVersion: v1, kind: ConfigMap, metadata: {name: istio, namespace: istio-system}, data: {mesh: "trustDomainAliases: [old.example]"}}
 `
 
-// pod is a pod of an account, NAMESPACE/ACCOUNT, on a node, or on none.
+// pod is a pod of an account, NAMESPACE/ACCOUNT, on a node; without a node it waits for one.
 func pod(name, account, node, phase string) string {
 	namespace, account, _ := strings.Cut(account, "/")
+	status := "phase: " + phase
+	if phase != "Pending" {
+		status += ", podIP: 10.244.0.9, podIPs: [{ip: 10.244.0.9}]"
+	}
 	return fmt.Sprintf(`---
-{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s}, spec: {serviceAccountName: %s, nodeName: %q, containers: [{name: a, image: a}]}, status: {phase: %s}}
-`, name, namespace, account, node, phase)
+{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s}, spec: {serviceAccountName: %s, nodeName: %q, containers: [{name: a, image: a}]}, status: {%s}}
+`, name, namespace, account, node, status)
 }
 
 func newWorld(t *testing.T) *world {
@@ -135,7 +139,7 @@ func (w *world) startCoxswain(t *testing.T, set bool) {
 	t.Helper()
 	args := []string{"--registries", "Kubernetes", "--kubeconfig", w.cluster.Kubeconfig, "--clusterAliases", "old=east"}
 	if set {
-		args = append(args, "--jwtRule", w.issuer.rule(t), "--trustedGatewayCIDR", "192.0.2.0/24")
+		args = append(args, "--jwtRule", w.issuer.rule(t), "--trustedGatewayCIDR", "192.0.2.0/24", "--caTrustedNodeAccounts", trusted)
 	}
 	w.plane = mesh.Start(t, binary, "", args...)
 	w.plane.Ready(t)
