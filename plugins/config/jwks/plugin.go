@@ -1,7 +1,7 @@
 // Package jwks is the built-in plugin config/jwks: it fetches the key sets (RFC 7517) that rules for tokens name by a URI, or that
 // their issuers publish (OpenID Connect Discovery 1.0, section 4).
 //
-// wants.go says what rows ask for, fetch.go gets one set, schedule.go decides what is due, source.go runs it all.
+// wants.go says what rows ask for, fetch.go gets one set, package polling keeps it fresh.
 package jwks
 
 import (

@@ -2,9 +2,8 @@ package jwks
 
 import (
 	"context"
-	"sync"
-	"time"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/polling"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
@@ -23,81 +22,22 @@ func New(c Config) (*Source, error) {
 	return &Source{config: c, fetcher: f}, nil
 }
 
-// result is what a fetch brought.
-type result struct {
-	key  string
-	want want
-	keys string
-	err  error
-}
-
 // Run fetches what rules ask for and keeps it fresh, until ctx ends. Nobody waits for the first sets: until they are there, requests
 // with tokens are refused.
 func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	defer s.fetcher.sets.Close()
-	var fetches sync.WaitGroup
-	defer fetches.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := out.Synced(); err != nil {
-		return err
+	c := s.config
+	polled := polling.Source[want]{
+		Pace:    polling.Pace{Refresh: c.Refresh, Retry: c.Retry, MaxRetry: c.MaxRetry, Concurrent: c.Concurrent},
+		Table:   Table,
+		Name:    "set",
+		Failed:  "a key set cannot be fetched; the one that was fetched before counts, if any",
+		Fetched: "a key set is fetched",
+		Wants:   wants,
+		Fetch:   s.fetcher.fetch,
+		Row: func(key string, w want, keys string) *sdk.Row {
+			return &sdk.Row{Key: key, Source: w.URI, Payload: []byte(keys)}
+		},
 	}
-	plan, results := newSchedule(s.config), make(chan result)
-	for {
-		rows, newer := out.State()
-		if gone := plan.adopt(wants(rows), time.Now()); len(gone) > 0 {
-			if err := out.Update(Table, nil, gone); err != nil {
-				return err
-			}
-		}
-		for key, w := range plan.take(time.Now()) {
-			fetches.Go(func() {
-				keys, err := s.fetcher.fetch(ctx, w)
-				select {
-				case results <- result{key, w, keys, err}:
-				case <-ctx.Done():
-				}
-			})
-		}
-		timer := alarm(plan)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-newer:
-		case <-timer.C:
-		case r := <-results:
-			if err := settle(plan, r, out); err != nil {
-				return err
-			}
-		}
-		timer.Stop()
-	}
-}
-
-// idle is how long nothing is looked at where nothing is wanted.
-const idle = time.Hour
-
-func alarm(plan *schedule) *time.Timer {
-	at, ok := plan.next()
-	if !ok {
-		return time.NewTimer(idle)
-	}
-	return time.NewTimer(time.Until(at))
-}
-
-// settle publishes what a fetch brought, or says why it brought nothing.
-func settle(plan *schedule, r result, out sdk.Publisher) error {
-	if r.err != nil {
-		if wait := plan.failed(r.key, r.want, time.Now()); wait > 0 {
-			out.Log(sdk.Warn, "a key set cannot be fetched; the one that was fetched before counts, if any", "set", r.key,
-				"error", r.err.Error(), "again", wait.String())
-		}
-		return nil
-	}
-	if !plan.fetched(r.key, r.want, r.keys, time.Now()) {
-		return nil
-	}
-	out.Log(sdk.Info, "a key set is fetched", "set", r.key)
-	return out.Update(Table, []*sdk.Row{{Key: r.key, Source: r.want.URI, Payload: []byte(r.keys)}}, nil)
+	return polled.Run(ctx, out)
 }

@@ -88,7 +88,7 @@ func admits(blocked []netip.Prefix, address string) error {
 	return nil
 }
 
-// Set returns the key set at a URI, as text.
+// Set returns the key set at a URI, as text: a JSON object with a list `keys`.
 func (f *Fetcher) Set(ctx context.Context, uri string) (string, error) {
 	body, err := f.get(ctx, uri)
 	if err != nil {
