@@ -32,9 +32,19 @@ type Issuer struct {
 	// root.
 	Chain func(response []byte) ([][]byte, error)
 	// Table has the authorities that clients' certificates may come from; Authorities reads the
-	// payload of one of its rows: certificates in DER.
+	// payload of one of its rows.
 	Table       string
-	Authorities func(payload []byte) ([][]byte, error)
+	Authorities func(payload []byte) (Authorities, error)
+}
+
+// Authorities sign for a trust domain.
+type Authorities struct {
+	// Domain is the trust domain.
+	Domain string
+	// Local: they are believed for trust domains that no row names, too.
+	Local bool
+	// Certificates are theirs, in DER.
+	Certificates [][]byte
 }
 
 // plugins is what is asked of core/control.
@@ -54,7 +64,7 @@ type issued struct {
 
 	mu          sync.Mutex
 	own         *tls.Certificate
-	authorities *x509.CertPool
+	authorities *believed
 }
 
 func newIssued(by Issuer, p plugins, log *slog.Logger) *issued {
@@ -128,18 +138,14 @@ func (i *issued) rows() (all [][]byte) {
 
 // issue has a certificate made for a new key, and returns when it ends.
 func (i *issued) issue(ctx context.Context, rows [][]byte) (end time.Time, err error) {
-	pool := x509.NewCertPool()
+	authorities := newBelieved()
 	for _, payload := range rows {
-		certs, err := i.Authorities(payload)
+		a, err := i.Authorities(payload)
+		if err == nil {
+			err = authorities.add(a)
+		}
 		if err != nil {
 			return end, fmt.Errorf("the authorities of %s: %w", i.Table, err)
-		}
-		for _, der := range certs {
-			c, err := x509.ParseCertificate(der)
-			if err != nil {
-				return end, fmt.Errorf("the authorities of %s: %w", i.Table, err)
-			}
-			pool.AddCert(c)
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -151,7 +157,7 @@ func (i *issued) issue(ctx context.Context, rows [][]byte) (end time.Time, err e
 		return end, err
 	}
 	i.mu.Lock()
-	i.own, i.authorities = &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, pool
+	i.own, i.authorities = &tls.Certificate{Certificate: chain, PrivateKey: key, Leaf: leaf}, authorities
 	i.mu.Unlock()
 	select {
 	case <-i.first:
@@ -192,7 +198,7 @@ func (i *issued) sign(ctx context.Context, key crypto.Signer) (leaf *x509.Certif
 }
 
 // now returns the certificate and the authorities of clients.
-func (i *issued) now() (own *tls.Certificate, authorities *x509.CertPool) {
+func (i *issued) now() (own *tls.Certificate, authorities *believed) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.own, i.authorities
@@ -219,7 +225,9 @@ func (i *issued) secure(t *TLS) credentials.TransportCredentials {
 		MinVersion: t.MinVersion,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			own, authorities := i.now()
-			return t.with([]tls.Certificate{*own}, authorities), nil
+			c := t.with([]tls.Certificate{*own}, authorities.pool)
+			c.VerifyConnection = authorities.vouch
+			return c, nil
 		},
 	})
 }

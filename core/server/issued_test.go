@@ -111,8 +111,10 @@ func TestIssued(t *testing.T) {
 		a := newAuthorities(t)
 		i := newIssued(Issuer{
 			Names: []string{"here.example"}, Request: func(csr []byte) ([]byte, error) { return csr, nil },
-			Chain:       func(response []byte) ([][]byte, error) { return [][]byte{response}, nil },
-			Authorities: func(payload []byte) ([][]byte, error) { return [][]byte{payload}, nil },
+			Chain: func(response []byte) ([][]byte, error) { return [][]byte{response}, nil },
+			Authorities: func(payload []byte) (Authorities, error) {
+				return Authorities{Domain: "d", Local: true, Certificates: [][]byte{payload}}, nil
+			},
 		}, a, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -141,7 +143,7 @@ func TestIssued(t *testing.T) {
 		if third == second {
 			t.Error("the authorities have changed")
 		}
-		if _, err := other.root.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: time.Now()}); err != nil {
+		if _, err := other.root.Verify(x509.VerifyOptions{Roots: pool.pool, CurrentTime: time.Now()}); err != nil {
 			t.Errorf("the second one is not believed: %v", err)
 		}
 		for what, edit := range map[string]func(){

@@ -25,12 +25,13 @@ func Issuer(names []string) *server.Issuer {
 		},
 		Chain: chain,
 		Table: bundle.Table,
-		Authorities: func(payload []byte) ([][]byte, error) {
+		Authorities: func(payload []byte) (server.Authorities, error) {
 			b, err := bundle.Parse(payload)
 			if err != nil {
-				return nil, err
+				return server.Authorities{}, err
 			}
-			return b.DER()
+			ders, err := b.DER()
+			return server.Authorities{Domain: b.TrustDomain, Local: b.Local, Certificates: ders}, err
 		},
 	}
 }

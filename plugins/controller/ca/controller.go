@@ -288,7 +288,7 @@ func (l *life) take(next *signer) error {
 	if next.same(l.signs.Load()) {
 		return nil
 	}
-	b := bundle.Bundle{TrustDomain: next.domains[0], Certificates: next.bundle()}
+	b := bundle.Bundle{TrustDomain: next.domains[0], Local: true, Certificates: next.bundle()}
 	payload, err := b.Payload()
 	if err != nil {
 		return err
