@@ -14,6 +14,7 @@ import (
 	configmesh "github.com/coxswain-mesh/coxswain/plugins/config/mesh"
 	configpem "github.com/coxswain-mesh/coxswain/plugins/config/pem"
 	configsecrets "github.com/coxswain-mesh/coxswain/plugins/config/secrets"
+	configspiffe "github.com/coxswain-mesh/coxswain/plugins/config/spiffe"
 	configxds "github.com/coxswain-mesh/coxswain/plugins/config/xds"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/addresses"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca"
@@ -21,6 +22,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/generator/api"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/grpc"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/istio"
+	"github.com/coxswain-mesh/coxswain/plugins/generator/pcds"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/sds"
 	"github.com/coxswain-mesh/coxswain/plugins/generator/static"
 	"github.com/coxswain-mesh/coxswain/plugins/patch/mosn"
@@ -53,6 +55,7 @@ func builtins() map[string]sdk.Declaration {
 		"config/mesh":               configmesh.Plugin(),
 		"config/pem":                configpem.Plugin(),
 		"config/secrets":            configsecrets.Plugin(),
+		"config/spiffe":             configspiffe.Plugin(),
 		"config/xds":                configxds.Plugin(),
 		"controller/addresses":      addresses.Plugin(),
 		"controller/ca":             ca.Plugin(),
@@ -60,6 +63,7 @@ func builtins() map[string]sdk.Declaration {
 		"generator/api":             api.Plugin(),
 		"generator/grpc":            grpc.Plugin(),
 		"generator/istio":           istio.Plugin(),
+		"generator/pcds":            pcds.Plugin(),
 		"generator/sds":             sds.Plugin(),
 		"generator/static":          static.Plugin(),
 		"patch/mosn":                mosn.Plugin(),

@@ -124,8 +124,9 @@ func shorthands(in settings.Inputs) (given []shorthand, err error) {
 		given = append(given, shorthand{"clusterAliases", aliases, []string{"generator/istio", "generator/grpc", "generator/sds", "authenticator/kubernetes"}, "clusterAliases", false})
 	}
 	callers, wrong := callersOf(in.Callers)
-	given = append(given, signersOf(in.Callers.Signing)...)
-	return append(given, callers...), errors.Join(err, failed, wrong)
+	trust, bad := trustOf(in)
+	given = append(append(given, signersOf(in.Callers.Signing)...), trust...)
+	return append(given, callers...), errors.Join(err, failed, wrong, bad)
 }
 
 // set returns the plugins that a text names, with the config that flags stand for.

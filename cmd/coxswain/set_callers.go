@@ -47,11 +47,30 @@ func signersOf(s settings.Signing) (given []shorthand) {
 	return given
 }
 
-// enable has authenticators run that a built-in set disables until they are told whose credentials count.
+// trustOf is what settings say of whom other trust domains are believed by. A set of one's own says
+// itself whether the mesh's settings are asked.
+func trustOf(in settings.Inputs) (given []shorthand, err error) {
+	s := in.Callers.Signing
+	pairs, err := s.Endpoints()
+	endpoints := []any{}
+	for _, p := range pairs {
+		endpoints = append(endpoints, map[string]any{"trustDomain": p[0], "url": p[1]})
+	}
+	name := "spiffeBundleEndpoints"
+	if len(endpoints) == 0 {
+		name = "multiRootMesh"
+	}
+	if len(endpoints) > 0 || s.MultiRoot && in.Plugins == "" {
+		given = append(given, shorthand{name, endpoints, []string{"config/spiffe"}, "endpoints", false})
+	}
+	return given, err
+}
+
+// enable has plugins run that a built-in set disables until they are told whose credentials, or authorities, count.
 func (h shorthand) enable(s *manifest.Set) {
 	for _, b := range h.builtins {
 		for _, e := range s.Builtins(b) {
-			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/")
+			e.Disabled = e.Disabled && !strings.HasPrefix(b, "authenticator/") && b != "config/spiffe"
 		}
 	}
 }

@@ -171,6 +171,38 @@ func readers(s *manifest.Set) string {
 	return strings.Join(all, " ")
 }
 
+// TestTrust: settings that say whom other trust domains are believed by enable config/spiffe in a built-in set.
+func TestTrust(t *testing.T) {
+	for _, c := range []struct {
+		endpoints string
+		multi     bool
+		runs      bool
+		config    string
+	}{
+		{"", false, false, ""},
+		{"", true, true, `{"endpoints":[]}`},
+		{"a.example|https://a.example/b||b.example|https://b.example", false, true,
+			`{"endpoints":[{"trustDomain":"a.example","url":"https://a.example/b"},{"trustDomain":"b.example","url":"https://b.example"}]}`},
+	} {
+		in := settings.Defaults().Inputs
+		in.Callers.Signing.BundleEndpoints, in.Callers.Signing.MultiRoot = c.endpoints, c.multi
+		for _, text := range [][]byte{coxswain.DefaultSet(), coxswain.KubernetesSet()} {
+			s, err := set(in, "plugins.yaml", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := s.Builtins("config/spiffe")[0]; e.Runs() != c.runs || string(e.Config) != c.config {
+				t.Errorf("%q, %v: runs %v with %s", c.endpoints, c.multi, e.Runs(), e.Config)
+			}
+		}
+	}
+	in := settings.Defaults().Inputs
+	in.Callers.Signing.BundleEndpoints = "a.example"
+	if _, err := set(in, "plugins.yaml", coxswain.DefaultSet()); err == nil || !strings.Contains(err.Error(), `"a.example" is no DOMAIN|URL`) {
+		t.Error(err)
+	}
+}
+
 // TestCallers: settings that say whose credentials count enable what a built-in set has for them; a set of one's own says itself what runs.
 func TestCallers(t *testing.T) {
 	in := settings.Defaults().Inputs

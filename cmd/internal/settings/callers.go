@@ -15,6 +15,7 @@ var theirs = map[string]string{
 	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",
 	"EXTERNAL_CA": "externalCA", "K8S_SIGNER": "k8sSigner", "CERT_SIGNER_DOMAIN": "certSignerDomain", "PILOT_CERT_PROVIDER": "pilotCertProvider",
 	"CA_TRUSTED_NODE_ACCOUNTS": "caTrustedNodeAccounts",
+	"SPIFFE_BUNDLE_ENDPOINTS": "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.
@@ -57,4 +58,19 @@ func (s Signing) Agents() []string { return list(s.NodeAccounts) }
 // list reads texts that are joined by commas.
 func list(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// Endpoints returns the trust domains and URLs of BundleEndpoints, in order.
+func (s Signing) Endpoints() (all [][2]string, err error) {
+	for _, pair := range strings.Split(s.BundleEndpoints, "||") {
+		if pair == "" {
+			continue
+		}
+		domain, url, ok := strings.Cut(pair, "|")
+		if !ok || domain == "" || url == "" {
+			return nil, fmt.Errorf("spiffeBundleEndpoints: %q is no DOMAIN|URL", pair)
+		}
+		all = append(all, [2]string{domain, url})
+	}
+	return all, nil
 }

@@ -68,6 +68,10 @@ type Signing struct {
 	NodeAccounts string `koanf:"caTrustedNodeAccounts"`
 	// Provider is who makes the secure port's own certificate.
 	Provider string `koanf:"pilotCertProvider"`
+	// BundleEndpoints are where other trust domains publish their authorities, for the set's config/spiffe; empty: nowhere.
+	BundleEndpoints string `koanf:"spiffeBundleEndpoints"`
+	// MultiRoot enables the set's config/spiffe, which takes what the mesh's settings say of authorities, too.
+	MultiRoot bool `koanf:"multiRootMesh"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.
