@@ -4,21 +4,21 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net/url"
 )
 
 // believed are the authorities of clients' certificates. One of another trust domain is in the pool, too,
 // and could sign for any name: so it counts for its own domain alone.
-// Source: SPIFFE X.509-SVID, section 5; SPIFFE Trust Domain and Bundle, section 3.
 type believed struct {
 	pool *x509.CertPool
+	// domainOf is Issuer's.
+	domainOf func(uri string) (domain string, ok bool)
 	// domains are the authorities (DER) of each trust domain, local those of domains without any.
 	domains map[string]map[string]bool
 	local   map[string]bool
 }
 
-func newBelieved() *believed {
-	return &believed{pool: x509.NewCertPool(), domains: map[string]map[string]bool{}, local: map[string]bool{}}
+func newBelieved(domainOf func(uri string) (domain string, ok bool)) *believed {
+	return &believed{pool: x509.NewCertPool(), domainOf: domainOf, domains: map[string]map[string]bool{}, local: map[string]bool{}}
 }
 
 func (b *believed) add(a Authorities) error {
@@ -46,15 +46,15 @@ func (b *believed) vouch(c tls.ConnectionState) error {
 		return nil
 	}
 	for _, u := range c.PeerCertificates[0].URIs {
-		if u.Scheme == "spiffe" && !b.signsFor(u, c.VerifiedChains) {
+		if domain, ok := b.domainOf(u.String()); ok && !b.signsFor(domain, c.VerifiedChains) {
 			return fmt.Errorf("the certificate of %s is signed by no authority of its trust domain", u)
 		}
 	}
 	return nil
 }
 
-func (b *believed) signsFor(u *url.URL, chains [][]*x509.Certificate) bool {
-	authorities, ok := b.domains[u.Host]
+func (b *believed) signsFor(domain string, chains [][]*x509.Certificate) bool {
+	authorities, ok := b.domains[domain]
 	if !ok {
 		authorities = b.local
 	}

@@ -14,7 +14,11 @@ func TestBelieved(t *testing.T) {
 	own, ownKey := certificate(t, nil, nil, "")
 	other, otherKey := certificate(t, nil, nil, "")
 	stranger, strangerKey := certificate(t, nil, nil, "")
-	b := newBelieved()
+	b := newBelieved(func(uri string) (string, bool) {
+		rest, ok := strings.CutPrefix(uri, "spiffe://")
+		domain, _, _ := strings.Cut(rest, "/")
+		return domain, ok
+	})
 	for _, a := range []Authorities{
 		{Domain: "cluster.local", Local: true, Certificates: [][]byte{own.Raw}},
 		{Domain: "other.example", Certificates: [][]byte{other.Raw}},

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -35,6 +36,8 @@ type Issuer struct {
 	// payload of one of its rows.
 	Table       string
 	Authorities func(payload []byte) (Authorities, error)
+	// DomainOf returns the trust domain of one of a certificate's URIs, if it has one.
+	DomainOf func(uri string) (domain string, ok bool)
 }
 
 // Authorities sign for a trust domain.
@@ -128,17 +131,18 @@ func (i *issued) soon(may bool) <-chan time.Time {
 	return time.After(soonAgain)
 }
 
-// rows returns the payloads of the authorities' rows.
+// rows returns the payloads of the authorities' rows, sorted.
 func (i *issued) rows() (all [][]byte) {
 	for _, r := range i.plugins.Rows(i.Table) {
 		all = append(all, r.Payload)
 	}
+	slices.SortFunc(all, bytes.Compare)
 	return all
 }
 
 // issue has a certificate made for a new key, and returns when it ends.
 func (i *issued) issue(ctx context.Context, rows [][]byte) (end time.Time, err error) {
-	authorities := newBelieved()
+	authorities := newBelieved(i.DomainOf)
 	for _, payload := range rows {
 		a, err := i.Authorities(payload)
 		if err == nil {

@@ -59,6 +59,7 @@ func (a *authorities) Offers(string) (yes, perhaps bool) {
 func (a *authorities) Rows(string) (rows []*pb.Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	slices.Reverse(a.rows) // they come in any order
 	for _, der := range a.rows {
 		rows = append(rows, &pb.Row{Payload: der})
 	}
@@ -142,6 +143,9 @@ func TestIssued(t *testing.T) {
 		third, pool := i.now()
 		if third == second {
 			t.Error("the authorities have changed")
+		}
+		if pass(time.Minute); len(a.times(began)) != 3 {
+			t.Errorf("asked at %v: they are the same, in another order", a.times(began))
 		}
 		if _, err := other.root.Verify(x509.VerifyOptions{Roots: pool.pool, CurrentTime: time.Now()}); err != nil {
 			t.Errorf("the second one is not believed: %v", err)

@@ -33,6 +33,7 @@ func Issuer(names []string) *server.Issuer {
 			ders, err := b.DER()
 			return server.Authorities{Domain: b.TrustDomain, Local: b.Local, Certificates: ders}, err
 		},
+		DomainOf: domainOf,
 	}
 }
 

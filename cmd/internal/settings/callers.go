@@ -15,7 +15,7 @@ var theirs = map[string]string{
 	"ISTIOD_CUSTOM_HOST": "istiodCustomHost", "ENABLE_CA_SERVER": "enableCAServer",
 	"EXTERNAL_CA": "externalCA", "K8S_SIGNER": "k8sSigner", "CERT_SIGNER_DOMAIN": "certSignerDomain", "PILOT_CERT_PROVIDER": "pilotCertProvider",
 	"CA_TRUSTED_NODE_ACCOUNTS": "caTrustedNodeAccounts",
-	"SPIFFE_BUNDLE_ENDPOINTS": "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
+	"SPIFFE_BUNDLE_ENDPOINTS":  "spiffeBundleEndpoints", "ISTIO_MULTIROOT_MESH": "multiRootMesh",
 }
 
 // adopted is an environment in which istiod's variables stand as ours.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	mesh "istio.io/api/mesh/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/plugintest"
@@ -42,4 +43,16 @@ func TestAuthorities(t *testing.T) {
 	if found := h.Resources(p.Connection, Type); len(found) > 0 && found[everyone] != nil {
 		t.Errorf("all bundles are gone, and there are %d resources", len(found))
 	}
+}
+
+func TestReadme(t *testing.T) {
+	blocks, err := readme.Blocks("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := blocks[0].Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugintest.Start(t, Plugin(), config)
 }
