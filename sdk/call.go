@@ -3,6 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -53,8 +54,12 @@ type CallError struct {
 
 func (e *CallError) Error() string { return e.Message }
 
-// codeInternal is gRPC's code for what is the server's fault.
-const codeInternal = 13
+// codeInternal is gRPC's code for what is the server's fault, codeUnimplemented that for methods that
+// it doesn't have.
+const (
+	codeUnimplemented = 12
+	codeInternal      = 13
+)
 
 // callee answers what is asked of a CallHandler. It is an interface, so that only programs with
 // controllers have the code.
@@ -69,6 +74,8 @@ type callee interface {
 type handling struct {
 	*talk
 	handler CallHandler
+	// offered is what Methods said.
+	offered []string
 
 	mu    sync.Mutex
 	ended bool // no more calls begin
@@ -85,14 +92,14 @@ func newController(t *talk, c Controller) *source {
 		s.more = r.Reads()
 	}
 	if h, ok := c.(CallHandler); ok {
-		calls := &handling{talk: t, handler: h}
+		calls := &handling{talk: t, handler: h, offered: h.Methods()}
 		calls.ending, calls.stop = context.WithCancel(context.Background())
 		s.calls = calls
 	}
 	return s
 }
 
-func (h *handling) methods() []string { return h.handler.Methods() }
+func (h *handling) methods() []string { return h.offered }
 
 func (h *handling) receive(ctx context.Context, m *pb.Call, release func()) {
 	h.mu.Lock()
@@ -122,6 +129,9 @@ func (h *handling) call(ctx context.Context, m *pb.Call) {
 	defer context.AfterFunc(h.ending, cancel)()
 	called := &pb.Called{}
 	err := caught("Call", func() (err error) {
+		if !slices.Contains(h.offered, m.Method) {
+			return &CallError{codeUnimplemented, "the plugin " + h.plugin.Name + " doesn't answer this method"}
+		}
 		called.Response, err = h.handler.Call(limited, Call{
 			Method: m.Method, Request: m.Request, Identities: m.Identities, RemoteAddress: m.RemoteAddress, Core: m.Core, Facts: m.Facts,
 		})

@@ -78,9 +78,31 @@ func registry(run func(context.Context, sdk.Publisher) error) sdk.RegistryPlugin
 	}
 }
 
+// answers is a controller that answers calls.
+type answers func(context.Context, sdk.Call) ([]byte, error)
+
+func (answers) Run(ctx context.Context, _ sdk.Publisher) error { <-ctx.Done(); return nil }
+
+func (answers) Methods() []string { return []string{"/test.Echo/Say"} }
+
+func (a answers) Call(ctx context.Context, c sdk.Call) ([]byte, error) { return a(ctx, c) }
+
+func answering(call answers) sdk.Declaration {
+	return sdk.ControllerPlugin{Name: "echo", New: sdk.WithoutConfig(func() (sdk.Controller, error) { return call, nil })}
+}
+
+// TestConformCalled: a controller that answers calls passes.
+func TestConformCalled(t *testing.T) {
+	plugintest.Conform(t, plugintest.Suite{Kind: "controller", Many: 1000}, plugintest.Memory(answering(func(_ context.Context, c sdk.Call) ([]byte, error) {
+		return c.Request, nil
+	})))
+}
+
 // TestSuiteFindsFaults: each of these plugins has one, and the case that is for it says so, with the messages that led there.
 func TestSuiteFindsFaults(t *testing.T) {
 	var n atomic.Int64
+	stuck := make(chan struct{})
+	t.Cleanup(func() { close(stuck) })
 	generate := func(s *state.State, typeURL, view string, names []string) ([]sdk.Resource, error) {
 		return []sdk.Resource{{Name: "a", Body: fmt.Append(nil, n.Add(1))}}, nil
 	}
@@ -112,6 +134,16 @@ func TestSuiteFindsFaults(t *testing.T) {
 				}), nil
 			}),
 		}},
+		{"a request that is repeated", "hostile requests", "repeats the request", answering(func(_ context.Context, c sdk.Call) ([]byte, error) {
+			return nil, &sdk.CallError{Code: 3, Message: fmt.Sprintf("what is %s?", c.Request)}
+		})},
+		{"a request that is logged", "hostile requests", "the log repeats the request", answering(func(_ context.Context, c sdk.Call) ([]byte, error) {
+			return nil, fmt.Errorf("what is %s?", c.Request)
+		})},
+		{"a call that nobody can end", "called while it ends", "did not end within", answering(func(context.Context, sdk.Call) ([]byte, error) {
+			<-stuck
+			return nil, nil
+		})},
 		{"a leak", "secrets in refusals", "repeats the token", sdk.AuthenticatorPlugin{Name: "rogue", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 			return sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
 				return nil, fmt.Errorf("what is %s?", c.Bearer())

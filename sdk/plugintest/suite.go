@@ -109,6 +109,9 @@ func casesOf(r *pb.Ready) []suiteCase {
 	if len(r.Writes) > 0 {
 		cases = append(cases, storeCases()...)
 	}
+	if len(r.Methods) > 0 {
+		cases = append(cases, calledCases()...)
+	}
 	switch r.Kind {
 	case pb.KindGenerator:
 		cases = append(cases, generatorCases()...)

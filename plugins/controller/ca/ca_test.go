@@ -453,6 +453,14 @@ func TestAgentsOfNodes(t *testing.T) {
 	}
 }
 
+// TestConform: it is a plugin as the contract has it.
+func TestConform(t *testing.T) {
+	t.Chdir(t.TempDir())
+	plugintest.Conform(t, plugintest.Suite{
+		Kind: "controller", Config: `{"keep": "file", "file": "ca.pem"}`, BadConfigs: []any{`{"keep": "paper"}`},
+	}, plugintest.Memory(Plugin()))
+}
+
 // TestReadme: the example's config is one.
 func TestReadme(t *testing.T) {
 	blocks, err := readme.Blocks("README.md")
