@@ -11,10 +11,10 @@ import (
 // calledCases are of plugins that answer calls of gRPC (Ready.methods).
 func calledCases() []suiteCase {
 	return []suiteCase{
-		{"unknown methods", (*kit).unknownMethods},
-		{"hostile requests", (*kit).hostileRequests},
-		{"many called at once", (*kit).calledAtOnce},
-		{"called while it ends", (*kit).calledWhileItEnds},
+		{"unknown methods", unknownMethods},
+		{"hostile requests", hostileRequests},
+		{"many called at once", calledAtOnce},
+		{"called while it ends", calledWhileItEnds},
 	}
 }
 
@@ -49,16 +49,16 @@ func waitCalled(h *Harness, ids ...uint64) []*pb.Called {
 	return answers
 }
 
-// called starts a plugin that has a state.
-func (k *kit) called() *Harness {
+// startCalled starts a plugin that has a state.
+func startCalled(k *kit) *Harness {
 	h := k.start()
 	h.Send(k.world(h.Ready(), 3)...)
 	return h
 }
 
 // unknownMethods: what the plugin doesn't offer fails.
-func (k *kit) unknownMethods() {
-	h := k.called()
+func unknownMethods(k *kit) {
+	h := startCalled(k)
 	for _, method := range []string{"/plugintest.Nothing/Nothing", "", h.Ready().Methods[0] + "More"} {
 		if a := waitCalled(h, beginCall(h, &pb.Call{Method: method})); a[0].Code == 0 {
 			h.failed("the method %q, which Ready.methods doesn't have, is answered; it must fail, with code 12 (Unimplemented)", method)
@@ -68,8 +68,8 @@ func (k *kit) unknownMethods() {
 
 // hostileRequests: bytes that can't be read, and large ones, are an error of that call at most, in
 // words that have nothing of the request.
-func (k *kit) hostileRequests() {
-	h := k.called()
+func hostileRequests(k *kit) {
+	h := startCalled(k)
 	nested := strings.Repeat("\x0a\x7f", 50_000)
 	for _, method := range h.Ready().Methods {
 		for _, request := range []string{"", "\xff\xff\xff", "\x0a\x0f" + marked, marked, nested, strings.Repeat(marked, 40_000)} {
@@ -90,8 +90,8 @@ func (k *kit) hostileRequests() {
 }
 
 // calledAtOnce: each of many calls has its own answer.
-func (k *kit) calledAtOnce() {
-	h := k.called()
+func calledAtOnce(k *kit) {
+	h := startCalled(k)
 	var ids []uint64
 	for i := range 200 {
 		methods := h.Ready().Methods
@@ -101,8 +101,8 @@ func (k *kit) calledAtOnce() {
 }
 
 // calledWhileItEnds: calls in hand, which nobody waits for any more, don't hold the plugin's end up.
-func (k *kit) calledWhileItEnds() {
-	h := k.called()
+func calledWhileItEnds(k *kit) {
+	h := startCalled(k)
 	for range 50 {
 		beginCall(h, &pb.Call{Method: h.Ready().Methods[0], Request: []byte{0xff}})
 	}

@@ -275,6 +275,9 @@ func TestPlugged(t *testing.T) {
 	next.Roots = append(next.Roots, root.Roots...)
 	plug(t, next)
 	h.WaitRows(bundle.Table, func(rows map[string]*sdk.Row) bool { return len(rootsOf(t, rows)) == 2 })
+	h.WaitLog(func(_ sdk.Level, text string, _ map[string]string) bool {
+		return text == "another CA signs from now on"
+	})
 	if leaf, _ := signed(t, h, call()); leaf.Issuer.CommonName != "" {
 		t.Errorf("it is signed by %v", leaf.Issuer)
 	}
