@@ -229,6 +229,10 @@ define MAKE_ASKER
 	go build -C $(COXSWAIN_SHARED)/parity -overlay '$(CURDIR)/$(CACHE)/asker.json' -o '$(CURDIR)/$(CACHE)/bin/asker' .
 endef
 
+.PHONY: bad-logins
+bad-logins: build ## 10,000 bad logins in a minute at the secure port, and what they cost
+	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestFloodOverTLS$$' ./test/identity
+
 .PHONY: identity-live
 identity-live: build kube peer ## Ask a living istiod and Coxswain the same about who is calling, and print the table (half a minute)
 	@COXSWAIN_TEST_ALL=1 COXSWAIN_PROGRAM='$(CURDIR)/bin/coxswain' go test -count=1 -v -run '^TestIdentity$$' ./test/identity/beside

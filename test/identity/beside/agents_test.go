@@ -16,7 +16,9 @@ func (w *world) agents(t *testing.T) []row {
 		pod("other-1", "istio-system/other", "node-1", "Running")+pod("near-1", "shop/web", "node-1", "Running")+pod("far-1", "shop/far", "node-2", "Running")+
 		pod("ended-1", "shop/ended", "node-1", "Succeeded")+pod("failed-1", "shop/failed", "node-1", "Failed")+pod("waiting-1", "shop/waiting", "node-1", "Pending")+
 		pod("nowhere-1", "shop/nowhere", "", "Pending"))
-	token := func(account, pod string) caller { return bearer(c.Token(t, "istio-system", account, "istio-ca", pod), "clusterid", "Kubernetes") }
+	token := func(account, pod string) caller {
+		return bearer(c.Token(t, "istio-system", account, "istio-ca", pod), "clusterid", "Kubernetes")
+	}
 	first, gone := token("agent", "agent-1"), token("agent", "agent-3")
 	c.Kubectl(t, "delete", "pod", "agent-3", "-n", "istio-system", "--force", "--grace-period=0")
 	of := func(identity string) signing {
