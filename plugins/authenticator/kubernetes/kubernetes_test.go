@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -228,6 +229,15 @@ func TestReviews(t *testing.T) {
 	s.knows("system:serviceaccount:shop:web", "istio-ca")
 	is(t, "known", ask(), web)
 	is(t, "by its own id", h.Authenticate(shown(token(t, 0), "Kubernetes", "10.0.0.1")), web)
+	if got := ask(); !maps.Equal(got.Facts, map[string]string{"cluster": "Kubernetes"}) {
+		t.Errorf("a token that is bound to nothing: %v", got.Facts)
+	}
+	s.says(authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: []string{"istio-ca"}, User: authenticationv1.UserInfo{
+		Username: "system:serviceaccount:shop:web", Groups: []string{"system:serviceaccounts"}, Extra: map[string]authenticationv1.ExtraValue{podName: {"web-1"}},
+	}}, http.StatusCreated)
+	if got := ask(); !maps.Equal(got.Facts, map[string]string{"cluster": "Kubernetes", "pod": "shop/web-1"}) {
+		t.Errorf("a pod's token: %v", got.Facts)
+	}
 	s.knows("system:serviceaccount:shop:web")
 	is(t, "a server that knows no audiences", ask(), "says none of istio-ca")
 	s.knows("system:serviceaccount:shop:web", "api")
