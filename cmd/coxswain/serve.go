@@ -106,10 +106,6 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	var issuer *server.Issuer
-	if s.Callers.Signing.MakesPort() {
-		issuer = mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts()))
-	}
 	files := s.Mounted()
 	environ, started := tune(p.environ)
 	core, err := server.New(server.Config{
@@ -121,7 +117,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		AuthPlaintext:  s.AuthPlaintext,
 		Words: server.Words{
 			Naming: mesh.Naming(s.Namespace, s.Callers.ForeignTrustDomains), Tools: mesh.Tools(),
-			Issuer: issuer, Describe: describe,
+			Issuer: mesh.Issuer(mesh.ServerNames(s.Namespace, s.Revision, s.SecureGRPCAddr, s.Hosts())), Describe: describe,
 		},
 		Commit: server.Commit{
 			DebounceAfter: s.DebounceAfter, DebounceMax: s.DebounceMax, DebounceEndpoints: s.DebounceEndpoints,

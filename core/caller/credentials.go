@@ -6,6 +6,8 @@ import pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 type Credentials struct {
 	// Certificates are DER, leaf first, and verified.
 	Certificates [][]byte
+	// Revoked is why the certificate that was shown is not among them; empty: it is, or there was none.
+	Revoked string
 	// Headers by their lower-case names.
 	Headers       map[string]string
 	RemoteAddress string

@@ -24,6 +24,8 @@ type identify struct {
 	naming  caller.Naming
 	// plaintext: also of connections without TLS.
 	plaintext bool
+	// revocations are certificates that count no more; nil: nobody says so.
+	revocations *revocations
 }
 
 // authenticates reports whether some plugin of the set can say who is calling.
@@ -58,6 +60,9 @@ func (i *identify) who(ctx context.Context, node *corev3.Node, shown caller.Cred
 // authenticate returns who the caller is, with those of its identities that count here.
 func (i *identify) authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	known, err := i.control.Authenticate(ctx, shown)
+	if err != nil && shown.Revoked != "" {
+		return known, status.Errorf(status.Code(err), "%s; without it %s", shown.Revoked, status.Convert(err).Message())
+	}
 	if err != nil || i.naming.Trusted == nil {
 		return known, err
 	}
@@ -102,19 +107,21 @@ func (i *identify) shown(ctx context.Context) (*caller.Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &caller.Credentials{Certificates: verified(tls), Headers: headers, RemoteAddress: p.Addr.String()}, nil
+	out := &caller.Credentials{Headers: headers, RemoteAddress: p.Addr.String()}
+	out.Certificates, out.Revoked = i.verified(tls)
+	return out, nil
 }
 
-// verified returns the peer's chain, leaf first, if TLS verified one.
-func verified(tls credentials.TLSInfo) [][]byte {
+// verified returns the peer's chain, leaf first, if TLS verified one and nothing of it is revoked.
+func (i *identify) verified(tls credentials.TLSInfo) (chain [][]byte, revoked string) {
 	if len(tls.State.VerifiedChains) == 0 {
-		return nil
+		return nil, ""
 	}
-	var chain [][]byte
-	for _, c := range tls.State.VerifiedChains[0] {
+	good, revoked := i.revocations.check(tls.State.VerifiedChains)
+	for _, c := range good {
 		chain = append(chain, c.Raw)
 	}
-	return chain
+	return chain, revoked
 }
 
 // maxHeaders is how many bytes of headers travel to authenticators.

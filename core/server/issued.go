@@ -33,9 +33,11 @@ type Issuer struct {
 	// root.
 	Chain func(response []byte) ([][]byte, error)
 	// Table has the authorities that clients' certificates may come from; Authorities reads the
-	// payload of one of its rows.
+	// payload of one of its rows, and Revocations its lists of those that count no more (X.509 CRL, in
+	// DER).
 	Table       string
 	Authorities func(payload []byte) (Authorities, error)
+	Revocations func(payload []byte) ([][]byte, error)
 	// DomainOf returns the trust domain of one of a certificate's URIs, if it has one.
 	DomainOf func(uri string) (domain string, ok bool)
 }

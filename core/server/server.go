@@ -154,6 +154,9 @@ func New(cfg Config) (*Server, error) {
 	registry.MustRegister(newLoads(s.host.Loads), newAges(s.control.Stale), newHiding(s.control.Hiding))
 	s.pages = &pages{middle: s.control, ports: ports, host: s.host, swap: s.swap, secrets: secrets, file: cfg.File}
 	identify.control = s.control
+	if by := cfg.Words.Issuer; by != nil && by.Revocations != nil {
+		identify.revocations = &revocations{rows: func() []*pb.Row { return s.control.Rows(by.Table) }, read: by.Revocations}
+	}
 	if cfg.SecureGRPCAddr != "" && !cfg.TLS.named() && authenticates(cfg.Set) {
 		s.issued = newIssued(*cfg.Words.Issuer, s.control, cfg.Log)
 		ports.pending = s.issued.pending

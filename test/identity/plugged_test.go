@@ -37,7 +37,7 @@ func made(t *testing.T, name string, by *signer) *signer {
 	template := &x509.Certificate{
 		SerialNumber: number, Subject: pkix.Name{Organization: []string{"acme"}, CommonName: name + number.String()},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, IsCA: true, BasicConstraintsValid: true,
 	}
 	s := &signer{key: key}
 	parent, signs := template, key

@@ -12,6 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -178,4 +181,111 @@ func TestAgentOfPod(t *testing.T) {
 	if strings.Contains(plane.Log(), token) {
 		t.Error("the log has the token")
 	}
+}
+
+// TestRevocationLists: with the rights of deploy/, each namespace has the lists beside a CA that is plugged in, those that come later, too; they come back when they are deleted, and one that
+// has ended takes none away.
+func TestRevocationLists(t *testing.T) {
+	t.Parallel()
+	c := kube.Start(t)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	c.Kubectl(t, "apply", "-k", deployed)
+	dir := t.TempDir()
+	ca := newListed(t, filepath.Join(dir, "etc/cacerts"))
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	plane := mesh.StartWith(t, func(cmd *exec.Cmd) { cmd.Dir = dir }, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig)
+	plane.Ready(t)
+	root(t, c, "shop", anything)
+	has := func(namespace, text string) {
+		t.Helper()
+		wait.For(t, namespace+" has the list", func() error {
+			out := c.Kubectl(t, "get", "configmap", "istio-ca-crl", "-n", namespace, "--ignore-not-found", "-o", "jsonpath={.data.ca-crl\\.pem}")
+			if strings.TrimSpace(out) != strings.TrimSpace(text) {
+				return fmt.Errorf("it has %q", out)
+			}
+			return nil
+		})
+	}
+	has("shop", "") // there is none yet
+	first := ca.list(t, 1, time.Hour)
+	has("shop", first)
+	c.Kubectl(t, "delete", "configmap", "istio-ca-crl", "-n", "shop")
+	has("shop", first)
+	second := ca.list(t, 2, time.Hour)
+	has("shop", second)
+	ca.list(t, 3, -time.Hour)
+	wait.For(t, "one that has ended is told", func() error {
+		if !strings.Contains(plane.Log(), "etc/cacerts/ca-crl.pem: a list has ended on") {
+			return errors.New(plane.LastLines(3))
+		}
+		return nil
+	})
+	c.Apply(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: later}\n")
+	has("later", second)
+	has("shop", second)
+	if strings.Contains(plane.Log(), "is forbidden") {
+		t.Errorf("a right lacks: %s", plane.LastLines(20))
+	}
+}
+
+// listed is a CA that is plugged in, with revocation lists.
+type listed struct {
+	dir         string
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+}
+
+func newListed(t *testing.T, dir string) *listed {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"acme"}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listed{dir: dir, key: key}
+	if l.certificate, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	for name, text := range map[string]string{
+		"ca-cert.pem": own, "root-cert.pem": own, "cert-chain.pem": "", "ca-key.pem": string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret})),
+	} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	return l
+}
+
+// list puts a list beside the CA that ends after so long, and returns it.
+func (l *listed) list(t *testing.T, number int64, ends time.Duration) string {
+	t.Helper()
+	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
+		Number: big.NewInt(number), ThisUpdate: time.Now().Add(-2 * time.Hour), NextUpdate: time.Now().Add(ends),
+		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: big.NewInt(number), RevocationTime: time.Now()}},
+	}, l.certificate, l.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
+	put(t, filepath.Join(l.dir, "ca-crl.pem.new"), text)
+	if err := os.Rename(filepath.Join(l.dir, "ca-crl.pem.new"), filepath.Join(l.dir, "ca-crl.pem")); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

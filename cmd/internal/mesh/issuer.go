@@ -34,6 +34,13 @@ func Issuer(names []string) *server.Issuer {
 			return server.Authorities{Domain: b.TrustDomain, Local: b.Local, Certificates: ders}, err
 		},
 		DomainOf: domainOf,
+		Revocations: func(payload []byte) ([][]byte, error) {
+			b, err := bundle.Parse(payload)
+			if err != nil {
+				return nil, err
+			}
+			return b.Revocations()
+		},
 	}
 }
 

@@ -39,15 +39,19 @@ type Controller struct {
 	keeper  keeper
 	client  *kube.Client // nil without a cluster
 	nodes   nodes
-	// requests and server are where others sign; nil where they don't.
-	requests *requests
-	server   *server
+	others  others
 
 	// signs is what signs now; first is closed when there is one.
 	signs atomic.Pointer[signer]
 	first chan struct{}
 	// changed has something when the roots have changed since they were handed out.
 	changed chan struct{}
+}
+
+// others are those who sign in this CA's place; nil where they don't.
+type others struct {
+	requests *requests
+	server   *server
 }
 
 // signer is who signs in a mesh. It is immutable.
@@ -57,6 +61,8 @@ type signer struct {
 	port certifier
 	// domains are the mesh's trust domain and its aliases.
 	domains []string
+	// lists are the revocation lists; nil: there are none.
+	lists *authority.Lists
 }
 
 // of is who signs for a caller.
@@ -81,7 +87,7 @@ func (s *signer) same(as *signer) bool {
 	if as == nil || (s.port == nil) != (as.port == nil) || s.port != nil && !s.port.same(as.port) {
 		return false
 	}
-	return s.certifier.same(as.certifier) && slices.Equal(s.domains, as.domains)
+	return s.certifier.same(as.certifier) && s.lists.Same(as.lists) && slices.Equal(s.domains, as.domains)
 }
 
 func newController(c Config) *Controller {
@@ -106,9 +112,9 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 		c.config.Report(ctx, out)
 		running.Go(func() { c.distribute(ctx, out) })
 	}
-	if c.requests != nil {
-		c.requests.log = out.Log
-		running.Go(func() { c.requests.sweep(ctx) })
+	if c.others.requests != nil {
+		c.others.requests.log = out.Log
+		running.Go(func() { c.others.requests.sweep(ctx) })
 	}
 	wake := make(chan struct{})
 	running.Go(func() { follow(ctx, out, wake) })
@@ -161,6 +167,7 @@ type life struct {
 	out  sdk.Publisher
 	mesh *api.MeshConfig
 	kept kept
+	crl  crl
 	// published is the domain whose row there is; wrong is what was said last to be wrong.
 	published, wrong string
 	pause            time.Duration
@@ -199,30 +206,33 @@ func (l *life) current(ctx context.Context, now time.Time) (s *signer, wait time
 	s = &signer{domains: istio.TrustDomains(l.mesh.TrustDomain, l.mesh.TrustDomainAliases)}
 	wait = jitter(l.config.Root.Check, rand.Float64())
 	if port := l.config.External.PortSigner; port != "" {
-		if s.port, err = l.requests.certifier(port, "", l.mesh); err != nil {
+		if s.port, err = l.others.requests.certifier(port, "", l.mesh); err != nil {
 			return nil, 0, err
 		}
 	}
 	switch l.config.External.By {
 	case byKubernetes:
-		s.certifier, err = l.requests.certifier(l.config.External.Signer, l.config.External.Domain, l.mesh)
+		s.certifier, err = l.others.requests.certifier(l.config.External.Signer, l.config.External.Domain, l.mesh)
 	case byServer:
-		s.certifier, err = l.server.certifier()
+		s.certifier, err = l.others.server.certifier()
 	default:
 		var a *authority.Authority
-		a, wait, err = l.authority(ctx, now, s.domains[0])
+		if a, err = l.plugged.read(now); err == nil {
+			s.lists = l.revoked(a, now)
+			if s.lists != nil && s.lists.Until.After(now) { // its end is noticed
+				wait = min(wait, s.lists.Until.Sub(now)+time.Second)
+			}
+		} else if errors.Is(err, errNone) {
+			a, wait, err = l.mine(ctx, now, s.domains[0])
+		}
 		s.certifier = self{a}
 	}
 	return s, wait, err
 }
 
-// authority returns the CA that is to sign here: the one that is plugged in, or one that signs itself.
-func (l *life) authority(ctx context.Context, now time.Time, domain string) (a *authority.Authority, wait time.Duration, err error) {
+// mine returns the CA that signs itself, and how long it is to be left alone.
+func (l *life) mine(ctx context.Context, now time.Time, domain string) (a *authority.Authority, wait time.Duration, err error) {
 	wait = jitter(l.config.Root.Check, rand.Float64())
-	a, err = l.plugged.read(now)
-	if !errors.Is(err, errNone) {
-		return a, wait, err
-	}
 	k := &l.kept
 	if k.now != nil && now.Before(k.next) {
 		return k.now, k.next.Sub(now), nil
@@ -285,10 +295,14 @@ func (l *life) attempt(ctx context.Context, now time.Time, domain string) (*auth
 
 // take has somebody sign from now on, and publishes the roots.
 func (l *life) take(next *signer) error {
-	if next.same(l.signs.Load()) {
+	was := l.signs.Load()
+	if next.same(was) {
 		return nil
 	}
 	b := bundle.Bundle{TrustDomain: next.domains[0], Local: true, Certificates: next.bundle()}
+	if next.lists != nil {
+		b.Lists = next.lists.Texts
+	}
 	payload, err := b.Payload()
 	if err != nil {
 		return err
@@ -306,16 +320,25 @@ func (l *life) take(next *signer) error {
 	first := l.published == ""
 	l.published = b.TrustDomain
 	l.signs.Store(next)
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
+	l.change()
 	if first {
 		close(l.first)
 		return l.out.Synced()
 	}
-	l.out.Log(sdk.Info, "another CA signs from now on", "subject", next.String(), "roots", len(next.bundle()))
+	if next.lists.Same(was.lists) {
+		l.out.Log(sdk.Info, "another CA signs from now on", "subject", next.String(), "roots", len(next.bundle()))
+	} else {
+		l.out.Log(sdk.Info, "other revocation lists count from now on", "subject", next.String(), "lists", len(b.Lists))
+	}
 	return nil
+}
+
+// change has what namespaces have looked at again.
+func (c *Controller) change() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
 }
 
 // write writes the roots to the file that is to have them, whole.

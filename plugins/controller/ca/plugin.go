@@ -25,7 +25,7 @@ const agent = "coxswain/controller-ca"
 type Config struct {
 	kube.Access
 	// Plugged is a directory with an authority that others made.
-	Plugged string `json:"plugged" doc:"Directory of a CA that is plugged in: ca-cert.pem, ca-key.pem, cert-chain.pem and root-cert.pem, or tls.crt, tls.key and ca.crt. It is followed. Where it has no key, the CA signs itself."`
+	Plugged string `json:"plugged" doc:"Directory of a CA that is plugged in: ca-cert.pem, ca-key.pem, cert-chain.pem and root-cert.pem, or tls.crt, tls.key and ca.crt; with ca-crl.pem, revocation lists. It is followed. Where it has no key, the CA signs itself."`
 	// Keep is where a root that signs itself is kept: memory, files or secret.
 	Keep string `json:"keep" enum:"memory,file,secret" doc:"Where a CA that signs itself is kept: in memory, so that each start has another one, in a file, or in a Secret of the cluster."`
 	// File is where, for `keep: file`.
@@ -91,8 +91,14 @@ func Plugin() sdk.ControllerPlugin {
 // used, or a cluster whose address isn't known.
 func New(c Config) (*Controller, error) {
 	made := newController(c)
-	if _, err := made.plugged.read(time.Now()); c.External.By == byNobody && err != nil && !errors.Is(err, errNone) {
-		return nil, &sdk.FieldError{Field: "plugged", Err: err}
+	if c.External.By == byNobody {
+		a, err := made.plugged.read(time.Now())
+		if err == nil {
+			_, err = made.plugged.lists(a)
+		}
+		if err != nil && !errors.Is(err, errNone) {
+			return nil, &sdk.FieldError{Field: "plugged", Err: err}
+		}
 	}
 	if c.Keep == "secret" && c.External.By == byNobody || c.Distribute || c.External.asksCluster() {
 		client, err := c.Client(agent)
@@ -102,11 +108,11 @@ func New(c Config) (*Controller, error) {
 		made.client = client
 	}
 	if c.External.asksCluster() {
-		made.requests = newRequests(made.client.Objects, c.External)
+		made.others.requests = newRequests(made.client.Objects, c.External)
 	}
 	if c.External.By == byServer {
 		var err error
-		if made.server, err = newServer(c.External); err != nil {
+		if made.others.server, err = newServer(c.External); err != nil {
 			return nil, err
 		}
 	}

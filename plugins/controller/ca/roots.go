@@ -18,9 +18,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/lead"
 )
 
-// The ConfigMap that has the root, and the Lease of who hands it out, as istiod has them.
+// The ConfigMaps that have the root and the revocation lists, and the Lease of who hands them out, as istiod has them.
 const (
 	rootMap, rootMapKey = "istio-ca-root-cert", "root-cert.pem"
+	listMap, listMapKey = "istio-ca-crl", "ca-crl.pem"
 	rootLabel           = "istio.io/config"
 	rootLease           = "istio-namespace-controller-election"
 )
@@ -39,10 +40,14 @@ func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
 // handing is what is known of namespaces and of ConfigMaps in them.
 type handing struct {
 	*Controller
-	out              sdk.Publisher
-	said             kube.Complaints
-	namespaces, maps cache.SharedIndexInformer
-	changes          *kube.Changes[string]
+	out        sdk.Publisher
+	said       kube.Complaints
+	namespaces cache.SharedIndexInformer
+	// maps are the ConfigMaps, by name.
+	maps    map[string]cache.SharedIndexInformer
+	changes *kube.Changes[string]
+	// listsKnown reports whether the ConfigMaps of revocation lists are known.
+	listsKnown func() bool
 }
 
 // hand hands the root out until ctx ends.
@@ -50,14 +55,17 @@ func (c *Controller) hand(ctx context.Context, out sdk.Publisher) error {
 	h := &handing{Controller: c, out: out, changes: kube.NewChanges[string]()}
 	everything := fields.Everything()
 	h.namespaces = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "namespaces", "", everything), &corev1.Namespace{}, 0, cache.Indexers{})
-	only := fields.OneTermEqualSelector("metadata.name", rootMap)
-	h.maps = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "configmaps", "", only), &corev1.ConfigMap{}, 0, cache.Indexers{})
+	h.maps = map[string]cache.SharedIndexInformer{}
+	for _, name := range []string{rootMap, listMap} {
+		only := fields.OneTermEqualSelector("metadata.name", name)
+		h.maps[name] = cache.NewSharedIndexInformer(cache.NewListWatchFromClient(c.client.Core, "configmaps", "", only), &corev1.ConfigMap{}, 0, cache.Indexers{})
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	var told []*kube.Informer
-	for what, i := range map[string]cache.SharedIndexInformer{"namespaces": h.namespaces, "configmaps": h.maps} {
+	told := map[string]*kube.Informer{}
+	for what, i := range map[string]cache.SharedIndexInformer{"namespaces": h.namespaces, rootMap: h.maps[rootMap], listMap: h.maps[listMap]} {
 		if err := i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { h.failed(what, err) }); err != nil {
 			return err
 		}
@@ -65,10 +73,16 @@ func (c *Controller) hand(ctx context.Context, out sdk.Publisher) error {
 		if err != nil {
 			return err
 		}
-		told = append(told, one)
+		told[what] = one
 		running.Go(func() { i.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), told[0].HasSynced, told[1].HasSynced) {
+	h.listsKnown = told[listMap].HasSynced
+	running.Go(func() { // roots don't wait for it: an account may lack the right
+		if cache.WaitForCacheSync(ctx.Done(), h.listsKnown) {
+			c.change()
+		}
+	})
+	if !cache.WaitForCacheSync(ctx.Done(), told["namespaces"].HasSynced, told[rootMap].HasSynced) {
 		return nil
 	}
 	h.work(ctx)
@@ -127,9 +141,17 @@ func (h *handing) write(ctx context.Context, names map[string]bool) (done bool) 
 	if by == nil {
 		return true // it will have changed
 	}
-	text := strings.Join(by.believed(), "")
+	handed := []content{{rootMap, rootMapKey, strings.Join(by.believed(), "")}}
+	if by.lists != nil && by.lists.Wrong(time.Now()) == "" && h.listsKnown() {
+		handed = append(handed, content{listMap, listMapKey, strings.Join(by.lists.Texts, "")})
+	}
 	for name := range names {
-		err := h.one(ctx, name, text)
+		var err error
+		for _, c := range handed {
+			if err == nil {
+				err = h.one(ctx, name, c)
+			}
+		}
 		switch {
 		case ctx.Err() != nil:
 			return true
@@ -148,8 +170,11 @@ func (h *handing) write(ctx context.Context, names map[string]bool) (done bool) 
 // asking is how long a question to the API server may take.
 const asking = 10 * time.Second
 
-// one writes the ConfigMap of a namespace, if it differs.
-func (h *handing) one(ctx context.Context, namespace, text string) error {
+// content is what a ConfigMap has under its only key.
+type content struct{ name, key, text string }
+
+// one writes a ConfigMap of a namespace, if it differs.
+func (h *handing) one(ctx context.Context, namespace string, c content) error {
 	o, there, _ := h.namespaces.GetStore().GetByKey(namespace)
 	if n, ok := o.(*corev1.Namespace); !there || !ok || n.DeletionTimestamp != nil || slices.Contains(spared, namespace) {
 		return nil
@@ -157,18 +182,18 @@ func (h *handing) one(ctx context.Context, namespace, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
 	core := h.client.Core
-	o, there, _ = h.maps.GetStore().GetByKey(namespace + "/" + rootMap)
+	o, there, _ = h.maps[c.name].GetStore().GetByKey(namespace + "/" + c.name)
 	found, ok := o.(*corev1.ConfigMap)
 	if !there || !ok {
 		return core.Post().Namespace(namespace).Resource("configmaps").Body(&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: rootMap, Labels: map[string]string{rootLabel: "true"}},
-			Data:       map[string]string{rootMapKey: text},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: c.name, Labels: map[string]string{rootLabel: "true"}},
+			Data:       map[string]string{c.key: c.text},
 		}).Do(ctx).Error()
 	}
-	if found.Data[rootMapKey] == text && len(found.Data) == 1 {
+	if found.Data[c.key] == c.text && len(found.Data) == 1 {
 		return nil
 	}
 	next := found.DeepCopy()
-	next.Data = map[string]string{rootMapKey: text}
-	return core.Put().Namespace(namespace).Resource("configmaps").Name(rootMap).Body(next).Do(ctx).Error()
+	next.Data = map[string]string{c.key: c.text}
+	return core.Put().Namespace(namespace).Resource("configmaps").Name(c.name).Body(next).Do(ctx).Error()
 }

@@ -23,6 +23,8 @@ type Bundle struct {
 	Local bool `json:"local,omitempty"`
 	// Certificates are the authorities, a certificate in PEM each, the newest first.
 	Certificates []string `json:"certificates"`
+	// Lists are certificate revocation lists of theirs, one in PEM each.
+	Lists []string `json:"lists,omitempty"`
 }
 
 // Parse reads a payload.
@@ -39,14 +41,21 @@ func (b Bundle) Payload() ([]byte, error) { return json.Marshal(b) }
 // DER returns the certificates in DER.
 func (b Bundle) DER() ([][]byte, error) { return DER(b.Certificates) }
 
+// Revocations returns the revocation lists in DER.
+func (b Bundle) Revocations() ([][]byte, error) {
+	return blocks("X509 CRL", "revocation lists", b.Lists)
+}
+
 // DER reads certificates in PEM, of which each text may have several.
-func DER(texts []string) (all [][]byte, err error) {
+func DER(texts []string) ([][]byte, error) { return blocks("CERTIFICATE", "certificates", texts) }
+
+func blocks(kind, words string, texts []string) (all [][]byte, err error) {
 	for _, text := range texts {
 		rest := []byte(text)
 		for len(bytes.TrimSpace(rest)) > 0 {
 			block, more := pem.Decode(rest)
-			if block == nil || block.Type != "CERTIFICATE" {
-				return nil, errors.New("what should be certificates in PEM is something else")
+			if block == nil || block.Type != kind {
+				return nil, errors.New("what should be " + words + " in PEM is something else")
 			}
 			all, rest = append(all, block.Bytes), more
 		}
