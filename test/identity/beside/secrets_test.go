@@ -124,6 +124,12 @@ func (w *world) secrets(t *testing.T) []row {
 		values{"ca.crt": root}.configMap("edge/roots")+values{"ca.crt": root, "ca.crl": crl}.configMap("edge/revoking")+
 		values{"cacert": root}.configMap("edge/generic")+values{"ca.crt": root}.configMap("shop/roots")+values{"other": root}.configMap("edge/else"))
 
+	there, thereKey := m.pair("theirs", x509.Certificate{})
+	theirs := values{"tls.crt": there, "tls.key": thereKey}
+	w.east.Apply(t, theirs.secret("edge/plain", ofTLS)+theirs.secret("edge/theirs", ofTLS))
+	far := func(account string) caller {
+		return bearer(w.east.Token(t, "edge", account, "istio-ca", ""), "clusterid", "east").as("edge/"+account, "CLUSTER_ID", "east")
+	}
 	gw, poor := bearer(w.cluster.Token(t, "edge", "gw", "istio-ca", "")).as("edge/gw"), bearer(w.cluster.Token(t, "edge", "poor", "istio-ca", "")).as("edge/poor")
 	asks := func(what string, c caller, name string) row {
 		return row{what: what, ask: func(t *testing.T, s *server) string { return s.secret(t, c, name) }}
@@ -168,6 +174,11 @@ func (w *world) secrets(t *testing.T) []row {
 		asks("a ConfigMap without roots", gw, "configmap://edge/else"),
 		asks("a ConfigMap without a namespace", gw, "configmap://roots"),
 		asks("a ConfigMap that is not there", gw, "configmap://edge/missing"),
+		asks("a proxy of another cluster: what its own has", far("gw"), "kubernetes://theirs"),
+		asks("what both have", far("gw"), "kubernetes://plain"),
+		asks("what the first cluster alone has", far("gw"), "kubernetes://generic"),
+		asks("of an account that may not list secrets there", far("poor"), "kubernetes://theirs"),
+		asks("a proxy of the first cluster: what the other alone has", gw, "kubernetes://theirs"),
 		asks("kubernetes-gateway:// that no Gateway names", gw, "kubernetes-gateway://edge/plain"),
 		asks("builtin://", gw, "builtin://"),
 		asks("invalid://", gw, "invalid://"),
