@@ -24,6 +24,9 @@ const (
 	Duration = 30 * time.Second
 	Shortest = time.Second
 	Longest  = time.Hour
+	// soonest is how soon an attempt is made again that failed for another reason than that somebody
+	// else leads, such as that who keeps Leases has not started; then the wait is doubled.
+	soonest = 500 * time.Millisecond
 	// pause is how long the same trouble is not said again.
 	pause = time.Minute
 )
@@ -72,12 +75,16 @@ func (e Election) Run(ctx context.Context, task func(ctx context.Context) error)
 
 // acquire waits until the Lease is held; false: ctx has ended.
 func (l *lease) acquire(ctx context.Context) bool {
-	for {
-		if l.take(ctx) == nil {
+	for pause := soonest; ; pause = min(2*pause, l.retry()) {
+		err := l.take(ctx)
+		if err == nil {
 			return true
 		}
+		if errors.Is(err, errTaken) {
+			pause = l.retry()
+		}
 		select {
-		case <-time.After(l.retry()):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return false
 		}

@@ -72,6 +72,8 @@ type Signing struct {
 	BundleEndpoints string `koanf:"spiffeBundleEndpoints"`
 	// MultiRoot enables the set's config/spiffe, which takes what the mesh's settings say of authorities, too.
 	MultiRoot bool `koanf:"multiRootMesh"`
+	// TrustBundle has the set's controller/ca hand the root out in a ClusterTrustBundle.
+	TrustBundle bool `koanf:"enableClusterTrustBundleAPI"`
 }
 
 // Cluster is the Kubernetes cluster that is read, if one is.

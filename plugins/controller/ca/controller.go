@@ -108,7 +108,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	if c.config.Distribute {
+	if c.config.Distribute != nowhere {
 		c.config.Report(ctx, out)
 		running.Go(func() { c.distribute(ctx, out) })
 	}

@@ -4,7 +4,7 @@
 // The package authority makes certificates; keeper.go keeps a root that signs itself; plugged.go
 // reads one that is plugged in; external.go has others sign, by requests of a cluster (requests.go) or by another
 // server (server.go); call.go answers who wants a certificate; roots.go hands the root out
-// to namespaces.
+// to namespaces, trustbundle.go to the cluster.
 package ca
 
 import (
@@ -42,8 +42,8 @@ type Config struct {
 	MaxTTL time.Duration `json:"maxTTL" above:"0s" doc:"The most that a certificate may ask for."`
 	// Root is about roots that sign themselves.
 	Root Root `json:"root" doc:"What a CA that signs itself is like."`
-	// Distribute hands the root out to each namespace, as a ConfigMap.
-	Distribute bool `json:"distribute" doc:"Whether each namespace of the cluster gets the root, in the ConfigMap istio-ca-root-cert."`
+	// Distribute is to whom the roots are handed out.
+	Distribute string `json:"distribute" enum:"nowhere,namespaces,cluster" doc:"Where in the cluster the roots are handed out: in the ConfigMap istio-ca-root-cert of each namespace, or in the cluster's ClusterTrustBundle istio.io:istiod-ca:root-cert."`
 }
 
 // Root is about roots that sign themselves.
@@ -54,9 +54,12 @@ type Root struct {
 	Grace int           `json:"grace" min:"1" max:"99" doc:"How many percent of its life are left when the next root certificate is made, with the same key."`
 }
 
+// Where roots are handed out.
+const nowhere, toCluster = "nowhere", "cluster"
+
 func defaults() Config {
 	return Config{
-		Access: kube.DefaultAccess(), Plugged: "etc/cacerts", Keep: "memory", Namespace: "istio-system", Secret: "istio-ca-secret",
+		Access: kube.DefaultAccess(), Plugged: "etc/cacerts", Keep: "memory", Namespace: "istio-system", Secret: "istio-ca-secret", Distribute: nowhere,
 		TTL: 24 * time.Hour, MaxTTL: 90 * 24 * time.Hour,
 		External: External{By: byNobody, Roots: "etc/external-ca-cert/root-cert.pem", Timeout: 4 * time.Second},
 		Root:     Root{TTL: 10 * 365 * 24 * time.Hour, Bits: 2048, Check: time.Hour, Grace: 20},
@@ -100,7 +103,7 @@ func New(c Config) (*Controller, error) {
 			return nil, &sdk.FieldError{Field: "plugged", Err: err}
 		}
 	}
-	if c.Keep == "secret" && c.External.By == byNobody || c.Distribute || c.External.asksCluster() {
+	if c.Keep == "secret" && c.External.By == byNobody || c.Distribute != nowhere || c.External.asksCluster() {
 		client, err := c.Client(agent)
 		if err != nil {
 			return nil, err

@@ -29,11 +29,17 @@ const (
 // spared are namespaces that get none.
 var spared = []string{"kube-public", "kube-node-lease", "local-path-storage"}
 
-// distribute hands the root out to each namespace while this replica leads, until ctx ends.
+// distribute hands the root out to each namespace, or to the cluster, while this replica leads, until
+// ctx ends.
 func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
 	e := lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.config.Namespace, Name: rootLease}
-	if err := e.Run(ctx, func(ctx context.Context) error { return c.hand(ctx, out) }); err != nil {
-		out.Log(sdk.Error, "the root can't be handed out to namespaces", "error", err)
+	if err := e.Run(ctx, func(ctx context.Context) error {
+		if c.config.Distribute == toCluster {
+			return c.announce(ctx, out)
+		}
+		return c.hand(ctx, out)
+	}); err != nil {
+		out.Log(sdk.Error, "the root can't be handed out", "error", err)
 	}
 }
 

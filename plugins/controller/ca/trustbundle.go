@@ -1,0 +1,163 @@
+package ca
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/sdk"
+)
+
+// The ClusterTrustBundle that has the roots, of which signer it is, and what the kind is called.
+// Source: Kubernetes, "Certificates and Certificate Signing Requests", cluster trust bundles.
+const (
+	trustBundle, trustSigner = "istio.io:istiod-ca:root-cert", "istio.io/istiod-ca"
+	trustKind, trustResource = "ClusterTrustBundle", "clustertrustbundles"
+	trustGroup               = "certificates.k8s.io"
+)
+
+// trustVersions are those that the kind is served in, the best first.
+var trustVersions = []string{"v1", "v1beta1"}
+
+var errNoTrustBundles = errors.New("the API server has no ClusterTrustBundle: it is of its feature gate ClusterTrustBundle, and to be enabled by " +
+	"--runtime-config; without it, `distribute: namespaces` gives each namespace a ConfigMap")
+
+// announcing keeps the ClusterTrustBundle as it is to be.
+type announcing struct {
+	*Controller
+	out      sdk.Publisher
+	said     kube.Complaints
+	version  schema.GroupVersion
+	objects  dynamic.NamespaceableResourceInterface
+	informer *kube.Informer
+}
+
+// announce writes the roots into a ClusterTrustBundle, and again when it is changed or deleted, until ctx
+// ends.
+func (c *Controller) announce(ctx context.Context, out sdk.Publisher) error {
+	a := &announcing{Controller: c, out: out}
+	for pause := retryFirst; a.objects == nil; pause = min(2*pause, retryMost) {
+		if err := a.find(ctx); err != nil {
+			a.failed(err)
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	seen := make(chan struct{}, 1)
+	note := func(any) {
+		select {
+		case seen <- struct{}{}:
+		default:
+		}
+	}
+	whole := func(o any) (any, error) { return o, nil }
+	var err error
+	a.informer, err = kube.Follow(a.objects, "metadata.name="+trustBundle, whole,
+		cache.ResourceEventHandlerFuncs{AddFunc: note, UpdateFunc: func(_, now any) { note(now) }, DeleteFunc: note}, a.failed)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { a.informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), a.informer.HasSynced) {
+		return nil
+	}
+	for pause := retryFirst; ; {
+		var retry <-chan time.Time
+		if err := a.write(ctx); err == nil {
+			pause = retryFirst
+		} else if ctx.Err() == nil {
+			a.failed(err)
+			retry = time.After(pause)
+			pause = min(2*pause, retryMost)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-seen:
+		case <-a.changed:
+		case <-retry:
+		}
+	}
+}
+
+// find finds out in which version the kind is served.
+func (a *announcing) find(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	for _, version := range trustVersions {
+		of := schema.GroupVersion{Group: trustGroup, Version: version}
+		all, err := kube.Resources(ctx, a.client.About, of)
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			if r.Name == trustResource {
+				a.version, a.objects = of, a.client.Objects.Resource(of.WithResource(trustResource))
+				return nil
+			}
+		}
+	}
+	return errNoTrustBundles
+}
+
+func (a *announcing) failed(err error) {
+	if a.said.First(trustResource, err, time.Now()) {
+		a.out.Log(sdk.Warn, "the root is not in the cluster's trust bundle; it is tried again", "error", err.Error())
+	}
+}
+
+// write writes the bundle, if it differs.
+func (a *announcing) write(ctx context.Context) error {
+	by := a.signs.Load()
+	if by == nil {
+		return nil // it will have changed
+	}
+	text := strings.Join(by.believed(), "")
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	o, there, _ := a.informer.GetStore().GetByKey(trustBundle) // if it is old, what is written is refused, and its change comes
+	found, ok := o.(*unstructured.Unstructured)
+	if !there || !ok {
+		next := &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": trustBundle},
+			"spec":     map[string]any{"signerName": trustSigner, "trustBundle": text},
+		}}
+		next.SetGroupVersionKind(a.version.WithKind(trustKind))
+		_, err := a.objects.Create(ctx, next, metav1.CreateOptions{})
+		return unlessOld(err)
+	}
+	if has, _, _ := unstructured.NestedString(found.Object, "spec", "trustBundle"); has == text {
+		return nil
+	}
+	next := found.DeepCopy()
+	if err := unstructured.SetNestedField(next.Object, text, "spec", "trustBundle"); err != nil {
+		return err
+	}
+	_, err := a.objects.Update(ctx, next, metav1.UpdateOptions{})
+	return unlessOld(err)
+}
+
+// unlessOld is an error that isn't of what is known being old.
+func unlessOld(err error) error {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package kube_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/kube"
+	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
+	"github.com/coxswain-mesh/coxswain/test/wait"
+)
+
+// bundled is the trust bundle of a cluster, once it is accepted.
+func bundled(t *testing.T, c *kube.Cluster, accept func(text string) error) (text string) {
+	t.Helper()
+	wait.For(t, "the cluster has the root", func() error {
+		out := c.Kubectl(t, "get", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--ignore-not-found", "-o", "jsonpath={.spec.signerName} {.spec.trustBundle}")
+		signer, rest, _ := strings.Cut(out, " ")
+		if text = strings.TrimSpace(rest); signer != "istio.io/istiod-ca" || !strings.HasPrefix(text, "-----BEGIN CERTIFICATE-----") {
+			return fmt.Errorf("it has %q", out)
+		}
+		return accept(text)
+	})
+	return text
+}
+
+// withTrustBundles starts a cluster that has the kind ClusterTrustBundle.
+func withTrustBundles(t *testing.T, flags ...string) *kube.Cluster {
+	t.Helper()
+	c := kube.Start(t, append(flags, "--feature-gates=ClusterTrustBundle=true", "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true")...)
+	c.Apply(t, kube.Definitions(t))
+	c.Kubectl(t, "wait", "--for", "condition=Established", "crd", "--all", "--timeout", "60s")
+	c.Apply(t, documents(system, namespace))
+	return c
+}
+
+// TestTrustBundle: the root is in a ClusterTrustBundle, with the rights of deploy/ and no others; it is put back when it is
+// changed or deleted, another control plane in its place finds it right, and namespaces get no ConfigMap.
+func TestTrustBundle(t *testing.T) {
+	t.Parallel()
+	audit, policy := filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "policy.yaml")
+	put(t, policy, fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata, users: [%q]}, {level: None}]\n", account))
+	c := withTrustBundles(t, "--audit-policy-file", policy, "--audit-log-path", audit, "--audit-log-mode", "blocking")
+	c.Kubectl(t, "apply", "-k", deployed)
+	c.Kubectl(t, "apply", "-f", filepath.Join(deployed, "trustbundles.yaml"))
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	put(t, kubeconfig, c.Remote(t, strings.TrimSpace(c.Kubectl(t, "create", "token", "coxswain", "-n", "istio-system"))))
+	start := func() *mesh.Plane {
+		plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", kubeconfig, "--enableClusterTrustBundleAPI")
+		plane.Ready(t)
+		return plane
+	}
+	plane := start()
+	text := bundled(t, c, anything)
+	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
+	bundled(t, c, is(text))
+	c.Apply(t, endingCA(t))
+	second := bundled(t, c, func(now string) error {
+		if now == text {
+			return errors.New("it is that of the CA before")
+		}
+		return nil
+	})
+	plane.Stop(t)
+	start()
+	bundled(t, c, is(second))
+	if out := c.Kubectl(t, "get", "configmaps", "-A", "--field-selector", "metadata.name=istio-ca-root-cert", "-o", "name"); strings.TrimSpace(out) != "" {
+		t.Errorf("namespaces have the root, too: %s", out)
+	}
+	used, given := asked(t, audit), rightsOf(t, "trustbundles.yaml")
+	for call, code := range used {
+		if code == http.StatusForbidden {
+			t.Errorf("%s: %d", call, code)
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := used[right]; !ok && !strings.Contains(right, "/signers ") { // the API server asks for that itself
+			t.Errorf("nobody uses %s", right)
+		}
+	}
+	if len(given) != 5 {
+		t.Errorf("%d rights are known", len(given))
+	}
+}
+
+// TestNoTrustBundles: an API server without the kind costs nobody else anything, and the log says what to do.
+func TestNoTrustBundles(t *testing.T) {
+	t.Parallel()
+	c := kube.Start(t)
+	c.Apply(t, documents(system, namespace))
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--enableClusterTrustBundleAPI")
+	plane.Ready(t)
+	wait.For(t, "the log says that the kind isn't there", func() error {
+		if !strings.Contains(plane.Log(), "the API server has no ClusterTrustBundle") {
+			return errors.New("it doesn't")
+		}
+		return nil
+	})
+}
+
+// TestTrustBundleOfIstiod: one that istiod has written is taken over as it is, for the same CA.
+func TestTrustBundleOfIstiod(t *testing.T) {
+	need.All(t)
+	t.Parallel()
+	c := withTrustBundles(t)
+	istiod := kube.StartIstiod(t, c, "ENABLE_CA_SERVER=true", "PILOT_CERT_PROVIDER=istiod", "ENABLE_CLUSTER_TRUST_BUNDLE_API=true")
+	theirs := bundled(t, c, anything)
+	version := func() string {
+		return c.Kubectl(t, "get", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "-o", "jsonpath={.metadata.resourceVersion}")
+	}
+	before := version()
+	istiod.Stop()
+	plane := mesh.Start(t, program, "", "--registries", "Kubernetes", "--kubeconfig", c.Kubeconfig, "--enableClusterTrustBundleAPI")
+	plane.Ready(t)
+	wait.For(t, "it leads", func() error {
+		if out := c.Kubectl(t, "get", "lease", "istio-namespace-controller-election", "-n", "istio-system", "--ignore-not-found", "-o", "jsonpath={.spec.holderIdentity}"); out == "" {
+			return errors.New("nobody does")
+		}
+		return nil
+	})
+	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
+	bundled(t, c, is(theirs))
+	if version() == before {
+		t.Error("it was not written anew")
+	}
+}
