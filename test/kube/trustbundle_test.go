@@ -1,6 +1,8 @@
 package kube_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,8 +23,8 @@ func bundled(t *testing.T, c *kube.Cluster, accept func(text string) error) (tex
 	t.Helper()
 	wait.For(t, "the cluster has the root", func() error {
 		out := c.Kubectl(t, "get", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--ignore-not-found", "-o", "jsonpath={.spec.signerName} {.spec.trustBundle}")
-		signer, rest, _ := strings.Cut(out, " ")
-		if text = strings.TrimSpace(rest); signer != "istio.io/istiod-ca" || !strings.HasPrefix(text, "-----BEGIN CERTIFICATE-----") {
+		_, rest, _ := strings.Cut(out, "istio.io/istiod-ca ") // a warning that the version ends one day comes before
+		if text = strings.TrimSpace(rest); !strings.HasPrefix(text, "-----BEGIN CERTIFICATE-----") {
 			return fmt.Errorf("it has %q", out)
 		}
 		return accept(text)
@@ -60,16 +62,21 @@ func TestTrustBundle(t *testing.T) {
 	text := bundled(t, c, anything)
 	c.Kubectl(t, "delete", "clustertrustbundle", "istio.io:istiod-ca:root-cert")
 	bundled(t, c, is(text))
-	c.Apply(t, endingCA(t))
-	second := bundled(t, c, func(now string) error {
-		if now == text {
-			return errors.New("it is that of the CA before")
-		}
-		return nil
-	})
+	_, other, _ := strings.Cut(endingCA(t), "ca-cert.pem: ")
+	other, _, _ = strings.Cut(other, ",")
+	certificate, err := base64.StdEncoding.DecodeString(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"trustBundle": string(certificate)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Kubectl(t, "patch", "clustertrustbundle", "istio.io:istiod-ca:root-cert", "--type", "merge", "-p", string(patch))
+	bundled(t, c, is(text))
 	plane.Stop(t)
 	start()
-	bundled(t, c, is(second))
+	bundled(t, c, is(text))
 	if out := c.Kubectl(t, "get", "configmaps", "-A", "--field-selector", "metadata.name=istio-ca-root-cert", "-o", "name"); strings.TrimSpace(out) != "" {
 		t.Errorf("namespaces have the root, too: %s", out)
 	}
@@ -80,7 +87,9 @@ func TestTrustBundle(t *testing.T) {
 		}
 	}
 	for _, right := range slices.Sorted(maps.Keys(given)) {
-		if _, ok := used[right]; !ok && !strings.Contains(right, "/signers ") { // the API server asks for that itself
+		itself := strings.Contains(right, "/signers ") // the API server asks for that
+		older := strings.HasPrefix(right, "list ")     // of API servers that don't stream lists
+		if _, ok := used[right]; !ok && !itself && !older {
 			t.Errorf("nobody uses %s", right)
 		}
 	}
