@@ -87,7 +87,9 @@ func newPair(t *testing.T) pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := func(of string, der []byte) string { return string(encoded.EncodeToMemory(&encoded.Block{Type: of, Bytes: der})) }
+	text := func(of string, der []byte) string {
+		return string(encoded.EncodeToMemory(&encoded.Block{Type: of, Bytes: der}))
+	}
 	return pair{text("CERTIFICATE", chain), text("PRIVATE KEY", private)}
 }
 
