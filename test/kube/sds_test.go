@@ -107,13 +107,15 @@ func (s *secured) issue(t *testing.T, name, account string) string {
 	return dir
 }
 
-// gateway starts an Envoy of an account.
-func (s *secured) gateway(t *testing.T, account string) *envoy.Envoy {
+// gateway starts an Envoy of an account, with more arguments for its bootstrap.
+func (s *secured) gateway(t *testing.T, account string, more ...string) *envoy.Envoy {
 	t.Helper()
 	admin, own := wait.Address(t), s.issue(t, "client-"+account, account)
-	return envoy.Start(t, account, admin, s.plane.Bootstrap(t, "--name", account, "--namespace", "edge", "--metadata", "SERVICE_ACCOUNT="+account,
-		"--type", "router", "--ip", "127.0.0.21", "--labels", "app="+account, "--protocol", "delta", "--admin", admin, "--xds", s.address,
-		"--xdsCA", own+"/root-cert.pem", "--xdsCert", own+"/cert-chain.pem", "--xdsKey", own+"/key.pem"))
+	return envoy.Start(t, account, admin, s.plane.Bootstrap(t, append([]string{
+		"--name", account, "--namespace", "edge", "--metadata", "SERVICE_ACCOUNT=" + account,
+		"--type", "router", "--ip", "127.0.0.21", "--labels", "app=" + account, "--protocol", "delta", "--admin", admin, "--xds", s.address,
+		"--xdsCA", own + "/root-cert.pem", "--xdsCert", own + "/cert-chain.pem", "--xdsKey", own + "/key.pem",
+	}, more...)...))
 }
 
 // faulty waits until generator/sds says that something is wrong for proxies of an account.

@@ -73,7 +73,7 @@ func (l *library) read(paths []string, now time.Time) {
 		}
 		jobs = append(jobs, j)
 	}
-	for _, r := range loadAll(kinds.Reader{Check: l.checker.Check, Secrets: true}, jobs, l.config.MaxFile) {
+	for _, r := range loadAll(kinds.Reader{Check: l.checker.Check, Secrets: true, Grants: true}, jobs, l.config.MaxFile) {
 		l.take(r, now)
 	}
 }

@@ -13,7 +13,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/file",
 		Version:   "1",
-		Publishes: append(kinds.Tables(), secrets.SecretTable, secrets.ConfigMapTable, kinds.FaultTable),
+		Publishes: append(kinds.Tables(), secrets.SecretTable, secrets.ConfigMapTable, secrets.Grants, kinds.FaultTable),
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) { return New(c), nil }),
 	}
 }

@@ -7,6 +7,7 @@ package kubernetes
 import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -34,13 +35,16 @@ func (c *Config) Check() error {
 	return c.Access.Check()
 }
 
+// tables are those of the kinds that are read.
+func tables() []string { return append(kinds.Tables(), secrets.Grants) }
+
 // Plugin returns the plugin for sdk.Serve.
 func Plugin() sdk.ConfigSourcePlugin {
 	return sdk.ConfigSourcePlugin{
 		Name:      "config/kubernetes",
 		Version:   "1",
 		Reads:     []string{state.Mesh},
-		Publishes: append(kinds.Tables(), kinds.FaultTable),
+		Publishes: append(tables(), kinds.FaultTable),
 		New: sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) {
 			s, err := connect(c)
 			if err != nil {

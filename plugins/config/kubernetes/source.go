@@ -49,7 +49,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
 		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), board: kinds.NewBoard(time.Now),
-		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: kinds.All(),
+		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: append(kinds.All(), kinds.Grants()),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
 	if s.config.Events {
@@ -277,7 +277,7 @@ func (p *publication) publish(changed map[key]bool) error {
 			upserts[k.table] = append(upserts[k.table], row)
 		}
 	}
-	for _, table := range kinds.Tables() {
+	for _, table := range tables() {
 		if len(upserts[table])+len(deletes[table]) == 0 {
 			continue
 		}
@@ -301,7 +301,7 @@ func (p *publication) read(k key) *sdk.Row {
 		p.events.fine(k)
 		return nil
 	}
-	documents := kinds.Reader{Check: p.checker.Check}.Read(place(k), o.text)
+	documents := kinds.Reader{Check: p.checker.Check, Grants: true}.Read(place(k), o.text)
 	if len(documents) != 1 {
 		return p.served[k] // it was JSON of one object
 	}

@@ -1,7 +1,6 @@
 package sds
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
-
-// grantTable has ReferenceGrants of the Gateway API, where some source publishes them.
-const grantTable = "gateway.networking.k8s.io/ReferenceGrant"
 
 // gateways are those that name credentials: their rows' keys, by their namespace and a credential's
 // name without rootsSuffix.
@@ -43,23 +39,15 @@ func gatewaysOf(t *state.Table) gateways {
 	return out
 }
 
-// grant is the spec of a ReferenceGrant, as far as it matters here.
-// Source: Gateway API, ReferenceGrantSpec.
-type grant struct {
-	From []struct{ Group, Kind, Namespace string } `json:"from"`
-	To   []struct {
-		Group, Kind string
-		Name        *string
-	} `json:"to"`
-}
-
 // granted returns the key of a ReferenceGrant that lets Gateways of a namespace refer to an object of
 // another one; empty: there is none.
 func granted(t *state.Table, from string, o secrets.Object) string {
 	found := ""
 	for key, row := range t.All() {
-		var g grant
-		if in, _ := kinds.SplitKey(key); in != o.Namespace || json.Unmarshal(row.Payload, &g) != nil || !g.allows(from, o) {
+		if in, _ := kinds.SplitKey(key); in != o.Namespace {
+			continue
+		}
+		if g, err := secrets.DecodeGrant(row); err != nil || !g.Allows(from, o) {
 			continue
 		}
 		if found == "" || key < found {
@@ -67,20 +55,6 @@ func granted(t *state.Table, from string, o secrets.Object) string {
 		}
 	}
 	return found
-}
-
-func (g *grant) allows(from string, o secrets.Object) bool {
-	for _, f := range g.From {
-		if f.Group != "gateway.networking.k8s.io" || f.Kind != "Gateway" || f.Namespace != from {
-			continue
-		}
-		for _, t := range g.To {
-			if t.Group == "" && t.Kind == o.Kind && (t.Name == nil || *t.Name == "" || *t.Name == o.Name) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // admit says why a caller may not have what a reference means, if so. It adds the rows that it looked at.
@@ -106,10 +80,10 @@ func (e *engine) admit(c caller, r reference, read *reading) error {
 		return nil
 	}
 	o := secrets.Object{Kind: r.kind, Namespace: r.namespace, Name: r.name}
-	key := granted(e.state.Table(grantTable), c.namespace, o)
+	key := granted(e.state.Table(secrets.Grants), c.namespace, o)
 	if key == "" {
 		return fmt.Errorf("it is of namespace %s, where no ReferenceGrant lets Gateways of %s have %s", r.namespace, c.namespace, o)
 	}
-	read.rows = append(read.rows, state.Name{Table: grantTable, Key: key})
+	read.rows = append(read.rows, state.Name{Table: secrets.Grants, Key: key})
 	return nil
 }

@@ -30,7 +30,7 @@ func Plugin() sdk.EnginePlugin {
 	return sdk.EnginePlugin{
 		Name:    "generator/sds",
 		Version: "1",
-		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, grantTable, clusterTable},
+		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, secrets.Grants, clusterTable},
 		Types:   []sdk.Type{{Url: secretType}},
 		// It is a sdk.Source as well.
 		Publishes: []string{secrets.Requests},

@@ -44,6 +44,8 @@ type Reader struct {
 	Check func(finding.Resource) []finding.Finding
 	// Secrets: Kubernetes' Secrets and ConfigMaps are read, too, for the certificates and keys in them.
 	Secrets bool
+	// Grants: the Gateway API's ReferenceGrants are read, too.
+	Grants bool
 }
 
 // Read returns the objects of a file's content, in order.
@@ -139,6 +141,11 @@ func (o *object) fault(at *yaml.Node, code, field, format string, args ...any) {
 func (o *object) document() Document {
 	if o.reader.Secrets && o.version == "v1" && isSecret(o.kind) {
 		o.readSecret()
+		o.nameFaults()
+		return o.doc
+	}
+	if o.reader.Grants && isGrant(o.version, o.kind) {
+		o.readGrant()
 		o.nameFaults()
 		return o.doc
 	}
