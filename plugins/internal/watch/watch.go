@@ -18,6 +18,7 @@ import (
 // Watcher watches directories. It is used by one goroutine; Close ends it.
 type Watcher struct {
 	events  *fsnotify.Watcher
+	heard   *heard
 	keep    func(path string) bool
 	pending pending
 	// dirs are the watched directories and what they were.
@@ -38,7 +39,9 @@ func New(settle time.Duration, keep func(path string) bool) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
-	return &Watcher{events: events, keep: keep, pending: pending{settle: settle}, dirs: make(map[string]fs.FileInfo)}, nil
+	w := &Watcher{events: events, heard: newHeard(), keep: keep, pending: pending{settle: settle}, dirs: make(map[string]fs.FileInfo)}
+	go w.heard.listen(events.Events, events.Errors)
+	return w, nil
 }
 
 // Add watches a directory, not what is below it. Adding it again renews a watch that ended with the directory that had its
@@ -68,7 +71,11 @@ func (w *Watcher) Sweep() {
 func (w *Watcher) Watches(path string) bool { return w.dirs[path] != nil }
 
 // Close ends watching.
-func (w *Watcher) Close() error { return w.events.Close() }
+func (w *Watcher) Close() error {
+	err := w.events.Close()
+	<-w.heard.ended
+	return err
+}
 
 // Wake has Next return, with no changes, for each value that a channel gives, too.
 func (w *Watcher) Wake(by <-chan struct{}) { w.wake = by }
@@ -78,6 +85,18 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		paths, err := w.heard.take()
+		for _, x := range paths {
+			w.note(x.path, x.at)
+		}
+		switch {
+		case err == nil:
+		// An invalid argument is a watch that had ended when it was to end: its directory went.
+		case errors.Is(err, fsnotify.ErrEventOverflow), errors.Is(err, syscall.EINVAL):
+			return Changes{Lost: true}, nil
+		default:
+			return Changes{}, fmt.Errorf("watch files: %w", err)
+		}
 		at, waiting := w.ring(deadline)
 		var rung <-chan time.Time
 		if waiting {
@@ -89,14 +108,7 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 			return Changes{}, ctx.Err()
 		case <-w.wake:
 			return Changes{}, nil
-		case event := <-w.events.Events:
-			w.note(event)
-		case err := <-w.events.Errors:
-			// An invalid argument is a watch that had ended when it was to end: its directory went.
-			if errors.Is(err, fsnotify.ErrEventOverflow) || errors.Is(err, syscall.EINVAL) {
-				return Changes{Lost: true}, nil
-			}
-			return Changes{}, fmt.Errorf("watch files: %w", err)
+		case <-w.heard.some:
 		case now := <-rung:
 			if paths := w.pending.take(now); len(paths) > 0 || reached(deadline, now) {
 				return Changes{Paths: paths}, nil
@@ -105,12 +117,9 @@ func (w *Watcher) Next(ctx context.Context, deadline time.Time) (Changes, error)
 	}
 }
 
-func (w *Watcher) note(event fsnotify.Event) {
-	if event.Name == "" {
-		return
-	}
-	if path := filepath.Clean(event.Name); w.keep(path) {
-		w.pending.add(path, time.Now())
+func (w *Watcher) note(path string, at time.Time) {
+	if path = filepath.Clean(path); w.keep(path) {
+		w.pending.add(path, at)
 	}
 }
 

@@ -114,3 +114,43 @@ func TestNextEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestDirectoriesThatGo: whoever adds and ends watches while their directories go is never kept waiting.
+func TestDirectoriesThatGo(t *testing.T) {
+	root := t.TempDir()
+	w, err := New(time.Microsecond, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	worked := make(chan error)
+	go func() {
+		for i := range 1000 {
+			dir := filepath.Join(root, fmt.Sprint(i))
+			if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
+				worked <- err
+				return
+			}
+			_, _ = w.Add(dir), w.Add(filepath.Join(dir, "sub"))
+			err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), nil, 0o600), os.Rename(dir, dir+".old"), os.RemoveAll(dir+".old"))
+			if err != nil {
+				worked <- err
+				return
+			}
+			if _, err := w.Next(t.Context(), time.Now().Add(100*time.Microsecond)); err != nil {
+				worked <- err
+				return
+			}
+			w.Sweep()
+		}
+		worked <- nil
+	}()
+	select {
+	case err := <-worked:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for itself")
+	}
+}
