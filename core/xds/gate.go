@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
@@ -35,6 +36,12 @@ type conn struct {
 	once   sync.Once
 	place  *linked.Element // nil once it has had a stream
 	meter  *meter          // nil until its handshake is over
+}
+
+// tcp is a connection of TCP, also one of which something was read before it came here.
+type tcp interface {
+	syscall.Conn
+	SetLinger(seconds int) error
 }
 
 func both(local, remote net.Addr) string { return local.String() + " " + remote.String() }
@@ -143,8 +150,8 @@ func (n *conn) Close() error {
 
 // abort closes a connection without leaving anything of it behind.
 func abort(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
+	if t, ok := c.(tcp); ok {
+		_ = t.SetLinger(0)
 	}
 	_ = c.Close()
 }

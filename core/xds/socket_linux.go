@@ -9,11 +9,11 @@ import (
 
 // prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go without an answer.
 func prepare(c net.Conn, timeout time.Duration) {
-	tcp, ok := c.(*net.TCPConn)
+	s, ok := c.(tcp)
 	if !ok {
 		return
 	}
-	if raw, err := tcp.SyscallConn(); err == nil {
+	if raw, err := s.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
 			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds()))
 		})
@@ -22,11 +22,11 @@ func prepare(c net.Conn, timeout time.Duration) {
 
 // gone reports whether the peer has ended a connection, though there is more to read.
 func gone(c net.Conn) (is bool) {
-	tcp, ok := c.(*net.TCPConn)
+	s, ok := c.(tcp)
 	if !ok {
 		return false
 	}
-	raw, err := tcp.SyscallConn()
+	raw, err := s.SyscallConn()
 	if err != nil {
 		return true
 	}
