@@ -11,6 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -19,7 +20,9 @@ import (
 type Config struct {
 	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
 	HTTPAddr, MonitoringAddr string
-	Source                   Source
+	// Shared is the HTTP port's other part, which is not for pages; nil: there is none.
+	Shared *mux.Mux
+	Source Source
 	// Caller says who shows what, as xds.Config.Identify does: callers of the operators' namespace
 	// see debug pages from elsewhere, too. nil: nobody can say.
 	Caller func(context.Context, Shown) ([]string, error)
@@ -69,18 +72,19 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range []struct {
 		name, address string
 		handler       http.Handler
+		shared        *mux.Mux
 	}{
-		{"http", s.cfg.HTTPAddr, s.HTTP()},
-		{"monitoring", s.cfg.MonitoringAddr, s.Monitoring()},
+		{"http", s.cfg.HTTPAddr, s.HTTP(), s.cfg.Shared},
+		{"monitoring", s.cfg.MonitoringAddr, s.Monitoring(), nil},
 	} {
 		if p.address != "" {
-			g.Go(func() error { return s.serve(ctx, p.name, p.address, p.handler) })
+			g.Go(func() error { return s.serve(ctx, p.name, p.address, p.handler, p.shared) })
 		}
 	}
 	return g.Wait()
 }
 
-func (s *Server) serve(ctx context.Context, name, address string, h http.Handler) error {
+func (s *Server) serve(ctx context.Context, name, address string, h http.Handler, shared *mux.Mux) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("%s port: %w", name, err)
@@ -89,6 +93,10 @@ func (s *Server) serve(ctx context.Context, name, address string, h http.Handler
 	s.cfg.Listening(name, l.Addr())
 	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
 	Limit(server)
+	if shared != nil {
+		mux.Serve(server)
+		l = shared.Pages(l)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

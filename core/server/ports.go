@@ -17,9 +17,20 @@ type ports struct {
 	open map[string]string
 }
 
+// None is what GRPCAddr is where xDS in plain text is not served.
+const None = "none"
+
+// plaintext reports whether xDS is served in plain text, on a port of its own or on a shared one.
+func (cfg *Config) plaintext() bool {
+	return cfg.GRPCAddr != None && cfg.GRPCAddr+cfg.HTTPAddr != ""
+}
+
+// shares reports whether it is served on the HTTP port.
+func (cfg *Config) shares() bool { return cfg.GRPCAddr == "" && cfg.HTTPAddr != "" }
+
 func newPorts(cfg *Config) *ports {
 	p := &ports{open: map[string]string{}}
-	if cfg.GRPCAddr != "" {
+	if cfg.plaintext() {
 		p.xds = append(p.xds, "grpc")
 	}
 	if cfg.SecureGRPCAddr != "" && cfg.TLS.named() {

@@ -18,7 +18,15 @@ func TestReadyWithOpenPorts(t *testing.T) {
 	if why := p.ready(); len(why) > 0 {
 		t.Errorf("all are open, and the reasons are %q", why)
 	}
-	if why := newPorts(&Config{}).ready(); len(why) > 0 {
-		t.Errorf("there are none, and the reasons are %q", why)
+	for _, c := range []struct {
+		Config
+		waits bool
+	}{
+		{Config{}, false}, {Config{GRPCAddr: None}, false}, {Config{GRPCAddr: None, HTTPAddr: "127.0.0.1:0"}, false},
+		{Config{HTTPAddr: "127.0.0.1:0"}, true},
+	} {
+		if why := newPorts(&c.Config).ready(); (len(why) > 0) != c.waits {
+			t.Errorf("of %q and %q, the reasons are %q", c.GRPCAddr, c.HTTPAddr, why)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/core/mux"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
@@ -29,7 +30,7 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Config of a Server. Addresses are HOST:PORT; an empty one switches its port off.
+// Config of a Server. Addresses are HOST:PORT; an empty one switches its port off, but for GRPCAddr.
 type Config struct {
 	// Set is what to run; Exe is the binary that runs built-in plugins; RuntimeDir holds sockets; Environ is the core's environment, of which
 	// plugins get what is allowed by name.
@@ -48,6 +49,7 @@ type Config struct {
 	// Version is shown at /version.
 	Version string
 
+	// GRPCAddr is for xDS in plain text. If it is empty HTTPAddr is, beside pages; None: nothing is.
 	GRPCAddr, HTTPAddr, MonitoringAddr string
 	// SecureGRPCAddr is for xDS over TLS. Where TLS names no files, a plugin makes the certificate
 	// (Words.Issuer); the port stays closed until one does, and if the set has no authenticator.
@@ -106,6 +108,8 @@ type Server struct {
 	pages   *pages
 	ports   *ports
 	admin   *admin.Server
+	// shared is the HTTP port where it is for xDS, too; nil: it is not.
+	shared *mux.Mux
 	// issued is nil where the secure port has no certificate, or one from files.
 	issued *issued
 }
@@ -178,8 +182,11 @@ func New(cfg Config) (*Server, error) {
 	if authenticates(cfg.Set) {
 		reader = identify.reader
 	}
+	if cfg.shares() {
+		s.shared = mux.New()
+	}
 	s.admin, err = admin.New(admin.Config{
-		HTTPAddr: cfg.HTTPAddr, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
+		HTTPAddr: cfg.HTTPAddr, Shared: s.shared, MonitoringAddr: cfg.MonitoringAddr, Source: s.pages,
 		Registry: registry, Version: cfg.Version, Budget: s.xds.Budget, Log: cfg.Log, Listening: cfg.Listening, Caller: reader, Naming: cfg.Words.Naming,
 	})
 	questions.Server, questions.Clients = s.admin, s.xds.Status
@@ -287,7 +294,10 @@ func (s *Server) serveXDS(ctx context.Context) error {
 		return nil
 	}
 	ports, ctx := errgroup.WithContext(ctx)
-	if s.cfg.GRPCAddr != "" {
+	switch {
+	case s.shared != nil:
+		ports.Go(func() error { return s.share(ctx) })
+	case s.cfg.plaintext():
 		ports.Go(func() error { return s.listen(ctx, "grpc", s.cfg.GRPCAddr, nil) })
 	}
 	switch {
@@ -336,6 +346,19 @@ func (s *Server) listen(ctx context.Context, port, address string, creds credent
 	if err != nil {
 		return fmt.Errorf("xDS port: %w", err)
 	}
+	return s.serveOn(ctx, port, l, creds)
+}
+
+// share serves xDS in plain text on the HTTP port.
+func (s *Server) share(ctx context.Context) error {
+	l, err := s.shared.GRPC(ctx)
+	if err != nil {
+		return nil // it stops already
+	}
+	return s.serveOn(ctx, "grpc", l, nil)
+}
+
+func (s *Server) serveOn(ctx context.Context, port string, l net.Listener, creds credentials.TransportCredentials) error {
 	s.cfg.Log.Info("listening", "port", port, "address", l.Addr().String())
 	s.cfg.Listening(port, l.Addr())
 	return s.xds.Serve(ctx, l, creds)

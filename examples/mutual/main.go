@@ -81,7 +81,7 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.tokens(ctx, "web", "client"); err != nil {
 		return err
 	}
-	err = d.Launch("coxswain", d.coxswain, "discovery", "--plugins", d.in("plugins.yaml"), "--configDir", d.in("config"), "--grpcAddr=", "--secureGRPCAddr", secure, "--httpAddr", pages, "--monitoringAddr=")
+	err = d.Launch("coxswain", d.coxswain, "discovery", "--plugins", d.in("plugins.yaml"), "--configDir", d.in("config"), "--grpcAddr=none", "--secureGRPCAddr", secure, "--httpAddr", pages, "--monitoringAddr=")
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func startHard(ctx context.Context, c config, l load, sc scenario, kind string) 
 			if err := writeSet(c.set, c.path("secure.yaml"), c.profile, certificates); err != nil {
 				return nil, fc, err
 			}
-			s.cmd.Args = append(s.cmd.Args, "--plugins", c.path("secure.yaml"), "--grpcAddr=", "--secureGRPCAddr", s.xds,
+			s.cmd.Args = append(s.cmd.Args, "--plugins", c.path("secure.yaml"), "--grpcAddr=none", "--secureGRPCAddr", s.xds,
 				"--tlsCertFile", files[0], "--tlsKeyFile", files[1], "--caCertFile", files[2])
 		}
 	}

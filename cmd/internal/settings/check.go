@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/server"
 )
 
 // Check returns what can't be, in the words of the flags.
@@ -59,7 +61,7 @@ func (c Cluster) Aliases() (map[string]string, error) {
 
 func (p Ports) check() error {
 	errs := []error{
-		address("grpcAddr", p.GRPCAddr),
+		plaintext(p.GRPCAddr),
 		address("httpAddr", p.HTTPAddr),
 		address("monitoringAddr", p.MonitoringAddr),
 		address("secureGRPCAddr", p.SecureGRPCAddr),
@@ -177,6 +179,14 @@ func Levels() []string { return []string{"debug", "info", "warn", "error"} }
 
 // Formats returns what logFormat may be.
 func Formats() []string { return []string{"text", "json"} }
+
+// plaintext checks grpcAddr, which may be no address on purpose.
+func plaintext(a string) error {
+	if a == server.None {
+		return nil
+	}
+	return address("grpcAddr", a)
+}
 
 func address(name, a string) error {
 	if a == "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/server"
 	"github.com/spf13/pflag"
 )
 
@@ -79,13 +80,20 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestEmptyAddressTurnsOff(t *testing.T) {
+func TestEmptyAddresses(t *testing.T) {
 	s, _, err := load(t, []string{"--httpAddr="}, []string{"COXSWAIN_MONITORING_ADDR="}, "grpcAddr: ''\nsecureGRPCAddr: ''\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Ports != (Ports{}) {
 		t.Errorf("got %+v", s.Ports)
+	}
+}
+
+func TestNoPlaintext(t *testing.T) {
+	s, _, err := load(t, []string{"--grpcAddr=none"}, nil, "")
+	if err != nil || s.GRPCAddr != server.None {
+		t.Errorf("%v, %q", err, s.GRPCAddr)
 	}
 }
 
@@ -127,6 +135,7 @@ func TestMistakes(t *testing.T) {
 		{name: "suites", environ: []string{"COXSWAIN_TLS_CIPHER_SUITES=TLS_RSA_WITH_RC4_128_SHA"}, want: `tls-cipher-suites: "TLS_RSA_WITH_RC4_128_SHA" is none of`},
 		{name: "webhooks", args: []string{"--httpsAddr=:1"}, want: "httpsAddr: webhooks are not built yet"},
 		{name: "address", args: []string{"--grpcAddr=15010"}, want: `grpcAddr: "15010" is no address`},
+		{name: "none", args: []string{"--httpAddr=none"}, want: `httpAddr: "none" is no address`},
 		{name: "port", args: []string{"--grpcAddr=:http"}, want: "no port number"},
 		{name: "negative", args: []string{"--keepaliveMaxServerConnectionAge=-1s"}, want: "keepaliveMaxServerConnectionAge: -1s is negative"},
 		{name: "debounce", args: []string{"--debounceMax=1ms"}, want: "debounceMax: 1ms is less than debounceAfter"},
