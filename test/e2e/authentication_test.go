@@ -72,6 +72,12 @@ func guard(t *testing.T, set string, args ...string) *guarded {
 // guardWith starts one whose set finds files.
 func guardWith(t *testing.T, set string, files map[string]string, args ...string) *guarded {
 	t.Helper()
+	return guardOn(t, mesh.Start, set, files, args...)
+}
+
+// guardOn starts one so.
+func guardOn(t *testing.T, start starter, set string, files map[string]string, args ...string) *guarded {
+	t.Helper()
 	g := &guarded{t: t, dir: t.TempDir()}
 	g.tokens("operators.yaml", operatorToken, operatorID)
 	g.tokens("workloads.yaml", webToken, webID)
@@ -81,7 +87,7 @@ func guardWith(t *testing.T, set string, files map[string]string, args ...string
 		}
 		g.write(name, text)
 	}
-	g.Plane = mesh.Start(t, program, "", append(args, "--logLevel", "debug", "--plugins", g.write("plugins.yaml", set))...)
+	g.Plane = start(t, program, "", append(args, "--logLevel", "debug", "--plugins", g.write("plugins.yaml", set))...)
 	g.Ready(t)
 	g.dial()
 	wait.For(t, "the authenticators serve", func() error {

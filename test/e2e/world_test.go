@@ -20,6 +20,15 @@ type world struct {
 // newWorld starts it with two backends of v1 and one of v2.
 func newWorld(t *testing.T, protocol string) *world {
 	t.Helper()
+	return newWorldOn(t, mesh.Start, protocol)
+}
+
+// starter starts a control plane as mesh.Start does.
+type starter func(t testing.TB, binary, dir string, args ...string) *mesh.Plane
+
+// newWorldOn starts one whose control plane is started so.
+func newWorldOn(t *testing.T, start starter, protocol string) *world {
+	t.Helper()
 	envoy.Binary(t) // or skip
 	c := &configuration{
 		dir: t.TempDir(), WebPort: wait.Port(t), ShopPort: wait.Port(t), GatewayPort: wait.Port(t),
@@ -28,7 +37,7 @@ func newWorld(t *testing.T, protocol string) *world {
 		Weight1: 75, Weight2: 25, Old: true,
 	}
 	c.write(t, "gateway.yaml", "web.yaml", "routes.yaml")
-	w := &world{configuration: c, plane: mesh.Start(t, program, c.dir)}
+	w := &world{configuration: c, plane: start(t, program, c.dir)}
 	w.plane.Ready(t)
 	w.gateway = w.proxy(t, "gateway", protocol, "--type", "router", "--ip", "127.0.0.21", "--labels", "istio=ingressgateway")
 	w.client = w.proxy(t, "client", protocol, "--type", "sidecar", "--ip", "127.0.0.20", "--labels", "app=client", "--interception", "NONE")

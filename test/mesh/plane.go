@@ -52,6 +52,14 @@ func StartWith(t testing.TB, prepare func(*exec.Cmd), binary, dir string, args .
 	return p
 }
 
+// StartShared starts it as Start does, with one port for pages and xDS.
+func StartShared(t testing.TB, binary, dir string, args ...string) *Plane {
+	t.Helper()
+	p := Start(t, binary, dir, append(args, "--grpcAddr=")...)
+	p.XDS = p.HTTP
+	return p
+}
+
 // Again starts a control plane that has ended anew, on the same addresses.
 func (p *Plane) Again(t testing.TB) *Plane {
 	t.Helper()

@@ -16,8 +16,8 @@ type trial struct {
 	// limits are those of each plugin.
 	limits string
 	// secure opens the port with TLS, own runs a copy of the program that belongs to the test, few leaves it 256 descriptors,
-	// small puts the configuration on a disk of 256 KiB.
-	secure, own, few, small bool
+	// small puts the configuration on a disk of 256 KiB, shared has one port for pages and xDS.
+	secure, own, few, small, shared bool
 	// restarts are plugins that it may cost a restart.
 	restarts []string
 	// own edits are held up by what it does, until the promised time in words: delays are shown and not judged.
@@ -33,7 +33,7 @@ const (
 )
 
 func trials() []trial {
-	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), wireTrials(), pageTrials(), pluginTrials(), accidentTrials())
+	return slices.Concat(nodeTrials(), nameTrials(), floodTrials(), wireTrials(), pageTrials(), sharedTrials(), pluginTrials(), accidentTrials())
 }
 
 // often are the trials of `go test`: cheap, and one of each kind. `make reliability` runs the others, too.

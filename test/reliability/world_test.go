@@ -101,7 +101,11 @@ func (w *world) copyProgram() {
 // start starts the control plane, the gateway, its traffic and the clients.
 func (w *world) start() {
 	w.t.Helper()
-	w.plane = mesh.Start(w.t, w.program, "", append([]string{"--plugins", w.file}, w.secured()...)...)
+	start := mesh.Start
+	if w.trial.shared {
+		start = mesh.StartShared
+	}
+	w.plane = start(w.t, w.program, "", append([]string{"--plugins", w.file}, w.secured()...)...)
 	w.plane.Ready(w.t)
 	at := wait.Address(w.t)
 	w.gateway = envoy.Start(w.t, "gateway", at, w.plane.Bootstrap(w.t, "--name", "gateway", "--namespace", "test", "--admin", at,
