@@ -71,7 +71,7 @@ func (c *Control) goesAway(k *known, why string, now time.Time) {
 		return
 	}
 	args := []any{"plugin", k.Name, "reason", why}
-	if k.absence.after == 0 && why == noSession || !k.absences.Allow() {
+	if k.absence.after == 0 && why == noSession || !k.absences.AllowN(now, 1) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.absence.due(); !due.IsZero() {
@@ -85,7 +85,7 @@ func (c *Control) comesBack(k *known, now time.Time) {
 	if k.absence.since.IsZero() {
 		return
 	}
-	if (k.absence.after > 0 || k.absence.why != noSession) && k.absences.Allow() {
+	if (k.absence.after > 0 || k.absence.why != noSession) && k.absences.AllowN(now, 1) {
 		c.cfg.Log.Info("a plugin's source is back", "plugin", k.Name, "away", now.Sub(k.absence.since).Round(time.Millisecond))
 	}
 	k.absence.ends()

@@ -30,7 +30,7 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 // wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
 // to be asked lately, or somebody wants to compare another one with it.
 func (c *Control) wanted(name string) bool {
-	if c.trials.tried(name) {
+	if c.tried(name) {
 		return true
 	}
 	switch k := c.known[name]; k.Kind {
@@ -75,7 +75,7 @@ func (c *Control) rouse(name string) {
 
 // slumber lets plugins sleep that start on demand and that nobody needs.
 func (c *Control) slumber(now time.Time, at func(time.Time)) {
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if !s.OnDemand || s.asleep {
 			continue
 		}

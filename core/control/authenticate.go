@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -39,7 +40,9 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 	c.clients.Lock()
 	defer c.clients.Unlock()
 	if k := c.known[name]; k != nil {
-		k.slow.Do(func() { c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason) })
+		if k.slow.AllowN(time.Now(), 1) {
+			c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
+		}
 	}
 }
 
@@ -71,8 +74,8 @@ func (c *Control) WantedHeaders() []string {
 		all = append(all, a.Headers...)
 	}
 	c.clients.Lock()
-	for _, t := range c.trials.all {
-		all = append(all, t.known.Headers...)
+	for k := range c.rivals {
+		all = append(all, k.Headers...)
 	}
 	c.clients.Unlock()
 	slices.Sort(all)
@@ -81,7 +84,7 @@ func (c *Control) WantedHeaders() []string {
 
 // servedSession returns a func that finds the session that is served, under the lock.
 func (c *Control) servedSession(name string) func() *session {
-	return func() *session { return c.sessions[name] }
+	return func() *session { return c.session(name) }
 }
 
 // interview asks one authenticator, by whichever session is there.

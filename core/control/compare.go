@@ -17,14 +17,14 @@ func (t *Trial) compare() *trial.Comparison {
 	w := trial.Compare(t.memo, c.sensitive)
 	if publishes(t.known) || publishes(c.known[name]) {
 		shard := c.known[name].shard
-		w.Difference = guard.Rows(c.env.Shard(shard), t.session.shadow.Rows(), c.beside(shard))
+		w.Difference = guard.Rows(c.env.Shard(shard), t.known.session.shadow.Rows(), c.beside(shard))
 	}
-	if t.session.generates() {
+	if t.known.session.generates() {
 		t.passes(w)
 	}
 	w.Difference.Verdicts = t.verdicts
 	w.Difference.Refused = append(w.Difference.Refused, t.losses...)
-	if t.patcher == nil {
+	if t.known.patcher == nil {
 		return w
 	}
 	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
@@ -33,8 +33,8 @@ func (t *Trial) compare() *trial.Comparison {
 			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})
 	})
-	failed, of, reason := 0, t.patcher.Results(), ""
-	for r := range t.patcher.Failures() {
+	failed, of, reason := 0, t.known.patcher.Results(), ""
+	for r := range t.known.patcher.Failures() {
 		failed, reason = failed+1, r.Failed()
 	}
 	if of > 0 && failed == of {
@@ -61,7 +61,7 @@ func (c *Control) beside(shard *environment.Shard) func(table, service string) b
 
 // passes adds what connections have of the served generator, and would have of the trial's.
 func (t *Trial) passes(w *trial.Comparison) {
-	shadow := t.session.shadow
+	shadow := t.known.session.shadow
 	for _, conn := range t.c.sortedConns() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.peer.Node.GetId(), why))
@@ -70,7 +70,7 @@ func (t *Trial) passes(w *trial.Comparison) {
 		slices.Sort(types)
 		for _, url := range slices.Compact(types) {
 			at, now, sub := conn.places.At(url), shadow.View(conn, url), conn.subs[url]
-			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.session) {
+			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.known.session) {
 				continue
 			}
 			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}

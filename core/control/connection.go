@@ -142,7 +142,7 @@ func (conn *connection) asks(name string) bool {
 // introduce tells a generator of a connection that asks for one of its types for the first time, at once or in its turn. One whose types nobody asks
 // for has no say in which nodes are good.
 func (c *Control) introduce(conn *connection, name string, inTurn bool) {
-	s := c.sessions[name]
+	s := c.session(name)
 	if s == nil || !s.generates() || conn.attached[name] || !conn.asks(name) {
 		return
 	}
@@ -290,7 +290,7 @@ func (conn *connection) Report(o xds.Outcome) {
 		c.countRefusal(conn, o)
 		conn.note(o)
 	}
-	s := c.sessions[conn.generator[o.Type]]
+	s := c.session(conn.generator[o.Type])
 	if s == nil || !s.ready.Reports {
 		return
 	}
@@ -331,7 +331,7 @@ func (conn *connection) Close() {
 	for s := range c.everybody() {
 		s.turns.Leave(conn)
 	}
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.generates() && conn.attached[s.Name] {
 			s.detach(conn)
 		}
@@ -376,7 +376,7 @@ func (c *Control) notReady() []string {
 	}
 	var reasons []string
 	for _, k := range c.sortedKnown() {
-		if k.Blocks && k.ready != nil && c.sessions[k.Name] == nil && !k.asleep {
+		if k.Blocks && k.ready != nil && k.session == nil && !k.asleep {
 			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
 		}
 	}

@@ -151,14 +151,12 @@ type Control struct {
 	clients   door
 	env       *environment.Environment
 	full      environment.Debounce
-	sessions  map[string]*session
 	known     map[string]*known
 	flight    *revision.Flight
 	forced    map[string]bool
 	started   bool
 	startedUp chan struct{}
 	served    served
-	patchers  map[string]*patch.Patcher
 	// stale is what connections do not see yet, made what patches made of views.
 	stale     *placement.Stale[*connection]
 	made      *patch.Made
@@ -175,6 +173,8 @@ type Control struct {
 	// rules are those of the declared plugins.
 	rules  Rules
 	trials trials
+	// rivals are plugins that may take the place of another of their name, or had it.
+	rivals map[*known]*rival
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
 	// holds are what is held. Until a revision of number undo is ready, nothing is shown (0: there
@@ -202,12 +202,15 @@ type known struct {
 	// level among the derivers, as last computed.
 	level    int
 	suspects *feed.Suspects
+	// session is its live one; nil: there is none. patcher is what a patch has said.
+	session *session
+	patcher *patch.Patcher
 	// late is since when revisions go out without it; zero if they don't.
 	late time.Time
 	// absences bounds how many lines a source may make that comes and goes.
 	absences *rate.Limiter
 	// slow says now and then that it does not answer in time.
-	slow rate.Sometimes
+	slow *rate.Limiter
 }
 
 // fault is work of a plugin that failed, and since when.
@@ -237,11 +240,11 @@ func New(cfg Config) (*Control, error) {
 	}
 	c := &Control{
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
-		full:     environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
-		sessions: map[string]*session{}, known: map[string]*known{}, forced: map[string]bool{},
-		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), patchers: map[string]*patch.Patcher{}, stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		full:  environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
+		known: map[string]*known{}, forced: map[string]bool{},
+		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
+		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, rivals: map[*known]*rival{}, holds: guard.NewHolds[*connection](),
 	}
 	c.clients.inner = &c.mu
 	c.questions = newQuestions(&c.clients, cfg.Metrics)
@@ -259,14 +262,14 @@ func newShard(e Expected) *environment.Shard {
 func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	return &known{
 		Expected: e, away: now, shard: shard, suspects: feed.NewSuspects(),
-		slow: rate.Sometimes{First: 1, Interval: 10 * time.Second}, absence: absence{after: e.DropAfter}, absences: rate.NewLimiter(rate.Every(5*time.Second), 10),
+		slow: rate.NewLimiter(rate.Every(10*time.Second), 1), absence: absence{after: e.DropAfter}, absences: rate.NewLimiter(rate.Every(5*time.Second), 10),
 	}
 }
 
 func (c *Control) declare(k *known) {
 	c.known[k.Name] = k
 	if k.Kind == pb.KindPatch {
-		c.patchers[k.Name] = c.newPatcher(k)
+		k.patcher = c.newPatcher(k)
 	}
 }
 

@@ -27,13 +27,13 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	defer c.mu.Unlock()
 	if p := c.parting; p != nil && p.known.Name == name && p.judged {
 		c.parting = nil
-		delete(c.trials.all, p.trial.key)
+		delete(c.rivals, p.known)
 	}
 	k := c.known[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case c.sessions[name] != nil || c.trials.tried(name):
+	case c.session(name) != nil || c.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := time.Now()
@@ -48,7 +48,7 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	for _, conn := range c.sortedConns() {
 		c.leaveGenerator(conn, name)
 	}
-	if delete(c.patchers, name); k.Kind == pb.KindPatch {
+	if k.Kind == pb.KindPatch {
 		c.spoilAll()
 	}
 	c.env.Drop(k.shard)
@@ -97,9 +97,9 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 		if at, ok := order[name]; ok {
 			k.Order = at
 			shards[k.shard] = at
-			for _, t := range c.trials.all {
-				if t.known.Name == name {
-					t.known.Order = at
+			for rival := range c.rivals {
+				if rival.Name == name {
+					rival.Order = at
 				}
 			}
 		}
@@ -121,9 +121,9 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
 func (c *Control) forceReaders(changes environment.Changes) {
-	for name, s := range c.sessions {
+	for s := range c.live() {
 		if concerns(s.ready, changes) {
-			c.forced[name] = true
+			c.forced[s.Name] = true
 		}
 	}
 }
@@ -133,12 +133,12 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.known[e.Name]
-	if k == nil || c.sessions[e.Name] != nil {
+	if k == nil || c.session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
 	k.Expected, c.rules = e, rules
 	k.absence.after = e.DropAfter
-	if p := c.patchers[e.Name]; p != nil {
+	if p := c.patcher(e.Name); p != nil {
 		p.Settings = k.patches(c.cfg.HoldMax)
 	}
 	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {

@@ -98,7 +98,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 		c.stores.AnswerUndelivered(s, m.Stored, why)
 		c.tellStores()
 	case m.Patch != nil:
-		if p := c.patcherOf(s); p != nil {
+		if p := s.patcher; p != nil {
 			if r := p.Undelivered(m.Patch.Id, why, time.Now()); r != nil {
 				c.answered(p, r)
 			}

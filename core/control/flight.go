@@ -76,7 +76,7 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 		if k.ready == nil || !stage(k) {
 			continue
 		}
-		switch s := c.sessions[k.Name]; {
+		switch s := c.session(k.Name); {
 		case s == nil && concerns(k.ready, f.Changes):
 			f.Away(k.Name, k.away, now)
 		case s != nil && f.Give(k.Name, s.feed.Lacks()):
@@ -87,13 +87,13 @@ func (c *Control) hand(stage func(*known) bool, now time.Time) {
 
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
 func (c *Control) handReaders() {
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.generates() || s.ready.Derives || len(s.feed.Left()) == 0 {
 			continue
 		}
 		c.sendState(s, c.flight.Number)
 		if s.Kind == pb.KindPatch {
-			c.patchers[s.Name].Forget()
+			c.patcher(s.Name).Forget()
 			c.spoilAll()
 		}
 	}
@@ -115,7 +115,7 @@ func (c *Control) lastLevel() int {
 
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
 func (c *Control) wantsOpen() bool {
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.asked.Holds() {
 			return true
 		}
@@ -127,7 +127,7 @@ func (c *Control) wantsOpen() bool {
 func (c *Control) giveUp(now time.Time) {
 	f := c.flight
 	var asked []string
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.asked.GiveUp() {
 			asked = append(asked, s.Name)
 		}
@@ -151,7 +151,7 @@ func (c *Control) noteLate(name string, now time.Time) {
 func (c *Control) serve(now time.Time) {
 	f := c.flight
 	for _, k := range c.sortedKnown() {
-		s := c.sessions[k.Name]
+		s := c.session(k.Name)
 		if s == nil || !s.generates() || s.done != s.sent {
 			continue
 		}

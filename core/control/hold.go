@@ -108,7 +108,7 @@ func (c *Control) rest() {
 		if k.Kind != pb.KindGenerator || k.ready == nil || k.asleep {
 			continue
 		}
-		s := c.sessions[k.Name]
+		s := c.session(k.Name)
 		switch {
 		case s == nil && time.Since(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
@@ -216,7 +216,7 @@ func (c *Control) DropHold(plugin string) error {
 	if k := c.known[plugin]; k != nil {
 		c.env.Drop(k.shard)
 	}
-	if s := c.sessions[plugin]; s != nil {
+	if s := c.session(plugin); s != nil {
 		s.cancel(errAsked)
 	}
 	c.schedule(time.Now())

@@ -58,7 +58,7 @@ func (c *Control) Go() {
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, s := c.known[name], c.sessions[name]
+	k, s := c.known[name], c.session(name)
 	if c.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
 		return false
 	}

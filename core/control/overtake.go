@@ -7,7 +7,7 @@ import (
 
 // overtake commits endpoints on top of what is served, while a revision is in the making.
 func (c *Control) overtake() {
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.overtaking != 0 || s.generates() && s.acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
@@ -23,10 +23,10 @@ func (c *Control) overtake() {
 		c.soon = true
 	}
 	c.cfg.Metrics.Committed("overtaking")
-	for s := range c.trials.sessions() {
+	for s := range c.rivalling() {
 		s.feed.Changed(changes)
 	}
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if !s.feed.Reads(environment.Endpoints) {
 			continue
 		}

@@ -23,7 +23,6 @@ type parting struct {
 	// aside: its rows are gone; judged: decide was asked, and said err.
 	aside, judged bool
 	err           error
-	trial         *Trial
 	shadow        *shadow
 	// endpoints are how many its services had, with those of others.
 	endpoints map[string]int
@@ -51,7 +50,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
 func (c *Control) atRest(k *known) bool {
-	s := c.sessions[k.Name]
+	s := c.session(k.Name)
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
 	return !busy && c.undo == 0 && !c.soon && !c.holds.Approved() && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
 }
@@ -62,7 +61,7 @@ const commitsSoon = time.Second
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
 func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	for _, k := range c.known {
-		s := c.sessions[k.Name]
+		s := c.session(k.Name)
 		switch {
 		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < c.cfg.HoldMax:
 			return false // it was declared just now, and has not come yet
@@ -87,15 +86,13 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = c.env.EndpointsOf(service)
 	}
-	p.trial = &Trial{c: c, key: k.Name + " parting", known: k, session: c.sessions[k.Name], rules: c.rules}
-	c.trials.all[p.trial.key] = p.trial
-	if s := p.trial.session; s != nil {
-		s.shadow, s.trial = p.shadow, p.trial
+	c.rivals[k] = &rival{rules: c.rules}
+	if k.session != nil {
+		k.session.shadow = p.shadow
 	}
 	gone := newKnown(Expected{Name: k.Name, Order: k.Order, Kind: k.Kind}, k.shard, time.Time{})
 	gone.ready = &pb.Ready{}
 	c.known[k.Name] = gone
-	delete(c.sessions, k.Name)
 	delete(c.forced, k.Name)
 	c.env.Replace(k.shard, nil)
 	c.begin("removal", c.env.Of(k.shard), true, now)
@@ -143,11 +140,10 @@ func (p *parting) loses(c *Control, next shown) []string {
 func (c *Control) comeBack(p *parting, now time.Time) {
 	k := p.known
 	c.parting = nil
-	delete(c.trials.all, p.trial.key)
+	delete(c.rivals, k)
 	c.known[k.Name] = k
-	if s := p.trial.session; s != nil {
-		s.shadow, s.trial = nil, nil
-		c.sessions[k.Name] = s
+	if k.session != nil {
+		k.session.shadow = nil
 	}
 	c.env.Replace(k.shard, p.shadow.Rows())
 	c.begin("removal", c.env.Of(k.shard), true, now)

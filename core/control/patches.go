@@ -22,24 +22,35 @@ func (k *known) patches(patience time.Duration) patch.Settings {
 	return patch.Settings{Name: k.Name, Skips: k.Skips, Call: k.Limits.Call, Patience: patience}
 }
 
-// patcherOf is the patch whose answers a session gives.
-func (c *Control) patcherOf(s *session) *patch.Patcher {
-	if t := c.trials.of(s); t != nil {
-		return t.patcher
+// patcher is that of a plugin that is served; nil: it is no patch.
+func (c *Control) patcher(name string) *patch.Patcher {
+	if k := c.known[name]; k != nil {
+		return k.patcher
 	}
-	return c.patchers[s.Name]
+	return nil
+}
+
+// patchers yields those that are served.
+func (c *Control) patchers() iter.Seq[*patch.Patcher] {
+	return func(yield func(*patch.Patcher) bool) {
+		for _, k := range c.known {
+			if k.patcher != nil && !yield(k.patcher) {
+				return
+			}
+		}
+	}
 }
 
 // allPatchers yields those that are served and those that are tried, and their sessions; nil: there is none.
 func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 	return func(yield func(*patch.Patcher, *session) bool) {
-		for name, p := range c.patchers {
-			if !yield(p, c.sessions[name]) {
+		for _, k := range c.known {
+			if k.patcher != nil && !yield(k.patcher, k.session) {
 				return
 			}
 		}
-		for _, t := range c.trials.all {
-			if t.patcher != nil && t.session != nil && !yield(t.patcher, t.session) {
+		for k := range c.rivals {
+			if k.patcher != nil && k.session != nil && !yield(k.patcher, k.session) {
 				return
 			}
 		}
@@ -58,7 +69,7 @@ func (c *Control) askPatches() {
 
 // takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
 func (c *Control) takePatched(s *session, m *pb.Patched) error {
-	p := c.patcherOf(s)
+	p := s.patcher
 	r := p.Answered(m, time.Now())
 	if r == nil {
 		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
@@ -87,7 +98,7 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 // overdue fails calls that were not answered in time.
 func (c *Control) overdue(now time.Time, at func(time.Time)) {
 	for p, s := range c.allPatchers() {
-		late := p.Late(now, c.patchers[p.Name] == p, at)
+		late := p.Late(now, c.patcher(p.Name) == p, at)
 		if late.First {
 			r := late.Results[0]
 			c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
@@ -104,7 +115,7 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 
 // retryLate makes live patches be asked again about what they did not answer in time.
 func (c *Control) retryLate() {
-	for _, p := range c.patchers {
+	for p := range c.patchers() {
 		if p.Retry() {
 			c.spoilAll()
 		}
@@ -121,7 +132,7 @@ func (c *Control) patcherIsBack(p *patch.Patcher) {
 
 // asking reports whether patches owe answers.
 func (c *Control) asking() bool {
-	for _, p := range c.patchers {
+	for p := range c.patchers() {
 		if p.Asking() {
 			return true
 		}
@@ -136,12 +147,12 @@ func (c *Control) chain(conn *connection, typeURL string) []*patch.Patcher {
 
 // chainBy is chain by other rules, with another patch in the place of the one of its name.
 func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
-	if len(c.patchers) == 0 || rules.Patches == nil || c.traits(conn, typeURL).BodyType != "" {
+	if !c.hasPatches() || rules.Patches == nil || c.traits(conn, typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patch.Patcher
 	for _, name := range rules.Patches(typeURL, conn.peer.Node) {
-		p := c.patchers[name]
+		p := c.patcher(name)
 		if instead != nil && instead.Name == name {
 			p = instead
 		}
@@ -150,6 +161,14 @@ func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead
 		}
 	}
 	return chain
+}
+
+// hasPatches reports whether any plugin that is served is a patch.
+func (c *Control) hasPatches() bool {
+	for range c.patchers() {
+		return true
+	}
+	return false
 }
 
 // compose returns what the connection's view looks like after its patches; ok is false while
@@ -177,14 +196,14 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Pat
 // sweep lets go of results of patches that nothing stands on.
 func (c *Control) sweep() {
 	c.made.Sweep(func(yield func(*patch.Patcher) bool) {
-		for _, p := range c.patchers {
+		for p := range c.patchers() {
 			if !yield(p) {
 				return
 			}
 		}
 	}, func(yield func(*patch.Made) bool) {
-		for _, t := range c.trials.all {
-			if t.made != nil && !yield(t.made) {
+		for _, r := range c.rivals {
+			if r.made != nil && !yield(r.made) {
 				return
 			}
 		}
@@ -194,10 +213,10 @@ func (c *Control) sweep() {
 // hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
 // it has not, it is asked.
 func (t *Trial) hasComposed() bool {
-	if t.patcher == nil {
+	if t.known.patcher == nil {
 		return true
 	}
-	if t.patcher.Asking() || t.c.asking() {
+	if t.known.patcher.Asking() || t.c.asking() {
 		return false
 	}
 	waiting := patch.Waiting{}
@@ -211,12 +230,12 @@ func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *v
 	c := t.c
 	for _, conn := range c.sortedConns() {
 		for url := range conn.places.All() {
-			chain := c.chainBy(conn, url, t.rules, t.patcher)
+			chain := c.chainBy(conn, url, c.rivals[t.known].rules, t.known.patcher)
 			now := c.chain(conn, url)
-			if !slices.Contains(chain, t.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.patcher.Name }) {
+			if !slices.Contains(chain, t.known.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.known.patcher.Name }) {
 				continue
 			}
-			if snap, ok := c.composeBy(conn, url, chain, t.made, waiting); ok {
+			if snap, ok := c.composeBy(conn, url, chain, c.rivals[t.known].made, waiting); ok {
 				with(conn, url, snap)
 			}
 		}

@@ -120,7 +120,7 @@ func (c *Control) goneFrom(next shown) []string {
 // absent names the plugins that make something of rows and have no session.
 func (c *Control) absent() (names []string) {
 	for _, k := range c.sortedKnown() {
-		if k.ready != nil && (k.Kind == pb.KindGenerator || k.ready.Derives) && !k.asleep && c.sessions[k.Name] == nil {
+		if k.ready != nil && (k.Kind == pb.KindGenerator || k.ready.Derives) && !k.asleep && k.session == nil {
 			names = append(names, k.Name)
 		}
 	}

@@ -22,7 +22,7 @@ func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*s
 // retains reports whether views of a type outlive their connections. Secrets don't, nor does what
 // is not served any more.
 func (c *Control) retains(conn *connection, s *session, typeURL string) bool {
-	return c.cfg.Retention.For > 0 && s != nil && c.sessions[s.Name] == s && !c.traits(conn, typeURL).Sensitive
+	return c.cfg.Retention.For > 0 && s != nil && c.session(s.Name) == s && !c.traits(conn, typeURL).Sensitive
 }
 
 // expire lets go of what was left too long ago, or is too much.

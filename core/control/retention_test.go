@@ -109,7 +109,7 @@ const viewCost, nameCost = 4 << 10, 512
 func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.sessions["istio"]
+	s := w.session("istio")
 	bodies, _ = s.views.Len()
 	_, bytes = w.left.Kept()
 	return len(s.views.All()), bodies, bytes

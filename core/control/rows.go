@@ -142,7 +142,7 @@ func (c *Control) sendState(s *session, number uint64) {
 
 // tellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
 func (c *Control) tellEarly() {
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		if s.untold() && !c.waits(s) {
 			c.sendState(s, c.env.Number())
 		}
@@ -167,7 +167,7 @@ func (c *Control) waits(s *session) bool {
 		if k.ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := c.sessions[k.Name]; of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+		if of := c.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {

@@ -125,7 +125,7 @@ func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
 	if short {
 		after = tidySoon
 	}
-	for _, s := range c.sessions {
+	for s := range c.live() {
 		due, again := s.unused.Tidy(s.generates() && (short || !s.OnDemand), after, !s.busy.IsZero(), now)
 		at(again)
 		if due {
@@ -166,7 +166,7 @@ func (c *Control) unready() []string {
 		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
 			continue
 		}
-		s := c.sessions[k.Name]
+		s := c.session(k.Name)
 		switch {
 		case k.asleep:
 		case s == nil:

@@ -24,8 +24,6 @@ type session struct {
 	inst *host.Instance
 	// shadow: what it says is not served.
 	shadow *shadow
-	// trial is whose session it is while it is not served.
-	trial  *Trial
 	out    *outbox
 	cancel context.CancelCauseFunc
 	feed   *feed.Feed
@@ -151,7 +149,7 @@ func (c *Control) comes(inst *host.Instance) (*known, error) {
 	if p := c.parting; p != nil && p.aside && p.known.Name == k.Name {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
 	}
-	if c.sessions[k.Name] != nil {
+	if c.session(k.Name) != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
 	levels, err := stage.Levels(c.stagePlugins(k.Name, inst.Ready))
@@ -164,7 +162,7 @@ func (c *Control) comes(inst *host.Instance) (*known, error) {
 		}
 	}
 	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
-	if p := c.patchers[k.Name]; p != nil {
+	if p := c.patcher(k.Name); p != nil {
 		p.Describes(k.ready)
 	}
 	for name, level := range levels {
@@ -196,7 +194,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		return nil, host.ErrAsleep
 	}
 	s := c.newSession(k, inst, cancel)
-	c.sessions[k.Name] = s
+	k.session = s
 	c.questions.isAwake(k.Name)
 	if s.generates() {
 		s.views = newViews(inst.Ready)
@@ -213,7 +211,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	}
 	c.resume(s)
 	if s.Kind == pb.KindPatch {
-		c.patcherIsBack(c.patchers[k.Name])
+		c.patcherIsBack(c.patcher(k.Name))
 	}
 	c.schedule(time.Now())
 	return s, nil
@@ -281,8 +279,8 @@ func (c *Control) leave(s *session) {
 		c.leaveTrial(s)
 		return
 	}
-	delete(c.sessions, s.Name)
-	if p := c.patchers[s.Name]; p != nil {
+	s.known.session = nil
+	if p := c.patcher(s.Name); p != nil {
 		p.Left()
 	}
 	delete(c.forced, s.Name)

@@ -62,9 +62,7 @@ func (c *Control) settle() bool {
 		}
 	}
 	c.cfg.Metrics.Woken(woken, len(next))
-	if len(c.patchers) > 0 {
-		c.made.DropUnused()
-	}
+	c.made.DropUnused()
 	c.sweep()
 	return true
 }

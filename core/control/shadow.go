@@ -3,10 +3,10 @@ package control
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -26,40 +26,59 @@ type trials struct {
 	meetings trial.Meetings[meeting]
 }
 
+// rival is what is said of a plugin that is not served, while another one is under its name.
+type rival struct {
+	// rules by which it would serve proxies.
+	rules Rules
+	// made is what it would make of views, if it is a patch.
+	made *patch.Made
+}
+
 // tried reports whether something may take the place of a plugin, or has taken it and the last one
 // is kept.
-func (ts *trials) tried(name string) bool {
-	for _, t := range ts.all {
-		if t.known.Name == name {
+func (c *Control) tried(name string) bool {
+	for k := range c.rivals {
+		if k.Name == name {
 			return true
 		}
 	}
 	return false
 }
 
-// awaited returns the trial of a plugin that waits for its session, nil if there is none.
-func (ts *trials) awaited(name string) *Trial {
-	for _, t := range ts.all {
-		if t.known.Name == name && t.session == nil && t.known.ready == nil {
-			return t
+// awaited returns the rival of a plugin that waits for its session, nil if there is none.
+func (c *Control) awaited(name string) *known {
+	for k := range c.rivals {
+		if k.Name == name && k.session == nil && k.ready == nil {
+			return k
 		}
 	}
 	return nil
 }
 
-// of returns the trial whose session it is; nil: it is served, or has ended.
-func (ts *trials) of(s *session) *Trial {
-	if t := s.trial; t != nil && t.session == s && ts.all[t.key] == t {
-		return t
+// rivalling yields the sessions that are not served.
+func (c *Control) rivalling() iter.Seq[*session] {
+	return func(yield func(*session) bool) {
+		for k := range c.rivals {
+			if k.session != nil && !yield(k.session) {
+				return
+			}
+		}
+	}
+}
+
+// session is that of a plugin that is served; nil: it has none.
+func (c *Control) session(name string) *session {
+	if k := c.known[name]; k != nil {
+		return k.session
 	}
 	return nil
 }
 
-// sessions yields the sessions that are not served.
-func (ts *trials) sessions() iter.Seq[*session] {
+// live yields the sessions that are served.
+func (c *Control) live() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for _, t := range ts.all {
-			if t.session != nil && !yield(t.session) {
+		for _, k := range c.known {
+			if k.session != nil && !yield(k.session) {
 				return
 			}
 		}
@@ -69,12 +88,12 @@ func (ts *trials) sessions() iter.Seq[*session] {
 // everybody yields all sessions.
 func (c *Control) everybody() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for _, s := range c.sessions {
+		for s := range c.live() {
 			if !yield(s) {
 				return
 			}
 		}
-		for s := range c.trials.sessions() {
+		for s := range c.rivalling() {
 			if !yield(s) {
 				return
 			}
@@ -84,7 +103,7 @@ func (c *Control) everybody() iter.Seq[*session] {
 
 // lives says whether a session has not ended.
 func (c *Control) lives(s *session) bool {
-	return c.sessions[s.Name] == s || c.trials.of(s) != nil
+	return s.known.session == s && (c.known[s.Name] == s.known || c.rivals[s.known] != nil)
 }
 
 // lacks says whether there are rows that the session has not been sent.
@@ -97,12 +116,12 @@ func (c *Control) feedShadows() {
 	if c.flight != nil && !c.flight.Generating() {
 		return
 	}
-	for s := range c.trials.sessions() {
+	for s := range c.rivalling() {
 		if s.lacks() && s.busy.IsZero() {
 			c.sendState(s, c.env.Number())
-			if t := c.trials.of(s); t.patcher != nil {
-				t.patcher.Forget()
-				t.made.Clear()
+			if s.patcher != nil {
+				s.patcher.Forget()
+				c.rivals[s.known].made.Clear()
 			}
 		}
 	}
@@ -123,26 +142,27 @@ func (c *Control) shadowDone(s *session) error {
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
 func (c *Control) attachShadows(conn *connection) {
-	for _, name := range slices.Sorted(maps.Keys(c.trials.all)) {
-		t := c.trials.all[name]
-		if s := t.session; s != nil && s.generates() {
-			t.attach(conn)
+	for s := range c.rivalling() {
+		if s.generates() {
+			c.attachShadow(s, conn)
 		}
 	}
 }
 
-func (t *Trial) attach(conn *connection) {
-	types := typesOf(t.c.assignment(conn, t.rules, t.known), t.known.Name)
+// attachShadow tells a rival's session of a connection that asks for something of its for the
+// first time.
+func (c *Control) attachShadow(s *session, conn *connection) {
+	types := typesOf(c.assignment(conn, c.rivals[s.known].rules, s.known), s.Name)
 	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
-	if !t.session.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
-		t.session.shadow.Attach(conn, types)
-		t.session.attach(conn, types)
+	if !s.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
+		s.shadow.Attach(conn, types)
+		s.attach(conn, types)
 	}
 }
 
 // subscribeShadows lets shadows know what a connection wants now.
 func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
-	for s := range c.trials.sessions() {
+	for s := range c.rivalling() {
 		v := s.shadow.View(conn, typeURL)
 		if v == nil {
 			continue
@@ -155,7 +175,7 @@ func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old pl
 
 // detachShadows tells shadows that a connection has gone.
 func (c *Control) detachShadows(conn *connection) {
-	for s := range c.trials.sessions() {
+	for s := range c.rivalling() {
 		if !s.shadow.Attached(conn) {
 			continue
 		}
@@ -228,22 +248,23 @@ func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 }
 
 // rested says whether the session has said all about what is in the tables.
-func (c *Control) rested(s *session) bool {
+func (t *Trial) rested() bool {
+	s := t.known.session
 	if s.lacks() || !s.busy.IsZero() || s.asked.Len() > 0 || !s.turns.Idle() {
 		return false
 	}
-	return (!publishesRows(s.ready) || s.synced) && c.trials.of(s).hasComposed()
+	return (!publishesRows(s.ready) || s.synced) && t.hasComposed()
 }
 
 // said says whether the session has said all about some revision.
-func (c *Control) said(s *session) bool {
-	switch {
+func (t *Trial) said() bool {
+	switch s := t.known.session; {
 	case s.generates() || s.ready.Derives:
 		return s.done > 0 && s.asked.Len() == 0 && s.turns.Idle()
 	case publishesRows(s.ready):
 		return s.synced
 	}
-	return c.trials.of(s).hasComposed()
+	return t.hasComposed()
 }
 
 func publishesRows(r *pb.Ready) bool { return len(r.Publishes) > 0 }

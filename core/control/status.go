@@ -68,7 +68,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		}
 		r.Faults = append(r.Faults, c.refusedOf(name)...)
 		r.Rows = rowsOf(c.env, k.shard)
-		if s := c.sessions[name]; s != nil {
+		if s := c.session(name); s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
 		if c.holds.Of(name) != nil {
@@ -86,12 +86,12 @@ func (c *Control) PluginRows() map[string]PluginRows {
 // refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
 func (c *Control) refusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
-	if s := c.sessions[plugin]; s != nil && s.generates() {
+	if s := c.session(plugin); s != nil && s.generates() {
 		for _, r := range s.views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
-	if p := c.patchers[plugin]; p != nil {
+	if p := c.patcher(plugin); p != nil {
 		for r := range p.Failures() {
 			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
@@ -107,9 +107,9 @@ func (c *Control) Views() []report.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []report.View
-	for _, name := range slices.Sorted(maps.Keys(c.sessions)) {
-		s := c.sessions[name]
-		if !s.generates() {
+	for _, name := range slices.Sorted(maps.Keys(c.known)) {
+		s := c.session(name)
+		if s == nil || !s.generates() {
 			continue
 		}
 		for _, v := range s.views.All() {

@@ -41,7 +41,7 @@ func (c *Control) tellStores() {
 func (c *Control) writers(table string) (all []store.Writer[*session]) {
 	for _, k := range c.sortedKnown() {
 		if k.ready != nil && slices.Contains(k.ready.Writes, table) {
-			s := c.sessions[k.Name]
+			s := c.session(k.Name)
 			all = append(all, store.Writer[*session]{Name: k.Name, Session: s, Lives: s != nil, Sleeps: s == nil && k.asleep, Call: k.Limits.Call})
 		}
 	}
@@ -82,7 +82,9 @@ func (c *Control) lateStores(now time.Time, at func(time.Time)) {
 	for _, x := range c.stores.Late(now, at) {
 		w := x.Writer.Session
 		c.cfg.Metrics.Crossed(w.Name, "call")
-		w.slow.Do(func() { c.cfg.Log.Warn("a store did not answer in time", "plugin", w.Name, "limit", w.Limits.Call) })
+		if w.slow.AllowN(now, 1) {
+			c.cfg.Log.Warn("a store did not answer in time", "plugin", w.Name, "limit", w.Limits.Call)
+		}
 		if x.Hangs != nil {
 			w.cancel(x.Hangs)
 		}

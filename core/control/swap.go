@@ -15,16 +15,16 @@ import (
 func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	now := time.Now()
 	name := t.known.Name
-	last, next := c.sessions[name], t.session
+	last, next := c.session(name), t.known.session
 	shadow := next.shadow
 	before := c.env.Shard(t.known.shard)
 
+	delete(c.rivals, t.known)
 	c.known[name], t.known = t.known, c.known[name]
-	t.rules, c.rules = c.rules, rules
-	next.shadow, next.trial = nil, nil
-	c.sessions[name] = next
-	if t.session = last; last != nil {
-		last.shadow, last.trial = newShadow(before), t
+	c.rivals[t.known] = &rival{rules: c.rules}
+	c.rules, next.shadow = rules, nil
+	if last != nil {
+		last.shadow = newShadow(before)
 	}
 	delete(c.forced, name)
 	k := c.known[name]
@@ -48,9 +48,8 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		next.views.Publish()
 		c.exchange(t, shadow)
 	case pb.KindPatch:
-		t.patcher, c.patchers[name] = c.patchers[name], t.patcher
-		c.patchers[name].Succeeds(t.patcher, same)
-		t.made = patch.NewMade()
+		k.patcher.Succeeds(t.known.patcher, same)
+		c.rivals[t.known].made = patch.NewMade()
 		c.spoilAll()
 	}
 	t.memo = trial.Memo{}
@@ -63,7 +62,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 // exchange gives each connection the new generator's views; the old one keeps its own.
 func (c *Control) exchange(t *Trial, shadow *shadow) {
 	name := t.known.Name
-	last, next := t.session, c.sessions[name]
+	last, next := t.known.session, c.session(name)
 	for _, conn := range c.sortedConns() {
 		had := conn.generator
 		c.assign(conn)
@@ -103,7 +102,7 @@ func (c *Control) takeOver(next *session, conn *connection, url string, to *view
 // reattach tells other generators which types of a connection are theirs now.
 func (c *Control) reattach(conn *connection, had map[string]string, except string) {
 	for _, k := range c.sortedKnown() {
-		s := c.sessions[k.Name]
+		s := c.session(k.Name)
 		before, after := typesOf(had, k.Name), conn.servedBy(k.Name)
 		if k.Name == except || s == nil || !s.generates() || slices.Equal(before, after) {
 			continue

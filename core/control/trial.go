@@ -25,14 +25,8 @@ type Trial struct {
 	c *Control
 	// key is its own among all trials.
 	key string
-	// known and session are those of the one that is not served; no session: it has not joined, or has ended.
-	known   *known
-	session *session
-	patcher *patch.Patcher
-	// made is what the patch would make of views.
-	made *patch.Made
-	// rules by which the one that is not served serves proxies.
-	rules Rules
+	// known is the one that is not served; without a session it has not joined, or has ended.
+	known *known
 	memo  trial.Memo
 	// verdicts are those on live connections that differ, losses those of them that would be refused.
 	verdicts, losses []string
@@ -63,8 +57,8 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	case k.Kind != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), rules: rules, memo: trial.Memo{}}
-	c.trials.all[key] = t
+	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), memo: trial.Memo{}}
+	c.trials.all[key], c.rivals[t.known] = t, &rival{rules: rules}
 	c.rouse(e.Name)
 	return t, nil
 }
@@ -74,35 +68,36 @@ func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	delete(t.c.trials.all, t.key)
-	if t.session != nil {
-		t.session.cancel(errors.New("it is not needed any more"))
+	delete(t.c.rivals, t.known)
+	if t.known.session != nil {
+		t.known.session.cancel(errors.New("it is not needed any more"))
 	}
 	t.c.schedule(time.Now())
 }
 
 // joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
 func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
-	t := c.trials.awaited(inst.Entry.Name)
-	if t == nil {
+	k := c.awaited(inst.Entry.Name)
+	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
 	}
 	if _, err := stage.Levels(c.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
 		return nil, err
 	}
-	t.known.ready, t.known.away = inst.Ready, time.Time{}
-	s := c.newSession(t.known, inst, cancel)
+	k.ready, k.away = inst.Ready, time.Time{}
+	s := c.newSession(k, inst, cancel)
 	s.shadow = newShadow(environment.Tables{})
-	t.session, s.trial = s, t
+	k.session = s
 	if s.generates() {
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.sortedConns() {
-			t.attach(conn)
+			c.attachShadow(s, conn)
 		}
 	}
 	if s.Kind == pb.KindPatch {
-		t.patcher, t.made = c.newPatcher(t.known), patch.NewMade()
-		t.patcher.Learn(c.patchers[s.Name])
-		t.patcher.Begin()
+		k.patcher, c.rivals[k].made = c.newPatcher(k), patch.NewMade()
+		k.patcher.Learn(c.patcher(s.Name))
+		k.patcher.Begin()
 	}
 	c.schedule(time.Now())
 	return s, nil
@@ -113,11 +108,10 @@ func (c *Control) leaveTrial(s *session) {
 	s.away = time.Now()
 	c.left.Forget(s)
 	c.questions.abandon(s)
-	if t := c.trials.of(s); t != nil {
-		if t.session = nil; t.patcher != nil {
-			t.patcher.Left()
-		}
+	if s.patcher != nil {
+		s.patcher.Left()
 	}
+	s.known.session = nil
 	c.schedule(time.Now())
 }
 
@@ -135,8 +129,8 @@ func (t *Trial) Trouble() string {
 			break
 		}
 	}
-	if t.session != nil && t.session.complaint != "" {
-		said = append(said, t.session.complaint)
+	if t.known.session != nil && t.known.session.complaint != "" {
+		said = append(said, t.known.session.complaint)
 	}
 	return strings.Join(said, "; ")
 }
@@ -240,12 +234,12 @@ func (t *Trial) upToDate(rest bool) (bool, error) {
 	switch {
 	case c.closed:
 		return false, errors.New("the control plane is stopping")
-	case c.trials.all[t.key] != t || t.session == nil && t.known.ready != nil:
+	case c.trials.all[t.key] != t || t.known.session == nil && t.known.ready != nil:
 		return false, ErrEnded
-	case t.session == nil:
+	case t.known.session == nil:
 		return false, nil
 	case rest:
-		return c.flight == nil && c.rested(t.session), nil
+		return c.flight == nil && t.rested(), nil
 	}
-	return c.said(t.session), nil
+	return t.said(), nil
 }

@@ -24,7 +24,7 @@ func (t *Trial) judge(ctx context.Context) {
 			break
 		}
 		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.shown)
-		is := c.interview(ctx, of, func() *session { return t.session }, *conn.shown)
+		is := c.interview(ctx, of, func() *session { return t.known.session }, *conn.shown)
 		if was.Is(is) {
 			continue
 		}

@@ -436,7 +436,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 		if n := len(w.Control.conns); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
-		s := w.sessions["istio"]
+		s := w.session("istio")
 		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || s.asked.Len() != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, s.asked.Len())
 		}

@@ -109,7 +109,7 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	}
 	c.askAgain(s, now)
 	why := s.hangs(now)
-	if t := c.trials.all[s.Name]; why == nil && t != nil && t.session == s && t.refusals == nil {
+	if t := c.trials.all[s.Name]; why == nil && t != nil && t.known.session == s && t.refusals == nil {
 		why = s.gaveUp(now)
 	}
 	if why != nil {
@@ -181,8 +181,8 @@ func (s *session) gaveUp(now time.Time) error {
 
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
 func (c *Control) askAgain(s *session, now time.Time) {
-	p := c.patchers[s.Name]
-	if p == nil || c.sessions[s.Name] != s || !p.TryAgain(now, s.pingEvery()) {
+	p := c.patcher(s.Name)
+	if p == nil || c.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
 	c.retryLate()
@@ -203,13 +203,13 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 		}
 		return Stale{k.away, "away"}
 	}
-	s := c.sessions[k.Name]
+	s := c.session(k.Name)
 	if s == nil {
 		return Stale{}
 	}
 	overdue, since := c.questions.desk.Overdue(s)
 	missed := Stale{}
-	if p := c.patchers[k.Name]; p != nil {
+	if p := c.patcher(k.Name); p != nil {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {
