@@ -173,13 +173,13 @@ func (s *session) attach(conn *connection, types []string) {
 		return
 	}
 	if list != nil {
-		s.out.call(&pb.FromCore{Extensions: list})
+		s.out.Call(&pb.FromCore{Extensions: list})
 	}
 	if conn.extensions != 0 && !s.attached[conn.id] {
 		s.extensions[conn.extensions]++
 	}
 	s.attached[conn.id] = true
-	s.out.call(&pb.FromCore{Attach: m})
+	s.out.Call(&pb.FromCore{Attach: m})
 }
 
 // typesFor are the types that the session serves to a connection.
@@ -200,7 +200,7 @@ func (s *session) detach(conn *connection) {
 	if s.extensions[conn.extensions]--; s.extensions[conn.extensions] <= 0 {
 		delete(s.extensions, conn.extensions)
 	}
-	s.out.call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
+	s.out.Call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 }
 
 // Visible, Wish, Label, After and Generator implement guard.Stream.
@@ -301,7 +301,7 @@ func (conn *connection) Report(o xds.Outcome) {
 	case o.Refused != "":
 		event = pb.ReportEventNack
 	}
-	s.out.tell(&pb.FromCore{Report: &pb.Report{
+	s.out.Tell(&pb.FromCore{Report: &pb.Report{
 		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
 	}})
 }

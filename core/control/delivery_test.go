@@ -137,17 +137,6 @@ func TestCallTooLarge(t *testing.T) {
 	})
 }
 
-// What was put in before a state is sent before it: a plugin that is done with a state knows which views are empty.
-func TestCallsBeforeAState(t *testing.T) {
-	o := newOutbox(nil, nil)
-	o.state(&stateJob{})
-	o.call(&pb.FromCore{Drop: &pb.Drop{}})
-	o.state(&stateJob{})
-	if call, job := o.next(); call == nil || job != nil {
-		t.Error("a state went before a call that was put in before the next one")
-	}
-}
-
 // What a generator said of a view before it read that nobody is in it harms nobody, whenever it comes to count.
 func TestChangeOfAViewThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

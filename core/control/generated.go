@@ -55,7 +55,7 @@ func (s *session) lenient(c *Control, err error) error {
 	if errors.As(err, &missing) {
 		c.cfg.Log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
 		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
-			s.out.call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
+			s.out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}
 		return nil
 	}
@@ -120,7 +120,7 @@ const idsAtOnce = 50_000
 func (s *session) free() {
 	if ids := s.views.Freed(); len(ids) > 0 {
 		for some := range slices.Chunk(ids, idsAtOnce) {
-			s.out.call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
+			s.out.Call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
 		}
 		s.unused.Freed(ids)
 	}
@@ -168,7 +168,7 @@ func (c *Control) anew(s *session, conn *connection, p *pb.Placement) {
 	c.cfg.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
 	types := s.typesFor(conn)
 	s.detach(conn)
-	s.out.call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
+	s.out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
 	s.attach(conn, types)
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/outbox"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -31,12 +32,12 @@ func (c *Control) overtake() {
 			continue
 		}
 		t, size := s.feed.Ahead(c.env, environment.Endpoints, changes[environment.Endpoints], s.suspects)
-		if !s.generates() || size > stateRoom {
+		if !s.generates() || size > outbox.MaxState {
 			s.feed.Changed(changes)
 			continue
 		}
 		s.overtaking = number
-		s.out.state(&stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, overtakes: true, tables: []*pb.TableRows{t}})
+		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/outbox"
+
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -62,7 +64,7 @@ func (c *Control) askPatches() {
 	for p, s := range c.allPatchers() {
 		for _, call := range p.Calls() {
 			call.Revision = &pb.Revision{Epoch: c.epoch, Number: s.sent}
-			s.out.state(&stateJob{call: &pb.FromCore{Patch: call}})
+			s.out.State(&outbox.Job{Call: &pb.FromCore{Patch: call}})
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 	}
 	got := make(chan *pb.FromPlugin, 1)
 	q.waiting[id] = got
-	s.out.call(put(id))
+	s.out.Call(put(id))
 	return s, id, got, ""
 }
 

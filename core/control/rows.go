@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/outbox"
+
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -133,7 +135,7 @@ func (c *Control) sendState(s *session, number uint64) {
 		return
 	}
 	tables, whole := s.feed.Take(c.env, !c.started && c.flight == nil, s.suspects)
-	s.out.state(&stateJob{revision: pb.Revision{Epoch: c.epoch, Number: number}, whole: whole, tables: tables})
+	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Whole: whole, Tables: tables})
 	s.sent, s.busy, s.busyLost = number, time.Now(), s.lost
 	if s.generates() {
 		s.unused.Sent(s.views.Unused())

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/outbox"
+
 	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -24,7 +26,7 @@ type session struct {
 	inst *host.Instance
 	// shadow: what it says is not served.
 	shadow *shadow
-	out    *outbox
+	out    *outbox.Box
 	cancel context.CancelCauseFunc
 	feed   *feed.Feed
 
@@ -93,7 +95,7 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 	defer c.leave(s)
 	go c.watch(ctx, s)
 	go func() {
-		if err := s.out.run(ctx, inst.Link); err != nil {
+		if err := s.out.Run(ctx, inst.Link); err != nil {
 			cancel(err)
 		}
 	}()
@@ -236,8 +238,8 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 		known: k, inst: inst, cancel: cancel, answered: time.Now(), feed: feed.New(inst.Ready.Reads),
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
-	s.out = newOutbox(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
-	s.out.answered = func(m *pb.Stored) { c.storedSent(s, m) }
+	s.out = outbox.New(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
+	s.out.Answered = func(m *pb.Stored) { c.storedSent(s, m) }
 	return s
 }
 

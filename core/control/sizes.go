@@ -3,6 +3,8 @@ package control
 import (
 	"fmt"
 
+	"github.com/coxswain-mesh/coxswain/core/outbox"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
@@ -14,8 +16,8 @@ func wellFormed(t *pb.TableRows, l Limits) error {
 		switch {
 		case r.Key == "":
 			return fmt.Errorf("it published a row of table %q without a key", t.Table)
-		case size > maxRow:
-			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, maxRow)
+		case size > outbox.MaxRow:
+			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, outbox.MaxRow)
 		case l.RowBytes > 0 && size > l.RowBytes:
 			return carrier.Crossed("rowBytes", "it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
 		}

@@ -22,7 +22,7 @@ func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
 	on, wake, err := c.stores.Ask(s, m, to, now)
 	switch {
 	case on != nil:
-		to.Writers[0].Session.out.call(&pb.FromCore{Store: on})
+		to.Writers[0].Session.out.Call(&pb.FromCore{Store: on})
 	case wake:
 		c.rouse(to.Writers[0].Name)
 	}
@@ -33,7 +33,7 @@ func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
 // tellStores sends answers.
 func (c *Control) tellStores() {
 	for _, a := range c.stores.Answers() {
-		a.To.out.call(&pb.FromCore{Stored: a.Stored})
+		a.To.out.Call(&pb.FromCore{Stored: a.Stored})
 	}
 }
 

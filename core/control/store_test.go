@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/outbox"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/store"
@@ -114,7 +116,7 @@ func TestStoreIsRouted(t *testing.T) {
 
 		s.ask(9, pb.Store{Table: "example.com/Thing"})
 		s.want("9 6 ", "allow: {store: [example.com/Thing]}", "plugin asks")
-		s.ask(10, pb.Store{Verb: pb.VerbCreate, Object: make([]byte, maxRow+1)})
+		s.ask(10, pb.Store{Verb: pb.VerbCreate, Object: make([]byte, outbox.MaxRow+1)})
 		s.want("10 4 ", "1032193 bytes")
 
 		_ = s.join("two", readyWriter())

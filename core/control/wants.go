@@ -61,14 +61,14 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 func (s *session) ask(m *pb.Want, hold bool) {
 	if m.Wildcard {
 		s.asked.Ask(m, hold, s.now(time.Now()))
-		s.out.call(&pb.FromCore{Want: m})
+		s.out.Call(&pb.FromCore{Want: m})
 		return
 	}
 	for names := m.Names; len(names) > 0; {
 		n := s.batch(names)
 		some := &pb.Want{Type: m.Type, View: m.View, Names: names[:n]}
 		s.asked.Ask(some, hold, s.now(time.Now()))
-		s.out.call(&pb.FromCore{Want: some})
+		s.out.Call(&pb.FromCore{Want: some})
 		names = names[n:]
 	}
 }
@@ -84,7 +84,7 @@ func (c *Control) unwant(s *session, v *view.View, sub placement.Wish, leave boo
 	tell := func(d *pb.Drop) {
 		if c.lives(s) {
 			d.Type, d.View = v.Type, v.ID
-			s.out.call(&pb.FromCore{Drop: d})
+			s.out.Call(&pb.FromCore{Drop: d})
 		}
 	}
 	if all {

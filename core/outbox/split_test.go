@@ -1,4 +1,4 @@
-package control
+package outbox
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 // TestLargeStatesAreSplit: a state that is too large for a message comes in several, all but the
 // last of which say that there is more; together they are the state.
 func TestLargeStatesAreSplit(t *testing.T) {
-	job := &stateJob{revision: pb.Revision{Number: 3}, whole: true}
+	job := &Job{Revision: pb.Revision{Number: 3}, Whole: true}
 	want := map[string]bool{}
 	for table := range 3 {
 		rows := &pb.TableRows{Table: fmt.Sprint(table)}
 		for key := range 5 {
-			rows.Upserts = append(rows.Upserts, &pb.Row{Key: fmt.Sprint(key), Payload: make([]byte, stateRoom/3)})
+			rows.Upserts = append(rows.Upserts, &pb.Row{Key: fmt.Sprint(key), Payload: make([]byte, MaxState/3)})
 			rows.Deletes = append(rows.Deletes, fmt.Sprintf("gone %d", key))
 			want[fmt.Sprintf("%d/%d", table, key)], want[fmt.Sprintf("%d/gone %d", table, key)] = true, true
 		}
-		job.tables = append(job.tables, rows)
+		job.Tables = append(job.Tables, rows)
 	}
 	s := newSplit(job)
 	got, more := map[string]bool{}, true
