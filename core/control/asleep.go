@@ -36,9 +36,9 @@ func (c *Control) wanted(name string) bool {
 	switch k := c.known[name]; k.Kind {
 	case pb.KindGenerator:
 	case pb.KindAuthenticator:
-		return c.questions.askedLately(name)
+		return k.askedLately(c.clock.Now())
 	default:
-		if len(k.ready.Methods) > 0 && c.questions.askedLately(name) {
+		if len(k.ready.Methods) > 0 && k.askedLately(c.clock.Now()) {
 			return true
 		}
 		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
@@ -49,6 +49,11 @@ func (c *Control) wanted(name string) bool {
 		}
 	}
 	return false
+}
+
+// askedLately reports whether a plugin that starts on demand was to be asked not long ago.
+func (k *known) askedLately(now time.Time) bool {
+	return !k.lastAsked.IsZero() && now.Sub(k.lastAsked) < drowsy
 }
 
 // rouseReaders wakes sources up that sleep and read what changed.

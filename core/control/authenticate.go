@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -14,7 +13,9 @@ import (
 // Authenticate asks the authenticators, in declared order, who is calling, until one knows;
 // caller.Inquiry says what it returns.
 func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
+	c.clients.Lock()
 	inquiry, err := caller.Begin(shown, c.authenticators())
+	c.clients.Unlock()
 	if err != nil {
 		return caller.Known{}, err
 	}
@@ -40,7 +41,7 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 	c.clients.Lock()
 	defer c.clients.Unlock()
 	if k := c.known[name]; k != nil {
-		if k.slow.AllowN(time.Now(), 1) {
+		if k.slow.AllowN(c.clock.Now(), 1) {
 			c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
 		}
 	}
@@ -48,8 +49,6 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 
 // authenticators returns the declared ones in order.
 func (c *Control) authenticators() []caller.Authenticator {
-	c.clients.Lock()
-	defer c.clients.Unlock()
 	var all []caller.Authenticator
 	for _, k := range c.sortedKnown() {
 		if k.Kind == pb.KindAuthenticator {
@@ -70,10 +69,10 @@ func (k *known) asked() caller.Asked {
 // WantedHeaders returns the headers that any authenticator gets, sorted.
 func (c *Control) WantedHeaders() []string {
 	all := caller.CommonHeaders()
+	c.clients.Lock()
 	for _, a := range c.authenticators() {
 		all = append(all, a.Headers...)
 	}
-	c.clients.Lock()
 	for k := range c.rivals {
 		all = append(all, k.Headers...)
 	}

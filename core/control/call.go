@@ -18,7 +18,9 @@ const maxCallError = 1000
 // Unavailable if the plugin is away or did not answer within limits.call, otherwise what the plugin
 // says.
 func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
+	c.clients.Lock()
 	k := c.callee(m.Method)
+	c.clients.Unlock()
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
@@ -41,9 +43,9 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 // Offers reports whether some plugin offers the method and, if not, whether one may yet that is
 // waited for: a controller that starts always, and has not said what it offers.
 func (c *Control) Offers(method string) (yes, perhaps bool) {
-	yes = c.callee(method) != nil
 	c.clients.Lock()
 	defer c.clients.Unlock()
+	yes = c.callee(method) != nil
 	for _, k := range c.known {
 		perhaps = perhaps || k.Kind == pb.KindController && k.ready == nil && !k.OnDemand && !k.Optional
 	}
@@ -53,8 +55,6 @@ func (c *Control) Offers(method string) (yes, perhaps bool) {
 // callee returns the plugin that is asked for a method: the first in plugins.yaml that offers it,
 // whether it is there now or not.
 func (c *Control) callee(method string) *known {
-	c.clients.Lock()
-	defer c.clients.Unlock()
 	for _, k := range c.sortedKnown() {
 		if k.ready != nil && slices.Contains(k.ready.Methods, method) {
 			return k

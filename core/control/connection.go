@@ -62,14 +62,14 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.nextConn++
 	conn := &connection{
-		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: time.Now(), wake: wake,
+		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: c.clock.Now(), wake: wake,
 		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{},
 		outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
 	conn.shown = shown
 	c.conns[conn.id] = conn
 	c.assign(conn)
-	return conn, nil
+	return client{c, conn}, nil
 }
 
 // encodeNode returns the node without its extensions, and the hash of their list.
@@ -152,7 +152,7 @@ func (c *Control) introduce(conn *connection, name string, inTurn bool) {
 		return
 	}
 	s.turns.Attach(conn, peerKey(conn))
-	s.give(time.Now(), func(time.Time) {})
+	s.give(c.clock.Now(), func(time.Time) {})
 }
 
 // attach tells a generator of a connection, if its node fits into a message.
@@ -218,33 +218,18 @@ func (conn *connection) Label(typeURL string) string {
 }
 
 // After is the type whose resources name those of this one.
-func (conn *connection) After(typeURL string) string { return conn.c.traits(conn, typeURL).After }
+func (conn *connection) After(typeURL string) string {
+	return conn.c.traits(conn.generator[typeURL], typeURL).After
+}
 
 // Generator is the plugin that serves a type to it.
 func (conn *connection) Generator(typeURL string) string { return conn.generator[typeURL] }
 
-// ID implements xds.Connection.
-func (conn *connection) ID() uint64 { return conn.id }
-
-// Offers implements xds.Connection.
-func (conn *connection) Offers(typeURL string) (*pb.Traits, bool) {
-	conn.c.clients.Lock()
-	defer conn.c.clients.Unlock()
-	if conn.generator[typeURL] == "" {
-		return nil, false
-	}
-	return conn.c.traits(conn, typeURL), true
-}
-
-// Subscribe implements xds.Connection.
-func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string) {
-	sub := placement.Wish{Wildcard: wildcard, Names: names}
-	c := conn.c
-	c.clients.Lock()
-	defer c.clients.Unlock()
+// subscribe notes what a connection wants of a type.
+func (c *Control) subscribe(conn *connection, typeURL string, sub placement.Wish) {
 	old := conn.subs[typeURL]
 	conn.subs[typeURL] = sub
-	if !wildcard && len(names) == 0 {
+	if !sub.Wildcard && len(sub.Names) == 0 {
 		delete(conn.subs, typeURL)
 	}
 	if at := conn.places.At(typeURL); at.View != nil {
@@ -264,11 +249,8 @@ func (conn *connection) Subscribe(typeURL string, wildcard bool, names []string)
 	}
 }
 
-// Pull implements xds.Connection.
-func (conn *connection) Pull() xds.Served {
-	c := conn.c
-	c.clients.Lock()
-	defer c.clients.Unlock()
+// pull is what a connection is served.
+func (c *Control) pull(conn *connection) xds.Served {
 	s := xds.Served{Epoch: c.epoch, Number: c.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
 	if c.closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
@@ -281,15 +263,8 @@ func (conn *connection) Pull() xds.Served {
 	return s
 }
 
-// Report implements xds.Connection.
-func (conn *connection) Report(o xds.Outcome) {
-	c := conn.c
-	c.clients.Lock()
-	defer c.clients.Unlock()
-	if !o.Health {
-		c.countRefusal(conn, o)
-		conn.note(o)
-	}
+// report tells the generator of a type what became of a response, if it asks for that.
+func (c *Control) report(conn *connection, o xds.Outcome) {
 	s := c.session(conn.generator[o.Type])
 	if s == nil || !s.ready.Reports {
 		return
@@ -307,22 +282,19 @@ func (conn *connection) Report(o xds.Outcome) {
 }
 
 // note keeps what became of a type's last responses.
-func (conn *connection) note(o xds.Outcome) {
+func (c *Control) note(conn *connection, o xds.Outcome) {
 	last := conn.outcomes[o.Type]
-	last.at, last.refused = time.Now(), o.Refused
+	last.refused = o.Refused
 	if o.Refused == "" {
 		last.acked, last.revision, last.refused = o.Version, o.Number, o.Left
-	} else if conn.c.refusals.Allow() {
-		conn.c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
+	} else if c.refusals.AllowN(c.clock.Now(), 1) {
+		c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.outcomes[o.Type] = last
 }
 
-// Close implements xds.Connection.
-func (conn *connection) Close() {
-	c := conn.c
-	c.clients.Lock()
-	defer c.clients.Unlock()
+// disconnect takes a connection out.
+func (c *Control) disconnect(conn *connection) {
 	if c.conns[conn.id] != conn {
 		return
 	}
@@ -345,7 +317,6 @@ func (conn *connection) Close() {
 		}
 	}
 	c.detachShadows(conn)
-	c.ring()
 }
 
 // refuse ends the stream: a generator can make nothing of the node.

@@ -33,7 +33,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
@@ -147,7 +146,8 @@ type Control struct {
 	refusals *rate.Limiter
 
 	// mu guards all below; what clients do takes it by the door.
-	mu        sync.Mutex
+	mu        timed
+	clock     clock
 	clients   door
 	env       *environment.Environment
 	full      environment.Debounce
@@ -211,6 +211,8 @@ type known struct {
 	absences *rate.Limiter
 	// slow says now and then that it does not answer in time.
 	slow *rate.Limiter
+	// lastAsked is when it was last to be asked, if it starts on demand.
+	lastAsked time.Time
 }
 
 // fault is work of a plugin that failed, and since when.
@@ -246,8 +248,8 @@ func New(cfg Config) (*Control, error) {
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, rivals: map[*known]*rival{}, holds: guard.NewHolds[*connection](),
 	}
-	c.clients.inner = &c.mu
-	c.questions = newQuestions(&c.clients, cfg.Metrics)
+	c.mu.clock, c.clients.inner = &c.clock, &c.mu
+	c.questions = newQuestions(&c.clients, &c.clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.declare(newKnown(e, newShard(e), now))

@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -15,7 +14,7 @@ func (c *Control) Declare(e Expected, rules Rules) error {
 	if c.known[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
-	c.declare(newKnown(e, newShard(e), time.Now()))
+	c.declare(newKnown(e, newShard(e), c.clock.Now()))
 	c.rules = rules
 	return nil
 }
@@ -36,10 +35,9 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	case c.session(name) != nil || c.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
-	now := time.Now()
+	now := c.clock.Now()
 	delete(c.known, name)
 	delete(c.forced, name)
-	delete(c.questions.wanted, name)
 	c.questions.isAwake(name)
 	c.rules = rules
 	if c.flight != nil {
@@ -90,7 +88,7 @@ func (c *Control) leaveGenerator(conn *connection, name string) {
 func (c *Control) Reorder(order map[string]int, rules Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	now := c.clock.Now()
 	c.rules = rules
 	shards := map[*environment.Shard]int{}
 	for name, k := range c.known {
@@ -145,6 +143,6 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 		c.moved.Merge(changes)
 		c.soon = true
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return nil
 }

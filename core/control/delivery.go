@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -99,12 +98,12 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 		c.tellStores()
 	case m.Patch != nil:
 		if p := s.patcher; p != nil {
-			if r := p.Undelivered(m.Patch.Id, why, time.Now()); r != nil {
+			if r := p.Undelivered(m.Patch.Id, why, c.clock.Now()); r != nil {
 				c.answered(p, r)
 			}
 		}
 	case m.Authenticate != nil, m.Call != nil:
 		c.questions.undelivered(s, m, why)
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 }

@@ -1,12 +1,33 @@
 package control
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
+
+// clock is the time of what happens: when the lock was taken for it.
+type clock struct{ at time.Time }
+
+// Now is that time.
+func (k *clock) Now() time.Time { return k.at }
+
+// timed is a lock that sets a clock.
+type timed struct {
+	sync.Mutex
+	clock *clock
+}
+
+// Lock implements sync.Locker.
+func (g *timed) Lock() {
+	g.Mutex.Lock()
+	g.clock.at = time.Now()
+}
 
 // door is the lock for what clients do: one of them at a time waits for the lock itself. So what plugins say, edits above all, waits for one client,
 // though thousands come at once.
 type door struct {
 	queue sync.Mutex
-	inner *sync.Mutex
+	inner *timed
 }
 
 // Lock implements sync.Locker.

@@ -129,7 +129,7 @@ func (s *session) free() {
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
 func (c *Control) takePlace(s *session, m *pb.Place) error {
-	defer s.handed(s.turns.Attached, m.Connection)
+	defer s.handed(s.turns.Attached, m.Connection, c.clock.Now())
 	conn := c.conns[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile

@@ -41,7 +41,7 @@ func (c *Control) guards(next shown) (held bool) {
 	held = c.holds.Judge(guard.Scene[*connection]{
 		Next: next, Connected: len(c.conns), Mature: c.flight == nil || c.flight.Patching(),
 		Env: c.env, Read: c.tablesRead, Sources: c.shards, Guard: c.guardOf,
-	}, time.Now())
+	}, c.clock.Now())
 	if held {
 		c.undo, c.soon = c.env.Number()+1, true
 		c.ring()
@@ -110,12 +110,12 @@ func (c *Control) rest() {
 		}
 		s := c.session(k.Name)
 		switch {
-		case s == nil && time.Since(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
+		case s == nil && c.clock.Now().Sub(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
 			return
 		}
 	}
-	if c.holds.Settled(c.env, c.shards(), time.Now()) {
+	if c.holds.Settled(c.env, c.shards(), c.clock.Now()) {
 		c.soon = true
 		c.ring()
 	}
@@ -198,7 +198,7 @@ func (c *Control) ApplyHold(plugin string) error {
 	c.env.Release(c.known[plugin].shard)
 	c.holds.ApproveNext(false)
 	c.soon = true
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return nil
 }
 
@@ -219,7 +219,7 @@ func (c *Control) DropHold(plugin string) error {
 	if s := c.session(plugin); s != nil {
 		s.cancel(errAsked)
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return nil
 }
 

@@ -2,7 +2,6 @@ package control
 
 import (
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -51,7 +50,7 @@ func (c *Control) Go() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.instances.gone = true
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 }
 
 // Waive lets the first revision be made without a plugin, and reports whether it would have waited for it.
@@ -63,7 +62,7 @@ func (c *Control) Waive(name string) bool {
 		return false
 	}
 	k.Optional = true
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return true
 }
 

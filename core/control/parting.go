@@ -111,7 +111,7 @@ func (c *Control) partingLoses(next shown) (held bool) {
 		return true
 	}
 	c.holds.Approve()
-	c.holds.Freeze(nil, time.Now())
+	c.holds.Freeze(nil, c.clock.Now())
 	c.tellHolds()
 	p.done <- nil
 	return false

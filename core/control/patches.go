@@ -72,7 +72,7 @@ func (c *Control) askPatches() {
 // takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
 func (c *Control) takePatched(s *session, m *pb.Patched) error {
 	p := s.patcher
-	r := p.Answered(m, time.Now())
+	r := p.Answered(m, c.clock.Now())
 	if r == nil {
 		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
 		return nil
@@ -91,7 +91,7 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
 	}
 	if c.flight != nil && c.flight.Patching() {
-		c.advance(time.Now())
+		c.advance(c.clock.Now())
 		return
 	}
 	c.settle()
@@ -149,7 +149,7 @@ func (c *Control) chain(conn *connection, typeURL string) []*patch.Patcher {
 
 // chainBy is chain by other rules, with another patch in the place of the one of its name.
 func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
-	if !c.hasPatches() || rules.Patches == nil || c.traits(conn, typeURL).BodyType != "" {
+	if !c.hasPatches() || rules.Patches == nil || c.traits(conn.generator[typeURL], typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patch.Patcher
@@ -188,7 +188,7 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Pat
 	if len(chain) == 0 {
 		return v.Snapshot(), true
 	}
-	snap, ok = made.Of(v, chain, c.made, waiting, time.Now())
+	snap, ok = made.Of(v, chain, c.made, waiting, c.clock.Now())
 	if !ok {
 		c.askPatches()
 	}

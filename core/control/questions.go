@@ -15,21 +15,20 @@ import (
 // questions are what plugins are asked one by one (Authenticate, Call), and who waits for their
 // answers.
 type questions struct {
-	lock sync.Locker // what is below, and sessions
-	desk *caller.Desk[*session]
+	lock  sync.Locker // what is below, and sessions
+	clock *clock
+	desk  *caller.Desk[*session]
 	// waiting gets the answer to a question, or is closed when the session ends.
 	waiting map[uint64]chan *pb.FromPlugin
-	// wanted is when a plugin that starts on demand was last to be asked, by its name; awake is
-	// closed when one that slept has a session.
-	wanted  map[string]time.Time
+	// awake is closed when a plugin that slept has a session.
 	awake   map[string]chan struct{}
 	metrics Metrics
 }
 
-func newQuestions(lock sync.Locker, m Metrics) *questions {
+func newQuestions(lock sync.Locker, at *clock, m Metrics) *questions {
 	return &questions{
-		lock: lock, desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.FromPlugin{},
-		wanted: map[string]time.Time{}, awake: map[string]chan struct{}{}, metrics: m,
+		lock: lock, clock: at, desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.FromPlugin{},
+		awake: map[string]chan struct{}{}, metrics: m,
 	}
 }
 
@@ -83,7 +82,7 @@ func (q *questions) awaken(c *Control, name string, find func() *session) func()
 		if k == nil || !k.OnDemand {
 			return nil
 		}
-		q.wanted[name] = time.Now()
+		k.lastAsked = c.clock.Now()
 		if s := find(); !k.asleep && k.ready != nil || s != nil && s.known != k {
 			return nil
 		}
@@ -103,12 +102,6 @@ func (q *questions) isAwake(name string) {
 	}
 }
 
-// askedLately reports whether a plugin that starts on demand was to be asked not long ago.
-func (q *questions) askedLately(name string) bool {
-	last, asked := q.wanted[name]
-	return asked && time.Since(last) < drowsy
-}
-
 // pose sends a question; no session, and why, if there is nobody to ask.
 func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb.FromCore) (
 	s *session, id uint64, answer <-chan *pb.FromPlugin, silence string,
@@ -118,7 +111,7 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 	if s = find(); s == nil {
 		return nil, 0, nil, "is away"
 	}
-	id, why := q.desk.Ask(s, size, s.now(time.Now()))
+	id, why := q.desk.Ask(s, size, s.now(q.clock.Now()))
 	if why != "" {
 		return nil, 0, nil, why
 	}
@@ -130,7 +123,7 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 
 // take takes an answer. One that comes late, twice or unasked harms nobody.
 func (q *questions) take(s *session, id uint64, m *pb.FromPlugin) {
-	switch known, late := q.desk.Answered(s, id, s.now(time.Now())); {
+	switch known, late := q.desk.Answered(s, id, s.now(q.clock.Now())); {
 	case !known:
 		q.metrics.Unknown(s.Name, "answer", 1)
 	case late:
@@ -157,7 +150,7 @@ func (q *questions) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Call != nil:
 		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
 	}
-	if known, late := q.desk.Answered(s, id, s.now(time.Now())); known && !late {
+	if known, late := q.desk.Answered(s, id, s.now(q.clock.Now())); known && !late {
 		q.tell(id, answer)
 	}
 }
@@ -168,7 +161,7 @@ func (q *questions) waitedFor(s *session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
-	if why := q.desk.Unanswered(id, of, s.now(time.Now()), s.inst.Link.LastProgress()); why != nil {
+	if why := q.desk.Unanswered(id, of, s.now(q.clock.Now()), s.inst.Link.LastProgress()); why != nil {
 		s.cancel(why)
 	}
 }

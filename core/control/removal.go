@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
@@ -41,7 +40,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		return decide(d, why)
 	}
 	rows := slices.Concat(guard.Only(c.env, k.shard, c.tablesRead()), d.Emptied)
-	now := time.Now()
+	now := c.clock.Now()
 	p := &parting{known: k, since: now, until: now.Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
 			why = append(why, rows...)
@@ -187,7 +186,10 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 
 // unknownWithout says which callers of live connections no other authenticator would know.
 func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
-	others := slices.DeleteFunc(c.authenticators(), func(o caller.Authenticator) bool { return o.Name == k.Name })
+	c.clients.Lock()
+	others := c.authenticators()
+	c.clients.Unlock()
+	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name })
 	for _, conn := range c.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
 			return c.interview(ctx, a, c.servedSession(a.Name), *conn.shown).Word == caller.Accepted

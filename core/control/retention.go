@@ -10,7 +10,7 @@ import (
 // and if that was nothing the view stays a view: a generator that forgot it would have to place
 // anew whoever comes back.
 func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*session]) {
-	s, v, sub, now := at.Session, at.View, conn.subs[typeURL], time.Now()
+	s, v, sub, now := at.Session, at.View, conn.subs[typeURL], c.clock.Now()
 	if !c.retains(conn, s, typeURL) || c.left.Renew(v, sub, now) {
 		c.unwant(s, v, sub, true)
 		return
@@ -22,7 +22,7 @@ func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*s
 // retains reports whether views of a type outlive their connections. Secrets don't, nor does what
 // is not served any more.
 func (c *Control) retains(conn *connection, s *session, typeURL string) bool {
-	return c.cfg.Retention.For > 0 && s != nil && c.session(s.Name) == s && !c.traits(conn, typeURL).Sensitive
+	return c.cfg.Retention.For > 0 && s != nil && c.session(s.Name) == s && !c.traits(conn.generator[typeURL], typeURL).Sensitive
 }
 
 // expire lets go of what was left too long ago, or is too much.
@@ -40,7 +40,7 @@ func (c *Control) expire(now time.Time, at func(time.Time)) {
 func (c *Control) LetGo(bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, most := time.Now(), c.left.But(bytes)
+	now, most := c.clock.Now(), c.left.But(bytes)
 	for w := c.left.Oldest(most); w != nil; w = c.left.Oldest(most) {
 		c.forgo(w)
 	}

@@ -136,7 +136,7 @@ func (c *Control) sendState(s *session, number uint64) {
 	}
 	tables, whole := s.feed.Take(c.env, !c.started && c.flight == nil, s.suspects)
 	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Whole: whole, Tables: tables})
-	s.sent, s.busy, s.busyLost = number, time.Now(), s.lost
+	s.sent, s.busy, s.busyLost = number, c.clock.Now(), s.lost
 	if s.generates() {
 		s.unused.Sent(s.views.Unused())
 	}

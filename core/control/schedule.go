@@ -18,7 +18,7 @@ func (c *Control) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		next := c.due(time.Now())
+		next := c.due(c.clock.Now())
 		c.mu.Unlock()
 		wait := time.Hour
 		if !next.IsZero() {

@@ -138,7 +138,7 @@ func (c *Control) Learn(inst *host.Instance) error {
 	if c.wanted(k.Name) {
 		c.rouse(k.Name)
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	}
 	k.asleep, k.roused = k.OnDemand && !c.wanted(k.Name), false
 	if k.asleep {
-		c.schedule(time.Now())
+		c.schedule(c.clock.Now())
 		return nil, host.ErrAsleep
 	}
 	s := c.newSession(k, inst, cancel)
@@ -215,7 +215,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if s.Kind == pb.KindPatch {
 		c.patcherIsBack(c.patcher(k.Name))
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return s, nil
 }
 
@@ -235,7 +235,7 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		known: k, inst: inst, cancel: cancel, answered: time.Now(), feed: feed.New(inst.Ready.Reads),
+		known: k, inst: inst, cancel: cancel, answered: c.clock.Now(), feed: feed.New(inst.Ready.Reads),
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = outbox.New(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
@@ -287,7 +287,7 @@ func (c *Control) leave(s *session) {
 	}
 	delete(c.forced, s.Name)
 	c.left.Forget(s)
-	s.away = time.Now()
+	s.away = c.clock.Now()
 	c.died(s)
 	c.questions.abandon(s)
 	for _, conn := range c.conns {
@@ -299,14 +299,14 @@ func (c *Control) leave(s *session) {
 	case s.synced && publishesRows(s.ready) && !c.closed:
 		c.goesAway(s.known, noSession, s.away)
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 }
 
 // handle takes one message. An error ends the session and blames the plugin.
 func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	now := c.clock.Now()
 	defer c.schedule(now)
 	switch {
 	case m.Rows != nil:

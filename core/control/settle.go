@@ -57,7 +57,7 @@ func (c *Control) settle() bool {
 		if frozen[conn] {
 			continue
 		}
-		if c.stale.Fresh(conn); conn.show(types) {
+		if c.stale.Fresh(conn); c.showTo(conn, types) {
 			woken++
 		}
 	}
@@ -67,15 +67,15 @@ func (c *Control) settle() bool {
 	return true
 }
 
-// show makes snapshots visible and wakes the stream if one is new.
-func (conn *connection) show(types map[string]*view.Snapshot) bool {
+// showTo makes snapshots visible and wakes the stream if one is new.
+func (c *Control) showTo(conn *connection, types map[string]*view.Snapshot) bool {
 	changed, what := false, xds.WakeDependent
 	for url, snap := range types {
 		if conn.visible[url] == snap {
 			continue
 		}
 		changed = true
-		if conn.c.traits(conn, url).After == "" {
+		if c.traits(conn.generator[url], url).After == "" {
 			what = xds.WakeAll
 		}
 		if snap == nil {

@@ -55,7 +55,7 @@ type PluginRows struct {
 func (c *Control) PluginRows() map[string]PluginRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	now := c.clock.Now()
 	out := make(map[string]PluginRows, len(c.known))
 	for name, k := range c.known {
 		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
@@ -205,7 +205,7 @@ func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 }
 
 func (c *Control) dump(conn *connection, url string) report.TypeDump {
-	d := report.TypeDump{Type: url, Sensitive: c.traits(conn, url).Sensitive}
+	d := report.TypeDump{Type: url, Sensitive: c.traits(conn.generator[url], url).Sensitive}
 	visible, sub := conn.visible[url], conn.subs[url]
 	if sub.Wildcard {
 		d.Bodies = visible.Bodies()
@@ -219,8 +219,9 @@ func (c *Control) dump(conn *connection, url string) report.TypeDump {
 	return d
 }
 
-func (c *Control) traits(conn *connection, url string) *pb.Traits {
-	if k := c.known[conn.generator[url]]; k != nil && k.ready != nil {
+// traits are those that a generator declares of a type.
+func (c *Control) traits(generator, url string) *pb.Traits {
+	if k := c.known[generator]; k != nil && k.ready != nil {
 		for _, t := range k.ready.Types {
 			if t.Url == url {
 				return traitsOf(t)
@@ -235,5 +236,4 @@ type outcome struct {
 	acked    string
 	revision uint64
 	refused  string
-	at       time.Time
 }

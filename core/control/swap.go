@@ -2,7 +2,6 @@ package control
 
 import (
 	"slices"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
@@ -13,7 +12,7 @@ import (
 
 // swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
 func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
-	now := time.Now()
+	now := c.clock.Now()
 	name := t.known.Name
 	last, next := c.session(name), t.known.session
 	shadow := next.shadow

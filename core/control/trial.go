@@ -57,7 +57,7 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	case k.Kind != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, time.Now()), memo: trial.Memo{}}
+	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, c.clock.Now()), memo: trial.Memo{}}
 	c.trials.all[key], c.rivals[t.known] = t, &rival{rules: rules}
 	c.rouse(e.Name)
 	return t, nil
@@ -72,7 +72,7 @@ func (t *Trial) End() {
 	if t.known.session != nil {
 		t.known.session.cancel(errors.New("it is not needed any more"))
 	}
-	t.c.schedule(time.Now())
+	t.c.schedule(t.c.clock.Now())
 }
 
 // joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
@@ -99,20 +99,20 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 		k.patcher.Learn(c.patcher(s.Name))
 		k.patcher.Begin()
 	}
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	return s, nil
 }
 
 // leaveTrial takes a session out that was not served.
 func (c *Control) leaveTrial(s *session) {
-	s.away = time.Now()
+	s.away = c.clock.Now()
 	c.left.Forget(s)
 	c.questions.abandon(s)
 	if s.patcher != nil {
 		s.patcher.Left()
 	}
 	s.known.session = nil
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 }
 
 // Ready waits until the candidate has said all that it has to say at first.
@@ -196,8 +196,8 @@ type meeting struct {
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()
-	m := c.trials.meetings.Call(meeting{t: t, act: act, done: make(chan error, 1)}, patience, time.Now())
-	c.schedule(time.Now())
+	m := c.trials.meetings.Call(meeting{t: t, act: act, done: make(chan error, 1)}, patience, c.clock.Now())
+	c.schedule(c.clock.Now())
 	c.mu.Unlock()
 	select {
 	case err := <-m.Of.done:
@@ -207,7 +207,7 @@ func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.trials.meetings.Leave(m)
-	c.schedule(time.Now())
+	c.schedule(c.clock.Now())
 	select {
 	case err := <-m.Of.done:
 		return err

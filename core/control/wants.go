@@ -34,13 +34,13 @@ func (c *Control) want(s *session, v *view.View, conn *connection, sub placement
 	all, fresh := v.Want(sub.Wildcard, sub.Names)
 	s.turns.Wish(conn, peerKey(conn), v, sub, all, s.short(v, fresh))
 	if hold {
-		s.keepPromises(v, conn, sub)
+		s.keepPromises(v, conn, sub, c.clock.Now())
 	}
-	s.give(time.Now(), func(time.Time) {})
+	s.give(c.clock.Now(), func(time.Time) {})
 }
 
 // keepPromises asks at once for what the connection has and would lose.
-func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wish) {
+func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wish, now time.Time) {
 	has := conn.visible[v.Type]
 	if has == nil {
 		return
@@ -49,25 +49,25 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 	s.asked.Promise(v, sub, promised) // for others
 	all, names := s.turns.Promised(v, sub, promised)
 	if all {
-		s.ask(&pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true)
+		s.ask(&pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true, now)
 	}
 	if len(names) > 0 {
-		s.ask(&pb.Want{Type: v.Type, View: v.ID, Names: names}, true)
+		s.ask(&pb.Want{Type: v.Type, View: v.ID, Names: names}, true, now)
 	}
 }
 
 // ask sends what is to be asked, in messages that it fits into. The last one's answer stands for
 // all.
-func (s *session) ask(m *pb.Want, hold bool) {
+func (s *session) ask(m *pb.Want, hold bool, now time.Time) {
 	if m.Wildcard {
-		s.asked.Ask(m, hold, s.now(time.Now()))
+		s.asked.Ask(m, hold, s.now(now))
 		s.out.Call(&pb.FromCore{Want: m})
 		return
 	}
 	for names := m.Names; len(names) > 0; {
 		n := s.batch(names)
 		some := &pb.Want{Type: m.Type, View: m.View, Names: names[:n]}
-		s.asked.Ask(some, hold, s.now(time.Now()))
+		s.asked.Ask(some, hold, s.now(now))
 		s.out.Call(&pb.FromCore{Want: some})
 		names = names[n:]
 	}
@@ -117,27 +117,26 @@ func (s *session) give(now time.Time, at func(time.Time)) {
 			}
 			continue
 		}
-		s.ask(piece.Want, false)
+		s.ask(piece.Want, false, now)
 		s.turns.Given(piece, s.asked.Last(), now)
 	}
 	at(s.turns.Again())
 }
 
 // handed notes that a piece of work was answered, and gives the next.
-func (s *session) handed(answered func(id uint64, now time.Time, steady bool), id uint64) {
-	now := time.Now()
+func (s *session) handed(answered func(id uint64, now time.Time, steady bool), id uint64, now time.Time) {
 	answered(id, now, s.busy.IsZero())
 	s.give(now, func(time.Time) {})
 }
 
 // takeWanted notes that a wish has been answered.
 func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
-	now := time.Now()
+	now := c.clock.Now()
 	asked := s.asked.Answered(m.Id, s.now(now))
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}
-	defer s.handed(s.turns.Wanted, m.Id)
+	defer s.handed(s.turns.Wanted, m.Id, now)
 	err := c.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
 			s.views.Complete(v)

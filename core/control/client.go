@@ -1,0 +1,59 @@
+package control
+
+import (
+	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// client is a stream's side of its connection: what it does goes through the door.
+type client struct {
+	c    *Control
+	conn *connection
+}
+
+// ID implements xds.Connection.
+func (s client) ID() uint64 { return s.conn.id }
+
+// Offers implements xds.Connection.
+func (s client) Offers(typeURL string) (*pb.Traits, bool) {
+	s.c.clients.Lock()
+	defer s.c.clients.Unlock()
+	if s.conn.generator[typeURL] == "" {
+		return nil, false
+	}
+	return s.c.traits(s.conn.generator[typeURL], typeURL), true
+}
+
+// Subscribe implements xds.Connection.
+func (s client) Subscribe(typeURL string, wildcard bool, names []string) {
+	s.c.clients.Lock()
+	defer s.c.clients.Unlock()
+	s.c.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
+}
+
+// Pull implements xds.Connection.
+func (s client) Pull() xds.Served {
+	s.c.clients.Lock()
+	defer s.c.clients.Unlock()
+	return s.c.pull(s.conn)
+}
+
+// Report implements xds.Connection.
+func (s client) Report(o xds.Outcome) {
+	s.c.clients.Lock()
+	defer s.c.clients.Unlock()
+	if !o.Health {
+		s.c.countRefusal(s.conn, o)
+		s.c.note(s.conn, o)
+	}
+	s.c.report(s.conn, o)
+}
+
+// Close implements xds.Connection.
+func (s client) Close() {
+	s.c.clients.Lock()
+	defer s.c.clients.Unlock()
+	s.c.disconnect(s.conn)
+	s.c.ring()
+}
