@@ -47,25 +47,25 @@ func (a *absence) over(now time.Time) bool {
 const noSession = "the plugin is away"
 
 // sourceLost notes that a session says that its source is away.
-func (c *Control) sourceLost(s *session, reason string, now time.Time) {
+func (r *roster) sourceLost(s *session, reason string, now time.Time) {
 	if s.sourceLost = budget.Line(reason, 300); s.sourceLost == "" {
 		s.sourceLost = "it does not say why"
 	}
 	s.sourceLostAt = now
 	if s.shadow == nil {
-		c.goesAway(s.known, s.sourceLost, now)
+		r.goesAway(s.known, s.sourceLost, now)
 	}
 }
 
 // sourceFound notes that a session says that its source is back.
-func (c *Control) sourceFound(s *session, now time.Time) {
+func (r *roster) sourceFound(s *session, now time.Time) {
 	s.sourceLost = ""
 	if s.shadow == nil && s.synced {
-		c.comesBack(s.known, now)
+		r.comesBack(s.known, now)
 	}
 }
 
-func (c *Control) goesAway(k *known, why string, now time.Time) {
+func (r *roster) goesAway(k *known, why string, now time.Time) {
 	news := k.absence.since.IsZero()
 	if k.absence.begins(why, now); !news {
 		return
@@ -75,26 +75,26 @@ func (c *Control) goesAway(k *known, why string, now time.Time) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.absence.due(); !due.IsZero() {
-		c.cfg.Log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
+		r.log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
 		return
 	}
-	c.cfg.Log.Warn("a plugin's source is away: its rows stay served", args...)
+	r.log.Warn("a plugin's source is away: its rows stay served", args...)
 }
 
-func (c *Control) comesBack(k *known, now time.Time) {
+func (r *roster) comesBack(k *known, now time.Time) {
 	if k.absence.since.IsZero() {
 		return
 	}
 	if (k.absence.after > 0 || k.absence.why != noSession) && k.absences.AllowN(now, 1) {
-		c.cfg.Log.Info("a plugin's source is back", "plugin", k.Name, "away", now.Sub(k.absence.since).Round(time.Millisecond))
+		r.log.Info("a plugin's source is back", "plugin", k.Name, "away", now.Sub(k.absence.since).Round(time.Millisecond))
 	}
 	k.absence.ends()
 }
 
 // there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
-func (c *Control) there(s *session, now time.Time) {
+func (r *roster) there(s *session, now time.Time) {
 	if s.sourceLost == "" {
-		c.comesBack(s.known, now)
+		r.comesBack(s.known, now)
 	}
 }
 
@@ -121,15 +121,15 @@ func (k *known) seen() *report.Away {
 // drop takes rows away whose source is away for too long, and serves them again when it is back, each in a revision of its own. It waits for a moment
 // at which proxies see all that was committed, so that nothing else is let through with it.
 func (c *Control) drop(now time.Time, at func(time.Time)) {
-	if !c.started || c.parting != nil {
+	if !c.course.started || c.parting != nil {
 		return
 	}
-	for _, k := range c.sortedKnown() {
+	for _, k := range c.roster.sorted() {
 		over := k.absence.over(now)
 		if due := k.absence.due(); !due.IsZero() && !over {
 			at(due)
 		}
-		if over == k.shard.Aside() || over && rowsOf(c.env, k.shard) == 0 || c.flight != nil || !c.atRest(k) {
+		if over == k.shard.Aside() || over && rowsOf(c.env, k.shard) == 0 || c.course.flight != nil || !c.atRest(k) {
 			continue
 		}
 		c.setAside(k, over, now)
@@ -148,7 +148,7 @@ func (c *Control) setAside(k *known, aside bool, now time.Time) {
 		c.cfg.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
 		kind, accept = "returned", c.env.Of(k.shard)
 	}
-	c.moved.Merge(changes)
+	c.course.moved.Merge(changes)
 	c.begin(kind, accept, true, now)
 }
 

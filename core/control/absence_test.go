@@ -48,7 +48,7 @@ func TestAbsence(t *testing.T) {
 // dropping is a mirror whose source's rows go after five minutes.
 func dropping(t *testing.T, after time.Duration) *mirror {
 	m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-	m.known["memory"].DropAfter, m.known["memory"].absence.after = after, after
+	m.roster.known["memory"].DropAfter, m.roster.known["memory"].absence.after = after, after
 	return m
 }
 
@@ -144,7 +144,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		m.run()
 		m.sees()
-		trial, err := m.Try(m.known["memory"].Expected, m.rules)
+		trial, err := m.Try(m.roster.known["memory"].Expected, m.roster.rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		next.rows("services", nil, row("ns/a.com", "m"), row("ns/b.com", "m"))
 		next.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
 		next.synced()
-		if err := trial.Switch(t.Context(), m.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), m.roster.rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		m.run()
@@ -168,7 +168,7 @@ func TestSwapOfALostSource(t *testing.T) {
 // merged is a mirror beside which a second registry has the same services, with a priority.
 func merged(t *testing.T, priority int, names ...string) (*mirror, *plugin) {
 	m := newMirror(t, names...)
-	if err := m.Declare(Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.rules); err != nil {
+	if err := m.Declare(Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.roster.rules); err != nil {
 		t.Fatal(err)
 	}
 	consul := m.join("consul", readyMemory())
@@ -255,7 +255,7 @@ func TestServicesMoveToAnotherRegistry(t *testing.T) {
 func TestPreferredSourceThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 10, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.known["consul"].absence.after = time.Minute
+		m.roster.known["consul"].absence.after = time.Minute
 		for _, step := range []struct {
 			say  *pb.FromPlugin
 			wait time.Duration
@@ -279,7 +279,7 @@ func TestPreferredSourceThatIsDropped(t *testing.T) {
 func TestDropLetsNothingElseThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 0, "ns/a.com", "ns/b.com")
-		m.known["consul"].absence.after = time.Minute
+		m.roster.known["consul"].absence.after = time.Minute
 		_ = m.g.kill()
 		m.g = m.join("istio", readyIstio())
 		s := m.g.state()

@@ -30,10 +30,10 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 // wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
 // to be asked lately, or somebody wants to compare another one with it.
 func (c *Control) wanted(name string) bool {
-	if c.tried(name) {
+	if c.roster.tried(name) {
 		return true
 	}
-	switch k := c.known[name]; k.Kind {
+	switch k := c.roster.known[name]; k.Kind {
 	case pb.KindGenerator:
 	case pb.KindAuthenticator:
 		return k.askedLately(c.clock.Now())
@@ -43,7 +43,7 @@ func (c *Control) wanted(name string) bool {
 		}
 		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
 	}
-	for _, conn := range c.conns {
+	for _, conn := range c.conns.all {
 		if conn.asks(name) {
 			return true
 		}
@@ -58,29 +58,27 @@ func (k *known) askedLately(now time.Time) bool {
 
 // rouseReaders wakes sources up that sleep and read what changed.
 func (c *Control) rouseReaders(changes environment.Changes) {
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
 		if k.asleep && k.Kind != pb.KindGenerator && k.Kind != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && c.wanted(k.Name) {
-			c.rouse(k.Name)
+			c.roster.rouse(k.Name)
 		}
 	}
 }
 
 // rouse wakes a plugin up that sleeps.
-func (c *Control) rouse(name string) {
-	k := c.known[name]
+func (r *roster) rouse(name string) {
+	k := r.known[name]
 	if k == nil || !k.asleep || k.roused {
 		return
 	}
 	k.roused = true
-	if c.cfg.OnWanted != nil {
-		go c.cfg.OnWanted(name)
-	}
+	r.wake(name)
 }
 
 // slumber lets plugins sleep that start on demand and that nobody needs.
 func (c *Control) slumber(now time.Time, at func(time.Time)) {
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if !s.OnDemand || s.asleep {
 			continue
 		}
@@ -106,10 +104,10 @@ func (c *Control) fallAsleep(s *session, now time.Time) {
 		c.touched(s.Name, now)
 	}
 	if c.wanted(s.Name) { // since it was told to go
-		c.rouse(s.Name)
+		c.roster.rouse(s.Name)
 	}
-	if c.flight != nil {
-		c.flight.Leave(s.Name)
+	if c.course.flight != nil {
+		c.course.flight.Leave(s.Name)
 		c.advance(now)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // caller.Inquiry says what it returns.
 func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	c.clients.Lock()
-	inquiry, err := caller.Begin(shown, c.authenticators())
+	inquiry, err := caller.Begin(shown, c.roster.authenticators())
 	c.clients.Unlock()
 	if err != nil {
 		return caller.Known{}, err
@@ -40,7 +40,7 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 	c.cfg.Metrics.Crossed(name, v.Limit)
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if k := c.known[name]; k != nil {
+	if k := c.roster.known[name]; k != nil {
 		if k.slow.AllowN(c.clock.Now(), 1) {
 			c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
 		}
@@ -48,9 +48,9 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 }
 
 // authenticators returns the declared ones in order.
-func (c *Control) authenticators() []caller.Authenticator {
+func (r *roster) authenticators() []caller.Authenticator {
 	var all []caller.Authenticator
-	for _, k := range c.sortedKnown() {
+	for _, k := range r.sorted() {
 		if k.Kind == pb.KindAuthenticator {
 			all = append(all, k.authenticator())
 		}
@@ -70,10 +70,10 @@ func (k *known) asked() caller.Asked {
 func (c *Control) WantedHeaders() []string {
 	all := caller.CommonHeaders()
 	c.clients.Lock()
-	for _, a := range c.authenticators() {
+	for _, a := range c.roster.authenticators() {
 		all = append(all, a.Headers...)
 	}
-	for k := range c.rivals {
+	for k := range c.roster.rivals {
 		all = append(all, k.Headers...)
 	}
 	c.clients.Unlock()
@@ -83,7 +83,7 @@ func (c *Control) WantedHeaders() []string {
 
 // servedSession returns a func that finds the session that is served, under the lock.
 func (c *Control) servedSession(name string) func() *session {
-	return func() *session { return c.session(name) }
+	return func() *session { return c.roster.session(name) }
 }
 
 // interview asks one authenticator, by whichever session is there.

@@ -19,7 +19,7 @@ const maxCallError = 1000
 // says.
 func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
 	c.clients.Lock()
-	k := c.callee(m.Method)
+	k := c.roster.callee(m.Method)
 	c.clients.Unlock()
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
@@ -45,8 +45,8 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 func (c *Control) Offers(method string) (yes, perhaps bool) {
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	yes = c.callee(method) != nil
-	for _, k := range c.known {
+	yes = c.roster.callee(method) != nil
+	for _, k := range c.roster.known {
 		perhaps = perhaps || k.Kind == pb.KindController && k.ready == nil && !k.OnDemand && !k.Optional
 	}
 	return yes, perhaps
@@ -54,8 +54,8 @@ func (c *Control) Offers(method string) (yes, perhaps bool) {
 
 // callee returns the plugin that is asked for a method: the first in plugins.yaml that offers it,
 // whether it is there now or not.
-func (c *Control) callee(method string) *known {
-	for _, k := range c.sortedKnown() {
+func (r *roster) callee(method string) *known {
+	for _, k := range r.sorted() {
 		if k.ready != nil && slices.Contains(k.ready.Methods, method) {
 			return k
 		}

@@ -22,7 +22,7 @@ func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 	if s.conn.generator[typeURL] == "" {
 		return nil, false
 	}
-	return s.c.traits(s.conn.generator[typeURL], typeURL), true
+	return s.c.roster.traits(s.conn.generator[typeURL], typeURL), true
 }
 
 // Subscribe implements xds.Connection.

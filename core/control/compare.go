@@ -14,9 +14,9 @@ import (
 // compare begins to compare what is served with the trial's shadow.
 func (t *Trial) compare() *trial.Comparison {
 	c, name := t.c, t.known.Name
-	w := trial.Compare(t.memo, c.sensitive)
-	if publishes(t.known) || publishes(c.known[name]) {
-		shard := c.known[name].shard
+	w := trial.Compare(t.memo, c.roster.sensitive)
+	if publishes(t.known) || publishes(c.roster.known[name]) {
+		shard := c.roster.known[name].shard
 		w.Difference = guard.Rows(c.env.Shard(shard), t.known.session.shadow.Rows(), c.beside(shard))
 	}
 	if t.known.session.generates() {
@@ -62,7 +62,7 @@ func (c *Control) beside(shard *environment.Shard) func(table, service string) b
 // passes adds what connections have of the served generator, and would have of the trial's.
 func (t *Trial) passes(w *trial.Comparison) {
 	shadow := t.known.session.shadow
-	for _, conn := range t.c.sortedConns() {
+	for _, conn := range t.c.conns.sorted() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.peer.Node.GetId(), why))
 		}

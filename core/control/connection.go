@@ -60,14 +60,14 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	if reasons := c.notReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
-	c.nextConn++
+	c.conns.last++
 	conn := &connection{
-		c: c, id: c.nextConn, peer: p, node: node, extensions: extensions, since: c.clock.Now(), wake: wake,
+		c: c, id: c.conns.last, peer: p, node: node, extensions: extensions, since: c.clock.Now(), wake: wake,
 		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{},
 		outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
 	conn.shown = shown
-	c.conns[conn.id] = conn
+	c.conns.all[conn.id] = conn
 	c.assign(conn)
 	return client{c, conn}, nil
 }
@@ -90,12 +90,12 @@ func encodeNode(n *corev3.Node) ([]byte, uint64, error) {
 }
 
 // assign chooses a generator for each type that is offered, among declared plugins that have once been ready.
-func (c *Control) assign(conn *connection) { conn.generator = c.assignment(conn, c.rules, nil) }
+func (c *Control) assign(conn *connection) { conn.generator = c.assignment(conn, c.roster.rules, nil) }
 
 // assignment chooses a generator for each type; instead stands for the plugin of its name.
 func (c *Control) assignment(conn *connection, rules Rules, instead *known) map[string]string {
 	offering := map[string][]string{}
-	for _, k := range c.sortedKnown() {
+	for _, k := range c.roster.sorted() {
 		if instead != nil && k.Name == instead.Name {
 			k = instead
 		}
@@ -142,7 +142,7 @@ func (conn *connection) asks(name string) bool {
 // introduce tells a generator of a connection that asks for one of its types for the first time, at once or in its turn. One whose types nobody asks
 // for has no say in which nodes are good.
 func (c *Control) introduce(conn *connection, name string, inTurn bool) {
-	s := c.session(name)
+	s := c.roster.session(name)
 	if s == nil || !s.generates() || conn.attached[name] || !conn.asks(name) {
 		return
 	}
@@ -219,7 +219,7 @@ func (conn *connection) Label(typeURL string) string {
 
 // After is the type whose resources name those of this one.
 func (conn *connection) After(typeURL string) string {
-	return conn.c.traits(conn.generator[typeURL], typeURL).After
+	return conn.c.roster.traits(conn.generator[typeURL], typeURL).After
 }
 
 // Generator is the plugin that serves a type to it.
@@ -245,14 +245,14 @@ func (c *Control) subscribe(conn *connection, typeURL string, sub placement.Wish
 	if len(conn.subs) > 0 {
 		c.attachShadows(conn)
 		c.introduce(conn, conn.generator[typeURL], true)
-		c.rouse(conn.generator[typeURL])
+		c.roster.rouse(conn.generator[typeURL])
 	}
 }
 
 // pull is what a connection is served.
 func (c *Control) pull(conn *connection) xds.Served {
-	s := xds.Served{Epoch: c.epoch, Number: c.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
-	if c.closed {
+	s := xds.Served{Epoch: c.epoch, Number: c.course.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
+	if c.course.closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
 	}
 	for url := range conn.subs {
@@ -265,7 +265,7 @@ func (c *Control) pull(conn *connection) xds.Served {
 
 // report tells the generator of a type what became of a response, if it asks for that.
 func (c *Control) report(conn *connection, o xds.Outcome) {
-	s := c.session(conn.generator[o.Type])
+	s := c.roster.session(conn.generator[o.Type])
 	if s == nil || !s.ready.Reports {
 		return
 	}
@@ -295,15 +295,15 @@ func (c *Control) note(conn *connection, o xds.Outcome) {
 
 // disconnect takes a connection out.
 func (c *Control) disconnect(conn *connection) {
-	if c.conns[conn.id] != conn {
+	if c.conns.all[conn.id] != conn {
 		return
 	}
-	delete(c.conns, conn.id)
+	delete(c.conns.all, conn.id)
 	c.stale.Fresh(conn)
-	for s := range c.everybody() {
+	for s := range c.roster.everybody() {
 		s.turns.Leave(conn)
 	}
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if s.generates() && conn.attached[s.Name] {
 			s.detach(conn)
 		}
@@ -335,10 +335,10 @@ func (conn *connection) end(err error) {
 
 // notReady says why new streams are not taken.
 func (c *Control) notReady() []string {
-	if c.closed {
+	if c.course.closed {
 		return []string{"it is stopping"}
 	}
-	if !c.started {
+	if !c.course.started {
 		reasons := c.unready()
 		if len(reasons) == 0 {
 			reasons = []string{"the first revision is being made" + c.waitingFor()}
@@ -346,7 +346,7 @@ func (c *Control) notReady() []string {
 		return reasons
 	}
 	var reasons []string
-	for _, k := range c.sortedKnown() {
+	for _, k := range c.roster.sorted() {
 		if k.Blocks && k.ready != nil && k.session == nil && !k.asleep {
 			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
 		}
@@ -355,8 +355,8 @@ func (c *Control) notReady() []string {
 }
 
 func (c *Control) waitingFor() string {
-	if c.flight == nil || len(c.flight.Waiting()) == 0 {
+	if c.course.flight == nil || len(c.course.flight.Waiting()) == 0 {
 		return ""
 	}
-	return " by " + strings.Join(c.flight.Waiting(), ", ")
+	return " by " + strings.Join(c.course.flight.Waiting(), ", ")
 }

@@ -150,40 +150,65 @@ type Control struct {
 	clock     clock
 	clients   door
 	env       *environment.Environment
-	full      environment.Debounce
-	known     map[string]*known
-	flight    *revision.Flight
-	forced    map[string]bool
-	started   bool
+	roster    *roster
+	course    *course
+	conns     *connections
 	startedUp chan struct{}
-	served    served
 	// stale is what connections do not see yet, made what patches made of views.
 	stale     *placement.Stale[*connection]
 	made      *patch.Made
-	conns     map[uint64]*connection
-	pace      *revision.Pace // of revisions of endpoints alone
-	left      *placement.Left[*session]
-	nextConn  uint64
 	wake      chan struct{}
-	closed    bool
 	questions *questions
 	stores    *store.Requests[*session]
 	// instances are plugins that rows ask for.
 	instances instances
-	// rules are those of the declared plugins.
-	rules  Rules
-	trials trials
-	// rivals are plugins that may take the place of another of their name, or had it.
-	rivals map[*known]*rival
+	trials    trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
-	// holds are what is held. Until a revision of number undo is ready, nothing is shown (0: there
-	// is none); soon: a revision is to begin at once.
+	// holds are what is held.
 	holds *guard.Holds[*connection]
-	undo  uint64
-	soon  bool
-	// moved are rows that are served or hidden otherwise without a commit: they belong to the revision that begins next.
+}
+
+// roster is who is declared: the plugins that are served, and those that may be.
+type roster struct {
+	log     *slog.Logger
+	metrics Metrics
+	course  *course
+	// wake is called when a plugin that sleeps is needed.
+	wake func(plugin string)
+	// known are those that are served, by name; rivals those that may take the place of another of
+	// their name, or had it.
+	known  map[string]*known
+	rivals map[*known]*rival
+	// rules are those of the declared plugins.
+	rules Rules
+}
+
+// course is how far revisions are.
+type course struct {
+	debounce environment.Debounce
+	pace     *revision.Pace // of revisions of endpoints alone
+	// flight is the revision in the making; nil: there is none.
+	flight *revision.Flight
+	// served is the one that proxies have been given; started: there is one. closed: there will be
+	// no more.
+	served          served
+	started, closed bool
+	// forced are plugins that take part in the revision that begins next in any case; soon: it is to
+	// begin at once. Until one of number undo is ready, nothing is shown (0: there is none).
+	forced map[string]bool
+	soon   bool
+	undo   uint64
+	// moved are rows that are served or hidden otherwise without a commit: they belong to the
+	// revision that begins next.
 	moved environment.Changes
+}
+
+// connections are those that are there, and what those that left still have of views.
+type connections struct {
+	all  map[uint64]*connection
+	last uint64 // the last one's number
+	left *placement.Left[*session]
 }
 
 // known is what outlives a plugin's sessions.
@@ -242,11 +267,21 @@ func New(cfg Config) (*Control, error) {
 	}
 	c := &Control{
 		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
-		full:  environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
-		known: map[string]*known{}, forced: map[string]bool{},
-		pace: revision.NewPace(cfg.EndpointPause), conns: map[uint64]*connection{}, left: placement.NewLeft[*session](), stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		course: &course{
+			debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
+			forced: map[string]bool{}, moved: environment.Changes{},
+		},
+		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		moved:     environment.Changes{}, rules: cfg.Rules, trials: trials{all: map[string]*Trial{}}, rivals: map[*known]*rival{}, holds: guard.NewHolds[*connection](),
+		trials:    trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
+	}
+	c.roster = &roster{
+		log: cfg.Log, metrics: cfg.Metrics, course: c.course, known: map[string]*known{}, rivals: map[*known]*rival{}, rules: cfg.Rules,
+		wake: func(plugin string) {
+			if cfg.OnWanted != nil {
+				go cfg.OnWanted(plugin)
+			}
+		},
 	}
 	c.mu.clock, c.clients.inner = &c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, &c.clock, cfg.Metrics)
@@ -269,7 +304,7 @@ func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 }
 
 func (c *Control) declare(k *known) {
-	c.known[k.Name] = k
+	c.roster.known[k.Name] = k
 	if k.Kind == pb.KindPatch {
 		k.patcher = c.newPatcher(k)
 	}

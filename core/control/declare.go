@@ -11,11 +11,11 @@ import (
 func (c *Control) Declare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known[e.Name] != nil {
+	if c.roster.known[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
 	c.declare(newKnown(e, newShard(e), c.clock.Now()))
-	c.rules = rules
+	c.roster.rules = rules
 	return nil
 }
 
@@ -26,24 +26,24 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	defer c.mu.Unlock()
 	if p := c.parting; p != nil && p.known.Name == name && p.judged {
 		c.parting = nil
-		delete(c.rivals, p.known)
+		delete(c.roster.rivals, p.known)
 	}
-	k := c.known[name]
+	k := c.roster.known[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case c.session(name) != nil || c.tried(name):
+	case c.roster.session(name) != nil || c.roster.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := c.clock.Now()
-	delete(c.known, name)
-	delete(c.forced, name)
+	delete(c.roster.known, name)
+	delete(c.course.forced, name)
 	c.questions.isAwake(name)
-	c.rules = rules
-	if c.flight != nil {
-		c.flight.Leave(name)
+	c.roster.rules = rules
+	if c.course.flight != nil {
+		c.course.flight.Leave(name)
 	}
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		c.leaveGenerator(conn, name)
 	}
 	if k.Kind == pb.KindPatch {
@@ -57,11 +57,11 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 		}
 	}
 	c.env.Replace(k.shard, nil)
-	if !publishes(k) && c.flight == nil {
+	if !publishes(k) && c.course.flight == nil {
 		c.settle()
 	}
 	c.touched(name, now)
-	if c.advance(now); c.flight == nil {
+	if c.advance(now); c.course.flight == nil {
 		c.begin("swap", c.env.Of(k.shard), false, now)
 	}
 	c.rest()
@@ -89,13 +89,13 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	c.rules = rules
+	c.roster.rules = rules
 	shards := map[*environment.Shard]int{}
-	for name, k := range c.known {
+	for name, k := range c.roster.known {
 		if at, ok := order[name]; ok {
 			k.Order = at
 			shards[k.shard] = at
-			for rival := range c.rivals {
+			for rival := range c.roster.rivals {
 				if rival.Name == name {
 					rival.Order = at
 				}
@@ -107,7 +107,7 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 		c.markDirty(changes)
 		c.forceReaders(changes)
 	}
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		had := conn.generator
 		c.assign(conn)
 		c.reattach(conn, had, "")
@@ -119,9 +119,9 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
 func (c *Control) forceReaders(changes environment.Changes) {
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if concerns(s.ready, changes) {
-			c.forced[s.Name] = true
+			c.course.forced[s.Name] = true
 		}
 	}
 }
@@ -130,18 +130,18 @@ func (c *Control) forceReaders(changes environment.Changes) {
 func (c *Control) Redeclare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.known[e.Name]
-	if k == nil || c.session(e.Name) != nil {
+	k := c.roster.known[e.Name]
+	if k == nil || c.roster.session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
-	k.Expected, c.rules = e, rules
+	k.Expected, c.roster.rules = e, rules
 	k.absence.after = e.DropAfter
-	if p := c.patcher(e.Name); p != nil {
+	if p := c.roster.patcher(e.Name); p != nil {
 		p.Settings = k.patches(c.cfg.HoldMax)
 	}
 	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
-		c.moved.Merge(changes)
-		c.soon = true
+		c.course.moved.Merge(changes)
+		c.course.soon = true
 	}
 	c.schedule(c.clock.Now())
 	return nil

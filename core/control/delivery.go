@@ -85,7 +85,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	c.cfg.Metrics.Unknown(s.Name, "too large", 1)
 	switch {
 	case m.Attach != nil:
-		if conn := c.conns[m.Attach.Connection]; conn != nil {
+		if conn := c.conns.all[m.Attach.Connection]; conn != nil {
 			s.deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
 		}
 	case m.Want != nil:

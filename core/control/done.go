@@ -15,7 +15,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if s.overtaking != 0 && m.Revision.Number == s.overtaking {
 		return c.overtaken(s)
 	}
-	c.takeFaults(s, m.Faults, now)
+	c.roster.takeFaults(s, m.Faults, now)
 	if m.Revision.Number == s.done && s.busy.IsZero() {
 		return nil // it is done already: what failed has changed
 	}
@@ -31,7 +31,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if s.ready.Derives {
 		c.derived(s, now)
 	}
-	f := c.flight
+	f := c.course.flight
 	switch {
 	case s.shadow != nil:
 		return c.shadowDone(s)
@@ -51,7 +51,7 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 }
 
 // takeFaults keeps what failed, since when, and logs and counts what did not fail before.
-func (c *Control) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
+func (r *roster) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
 	type said struct{ what, reason string }
 	old := make(map[said]time.Time, len(s.faults))
 	for _, f := range s.faults {
@@ -65,12 +65,12 @@ func (c *Control) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
 			continue
 		}
 		s.faults[i] = fault{f, now}
-		c.cfg.Metrics.Fault(s.Name)
+		r.metrics.Fault(s.Name)
 		rows := make([]string, len(f.Rows))
 		for i, r := range f.Rows {
 			rows[i] = r.Table + " " + r.Key
 		}
-		c.cfg.Log.Warn("work failed; its last good result stays", "plugin", s.Name, "what", f.What, "reason", f.Reason, "rows", rows)
+		r.log.Warn("work failed; its last good result stays", "plugin", s.Name, "what", f.What, "reason", f.Reason, "rows", rows)
 	}
 }
 
@@ -80,8 +80,8 @@ func (c *Control) accept(s *session) error {
 		return err
 	}
 	c.serving(s.Name)
-	if c.flight == nil && s.done >= c.undo {
-		c.undo = 0
+	if c.course.flight == nil && s.done >= c.course.undo {
+		c.course.undo = 0
 		c.instances.tell()
 	}
 	c.publish(s)

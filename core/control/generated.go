@@ -130,7 +130,7 @@ func (s *session) free() {
 // when it is served.
 func (c *Control) takePlace(s *session, m *pb.Place) error {
 	defer s.handed(s.turns.Attached, m.Connection, c.clock.Now())
-	conn := c.conns[m.Connection]
+	conn := c.conns.all[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
 	}
@@ -180,14 +180,14 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 	if to != nil {
 		to.Connections++
 		s.unused.Entered(to)
-		c.left.Weigh(to)
+		c.conns.left.Weigh(to)
 		c.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.places.Plan(typeURL, next); old.View != nil {
 		c.unwant(old.Session, old.View, conn.subs[typeURL], true)
 	}
 	return c.at(s, r, func() error {
-		if c.conns[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
+		if c.conns.all[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
 			c.move(s, conn, typeURL, to)
 		}
 		return nil

@@ -33,17 +33,17 @@ type Held struct {
 // to take back, the connections that would lose are frozen.
 func (c *Control) guards(next shown) (held bool) {
 	switch {
-	case !c.started:
+	case !c.course.started:
 		return false
 	case c.parting != nil && c.parting.aside && !c.parting.judged:
 		return c.partingLoses(next)
 	}
 	held = c.holds.Judge(guard.Scene[*connection]{
-		Next: next, Connected: len(c.conns), Mature: c.flight == nil || c.flight.Patching(),
-		Env: c.env, Read: c.tablesRead, Sources: c.shards, Guard: c.guardOf,
+		Next: next, Connected: len(c.conns.all), Mature: c.course.flight == nil || c.course.flight.Patching(),
+		Env: c.env, Read: c.tablesRead, Sources: c.roster.shards, Guard: c.roster.guardOf,
 	}, c.clock.Now())
 	if held {
-		c.undo, c.soon = c.env.Number()+1, true
+		c.course.undo, c.course.soon = c.env.Number()+1, true
 		c.ring()
 	}
 	c.tellHolds()
@@ -71,8 +71,8 @@ func (c *Control) tellHolds() {
 }
 
 // shards are those of the declared plugins, in order.
-func (c *Control) shards() (all []*environment.Shard) {
-	for _, k := range c.sortedKnown() {
+func (r *roster) shards() (all []*environment.Shard) {
+	for _, k := range r.sorted() {
 		all = append(all, k.shard)
 	}
 	return all
@@ -87,11 +87,11 @@ func (c *Control) release(plugin, why string) {
 // overHolds ends the holds of which nothing is left. What was let go by itself may be held again by
 // the revision in the making, and counts its tries.
 func (c *Control) overHolds() {
-	if c.soon || c.flight != nil {
+	if c.course.soon || c.course.flight != nil {
 		return
 	}
-	c.holds.Over(func(conn *connection) bool { return c.conns[conn.id] != conn }, func(plugin string) int {
-		if k := c.known[plugin]; k != nil {
+	c.holds.Over(func(conn *connection) bool { return c.conns.all[conn.id] != conn }, func(plugin string) int {
+		if k := c.roster.known[plugin]; k != nil {
 			return c.env.HeldRows(k.shard)
 		}
 		return 0
@@ -101,22 +101,22 @@ func (c *Control) overHolds() {
 
 // rest notes that proxies see all that was committed.
 func (c *Control) rest() {
-	if c.flight != nil || c.undo != 0 || len(c.served.Partial) > 0 {
+	if c.course.flight != nil || c.course.undo != 0 || len(c.course.served.Partial) > 0 {
 		return
 	}
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		if k.Kind != pb.KindGenerator || k.ready == nil || k.asleep {
 			continue
 		}
-		s := c.session(k.Name)
+		s := c.roster.session(k.Name)
 		switch {
 		case s == nil && c.clock.Now().Sub(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
 			return
 		}
 	}
-	if c.holds.Settled(c.env, c.shards(), c.clock.Now()) {
-		c.soon = true
+	if c.holds.Settled(c.env, c.roster.shards(), c.clock.Now()) {
+		c.course.soon = true
 		c.ring()
 	}
 }
@@ -144,7 +144,7 @@ func (c *Control) Holding() []string {
 func (c *Control) held(name string) Held {
 	h := c.holds.Of(name)
 	out := Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
-	if k := c.known[name]; k != nil {
+	if k := c.roster.known[name]; k != nil {
 		out.Rows = c.env.HeldRows(k.shard)
 	}
 	return out
@@ -159,7 +159,7 @@ func (c *Control) Hold(plugin string) (*Held, error) {
 	}
 	out := c.held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
-	if k := c.known[plugin]; k != nil {
+	if k := c.roster.known[plugin]; k != nil {
 		for u := range c.env.Held(k.shard) {
 			if u.Before != nil {
 				before.Put(u.Table, u.Before)
@@ -195,9 +195,9 @@ func (c *Control) ApplyHold(plugin string) error {
 		c.rest()
 		return nil
 	}
-	c.env.Release(c.known[plugin].shard)
+	c.env.Release(c.roster.known[plugin].shard)
 	c.holds.ApproveNext(false)
-	c.soon = true
+	c.course.soon = true
 	c.schedule(c.clock.Now())
 	return nil
 }
@@ -213,10 +213,10 @@ func (c *Control) DropHold(plugin string) error {
 		return errNotHeld(plugin)
 	}
 	c.release(plugin, "it was dropped by command")
-	if k := c.known[plugin]; k != nil {
+	if k := c.roster.known[plugin]; k != nil {
 		c.env.Drop(k.shard)
 	}
-	if s := c.session(plugin); s != nil {
+	if s := c.roster.session(plugin); s != nil {
 		s.cancel(errAsked)
 	}
 	c.schedule(c.clock.Now())
@@ -224,8 +224,8 @@ func (c *Control) DropHold(plugin string) error {
 }
 
 // guardOf is the guard of a plugin; nil: what it takes away is let through.
-func (c *Control) guardOf(name string) *guard.Guard {
-	k := c.known[name]
+func (r *roster) guardOf(name string) *guard.Guard {
+	k := r.known[name]
 	if k == nil || k.LossApplies {
 		return nil
 	}

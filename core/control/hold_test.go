@@ -301,7 +301,7 @@ func TestRowsWithoutProxies(t *testing.T) {
 func TestOnLossApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.known["memory"].LossApplies = true
+		m.roster.known["memory"].LossApplies = true
 		m.deletes("ns/a.com", "ns/b.com", "ns/c.com")
 		m.run()
 		m.sees()
@@ -313,7 +313,7 @@ func TestOnLossApply(t *testing.T) {
 func TestGeneratorThatStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com", "ns/e.com")
-		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.rules); err != nil {
+		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())

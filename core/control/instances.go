@@ -57,8 +57,8 @@ func (c *Control) Go() {
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, s := c.known[name], c.session(name)
-	if c.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
+	k, s := c.roster.known[name], c.roster.session(name)
+	if c.course.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
 		return false
 	}
 	k.Optional = true
@@ -75,7 +75,7 @@ func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.instances.tables = tables
-	if c.flight != nil || c.undo != 0 || c.parting != nil {
+	if c.course.flight != nil || c.course.undo != 0 || c.parting != nil {
 		c.instances.changed = true
 		return nil, false
 	}

@@ -22,7 +22,7 @@ func (c *Control) Hiding() map[string]Hiding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := map[string]Hiding{}
-	for name, k := range c.known {
+	for name, k := range c.roster.known {
 		if publishes(k) {
 			all[name] = Hiding{c.env.HiddenRows(k.shard), k.absence.since}
 		}
@@ -37,7 +37,7 @@ const atOnce = 10_000
 func (c *Control) TableRows(plugin string) []report.TableRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.known[plugin]
+	k := c.roster.known[plugin]
 	if k == nil {
 		return nil
 	}

@@ -13,13 +13,13 @@ import (
 // A plugin's line can't say that it is another's, another level's or the audit's, nor have a key twice.
 func TestFieldsOfALine(t *testing.T) {
 	var out bytes.Buffer
-	c := &Control{cfg: Config{Log: slog.New(slog.NewJSONHandler(&out, nil))}}
+	c := &Control{roster: &roster{log: slog.New(slog.NewJSONHandler(&out, nil))}}
 	s := &session{known: &known{Expected: Expected{Name: "rogue"}}, lines: rate.NewLimiter(rate.Inf, 1)}
 	forged := map[string]string{"": "x", "host": "a.example", "audit": "true", "by": "root"}
 	for _, k := range []string{"plugin", "msg", "level", "time", "source", "component", "standby", "stream"} {
 		forged[k] = "forged"
 	}
-	c.takeLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
+	c.roster.takeLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
 	keys := map[string]any{}
 	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; {
 		token, err := d.Token()

@@ -8,7 +8,7 @@ import (
 
 // overtake commits endpoints on top of what is served, while a revision is in the making.
 func (c *Control) overtake() {
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if s.overtaking != 0 || s.generates() && s.acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
@@ -20,14 +20,14 @@ func (c *Control) overtake() {
 	number := c.env.Number()
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
-		c.moved.Merge(environment.Changes{environment.ClusterServices: others})
-		c.soon = true
+		c.course.moved.Merge(environment.Changes{environment.ClusterServices: others})
+		c.course.soon = true
 	}
 	c.cfg.Metrics.Committed("overtaking")
-	for s := range c.rivalling() {
+	for s := range c.roster.rivalling() {
 		s.feed.Changed(changes)
 	}
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if !s.feed.Reads(environment.Endpoints) {
 			continue
 		}

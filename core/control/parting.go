@@ -34,7 +34,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && c.flight == nil && c.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
+	case !p.aside && c.course.flight == nil && c.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
 		c.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		c.parting = nil
@@ -43,16 +43,16 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 	case !p.aside:
 		at(p.until)
 	}
-	if p.judged && p.err != nil && c.flight == nil {
+	if p.judged && p.err != nil && c.course.flight == nil {
 		c.comeBack(p, now)
 	}
 }
 
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
 func (c *Control) atRest(k *known) bool {
-	s := c.session(k.Name)
+	s := c.roster.session(k.Name)
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
-	return !busy && c.undo == 0 && !c.soon && !c.holds.Approved() && len(c.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
+	return !busy && c.course.undo == 0 && !c.course.soon && !c.holds.Approved() && len(c.course.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -60,8 +60,8 @@ const commitsSoon = time.Second
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
 func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, k := range c.known {
-		s := c.session(k.Name)
+	for _, k := range c.roster.known {
+		s := c.roster.session(k.Name)
 		switch {
 		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < c.cfg.HoldMax:
 			return false // it was declared just now, and has not come yet
@@ -86,14 +86,14 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = c.env.EndpointsOf(service)
 	}
-	c.rivals[k] = &rival{rules: c.rules}
+	c.roster.rivals[k] = &rival{rules: c.roster.rules}
 	if k.session != nil {
 		k.session.shadow = p.shadow
 	}
 	gone := newKnown(Expected{Name: k.Name, Order: k.Order, Kind: k.Kind}, k.shard, time.Time{})
 	gone.ready = &pb.Ready{}
-	c.known[k.Name] = gone
-	delete(c.forced, k.Name)
+	c.roster.known[k.Name] = gone
+	delete(c.course.forced, k.Name)
 	c.env.Replace(k.shard, nil)
 	c.begin("removal", c.env.Of(k.shard), true, now)
 }
@@ -101,12 +101,12 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 // partingLoses has somebody judge what proxies are about to lose. If it is too much nothing is shown.
 func (c *Control) partingLoses(next shown) (held bool) {
 	p := c.parting
-	if c.flight == nil || !c.flight.Patching() {
+	if c.course.flight == nil || !c.course.flight.Patching() {
 		return false // of endpoints that overtake, or of connections that came
 	}
 	p.judged, p.err = true, p.decide(p.loses(c, next))
 	if p.err != nil {
-		c.undo = c.env.Number() + 1
+		c.course.undo = c.env.Number() + 1
 		c.ring()
 		return true
 	}
@@ -119,7 +119,7 @@ func (c *Control) partingLoses(next shown) (held bool) {
 
 // loses says what proxies would lose.
 func (p *parting) loses(c *Control, next shown) []string {
-	if late := c.flight.Late(); len(late) > 0 {
+	if late := c.course.flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string
@@ -140,8 +140,8 @@ func (p *parting) loses(c *Control, next shown) []string {
 func (c *Control) comeBack(p *parting, now time.Time) {
 	k := p.known
 	c.parting = nil
-	delete(c.rivals, k)
-	c.known[k.Name] = k
+	delete(c.roster.rivals, k)
+	c.roster.known[k.Name] = k
 	if k.session != nil {
 		k.session.shadow = nil
 	}

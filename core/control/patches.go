@@ -25,17 +25,17 @@ func (k *known) patches(patience time.Duration) patch.Settings {
 }
 
 // patcher is that of a plugin that is served; nil: it is no patch.
-func (c *Control) patcher(name string) *patch.Patcher {
-	if k := c.known[name]; k != nil {
+func (r *roster) patcher(name string) *patch.Patcher {
+	if k := r.known[name]; k != nil {
 		return k.patcher
 	}
 	return nil
 }
 
 // patchers yields those that are served.
-func (c *Control) patchers() iter.Seq[*patch.Patcher] {
+func (r *roster) patchers() iter.Seq[*patch.Patcher] {
 	return func(yield func(*patch.Patcher) bool) {
-		for _, k := range c.known {
+		for _, k := range r.known {
 			if k.patcher != nil && !yield(k.patcher) {
 				return
 			}
@@ -46,12 +46,12 @@ func (c *Control) patchers() iter.Seq[*patch.Patcher] {
 // allPatchers yields those that are served and those that are tried, and their sessions; nil: there is none.
 func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 	return func(yield func(*patch.Patcher, *session) bool) {
-		for _, k := range c.known {
+		for _, k := range c.roster.known {
 			if k.patcher != nil && !yield(k.patcher, k.session) {
 				return
 			}
 		}
-		for k := range c.rivals {
+		for k := range c.roster.rivals {
 			if k.patcher != nil && k.session != nil && !yield(k.patcher, k.session) {
 				return
 			}
@@ -90,7 +90,7 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 		c.cfg.Metrics.Fault(p.Name)
 		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
 	}
-	if c.flight != nil && c.flight.Patching() {
+	if c.course.flight != nil && c.course.flight.Patching() {
 		c.advance(c.clock.Now())
 		return
 	}
@@ -100,7 +100,7 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 // overdue fails calls that were not answered in time.
 func (c *Control) overdue(now time.Time, at func(time.Time)) {
 	for p, s := range c.allPatchers() {
-		late := p.Late(now, c.patcher(p.Name) == p, at)
+		late := p.Late(now, c.roster.patcher(p.Name) == p, at)
 		if late.First {
 			r := late.Results[0]
 			c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
@@ -117,7 +117,7 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 
 // retryLate makes live patches be asked again about what they did not answer in time.
 func (c *Control) retryLate() {
-	for p := range c.patchers() {
+	for p := range c.roster.patchers() {
 		if p.Retry() {
 			c.spoilAll()
 		}
@@ -134,7 +134,7 @@ func (c *Control) patcherIsBack(p *patch.Patcher) {
 
 // asking reports whether patches owe answers.
 func (c *Control) asking() bool {
-	for p := range c.patchers() {
+	for p := range c.roster.patchers() {
 		if p.Asking() {
 			return true
 		}
@@ -144,17 +144,17 @@ func (c *Control) asking() bool {
 
 // chain returns the patches for a connection's type, in order. The first revision waits for all that aren't optional.
 func (c *Control) chain(conn *connection, typeURL string) []*patch.Patcher {
-	return c.chainBy(conn, typeURL, c.rules, nil)
+	return c.chainBy(conn, typeURL, c.roster.rules, nil)
 }
 
 // chainBy is chain by other rules, with another patch in the place of the one of its name.
 func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
-	if !c.hasPatches() || rules.Patches == nil || c.traits(conn.generator[typeURL], typeURL).BodyType != "" {
+	if !c.roster.hasPatches() || rules.Patches == nil || c.roster.traits(conn.generator[typeURL], typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patch.Patcher
 	for _, name := range rules.Patches(typeURL, conn.peer.Node) {
-		p := c.patcher(name)
+		p := c.roster.patcher(name)
 		if instead != nil && instead.Name == name {
 			p = instead
 		}
@@ -166,8 +166,8 @@ func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead
 }
 
 // hasPatches reports whether any plugin that is served is a patch.
-func (c *Control) hasPatches() bool {
-	for range c.patchers() {
+func (r *roster) hasPatches() bool {
+	for range r.patchers() {
 		return true
 	}
 	return false
@@ -198,13 +198,13 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Pat
 // sweep lets go of results of patches that nothing stands on.
 func (c *Control) sweep() {
 	c.made.Sweep(func(yield func(*patch.Patcher) bool) {
-		for p := range c.patchers() {
+		for p := range c.roster.patchers() {
 			if !yield(p) {
 				return
 			}
 		}
 	}, func(yield func(*patch.Made) bool) {
-		for _, r := range c.rivals {
+		for _, r := range c.roster.rivals {
 			if r.made != nil && !yield(r.made) {
 				return
 			}
@@ -230,14 +230,14 @@ func (t *Trial) hasComposed() bool {
 // or after; what is not known yet is noted.
 func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
 	c := t.c
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		for url := range conn.places.All() {
-			chain := c.chainBy(conn, url, c.rivals[t.known].rules, t.known.patcher)
+			chain := c.chainBy(conn, url, c.roster.rivals[t.known].rules, t.known.patcher)
 			now := c.chain(conn, url)
 			if !slices.Contains(chain, t.known.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.known.patcher.Name }) {
 				continue
 			}
-			if snap, ok := c.composeBy(conn, url, chain, c.rivals[t.known].made, waiting); ok {
+			if snap, ok := c.composeBy(conn, url, chain, c.roster.rivals[t.known].made, waiting); ok {
 				with(conn, url, snap)
 			}
 		}

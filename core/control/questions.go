@@ -78,7 +78,7 @@ func (q *questions) awaken(c *Control, name string, find func() *session) func()
 	return func() <-chan struct{} {
 		q.lock.Lock()
 		defer q.lock.Unlock()
-		k := c.known[name]
+		k := c.roster.known[name]
 		if k == nil || !k.OnDemand {
 			return nil
 		}
@@ -86,7 +86,7 @@ func (q *questions) awaken(c *Control, name string, find func() *session) func()
 		if s := find(); !k.asleep && k.ready != nil || s != nil && s.known != k {
 			return nil
 		}
-		c.rouse(name)
+		c.roster.rouse(name)
 		if q.awake[name] == nil {
 			q.awake[name] = make(chan struct{})
 		}

@@ -14,8 +14,8 @@ import (
 
 // countRefusals begins to count what proxies refuse of a switch.
 func (t *Trial) countRefusals() {
-	before := make(map[*connection]map[string]*view.Snapshot, len(t.c.conns))
-	for _, conn := range t.c.conns {
+	before := make(map[*connection]map[string]*view.Snapshot, len(t.c.conns.all))
+	for _, conn := range t.c.conns.all {
 		before[conn] = maps.Clone(conn.visible)
 	}
 	t.refusals, t.over = trial.NewRefusals(t.c.env.Number()+1, before), make(chan struct{})
@@ -46,7 +46,7 @@ func (c *Control) makes(k *known, conn *connection, typeURL string) bool {
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.refusals.Limit(limit, len(t.c.conns)) {
+	if t.refusals.Limit(limit, len(t.c.conns.all)) {
 		close(t.over)
 	}
 	return t.over
@@ -71,13 +71,13 @@ func (c *Control) countRefusal(conn *connection, o xds.Outcome) {
 		return
 	}
 	for _, t := range c.trials.all {
-		if t.refusals == nil || !c.makes(c.known[t.known.Name], conn, o.Type) {
+		if t.refusals == nil || !c.makes(c.roster.known[t.known.Name], conn, o.Type) {
 			continue
 		}
 		over := t.refusals.Refused(trial.Refusal[*connection]{
 			Stream: conn, Node: conn.peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.revision,
 			Has: conn.visible[o.Type], Wish: sub,
-		}, len(c.conns))
+		}, len(c.conns.all))
 		if over {
 			close(t.over)
 		}

@@ -20,7 +20,7 @@ import (
 // Withdraw is to follow.
 func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
-	k := c.known[name]
+	k := c.roster.known[name]
 	switch {
 	case k == nil:
 		c.mu.Unlock()
@@ -86,11 +86,11 @@ func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why
 		why = c.goneFrom(c.orphaned(k))
 	case k.Kind == pb.KindPatch:
 		why = guard.Undone(c.unpatched(k, rules))
-	case !publishes(k) || !c.started:
+	case !publishes(k) || !c.course.started:
 	case !c.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
 	default:
-		if absent := c.absent(); len(absent) > 0 {
+		if absent := c.roster.absent(); len(absent) > 0 {
 			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
 		}
 		return nil, false
@@ -100,7 +100,7 @@ func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why
 
 // anySees reports whether any connection has anything.
 func (c *Control) anySees() bool {
-	for _, conn := range c.conns {
+	for _, conn := range c.conns.all {
 		if len(conn.visible) > 0 {
 			return true
 		}
@@ -117,8 +117,8 @@ func (c *Control) goneFrom(next shown) []string {
 }
 
 // absent names the plugins that make something of rows and have no session.
-func (c *Control) absent() (names []string) {
-	for _, k := range c.sortedKnown() {
+func (r *roster) absent() (names []string) {
+	for _, k := range r.sorted() {
 		if k.ready != nil && (k.Kind == pb.KindGenerator || k.ready.Derives) && !k.asleep && k.session == nil {
 			names = append(names, k.Name)
 		}
@@ -131,7 +131,7 @@ func (c *Control) absent() (names []string) {
 // instance of a plugin for each row (forEach): whether these may go is judged when they do.
 func (c *Control) tablesRead() map[string]bool {
 	read, asked := map[string]bool{}, map[string]bool{}
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		if k.ready == nil {
 			continue
 		}
@@ -151,8 +151,8 @@ func (c *Control) tablesRead() map[string]bool {
 func (c *Control) orphaned(k *known) shown {
 	next := shown{}
 	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
-	for _, conn := range c.sortedConns() {
-		without := c.assignment(conn, c.rules, gone)
+	for _, conn := range c.conns.sorted() {
+		without := c.assignment(conn, c.roster.rules, gone)
 		for _, url := range conn.servedBy(k.Name) {
 			if without[url] == "" {
 				next.Put(conn, url, nil)
@@ -166,7 +166,7 @@ func (c *Control) orphaned(k *known) shown {
 func (c *Control) unpatched(k *known, rules Rules) shown {
 	next := shown{}
 	made := map[patch.Key]*view.Snapshot{}
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		for url, at := range conn.places.All() {
 			v := at.View
 			served := c.chain(conn, url)
@@ -187,7 +187,7 @@ func (c *Control) unpatched(k *known, rules Rules) shown {
 // unknownWithout says which callers of live connections no other authenticator would know.
 func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
 	c.clients.Lock()
-	others := c.authenticators()
+	others := c.roster.authenticators()
 	c.clients.Unlock()
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name })
 	for _, conn := range c.withCredentials() {

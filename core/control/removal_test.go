@@ -35,7 +35,7 @@ func (r *removal) text() string { return strings.Join(r.why, "; ") }
 func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 	r := &removal{}
 	return r, began(func() error {
-		return b.Removal(b.t.Context(), name, b.rules, func(d *guard.Difference, why []string) error {
+		return b.Removal(b.t.Context(), name, b.roster.rules, func(d *guard.Difference, why []string) error {
 			if r.asked {
 				b.t.Error("it is judged twice")
 			}
@@ -51,7 +51,7 @@ func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 // adds lets one more registry say these services.
 func (m *mirror) adds(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(more, m.rules); err != nil {
+	if err := m.Declare(more, m.roster.rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("more", &pb.Ready{Publishes: []string{"services", "endpoints", "VirtualService"}})
@@ -119,7 +119,7 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					t.Error("the dry run said something else:", diff)
 				}
 				_ = p.kill()
-				if err := m.Withdraw("more", m.rules, true); err != nil {
+				if err := m.Withdraw("more", m.roster.rules, true); err != nil {
 					t.Fatal(err)
 				}
 				m.run()
@@ -170,7 +170,7 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		// Nobody waits any more.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := began(func() error {
-			return m.Removal(ctx, "more", m.rules, func(*guard.Difference, []string) error { return nil })
+			return m.Removal(ctx, "more", m.roster.rules, func(*guard.Difference, []string) error { return nil })
 		})
 		cancel(errStays)
 		if err := over(t, gone); !errors.Is(err, errStays) {
@@ -189,7 +189,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.rules); err != nil {
+		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.rules); err != nil {
 			t.Fatal(err)
 		}
 		p := m.join("renamed", readyMemory())
@@ -209,7 +209,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.rules); err != nil {
+		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.rules); err != nil {
 			t.Fatal(err)
 		}
 		r, goes := m.removing("more", true)
@@ -229,7 +229,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.rules); err != nil {
+		if err := m.Declare(Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.roster.rules); err != nil {
 			t.Fatal(err)
 		}
 		m.join("silent", readyMemory())
@@ -348,7 +348,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		if err := over(t, stays); !errors.Is(err, errStays) || !strings.Contains(r.text(), "As would go from 1 proxy (view ): a, ns/a.com, ns/b.com") {
 			t.Errorf("%v, %q", err, r.why)
 		}
-		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.rules); err != nil {
+		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())
@@ -361,7 +361,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		}
 		// What the other one makes is less: the proxy keeps what it has.
 		_ = m.g.kill()
-		if err := m.Withdraw("istio", m.rules, false); err != nil {
+		if err := m.Withdraw("istio", m.roster.rules, false); err != nil {
 			t.Fatal(err)
 		}
 		at := &pb.Revision{Epoch: m.epoch, Number: m.Revision().Number}
@@ -386,9 +386,9 @@ func TestRemovalOfAPatch(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		w.answer(w.asked())
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		w.rules.Patches = func(string, *corev3.Node) []string { return nil }
-		without := w.rules
-		w.rules.Patches = w.cfg.Patches
+		w.roster.rules.Patches = func(string, *corev3.Node) []string { return nil }
+		without := w.roster.rules
+		w.roster.rules.Patches = w.cfg.Patches
 		var why []string
 		err := w.Removal(t.Context(), "upper", without, func(_ *guard.Difference, said []string) error { why = said; return errStays })
 		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {

@@ -11,28 +11,28 @@ import (
 // anew whoever comes back.
 func (c *Control) depart(conn *connection, typeURL string, at placement.Place[*session]) {
 	s, v, sub, now := at.Session, at.View, conn.subs[typeURL], c.clock.Now()
-	if !c.retains(conn, s, typeURL) || c.left.Renew(v, sub, now) {
+	if !c.retains(conn, s, typeURL) || c.conns.left.Renew(v, sub, now) {
 		c.unwant(s, v, sub, true)
 		return
 	}
 	v.Connections--
-	c.left.Keep(s, v, sub, now)
+	c.conns.left.Keep(s, v, sub, now)
 }
 
 // retains reports whether views of a type outlive their connections. Secrets don't, nor does what
 // is not served any more.
 func (c *Control) retains(conn *connection, s *session, typeURL string) bool {
-	return c.cfg.Retention.For > 0 && s != nil && c.session(s.Name) == s && !c.traits(conn.generator[typeURL], typeURL).Sensitive
+	return c.cfg.Retention.For > 0 && s != nil && c.roster.session(s.Name) == s && !c.roster.traits(conn.generator[typeURL], typeURL).Sensitive
 }
 
 // expire lets go of what was left too long ago, or is too much.
 func (c *Control) expire(now time.Time, at func(time.Time)) {
-	w, again := c.left.Expired(c.cfg.Retention, now)
-	for ; w != nil; w, again = c.left.Expired(c.cfg.Retention, now) {
+	w, again := c.conns.left.Expired(c.cfg.Retention, now)
+	for ; w != nil; w, again = c.conns.left.Expired(c.cfg.Retention, now) {
 		c.forgo(w)
 	}
 	at(again)
-	c.cfg.Metrics.Retained(c.left.Kept())
+	c.cfg.Metrics.Retained(c.conns.left.Kept())
 }
 
 // LetGo lets go of so many bytes of what was left, or a little more, the oldest first, and for a
@@ -40,11 +40,11 @@ func (c *Control) expire(now time.Time, at func(time.Time)) {
 func (c *Control) LetGo(bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, most := c.clock.Now(), c.left.But(bytes)
-	for w := c.left.Oldest(most); w != nil; w = c.left.Oldest(most) {
+	now, most := c.clock.Now(), c.conns.left.But(bytes)
+	for w := c.conns.left.Oldest(most); w != nil; w = c.conns.left.Oldest(most) {
 		c.forgo(w)
 	}
-	c.left.Short(now.Add(tidyAfter))
+	c.conns.left.Short(now.Add(tidyAfter))
 	c.schedule(now)
 }
 

@@ -109,9 +109,9 @@ const viewCost, nameCost = 4 << 10, 512
 func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.session("istio")
+	s := w.roster.session("istio")
 	bodies, _ = s.views.Len()
-	_, bytes = w.left.Kept()
+	_, bytes = w.conns.left.Kept()
 	return len(s.views.All()), bodies, bytes
 }
 
@@ -119,7 +119,7 @@ func (w *world) nothingLeft() {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if views, bytes := w.left.Kept(); views != 0 || bytes != 0 {
+	if views, bytes := w.conns.left.Kept(); views != 0 || bytes != 0 {
 		w.t.Errorf("%d views and %d bytes are left", views, bytes)
 	}
 }

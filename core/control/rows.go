@@ -72,7 +72,7 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 	}
 	c.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
-	c.there(s, now)
+	c.roster.there(s, now)
 	c.serving(s.Name)
 	c.touched(s.Name, now)
 	return nil
@@ -82,7 +82,7 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 func (c *Control) touched(source string, now time.Time) {
 	endpoints, rest := c.env.Pending()
 	if rest || endpoints && c.cfg.DebounceEndpoints {
-		c.full.Touch(source, now)
+		c.course.debounce.Touch(source, now)
 	}
 }
 
@@ -100,14 +100,14 @@ func (c *Control) derived(s *session, now time.Time) {
 		s.staged = nil
 		c.env.Replace(s.shard, s.candidate)
 		s.candidate = nil
-		c.there(s, now)
+		c.roster.there(s, now)
 		c.serving(s.Name)
 	}
 	staged := s.staged
 	s.staged = nil
-	if c.flight != nil && c.flight.Owes(s.Name, s.done) {
+	if c.course.flight != nil && c.course.flight.Owes(s.Name, s.done) {
 		changes := c.env.Amend(s.shard, staged)
-		c.flight.Changes.Merge(changes)
+		c.course.flight.Changes.Merge(changes)
 		c.markDirty(changes)
 		return
 	}
@@ -119,10 +119,10 @@ func (c *Control) derived(s *session, now time.Time) {
 
 // markDirty notes changed keys for all plugins that read them.
 func (c *Control) markDirty(changes environment.Changes) {
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		k.suspect(changes)
 	}
-	for s := range c.everybody() {
+	for s := range c.roster.everybody() {
 		s.feed.Changed(changes)
 	}
 	c.rouseReaders(changes)
@@ -134,7 +134,7 @@ func (c *Control) sendState(s *session, number uint64) {
 	if !s.busy.IsZero() {
 		return
 	}
-	tables, whole := s.feed.Take(c.env, !c.started && c.flight == nil, s.suspects)
+	tables, whole := s.feed.Take(c.env, !c.course.started && c.course.flight == nil, s.suspects)
 	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Whole: whole, Tables: tables})
 	s.sent, s.busy, s.busyLost = number, c.clock.Now(), s.lost
 	if s.generates() {
@@ -144,7 +144,7 @@ func (c *Control) sendState(s *session, number uint64) {
 
 // tellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
 func (c *Control) tellEarly() {
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		if s.untold() && !c.waits(s) {
 			c.sendState(s, c.env.Number())
 		}
@@ -159,17 +159,17 @@ func (s *session) untold() bool {
 // waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
 // synced, so that it can say from the first row on what it will say. Sources that read themselves are not waited for, so that nobody waits in a circle.
 func (c *Control) waits(s *session) bool {
-	if c.started || !s.untold() {
+	if c.course.started || !s.untold() {
 		return false
 	}
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		if k == s.known || k.Optional || k.asleep || k.Kind != pb.KindRegistry && k.Kind != pb.KindConfig {
 			continue
 		}
 		if k.ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := c.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+		if of := c.roster.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {
@@ -202,7 +202,7 @@ func complaint(m *pb.Log) string {
 }
 
 // takeLog logs a plugin's line. Floods are cut, and how much was cut is said.
-func (c *Control) takeLog(s *session, m *pb.Log) {
+func (r *roster) takeLog(s *session, m *pb.Log) {
 	if m.Level == pb.LogLevelError {
 		s.complaint = complaint(m)
 	}
@@ -211,7 +211,7 @@ func (c *Control) takeLog(s *session, m *pb.Log) {
 		return
 	}
 	if s.unsaid > 0 {
-		c.cfg.Log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name, "lines", s.unsaid)
+		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name, "lines", s.unsaid)
 		s.unsaid = 0
 	}
 	level := map[pb.LogLevel]slog.Level{
@@ -221,7 +221,7 @@ func (c *Control) takeLog(s *session, m *pb.Log) {
 	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 		args = append(args, field(k), m.Fields[k])
 	}
-	c.cfg.Log.Log(context.Background(), level, m.Text, args...)
+	r.log.Log(context.Background(), level, m.Text, args...)
 }
 
 // field is the name under which a plugin's field is logged: never one that the core gives, or a plugin could speak in another's name.

@@ -38,8 +38,8 @@ func (c *Control) Run(ctx context.Context) error {
 func (c *Control) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
-	for _, conn := range c.conns {
+	c.course.closed = true
+	for _, conn := range c.conns.all {
 		conn.wake(xds.WakeAll)
 	}
 }
@@ -60,14 +60,14 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	c.overdue(now, at)
 	c.lateStores(now, at)
 	c.slumber(now, at)
-	for s := range c.everybody() {
+	for s := range c.roster.everybody() {
 		s.give(now, at)
 	}
 	c.expire(now, at)
-	if !c.started {
+	if !c.course.started {
 		c.tellEarly()
 	}
-	if !c.started && c.flight == nil && len(c.unready()) > 0 {
+	if !c.course.started && c.course.flight == nil && len(c.unready()) > 0 {
 		return next
 	}
 	c.feedShadows()
@@ -77,11 +77,11 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		return next
 	}
 	c.overHolds()
-	for c.flight == nil {
+	for c.course.flight == nil {
 		endpoints, rest := c.env.Pending()
-		due := c.full.Due()
+		due := c.course.debounce.Due()
 		switch {
-		case !c.started, c.soon, len(c.forced) > 0, !due.IsZero() && !due.After(now):
+		case !c.course.started, c.course.soon, len(c.course.forced) > 0, !due.IsZero() && !due.After(now):
 			c.begin(revision.Full, nil, false, now)
 		case endpoints && !c.cfg.DebounceEndpoints && c.paced(now, at):
 			c.begin(revision.Endpoints, c.env.Ahead, false, now)
@@ -100,7 +100,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 
 // paced reports whether endpoints may have a revision of their own now, and otherwise says when.
 func (c *Control) paced(now time.Time, at func(time.Time)) bool {
-	ok, again := c.pace.May(len(c.conns), now)
+	ok, again := c.course.pace.May(len(c.conns.all), now)
 	at(again)
 	return ok
 }
@@ -121,29 +121,29 @@ const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
 // Those that start on demand end instead, unless memory is short.
 func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
-	after, short := tidyAfter, c.left.IsShort(now)
+	after, short := tidyAfter, c.conns.left.IsShort(now)
 	if short {
 		after = tidySoon
 	}
-	for s := range c.live() {
+	for s := range c.roster.live() {
 		due, again := s.unused.Tidy(s.generates() && (short || !s.OnDemand), after, !s.busy.IsZero(), now)
 		at(again)
 		if due {
-			c.forced[s.Name] = true
+			c.course.forced[s.Name] = true
 		}
 	}
-	return len(c.forced) > 0
+	return len(c.course.forced) > 0
 }
 
 // hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
 func (c *Control) hold(now time.Time, at func(time.Time)) {
-	f := c.flight
+	f := c.course.flight
 	until := f.Until()
 	switch {
 	case until.IsZero():
 		return
 	case !until.After(now):
-		if c.giveUp(now); c.flight == f {
+		if c.giveUp(now); c.course.flight == f {
 			at(f.Until())
 		}
 		return
@@ -151,7 +151,7 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 	at(until)
 	overtaken := f.Overtaken(c.cfg.EndpointPatience)
 	switch endpoints, _ := c.env.Pending(); {
-	case !endpoints || !c.started || c.cfg.DebounceEndpoints || overtaken.IsZero():
+	case !endpoints || !c.course.started || c.cfg.DebounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
 	case c.paced(now, at):
@@ -162,11 +162,11 @@ func (c *Control) hold(now time.Time, at func(time.Time)) {
 // unready says what the first revision waits for.
 func (c *Control) unready() []string {
 	var reasons []string
-	for _, k := range c.sortedKnown() {
+	for _, k := range c.roster.sorted() {
 		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
 			continue
 		}
-		s := c.session(k.Name)
+		s := c.roster.session(k.Name)
 		switch {
 		case k.asleep:
 		case s == nil:
@@ -183,6 +183,6 @@ func (c *Control) unready() []string {
 	return reasons
 }
 
-func (c *Control) sortedKnown() []*known {
-	return slices.SortedFunc(maps.Values(c.known), func(a, b *known) int { return a.Order - b.Order })
+func (r *roster) sorted() []*known {
+	return slices.SortedFunc(maps.Values(r.known), func(a, b *known) int { return a.Order - b.Order })
 }

@@ -136,7 +136,7 @@ func (c *Control) Learn(inst *host.Instance) error {
 	}
 	k.asleep, k.roused = true, false
 	if c.wanted(k.Name) {
-		c.rouse(k.Name)
+		c.roster.rouse(k.Name)
 	}
 	c.schedule(c.clock.Now())
 	return nil
@@ -144,17 +144,17 @@ func (c *Control) Learn(inst *host.Instance) error {
 
 // comes learns what a plugin says of itself that may have a session now.
 func (c *Control) comes(inst *host.Instance) (*known, error) {
-	k := c.known[inst.Entry.Name]
+	k := c.roster.known[inst.Entry.Name]
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
 	}
 	if p := c.parting; p != nil && p.aside && p.known.Name == k.Name {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
 	}
-	if c.session(k.Name) != nil {
+	if c.roster.session(k.Name) != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
-	levels, err := stage.Levels(c.stagePlugins(k.Name, inst.Ready))
+	levels, err := stage.Levels(c.roster.stagePlugins(k.Name, inst.Ready))
 	if err != nil {
 		return nil, err
 	}
@@ -164,15 +164,15 @@ func (c *Control) comes(inst *host.Instance) (*known, error) {
 		}
 	}
 	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
-	if p := c.patcher(k.Name); p != nil {
+	if p := c.roster.patcher(k.Name); p != nil {
 		p.Describes(k.ready)
 	}
 	for name, level := range levels {
-		c.known[name].level = level
+		c.roster.known[name].level = level
 	}
-	c.warnOfWriters(k)
+	c.roster.warnOfWriters(k)
 	if k.Kind == pb.KindGenerator {
-		for _, conn := range c.sortedConns() {
+		for _, conn := range c.conns.sorted() {
 			c.assign(conn)
 		}
 	}
@@ -200,20 +200,20 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	c.questions.isAwake(k.Name)
 	if s.generates() {
 		s.views = newViews(inst.Ready)
-		for _, conn := range c.sortedConns() {
+		for _, conn := range c.conns.sorted() {
 			delete(conn.attached, k.Name)
 			c.introduce(conn, k.Name, false)
 		}
 	}
 	switch {
 	case s.generates() || inst.Ready.Derives:
-		c.forced[k.Name] = true
+		c.course.forced[k.Name] = true
 	case s.feed.ReadsAny() && !c.waits(s):
 		c.sendState(s, c.env.Number())
 	}
 	c.resume(s)
 	if s.Kind == pb.KindPatch {
-		c.patcherIsBack(c.patcher(k.Name))
+		c.patcherIsBack(c.roster.patcher(k.Name))
 	}
 	c.schedule(c.clock.Now())
 	return s, nil
@@ -245,15 +245,15 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 
 // resume gives a revision in the making to a plugin that died in it and is back.
 func (c *Control) resume(s *session) {
-	if c.flight != nil && c.flight.Back(s.Name) {
-		delete(c.forced, s.Name)
-		c.sendState(s, c.flight.Number)
+	if c.course.flight != nil && c.course.flight.Back(s.Name) {
+		delete(c.course.forced, s.Name)
+		c.sendState(s, c.course.flight.Number)
 	}
 }
 
-func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
+func (r *roster) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 	var all []stage.Plugin
-	for _, k := range c.known {
+	for _, k := range r.known {
 		r := k.ready
 		if k.Name == name {
 			r = ready
@@ -267,7 +267,7 @@ func (c *Control) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 		}
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b stage.Plugin) int { return c.known[a.Name].Order - c.known[b.Name].Order })
+	slices.SortFunc(all, func(a, b stage.Plugin) int { return r.known[a.Name].Order - r.known[b.Name].Order })
 	return all
 }
 
@@ -282,22 +282,22 @@ func (c *Control) leave(s *session) {
 		return
 	}
 	s.known.session = nil
-	if p := c.patcher(s.Name); p != nil {
+	if p := c.roster.patcher(s.Name); p != nil {
 		p.Left()
 	}
-	delete(c.forced, s.Name)
-	c.left.Forget(s)
+	delete(c.course.forced, s.Name)
+	c.conns.left.Forget(s)
 	s.away = c.clock.Now()
-	c.died(s)
+	c.roster.died(s)
 	c.questions.abandon(s)
-	for _, conn := range c.conns {
+	for _, conn := range c.conns.all {
 		conn.places.Forget(s)
 	}
 	switch {
 	case s.asleep:
 		c.fallAsleep(s, s.away)
-	case s.synced && publishesRows(s.ready) && !c.closed:
-		c.goesAway(s.known, noSession, s.away)
+	case s.synced && publishesRows(s.ready) && !c.course.closed:
+		c.roster.goesAway(s.known, noSession, s.away)
 	}
 	c.schedule(c.clock.Now())
 }
@@ -316,11 +316,11 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Done != nil:
 		return c.takeDone(s, m.Done, now)
 	case m.Log != nil:
-		c.takeLog(s, m.Log)
+		c.roster.takeLog(s, m.Log)
 	case m.Lost != nil && publishesRows(s.ready):
-		c.sourceLost(s, m.Lost.Reason, now)
+		c.roster.sourceLost(s, m.Lost.Reason, now)
 	case m.Found != nil && publishesRows(s.ready):
-		c.sourceFound(s, now)
+		c.roster.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
 		return c.takeStore(s, m.Store, now)
@@ -340,9 +340,9 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	return nil
 }
 
-func (c *Control) sortedConns() []*connection {
-	all := make([]*connection, 0, len(c.conns))
-	for _, conn := range c.conns {
+func (cs *connections) sorted() []*connection {
+	all := make([]*connection, 0, len(cs.all))
+	for _, conn := range cs.all {
 		all = append(all, conn)
 	}
 	slices.SortFunc(all, func(a, b *connection) int { return int(int64(a.id) - int64(b.id)) })

@@ -11,12 +11,12 @@ func (c *Control) spoil(changed []*view.View) {
 	if len(changed) == 0 {
 		return
 	}
-	c.left.Weigh(changed...)
+	c.conns.left.Weigh(changed...)
 	set := make(map[*view.View]bool, len(changed))
 	for _, v := range changed {
 		set[v] = true
 	}
-	for _, conn := range c.conns {
+	for _, conn := range c.conns.all {
 		for url, at := range conn.places.All() {
 			if set[at.View] {
 				c.stale.Spoil(conn, url)
@@ -26,7 +26,7 @@ func (c *Control) spoil(changed []*view.View) {
 }
 
 func (c *Control) spoilAll() {
-	for _, conn := range c.conns {
+	for _, conn := range c.conns.all {
 		for url := range conn.places.All() {
 			c.stale.Spoil(conn, url)
 		}
@@ -36,7 +36,7 @@ func (c *Control) spoilAll() {
 // settle makes what changed visible to all connections at once, if patches have seen all of it;
 // otherwise they are asked, and it says false.
 func (c *Control) settle() bool {
-	if c.undo != 0 {
+	if c.course.undo != 0 {
 		return true // what is there now is on its way out
 	}
 	if !c.stale.Any() {
@@ -75,7 +75,7 @@ func (c *Control) showTo(conn *connection, types map[string]*view.Snapshot) bool
 			continue
 		}
 		changed = true
-		if c.traits(conn.generator[url], url).After == "" {
+		if c.roster.traits(conn.generator[url], url).After == "" {
 			what = xds.WakeAll
 		}
 		if snap == nil {

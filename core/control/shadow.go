@@ -36,8 +36,8 @@ type rival struct {
 
 // tried reports whether something may take the place of a plugin, or has taken it and the last one
 // is kept.
-func (c *Control) tried(name string) bool {
-	for k := range c.rivals {
+func (r *roster) tried(name string) bool {
+	for k := range r.rivals {
 		if k.Name == name {
 			return true
 		}
@@ -46,8 +46,8 @@ func (c *Control) tried(name string) bool {
 }
 
 // awaited returns the rival of a plugin that waits for its session, nil if there is none.
-func (c *Control) awaited(name string) *known {
-	for k := range c.rivals {
+func (r *roster) awaited(name string) *known {
+	for k := range r.rivals {
 		if k.Name == name && k.session == nil && k.ready == nil {
 			return k
 		}
@@ -56,9 +56,9 @@ func (c *Control) awaited(name string) *known {
 }
 
 // rivalling yields the sessions that are not served.
-func (c *Control) rivalling() iter.Seq[*session] {
+func (r *roster) rivalling() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for k := range c.rivals {
+		for k := range r.rivals {
 			if k.session != nil && !yield(k.session) {
 				return
 			}
@@ -67,17 +67,17 @@ func (c *Control) rivalling() iter.Seq[*session] {
 }
 
 // session is that of a plugin that is served; nil: it has none.
-func (c *Control) session(name string) *session {
-	if k := c.known[name]; k != nil {
+func (r *roster) session(name string) *session {
+	if k := r.known[name]; k != nil {
 		return k.session
 	}
 	return nil
 }
 
 // live yields the sessions that are served.
-func (c *Control) live() iter.Seq[*session] {
+func (r *roster) live() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for _, k := range c.known {
+		for _, k := range r.known {
 			if k.session != nil && !yield(k.session) {
 				return
 			}
@@ -86,14 +86,14 @@ func (c *Control) live() iter.Seq[*session] {
 }
 
 // everybody yields all sessions.
-func (c *Control) everybody() iter.Seq[*session] {
+func (r *roster) everybody() iter.Seq[*session] {
 	return func(yield func(*session) bool) {
-		for s := range c.live() {
+		for s := range r.live() {
 			if !yield(s) {
 				return
 			}
 		}
-		for s := range c.rivalling() {
+		for s := range r.rivalling() {
 			if !yield(s) {
 				return
 			}
@@ -102,8 +102,8 @@ func (c *Control) everybody() iter.Seq[*session] {
 }
 
 // lives says whether a session has not ended.
-func (c *Control) lives(s *session) bool {
-	return s.known.session == s && (c.known[s.Name] == s.known || c.rivals[s.known] != nil)
+func (r *roster) lives(s *session) bool {
+	return s.known.session == s && (r.known[s.Name] == s.known || r.rivals[s.known] != nil)
 }
 
 // lacks says whether there are rows that the session has not been sent.
@@ -113,15 +113,15 @@ func (s *session) lacks() bool {
 
 // feedShadows sends shadows what they lack, once all rows of a revision are made.
 func (c *Control) feedShadows() {
-	if c.flight != nil && !c.flight.Generating() {
+	if c.course.flight != nil && !c.course.flight.Generating() {
 		return
 	}
-	for s := range c.rivalling() {
+	for s := range c.roster.rivalling() {
 		if s.lacks() && s.busy.IsZero() {
 			c.sendState(s, c.env.Number())
 			if s.patcher != nil {
 				s.patcher.Forget()
-				c.rivals[s.known].made.Clear()
+				c.roster.rivals[s.known].made.Clear()
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Control) shadowDone(s *session) error {
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
 func (c *Control) attachShadows(conn *connection) {
-	for s := range c.rivalling() {
+	for s := range c.roster.rivalling() {
 		if s.generates() {
 			c.attachShadow(s, conn)
 		}
@@ -152,7 +152,7 @@ func (c *Control) attachShadows(conn *connection) {
 // attachShadow tells a rival's session of a connection that asks for something of its for the
 // first time.
 func (c *Control) attachShadow(s *session, conn *connection) {
-	types := typesOf(c.assignment(conn, c.rivals[s.known].rules, s.known), s.Name)
+	types := typesOf(c.assignment(conn, c.roster.rivals[s.known].rules, s.known), s.Name)
 	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
 	if !s.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
 		s.shadow.Attach(conn, types)
@@ -162,7 +162,7 @@ func (c *Control) attachShadow(s *session, conn *connection) {
 
 // subscribeShadows lets shadows know what a connection wants now.
 func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
-	for s := range c.rivalling() {
+	for s := range c.roster.rivalling() {
 		v := s.shadow.View(conn, typeURL)
 		if v == nil {
 			continue
@@ -175,7 +175,7 @@ func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old pl
 
 // detachShadows tells shadows that a connection has gone.
 func (c *Control) detachShadows(conn *connection) {
-	for s := range c.rivalling() {
+	for s := range c.roster.rivalling() {
 		if !s.shadow.Attached(conn) {
 			continue
 		}
@@ -209,7 +209,7 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
 			s.unused.Entered(to)
-			c.left.Weigh(to)
+			c.conns.left.Weigh(to)
 		}
 		if err := c.at(s, m.Revision, func() error { c.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 // for proxies.
 func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.View) {
 	switch {
-	case c.conns[conn.id] != conn:
+	case c.conns.all[conn.id] != conn:
 		if to != nil {
 			c.unwant(s, to, placement.Wish{}, true)
 		}

@@ -21,9 +21,9 @@ func (c *Control) Ready() []string {
 func (c *Control) Revision() report.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := report.Revision{Epoch: c.epoch, Number: c.served.Number, Partial: slices.Clone(c.served.Partial)}
+	r := report.Revision{Epoch: c.epoch, Number: c.course.served.Number, Partial: slices.Clone(c.course.served.Partial)}
 	for _, name := range r.Partial {
-		if k := c.known[name]; k != nil && !k.late.IsZero() {
+		if k := c.roster.known[name]; k != nil && !k.late.IsZero() {
 			if r.PartialSince == nil {
 				r.PartialSince = map[string]time.Time{}
 			}
@@ -56,8 +56,8 @@ func (c *Control) PluginRows() map[string]PluginRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	out := make(map[string]PluginRows, len(c.known))
-	for name, k := range c.known {
+	out := make(map[string]PluginRows, len(c.roster.known))
+	for name, k := range c.roster.known {
 		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
 		for _, f := range k.faults {
 			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
@@ -68,7 +68,7 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		}
 		r.Faults = append(r.Faults, c.refusedOf(name)...)
 		r.Rows = rowsOf(c.env, k.shard)
-		if s := c.session(name); s != nil {
+		if s := c.roster.session(name); s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
 		if c.holds.Of(name) != nil {
@@ -86,12 +86,12 @@ func (c *Control) PluginRows() map[string]PluginRows {
 // refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
 func (c *Control) refusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
-	if s := c.session(plugin); s != nil && s.generates() {
+	if s := c.roster.session(plugin); s != nil && s.generates() {
 		for _, r := range s.views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
-	if p := c.patcher(plugin); p != nil {
+	if p := c.roster.patcher(plugin); p != nil {
 		for r := range p.Failures() {
 			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
@@ -107,8 +107,8 @@ func (c *Control) Views() []report.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []report.View
-	for _, name := range slices.Sorted(maps.Keys(c.known)) {
-		s := c.session(name)
+	for _, name := range slices.Sorted(maps.Keys(c.roster.known)) {
+		s := c.roster.session(name)
 		if s == nil || !s.generates() {
 			continue
 		}
@@ -132,7 +132,7 @@ func (c *Control) Streams() []report.Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []report.Stream
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		s := report.Stream{
 			Connection: conn.id, Node: conn.peer.Node.GetId(), Protocol: conn.peer.Protocol, Remote: conn.peer.RemoteAddress,
 			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]report.StreamType{},
@@ -156,7 +156,7 @@ func (c *Control) Tables() []report.Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := map[string]map[string]int{}
-	for _, k := range c.known {
+	for _, k := range c.roster.known {
 		if k.ready == nil {
 			continue
 		}
@@ -192,7 +192,7 @@ func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 	defer c.mu.Unlock()
 	var out []report.TypeDump
 	found := false
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		if conn.peer.Node.GetId() != nodeID {
 			continue
 		}
@@ -205,7 +205,7 @@ func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 }
 
 func (c *Control) dump(conn *connection, url string) report.TypeDump {
-	d := report.TypeDump{Type: url, Sensitive: c.traits(conn.generator[url], url).Sensitive}
+	d := report.TypeDump{Type: url, Sensitive: c.roster.traits(conn.generator[url], url).Sensitive}
 	visible, sub := conn.visible[url], conn.subs[url]
 	if sub.Wildcard {
 		d.Bodies = visible.Bodies()
@@ -220,8 +220,8 @@ func (c *Control) dump(conn *connection, url string) report.TypeDump {
 }
 
 // traits are those that a generator declares of a type.
-func (c *Control) traits(generator, url string) *pb.Traits {
-	if k := c.known[generator]; k != nil && k.ready != nil {
+func (r *roster) traits(generator, url string) *pb.Traits {
+	if k := r.known[generator]; k != nil && k.ready != nil {
 		for _, t := range k.ready.Types {
 			if t.Url == url {
 				return traitsOf(t)

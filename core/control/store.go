@@ -12,9 +12,9 @@ import (
 // is blamed.
 func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
 	to := store.Route[*session]{
-		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: c.writers(m.Table),
+		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: c.roster.writers(m.Table),
 	}
-	for _, k := range c.sortedKnown() { // who could say where it is changed
+	for _, k := range c.roster.sorted() { // who could say where it is changed
 		if to.Publisher == "" && k.ready != nil && slices.Contains(k.ready.Publishes, m.Table) {
 			to.Publisher, to.Plugin = k.Name, k.ready.Plugin
 		}
@@ -24,7 +24,7 @@ func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
 	case on != nil:
 		to.Writers[0].Session.out.Call(&pb.FromCore{Store: on})
 	case wake:
-		c.rouse(to.Writers[0].Name)
+		c.roster.rouse(to.Writers[0].Name)
 	}
 	c.tellStores()
 	return err
@@ -38,10 +38,10 @@ func (c *Control) tellStores() {
 }
 
 // writers returns the plugins that said last that they take writes of a table, in declared order.
-func (c *Control) writers(table string) (all []store.Writer[*session]) {
-	for _, k := range c.sortedKnown() {
+func (r *roster) writers(table string) (all []store.Writer[*session]) {
+	for _, k := range r.sorted() {
 		if k.ready != nil && slices.Contains(k.ready.Writes, table) {
-			s := c.session(k.Name)
+			s := r.session(k.Name)
 			all = append(all, store.Writer[*session]{Name: k.Name, Session: s, Lives: s != nil, Sleeps: s == nil && k.asleep, Call: k.Limits.Call})
 		}
 	}
@@ -49,10 +49,10 @@ func (c *Control) writers(table string) (all []store.Writer[*session]) {
 }
 
 // warnOfWriters says that a plugin takes writes of what another one writes.
-func (c *Control) warnOfWriters(k *known) {
+func (r *roster) warnOfWriters(k *known) {
 	for _, table := range k.ready.Writes {
-		if all := c.writers(table); len(all) > 1 {
-			c.cfg.Log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name)
+		if all := r.writers(table); len(all) > 1 {
+			r.log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name)
 			return
 		}
 	}

@@ -14,28 +14,28 @@ import (
 func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	now := c.clock.Now()
 	name := t.known.Name
-	last, next := c.session(name), t.known.session
+	last, next := c.roster.session(name), t.known.session
 	shadow := next.shadow
 	before := c.env.Shard(t.known.shard)
 
-	delete(c.rivals, t.known)
-	c.known[name], t.known = t.known, c.known[name]
-	c.rivals[t.known] = &rival{rules: c.rules}
-	c.rules, next.shadow = rules, nil
+	delete(c.roster.rivals, t.known)
+	c.roster.known[name], t.known = t.known, c.roster.known[name]
+	c.roster.rivals[t.known] = &rival{rules: c.roster.rules}
+	c.roster.rules, next.shadow = rules, nil
 	if last != nil {
 		last.shadow = newShadow(before)
 	}
-	delete(c.forced, name)
-	k := c.known[name]
+	delete(c.course.forced, name)
+	k := c.roster.known[name]
 	k.shard.Derived = k.ready.Derives
-	if levels, err := stage.Levels(c.stagePlugins(name, k.ready)); err == nil { // it was checked when the session joined
+	if levels, err := stage.Levels(c.roster.stagePlugins(name, k.ready)); err == nil { // it was checked when the session joined
 		for n, level := range levels {
-			c.known[n].level = level
+			c.roster.known[n].level = level
 		}
 	}
-	c.moved.Merge(c.env.Prioritize(k.shard, k.Priority))
+	c.course.moved.Merge(c.env.Prioritize(k.shard, k.Priority))
 	if k.succeeds(next); !k.absence.over(now) {
-		c.moved.Merge(c.env.SetAside(k.shard, false))
+		c.course.moved.Merge(c.env.SetAside(k.shard, false))
 	}
 	c.env.Drop(k.shard)
 	c.holds.Drop(name)
@@ -48,7 +48,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		c.exchange(t, shadow)
 	case pb.KindPatch:
 		k.patcher.Succeeds(t.known.patcher, same)
-		c.rivals[t.known].made = patch.NewMade()
+		c.roster.rivals[t.known].made = patch.NewMade()
 		c.spoilAll()
 	}
 	t.memo = trial.Memo{}
@@ -61,8 +61,8 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 // exchange gives each connection the new generator's views; the old one keeps its own.
 func (c *Control) exchange(t *Trial, shadow *shadow) {
 	name := t.known.Name
-	last, next := t.known.session, c.session(name)
-	for _, conn := range c.sortedConns() {
+	last, next := t.known.session, c.roster.session(name)
+	for _, conn := range c.conns.sorted() {
 		had := conn.generator
 		c.assign(conn)
 		before, after := typesOf(had, name), conn.servedBy(name)
@@ -100,8 +100,8 @@ func (c *Control) takeOver(next *session, conn *connection, url string, to *view
 
 // reattach tells other generators which types of a connection are theirs now.
 func (c *Control) reattach(conn *connection, had map[string]string, except string) {
-	for _, k := range c.sortedKnown() {
-		s := c.session(k.Name)
+	for _, k := range c.roster.sorted() {
+		s := c.roster.session(k.Name)
 		before, after := typesOf(had, k.Name), conn.servedBy(k.Name)
 		if k.Name == except || s == nil || !s.generates() || slices.Equal(before, after) {
 			continue

@@ -45,11 +45,11 @@ func traitsOf(t *pb.Type) *pb.Traits {
 }
 
 // sensitive reports whether any generator says so of a type.
-func (c *Control) sensitive(typeURL string) bool {
+func (r *roster) sensitive(typeURL string) bool {
 	if d := defaults(typeURL); d != nil && d.Sensitive {
 		return true
 	}
-	for _, k := range c.known {
+	for _, k := range r.known {
 		if k.Kind != pb.KindGenerator || k.ready == nil {
 			continue
 		}

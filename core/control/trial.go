@@ -43,12 +43,12 @@ var ErrEnded = errors.New("it ended")
 func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, key := c.known[e.Name], e.Name
+	k, key := c.roster.known[e.Name], e.Name
 	if warm := c.trials.all[key]; warm != nil && warm.refusals != nil {
 		key += " beside"
 	}
 	switch {
-	case !c.started:
+	case !c.course.started:
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
@@ -58,8 +58,8 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
 	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, c.clock.Now()), memo: trial.Memo{}}
-	c.trials.all[key], c.rivals[t.known] = t, &rival{rules: rules}
-	c.rouse(e.Name)
+	c.trials.all[key], c.roster.rivals[t.known] = t, &rival{rules: rules}
+	c.roster.rouse(e.Name)
 	return t, nil
 }
 
@@ -68,7 +68,7 @@ func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	delete(t.c.trials.all, t.key)
-	delete(t.c.rivals, t.known)
+	delete(t.c.roster.rivals, t.known)
 	if t.known.session != nil {
 		t.known.session.cancel(errors.New("it is not needed any more"))
 	}
@@ -77,11 +77,11 @@ func (t *Trial) End() {
 
 // joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
 func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
-	k := c.awaited(inst.Entry.Name)
+	k := c.roster.awaited(inst.Entry.Name)
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
 	}
-	if _, err := stage.Levels(c.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
+	if _, err := stage.Levels(c.roster.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
 		return nil, err
 	}
 	k.ready, k.away = inst.Ready, time.Time{}
@@ -90,13 +90,13 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 	k.session = s
 	if s.generates() {
 		s.views = newViews(inst.Ready)
-		for _, conn := range c.sortedConns() {
+		for _, conn := range c.conns.sorted() {
 			c.attachShadow(s, conn)
 		}
 	}
 	if s.Kind == pb.KindPatch {
-		k.patcher, c.rivals[k].made = c.newPatcher(k), patch.NewMade()
-		k.patcher.Learn(c.patcher(s.Name))
+		k.patcher, c.roster.rivals[k].made = c.newPatcher(k), patch.NewMade()
+		k.patcher.Learn(c.roster.patcher(s.Name))
 		k.patcher.Begin()
 	}
 	c.schedule(c.clock.Now())
@@ -106,7 +106,7 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 // leaveTrial takes a session out that was not served.
 func (c *Control) leaveTrial(s *session) {
 	s.away = c.clock.Now()
-	c.left.Forget(s)
+	c.conns.left.Forget(s)
 	c.questions.abandon(s)
 	if s.patcher != nil {
 		s.patcher.Left()
@@ -232,14 +232,14 @@ func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
 func (t *Trial) upToDate(rest bool) (bool, error) {
 	c := t.c
 	switch {
-	case c.closed:
+	case c.course.closed:
 		return false, errors.New("the control plane is stopping")
 	case c.trials.all[t.key] != t || t.known.session == nil && t.known.ready != nil:
 		return false, ErrEnded
 	case t.known.session == nil:
 		return false, nil
 	case rest:
-		return c.flight == nil && t.rested(), nil
+		return c.course.flight == nil && t.rested(), nil
 	}
 	return t.said(), nil
 }

@@ -44,7 +44,7 @@ func (c *Control) withCredentials() []*connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var some []*connection
-	for _, conn := range c.sortedConns() {
+	for _, conn := range c.conns.sorted() {
 		if conn.shown != nil && len(some) < mostVerdicts {
 			some = append(some, conn)
 		}

@@ -433,10 +433,10 @@ func TestNothingIsLeftOver(t *testing.T) {
 		w.g.others()
 		w.g.done(w.revise("2"))
 		w.g.done(w.revise("3"))
-		if n := len(w.Control.conns); n != 0 {
+		if n := len(w.Control.conns.all); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
-		s := w.session("istio")
+		s := w.roster.session("istio")
 		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || s.asked.Len() != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, s.asked.Len())
 		}

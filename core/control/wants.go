@@ -27,7 +27,7 @@ func peerKey(conn *connection) string {
 // makes the revision in the making wait for the answers about what the connection has now, which it
 // must not lose; these are asked for at once.
 func (c *Control) want(s *session, v *view.View, conn *connection, sub placement.Wish, hold bool) {
-	if !c.lives(s) {
+	if !c.roster.lives(s) {
 		v.Want(sub.Wildcard, sub.Names)
 		return // it is gone; the next session is asked anew
 	}
@@ -80,9 +80,9 @@ func (c *Control) unwant(s *session, v *view.View, sub placement.Wish, leave boo
 	if leave {
 		v.Connections--
 	}
-	c.left.Weigh(v)
+	c.conns.left.Weigh(v)
 	tell := func(d *pb.Drop) {
-		if c.lives(s) {
+		if c.roster.lives(s) {
 			d.Type, d.View = v.Type, v.ID
 			s.out.Call(&pb.FromCore{Drop: d})
 		}

@@ -96,8 +96,8 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.lost += lost
-	if c.flight != nil {
-		c.flight.Lost(s.Name, lost, now)
+	if c.course.flight != nil {
+		c.course.flight.Lost(s.Name, lost, now)
 	}
 	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
 		if s.silent = false; !s.pinged.At.IsZero() {
@@ -181,8 +181,8 @@ func (s *session) gaveUp(now time.Time) error {
 
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
 func (c *Control) askAgain(s *session, now time.Time) {
-	p := c.patcher(s.Name)
-	if p == nil || c.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
+	p := c.roster.patcher(s.Name)
+	if p == nil || c.roster.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
 	c.retryLate()
@@ -203,13 +203,13 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 		}
 		return Stale{k.away, "away"}
 	}
-	s := c.session(k.Name)
+	s := c.roster.session(k.Name)
 	if s == nil {
 		return Stale{}
 	}
 	overdue, since := c.questions.desk.Overdue(s)
 	missed := Stale{}
-	if p := c.patcher(k.Name); p != nil {
+	if p := c.roster.patcher(k.Name); p != nil {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {
@@ -231,7 +231,7 @@ func (c *Control) Stale() map[string]Stale {
 	defer c.mu.Unlock()
 	now := time.Now()
 	all := map[string]Stale{}
-	for name, k := range c.known {
+	for name, k := range c.roster.known {
 		all[name] = c.staleness(k, now)
 	}
 	return all

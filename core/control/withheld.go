@@ -14,8 +14,8 @@ func (k *known) suspect(changes environment.Changes) {
 
 // died counts deaths of a plugin that owed a Done. After the third in a row it gets the rows that
 // had changed since its last Done as they were before, until they change again.
-func (c *Control) died(s *session) {
-	if s.busy.IsZero() || c.closed || !s.generates() && !s.ready.Derives {
+func (r *roster) died(s *session) {
+	if s.busy.IsZero() || r.course.closed || !s.generates() && !s.ready.Derives {
 		return
 	}
 	names, deaths := s.suspects.Died()
@@ -23,7 +23,7 @@ func (c *Control) died(s *session) {
 		return
 	}
 	const most = 10
-	c.cfg.Log.Error("a plugin dies over these rows: it gets them as they were before, until they change again",
+	r.log.Error("a plugin dies over these rows: it gets them as they were before, until they change again",
 		"plugin", s.Name, "deaths", deaths, "rows", names[:min(len(names), most)], "more", max(0, len(names)-most))
-	c.cfg.Metrics.Fault(s.Name)
+	r.metrics.Fault(s.Name)
 }
