@@ -251,7 +251,7 @@ func (c *Control) subscribe(conn *connection, typeURL string, sub placement.Wish
 
 // pull is what a connection is served.
 func (c *Control) pull(conn *connection) xds.Served {
-	s := xds.Served{Epoch: c.epoch, Number: c.course.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
+	s := xds.Served{Epoch: c.course.epoch, Number: c.course.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
 	if c.course.closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
 	}
@@ -277,7 +277,7 @@ func (c *Control) report(conn *connection, o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.out.Tell(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.epoch, Number: o.Number},
+		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.course.epoch, Number: o.Number},
 	}})
 }
 

@@ -139,15 +139,14 @@ type Metrics interface {
 
 // Control is the core's middle.
 type Control struct {
-	cfg   Config
-	epoch uint64
+	cfg Config
 
 	// refusals bounds how many lines proxies that refuse may make.
 	refusals *rate.Limiter
 
 	// mu guards all below; what clients do takes it by the door.
 	mu        timed
-	clock     clock
+	clock     *clock
 	clients   door
 	env       *environment.Environment
 	roster    *roster
@@ -161,7 +160,7 @@ type Control struct {
 	questions *questions
 	stores    *store.Requests[*session]
 	// instances are plugins that rows ask for.
-	instances instances
+	instances *instances
 	trials    trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
@@ -186,6 +185,7 @@ type roster struct {
 
 // course is how far revisions are.
 type course struct {
+	epoch    uint64
 	debounce environment.Debounce
 	pace     *revision.Pace // of revisions of endpoints alone
 	// flight is the revision in the making; nil: there is none.
@@ -266,13 +266,13 @@ func New(cfg Config) (*Control, error) {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
 	c := &Control{
-		cfg: cfg, epoch: newEpoch(), refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
+		cfg: cfg, clock: &clock{}, refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
 		course: &course{
-			debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
+			epoch: newEpoch(), debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
 			forced: map[string]bool{}, moved: environment.Changes{},
 		},
 		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
-		instances: instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
+		instances: &instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		trials:    trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
 	}
 	c.roster = &roster{
@@ -283,8 +283,8 @@ func New(cfg Config) (*Control, error) {
 			}
 		},
 	}
-	c.mu.clock, c.clients.inner = &c.clock, &c.mu
-	c.questions = newQuestions(&c.clients, &c.clock, cfg.Metrics)
+	c.mu.clock, c.clients.inner = c.clock, &c.mu
+	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.declare(newKnown(e, newShard(e), now))
@@ -317,7 +317,7 @@ func newEpoch() uint64 {
 }
 
 // Epoch is the start of the core that revisions belong to.
-func (c *Control) Epoch() uint64 { return c.epoch }
+func (c *Control) Epoch() uint64 { return c.course.epoch }
 
 // Started is closed when the first complete revision is served.
 func (c *Control) Started() <-chan struct{} { return c.startedUp }

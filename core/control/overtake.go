@@ -37,7 +37,7 @@ func (c *Control) overtake() {
 			continue
 		}
 		s.overtaking = number
-		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
+		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.course.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 

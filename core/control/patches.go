@@ -63,7 +63,7 @@ func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 func (c *Control) askPatches() {
 	for p, s := range c.allPatchers() {
 		for _, call := range p.Calls() {
-			call.Revision = &pb.Revision{Epoch: c.epoch, Number: s.sent}
+			call.Revision = &pb.Revision{Epoch: c.course.epoch, Number: s.sent}
 			s.out.State(&outbox.Job{Call: &pb.FromCore{Patch: call}})
 		}
 	}

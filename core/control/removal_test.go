@@ -275,8 +275,8 @@ func TestRemovalOfADeriver(t *testing.T) {
 		p := b.stream("p")
 		p.Subscribe(typeA, true, nil)
 		g.others()
-		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.epoch, Number: b.Revision().Number}))
-		at := &pb.Revision{Epoch: b.epoch, Number: b.Revision().Number}
+		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.course.epoch, Number: b.Revision().Number}))
+		at := &pb.Revision{Epoch: b.course.epoch, Number: b.Revision().Number}
 		g.send(body(1, "1"), change(typeA, 1, at, &pb.Entry{Name: "a.com", Body: 1}), wanted(g.others()[0].Want.Id, at))
 		r, stays := b.removing("serviceentry", false)
 		s := g.state()
@@ -364,7 +364,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		if err := m.Withdraw("istio", m.roster.rules, false); err != nil {
 			t.Fatal(err)
 		}
-		at := &pb.Revision{Epoch: m.epoch, Number: m.Revision().Number}
+		at := &pb.Revision{Epoch: m.course.epoch, Number: m.Revision().Number}
 		second.send(describe(typeA, 1), place(m.proxy.ID(), typeA, 1, at))
 		for _, w := range second.others() {
 			if w.Want != nil {

@@ -135,7 +135,7 @@ func (c *Control) sendState(s *session, number uint64) {
 		return
 	}
 	tables, whole := s.feed.Take(c.env, !c.course.started && c.course.flight == nil, s.suspects)
-	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.epoch, Number: number}, Whole: whole, Tables: tables})
+	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.course.epoch, Number: number}, Whole: whole, Tables: tables})
 	s.sent, s.busy, s.busyLost = number, c.clock.Now(), s.lost
 	if s.generates() {
 		s.unused.Sent(s.views.Unused())

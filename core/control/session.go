@@ -331,7 +331,11 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Called != nil && s.Kind == pb.KindController:
 		c.questions.take(s, m.Called.Id, m)
 	case s.generates():
-		return c.takeGenerated(s, m)
+		err := c.takeGenerated(s, m)
+		if m.Wanted != nil {
+			c.advance(now)
+		}
+		return err
 	case m.Patched != nil && s.Kind == pb.KindPatch:
 		return c.takePatched(s, m.Patched)
 	default:

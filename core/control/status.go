@@ -21,7 +21,7 @@ func (c *Control) Ready() []string {
 func (c *Control) Revision() report.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := report.Revision{Epoch: c.epoch, Number: c.course.served.Number, Partial: slices.Clone(c.course.served.Partial)}
+	r := report.Revision{Epoch: c.course.epoch, Number: c.course.served.Number, Partial: slices.Clone(c.course.served.Partial)}
 	for _, name := range r.Partial {
 		if k := c.roster.known[name]; k != nil && !k.late.IsZero() {
 			if r.PartialSince == nil {

@@ -137,12 +137,10 @@ func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}
 	defer s.handed(s.turns.Wanted, m.Id, now)
-	err := c.at(s, m.Revision, func() error {
+	return c.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
 			s.views.Complete(v)
 		}
 		return nil
 	})
-	c.advance(now)
-	return err
 }
