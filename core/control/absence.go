@@ -143,7 +143,7 @@ func (c *Control) setAside(k *known, aside bool, now time.Time) {
 	if aside {
 		c.cfg.Log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name, "rows", rows,
 			"since", k.absence.since.UTC().Format(time.RFC3339), "after", k.absence.after, "reason", k.absence.why)
-		c.holds.ApproveNext(true) // that is what was asked for
+		c.losses.holds.ApproveNext(true) // that is what was asked for
 	} else {
 		c.cfg.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
 		kind, accept = "returned", c.env.Of(k.shard)

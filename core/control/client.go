@@ -29,14 +29,14 @@ func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 func (s client) Subscribe(typeURL string, wildcard bool, names []string) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
+	s.c.streams.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
 }
 
 // Pull implements xds.Connection.
 func (s client) Pull() xds.Served {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	return s.c.pull(s.conn)
+	return s.c.streams.pull(s.conn)
 }
 
 // Report implements xds.Connection.
@@ -45,15 +45,15 @@ func (s client) Report(o xds.Outcome) {
 	defer s.c.clients.Unlock()
 	if !o.Health {
 		s.c.countRefusal(s.conn, o)
-		s.c.note(s.conn, o)
+		s.c.streams.note(s.conn, o)
 	}
-	s.c.report(s.conn, o)
+	s.c.streams.report(s.conn, o)
 }
 
 // Close implements xds.Connection.
 func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.disconnect(s.conn)
+	s.c.streams.disconnect(s.conn)
 	s.c.ring()
 }

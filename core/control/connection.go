@@ -68,7 +68,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	conn.shown = shown
 	c.conns.all[conn.id] = conn
-	c.assign(conn)
+	c.roster.assign(conn)
 	return client{c, conn}, nil
 }
 
@@ -90,12 +90,12 @@ func encodeNode(n *corev3.Node) ([]byte, uint64, error) {
 }
 
 // assign chooses a generator for each type that is offered, among declared plugins that have once been ready.
-func (c *Control) assign(conn *connection) { conn.generator = c.assignment(conn, c.roster.rules, nil) }
+func (r *roster) assign(conn *connection) { conn.generator = r.assignment(conn, r.rules, nil) }
 
 // assignment chooses a generator for each type; instead stands for the plugin of its name.
-func (c *Control) assignment(conn *connection, rules Rules, instead *known) map[string]string {
+func (r *roster) assignment(conn *connection, rules Rules, instead *known) map[string]string {
 	offering := map[string][]string{}
-	for _, k := range c.roster.sorted() {
+	for _, k := range r.sorted() {
 		if instead != nil && k.Name == instead.Name {
 			k = instead
 		}
@@ -141,8 +141,8 @@ func (conn *connection) asks(name string) bool {
 
 // introduce tells a generator of a connection that asks for one of its types for the first time, at once or in its turn. One whose types nobody asks
 // for has no say in which nodes are good.
-func (c *Control) introduce(conn *connection, name string, inTurn bool) {
-	s := c.roster.session(name)
+func (pl *placer) introduce(conn *connection, name string, inTurn bool) {
+	s := pl.roster.session(name)
 	if s == nil || !s.generates() || conn.attached[name] || !conn.asks(name) {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *Control) introduce(conn *connection, name string, inTurn bool) {
 		return
 	}
 	s.turns.Attach(conn, peerKey(conn))
-	s.give(c.clock.Now(), func(time.Time) {})
+	s.give(pl.clock.Now(), func(time.Time) {})
 }
 
 // attach tells a generator of a connection, if its node fits into a message.
@@ -226,33 +226,33 @@ func (conn *connection) After(typeURL string) string {
 func (conn *connection) Generator(typeURL string) string { return conn.generator[typeURL] }
 
 // subscribe notes what a connection wants of a type.
-func (c *Control) subscribe(conn *connection, typeURL string, sub placement.Wish) {
+func (st *streams) subscribe(conn *connection, typeURL string, sub placement.Wish) {
 	old := conn.subs[typeURL]
 	conn.subs[typeURL] = sub
 	if !sub.Wildcard && len(sub.Names) == 0 {
 		delete(conn.subs, typeURL)
 	}
 	if at := conn.places.At(typeURL); at.View != nil {
-		c.want(at.Session, at.View, conn, sub, false)
-		c.unwant(at.Session, at.View, old, false)
-		c.publish(at.Session)
+		st.placer.want(at.Session, at.View, conn, sub, false)
+		st.placer.unwant(at.Session, at.View, old, false)
+		st.screen.publish(at.Session)
 	}
 	if n, _ := conn.places.Next(typeURL); n.View != nil {
-		c.want(n.Session, n.View, conn, sub, true)
-		c.unwant(n.Session, n.View, old, false)
+		st.placer.want(n.Session, n.View, conn, sub, true)
+		st.placer.unwant(n.Session, n.View, old, false)
 	}
-	c.subscribeShadows(conn, typeURL, sub, old)
+	st.placer.subscribeShadows(conn, typeURL, sub, old)
 	if len(conn.subs) > 0 {
-		c.attachShadows(conn)
-		c.introduce(conn, conn.generator[typeURL], true)
-		c.roster.rouse(conn.generator[typeURL])
+		st.placer.attachShadows(conn)
+		st.placer.introduce(conn, conn.generator[typeURL], true)
+		st.roster.rouse(conn.generator[typeURL])
 	}
 }
 
 // pull is what a connection is served.
-func (c *Control) pull(conn *connection) xds.Served {
-	s := xds.Served{Epoch: c.course.epoch, Number: c.course.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
-	if c.course.closed {
+func (st *streams) pull(conn *connection) xds.Served {
+	s := xds.Served{Epoch: st.course.epoch, Number: st.course.served.Number, Types: make(map[string]*view.Snapshot, len(conn.subs)), Err: conn.err}
+	if st.course.closed {
 		s.Err = status.Error(codes.Unavailable, "the control plane is stopping")
 	}
 	for url := range conn.subs {
@@ -264,8 +264,8 @@ func (c *Control) pull(conn *connection) xds.Served {
 }
 
 // report tells the generator of a type what became of a response, if it asks for that.
-func (c *Control) report(conn *connection, o xds.Outcome) {
-	s := c.roster.session(conn.generator[o.Type])
+func (st *streams) report(conn *connection, o xds.Outcome) {
+	s := st.roster.session(conn.generator[o.Type])
 	if s == nil || !s.ready.Reports {
 		return
 	}
@@ -277,46 +277,46 @@ func (c *Control) report(conn *connection, o xds.Outcome) {
 		event = pb.ReportEventNack
 	}
 	s.out.Tell(&pb.FromCore{Report: &pb.Report{
-		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: c.course.epoch, Number: o.Number},
+		Connection: conn.id, Type: o.Type, Event: event, Detail: budget.Clip(o.Refused, min(mostDetail, s.mostName())), Revision: &pb.Revision{Epoch: st.course.epoch, Number: o.Number},
 	}})
 }
 
 // note keeps what became of a type's last responses.
-func (c *Control) note(conn *connection, o xds.Outcome) {
+func (st *streams) note(conn *connection, o xds.Outcome) {
 	last := conn.outcomes[o.Type]
 	last.refused = o.Refused
 	if o.Refused == "" {
 		last.acked, last.revision, last.refused = o.Version, o.Number, o.Left
-	} else if c.refusals.AllowN(c.clock.Now(), 1) {
-		c.cfg.Log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
+	} else if st.refusals.AllowN(st.clock.Now(), 1) {
+		st.log.Warn("proxy refused a response", "node", conn.peer.Node.GetId(), "type", o.Type, "revision", o.Number, "reason", o.Refused)
 	}
 	conn.outcomes[o.Type] = last
 }
 
 // disconnect takes a connection out.
-func (c *Control) disconnect(conn *connection) {
-	if c.conns.all[conn.id] != conn {
+func (st *streams) disconnect(conn *connection) {
+	if st.conns.all[conn.id] != conn {
 		return
 	}
-	delete(c.conns.all, conn.id)
-	c.stale.Fresh(conn)
-	for s := range c.roster.everybody() {
+	delete(st.conns.all, conn.id)
+	st.screen.stale.Fresh(conn)
+	for s := range st.roster.everybody() {
 		s.turns.Leave(conn)
 	}
-	for s := range c.roster.live() {
+	for s := range st.roster.live() {
 		if s.generates() && conn.attached[s.Name] {
 			s.detach(conn)
 		}
 	}
 	for url, at := range conn.places.All() {
-		c.depart(conn, url, at)
+		st.placer.depart(conn, url, at)
 	}
 	for url, n := range conn.places.Planned() {
 		if n.View != nil {
-			c.unwant(n.Session, n.View, conn.subs[url], true)
+			st.placer.unwant(n.Session, n.View, conn.subs[url], true)
 		}
 	}
-	c.detachShadows(conn)
+	st.placer.detachShadows(conn)
 }
 
 // refuse ends the stream: a generator can make nothing of the node.

@@ -141,9 +141,6 @@ type Metrics interface {
 type Control struct {
 	cfg Config
 
-	// refusals bounds how many lines proxies that refuse may make.
-	refusals *rate.Limiter
-
 	// mu guards all below; what clients do takes it by the door.
 	mu        timed
 	clock     *clock
@@ -153,9 +150,11 @@ type Control struct {
 	course    *course
 	conns     *connections
 	startedUp chan struct{}
-	// stale is what connections do not see yet, made what patches made of views.
-	stale     *placement.Stale[*connection]
-	made      *patch.Made
+	patches   *patching
+	losses    *losses
+	screen    *screen
+	placer    *placer
+	streams   *streams
 	wake      chan struct{}
 	questions *questions
 	stores    *store.Requests[*session]
@@ -164,8 +163,6 @@ type Control struct {
 	trials    trials
 	// parting is a plugin that may be removed; nil: none.
 	parting *parting
-	// holds are what is held.
-	holds *guard.Holds[*connection]
 }
 
 // roster is who is declared: the plugins that are served, and those that may be.
@@ -202,6 +199,74 @@ type course struct {
 	// moved are rows that are served or hidden otherwise without a commit: they belong to the
 	// revision that begins next.
 	moved environment.Changes
+	// ring has somebody look soon at what is due.
+	ring func()
+}
+
+// patching is what patches make of views.
+type patching struct {
+	clock  *clock
+	roster *roster
+	course *course
+	// patience is how long a patch is waited for.
+	patience time.Duration
+	made     *patch.Made
+}
+
+// losses are what connections would lose, and what is held for that.
+type losses struct {
+	log       *slog.Logger
+	clock     *clock
+	env       *environment.Environment
+	roster    *roster
+	course    *course
+	conns     *connections
+	instances *instances
+	holds     *guard.Holds[*connection]
+	// instead judges what connections are about to be shown in place of the guards, or does not.
+	instead func(next shown) (held, judges bool)
+}
+
+// screen is what connections see.
+type screen struct {
+	log     *slog.Logger
+	metrics Metrics
+	clock   *clock
+	env     *environment.Environment
+	roster  *roster
+	course  *course
+	conns   *connections
+	patches *patching
+	losses  *losses
+	// stale is what connections do not see yet.
+	stale *placement.Stale[*connection]
+}
+
+// placer is who is in which view, and what is wanted of it.
+type placer struct {
+	log       *slog.Logger
+	metrics   Metrics
+	clock     *clock
+	roster    *roster
+	course    *course
+	conns     *connections
+	screen    *screen
+	retention placement.Retention
+}
+
+// streams are what connections do, and which generators serve them.
+type streams struct {
+	log     *slog.Logger
+	clock   *clock
+	roster  *roster
+	course  *course
+	conns   *connections
+	patches *patching
+	losses  *losses
+	screen  *screen
+	placer  *placer
+	// refusals bounds how many lines proxies that refuse may make.
+	refusals *rate.Limiter
 }
 
 // connections are those that are there, and what those that left still have of views.
@@ -266,14 +331,14 @@ func New(cfg Config) (*Control, error) {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
 	c := &Control{
-		cfg: cfg, clock: &clock{}, refusals: rate.NewLimiter(logsPerSecond, logsAtOnce), env: environment.New(),
+		cfg: cfg, clock: &clock{}, env: environment.New(),
 		course: &course{
 			epoch: newEpoch(), debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
 			forced: map[string]bool{}, moved: environment.Changes{},
 		},
-		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, stale: placement.NewStale[*connection](), made: patch.NewMade(), stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
 		instances: &instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		trials:    trials{all: map[string]*Trial{}}, holds: guard.NewHolds[*connection](),
+		trials:    trials{all: map[string]*Trial{}},
 	}
 	c.roster = &roster{
 		log: cfg.Log, metrics: cfg.Metrics, course: c.course, known: map[string]*known{}, rivals: map[*known]*rival{}, rules: cfg.Rules,
@@ -282,6 +347,24 @@ func New(cfg Config) (*Control, error) {
 				go cfg.OnWanted(plugin)
 			}
 		},
+	}
+	c.course.ring = c.ring
+	c.patches = &patching{clock: c.clock, roster: c.roster, course: c.course, patience: cfg.HoldMax, made: patch.NewMade()}
+	c.losses = &losses{
+		log: cfg.Log, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns, instances: c.instances,
+		holds: guard.NewHolds[*connection](), instead: c.partingLoses,
+	}
+	c.screen = &screen{
+		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns,
+		patches: c.patches, losses: c.losses, stale: placement.NewStale[*connection](),
+	}
+	c.placer = &placer{
+		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, screen: c.screen,
+		retention: cfg.Retention,
+	}
+	c.streams = &streams{
+		log: cfg.Log, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses,
+		screen: c.screen, placer: c.placer, refusals: rate.NewLimiter(logsPerSecond, logsAtOnce),
 	}
 	c.mu.clock, c.clients.inner = c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
@@ -306,7 +389,7 @@ func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 func (c *Control) declare(k *known) {
 	c.roster.known[k.Name] = k
 	if k.Kind == pb.KindPatch {
-		k.patcher = c.newPatcher(k)
+		k.patcher = c.patches.newPatcher(k)
 	}
 }
 
@@ -329,13 +412,13 @@ func (c *Control) serving(plugin string) {
 }
 
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
-func (c *Control) publish(s *session) (views int) {
+func (v *screen) publish(s *session) (views int) {
 	changed := s.views.Publish()
-	c.blame(s)
+	v.blame(s)
 	if s.shadow != nil {
 		return 0
 	}
-	c.spoil(changed)
-	c.settle()
+	v.spoil(changed)
+	v.settle()
 	return len(changed)
 }

@@ -44,21 +44,21 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 		c.course.flight.Leave(name)
 	}
 	for _, conn := range c.conns.sorted() {
-		c.leaveGenerator(conn, name)
+		c.streams.leaveGenerator(conn, name)
 	}
 	if k.Kind == pb.KindPatch {
-		c.spoilAll()
+		c.screen.spoilAll()
 	}
 	c.env.Drop(k.shard)
-	c.holds.Drop(name)
+	c.losses.holds.Drop(name)
 	if forced || publishes(k) { // it was judged before
-		if c.holds.Approve(); publishes(k) {
-			c.holds.ApproveNext(false)
+		if c.losses.holds.Approve(); publishes(k) {
+			c.losses.holds.ApproveNext(false)
 		}
 	}
 	c.env.Replace(k.shard, nil)
 	if !publishes(k) && c.course.flight == nil {
-		c.settle()
+		c.screen.settle()
 	}
 	c.touched(name, now)
 	if c.advance(now); c.course.flight == nil {
@@ -72,16 +72,16 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 func publishes(k *known) bool { return k.ready != nil && publishesRows(k.ready) }
 
 // leaveGenerator gives the types that a generator served to others; those that nobody serves go.
-func (c *Control) leaveGenerator(conn *connection, name string) {
+func (st *streams) leaveGenerator(conn *connection, name string) {
 	had := conn.generator
 	lost := conn.servedBy(name)
-	c.assign(conn)
+	st.roster.assign(conn)
 	for _, url := range lost {
 		if at := conn.places.At(url); conn.generator[url] == "" && at.View != nil {
-			c.move(at.Session, conn, url, nil)
+			st.placer.move(at.Session, conn, url, nil)
 		}
 	}
-	c.reattach(conn, had, name)
+	st.reattach(conn, had, name)
 }
 
 // Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.
@@ -109,11 +109,11 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 	}
 	for _, conn := range c.conns.sorted() {
 		had := conn.generator
-		c.assign(conn)
-		c.reattach(conn, had, "")
+		c.roster.assign(conn)
+		c.streams.reattach(conn, had, "")
 	}
-	c.spoilAll()
-	c.settle()
+	c.screen.spoilAll()
+	c.screen.settle()
 	c.schedule(now)
 }
 

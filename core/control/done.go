@@ -84,7 +84,7 @@ func (c *Control) accept(s *session) error {
 		c.course.undo = 0
 		c.instances.tell()
 	}
-	c.publish(s)
+	c.screen.publish(s)
 	s.free()
 	c.rest()
 	return nil

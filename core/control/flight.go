@@ -20,7 +20,7 @@ func (c *Control) begin(kind string, accept func(environment.Name) bool, force b
 		if endpoints, _ := c.env.Pending(); endpoints {
 			c.course.pace.Carried(now)
 		}
-		c.holds.Begin()
+		c.losses.holds.Begin()
 		c.course.soon = false
 	}
 	force = force || len(c.course.forced) > 0 || !c.course.started
@@ -64,7 +64,7 @@ func (c *Control) advance(now time.Time) {
 
 // show shows the revision to connections once patches have seen all of it.
 func (c *Control) show(now time.Time) {
-	if c.settle() {
+	if c.screen.settle() {
 		c.finish(now)
 	}
 }
@@ -94,7 +94,7 @@ func (c *Control) handReaders() {
 		c.sendState(s, c.course.flight.Number)
 		if s.Kind == pb.KindPatch {
 			c.roster.patcher(s.Name).Forget()
-			c.spoilAll()
+			c.screen.spoilAll()
 		}
 	}
 }
@@ -164,8 +164,8 @@ func (c *Control) serve(now time.Time) {
 			c.serving(s.Name)
 		}
 		changed := s.views.Publish()
-		c.blame(s)
-		c.spoil(changed)
+		c.screen.blame(s)
+		c.screen.spoil(changed)
 		f.Views += len(changed)
 		s.free()
 	}
@@ -174,7 +174,7 @@ func (c *Control) serve(now time.Time) {
 	}) {
 		c.course.undo = 0
 	}
-	c.retryLate()
+	c.screen.retryLate()
 	c.show(now)
 }
 

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -12,7 +13,7 @@ import (
 )
 
 // takeGenerated takes a message of a generator: into the served state if it belongs to what is served, aside if to a later revision.
-func (c *Control) takeGenerated(s *session, m *pb.FromPlugin) error {
+func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	switch {
 	case m.Bodies != nil:
 		return s.store(m.Bodies)
@@ -23,18 +24,18 @@ func (c *Control) takeGenerated(s *session, m *pb.FromPlugin) error {
 		s.views.Describe(m.View)
 		return nil
 	case m.Part != nil:
-		return c.at(s, m.Part.Revision, func() error { return s.lenient(c, s.views.Part(m.Part)) })
+		return pl.screen.at(s, m.Part.Revision, func() error { return s.lenient(pl.log, s.views.Part(m.Part)) })
 	case m.Change != nil:
 		if !offers(s.ready, m.Change.Type) {
 			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
 		}
-		return c.at(s, m.Change.Revision, func() error { return s.lenient(c, s.views.Change(m.Change)) })
+		return pl.screen.at(s, m.Change.Revision, func() error { return s.lenient(pl.log, s.views.Change(m.Change)) })
 	case m.Place != nil:
-		return c.takePlace(s, m.Place)
+		return pl.takePlace(s, m.Place)
 	case m.Wanted != nil:
-		return c.takeWanted(s, m.Wanted)
+		return pl.takeWanted(s, m.Wanted)
 	}
-	c.cfg.Metrics.Unknown(s.Name, "message", 1)
+	pl.metrics.Unknown(s.Name, "message", 1)
 	return nil
 }
 
@@ -50,10 +51,10 @@ func (s *session) store(m *pb.Bodies) error {
 }
 
 // lenient answers missing bodies by asking for them; other faults end the session.
-func (s *session) lenient(c *Control, err error) error {
+func (s *session) lenient(log *slog.Logger, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
-		c.cfg.Log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
+		log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
 		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
 			s.out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}
@@ -63,10 +64,10 @@ func (s *session) lenient(c *Control, err error) error {
 }
 
 // blame says which resources were not taken, and whose they are.
-func (c *Control) blame(s *session) {
+func (v *screen) blame(s *session) {
 	for _, r := range s.views.Refused() {
-		c.cfg.Metrics.Fault(s.Name)
-		c.cfg.Log.Error("a resource was refused; what there was before stays", "plugin", s.Name, "type", r.Type, "resource", r.Name, "reason", r.Reason)
+		v.metrics.Fault(s.Name)
+		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name, "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}
 }
 
@@ -75,7 +76,7 @@ func offers(ready *pb.Ready, typeURL string) bool {
 }
 
 // at runs an op now if its revision is served, and keeps it otherwise.
-func (c *Control) at(s *session, r *pb.Revision, o op) error {
+func (v *screen) at(s *session, r *pb.Revision, o op) error {
 	switch {
 	case r == nil:
 		return errors.New("it said something without naming a revision")
@@ -89,7 +90,7 @@ func (c *Control) at(s *session, r *pb.Revision, o op) error {
 	if err := o(); err != nil {
 		return err
 	}
-	c.publish(s)
+	v.publish(s)
 	return nil
 }
 
@@ -128,14 +129,14 @@ func (s *session) free() {
 
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
-func (c *Control) takePlace(s *session, m *pb.Place) error {
-	defer s.handed(s.turns.Attached, m.Connection, c.clock.Now())
-	conn := c.conns.all[m.Connection]
+func (pl *placer) takePlace(s *session, m *pb.Place) error {
+	defer s.handed(s.turns.Attached, m.Connection, pl.clock.Now())
+	conn := pl.conns.all[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
 	}
 	if s.shadow != nil {
-		return c.takeShadowPlace(s, conn, m)
+		return pl.takeShadowPlace(s, conn, m)
 	}
 	if m.Refused != "" {
 		conn.refuse(s.Name, m.Refused)
@@ -148,14 +149,14 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 		var to *view.View
 		if p.View != 0 {
 			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
-				c.anew(s, conn, p)
+				pl.anew(s, conn, p)
 				continue
 			}
 			if to == nil {
 				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 			}
 		}
-		if err := c.place(s, conn, p.Type, to, m.Revision); err != nil {
+		if err := pl.place(s, conn, p.Type, to, m.Revision); err != nil {
 			return err
 		}
 	}
@@ -164,15 +165,15 @@ func (c *Control) takePlace(s *session, m *pb.Place) error {
 
 // anew has a generator place a connection again that it placed into a view which the core has forgotten: it describes the view again, unless others
 // are in it.
-func (c *Control) anew(s *session, conn *connection, p *pb.Placement) {
-	c.cfg.Log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
+func (pl *placer) anew(s *session, conn *connection, p *pb.Placement) {
+	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
 	types := s.typesFor(conn)
 	s.detach(conn)
 	s.out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
 	s.attach(conn, types)
 }
 
-func (c *Control) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
+func (pl *placer) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
 	next := placement.Place[*session]{Session: s, View: to}
 	if conn.places.Is(typeURL, next) {
 		return nil
@@ -180,25 +181,25 @@ func (c *Control) place(s *session, conn *connection, typeURL string, to *view.V
 	if to != nil {
 		to.Connections++
 		s.unused.Entered(to)
-		c.conns.left.Weigh(to)
-		c.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
+		pl.conns.left.Weigh(to)
+		pl.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
 	}
 	if old := conn.places.Plan(typeURL, next); old.View != nil {
-		c.unwant(old.Session, old.View, conn.subs[typeURL], true)
+		pl.unwant(old.Session, old.View, conn.subs[typeURL], true)
 	}
-	return c.at(s, r, func() error {
-		if c.conns.all[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
-			c.move(s, conn, typeURL, to)
+	return pl.screen.at(s, r, func() error {
+		if pl.conns.all[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
+			pl.move(s, conn, typeURL, to)
 		}
 		return nil
 	})
 }
 
 // move makes a placement the served one.
-func (c *Control) move(s *session, conn *connection, typeURL string, to *view.View) {
+func (pl *placer) move(s *session, conn *connection, typeURL string, to *view.View) {
 	from := conn.places.Move(typeURL, placement.Place[*session]{Session: s, View: to})
 	if from.View != nil && !from.Session.keep(conn, typeURL, from.View) {
-		c.unwant(from.Session, from.View, conn.subs[typeURL], true)
+		pl.unwant(from.Session, from.View, conn.subs[typeURL], true)
 	}
-	c.stale.Spoil(conn, typeURL)
+	pl.screen.stale.Spoil(conn, typeURL)
 }

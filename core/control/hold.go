@@ -31,28 +31,28 @@ type Held struct {
 // guards judges what connections are about to be shown. If too much would go nothing is shown, and
 // the rows that caused it are taken back in a revision that begins at once. Where there is no row
 // to take back, the connections that would lose are frozen.
-func (c *Control) guards(next shown) (held bool) {
-	switch {
-	case !c.course.started:
+func (l *losses) guards(next shown) (held bool) {
+	if !l.course.started {
 		return false
-	case c.parting != nil && c.parting.aside && !c.parting.judged:
-		return c.partingLoses(next)
 	}
-	held = c.holds.Judge(guard.Scene[*connection]{
-		Next: next, Connected: len(c.conns.all), Mature: c.course.flight == nil || c.course.flight.Patching(),
-		Env: c.env, Read: c.tablesRead, Sources: c.roster.shards, Guard: c.roster.guardOf,
-	}, c.clock.Now())
+	if held, judged := l.instead(next); judged {
+		return held
+	}
+	held = l.holds.Judge(guard.Scene[*connection]{
+		Next: next, Connected: len(l.conns.all), Mature: l.course.flight == nil || l.course.flight.Patching(),
+		Env: l.env, Read: l.tablesRead, Sources: l.roster.shards, Guard: l.roster.guardOf,
+	}, l.clock.Now())
 	if held {
-		c.course.undo, c.course.soon = c.env.Number()+1, true
-		c.ring()
+		l.course.undo, l.course.soon = l.env.Number()+1, true
+		l.course.ring()
 	}
-	c.tellHolds()
+	l.tellHolds()
 	return held
 }
 
 // tellHolds logs what became of holds.
-func (c *Control) tellHolds() {
-	for _, e := range c.holds.Events() {
+func (l *losses) tellHolds() {
+	for _, e := range l.holds.Events() {
 		switch e.What {
 		case guard.Held:
 			what, n := "rows", e.Rows
@@ -60,12 +60,12 @@ func (c *Control) tellHolds() {
 				what, n = "proxies", e.Proxies
 			}
 			plugin := e.Plugins[0]
-			c.cfg.Log.Warn("much would go at once: it is held, and what was there stays served", "plugin", plugin, what, n, "reasons", e.Reasons,
+			l.log.Warn("much would go at once: it is held, and what was there stays served", "plugin", plugin, what, n, "reasons", e.Reasons,
 				"do", "coxswain hold show "+plugin+"; then coxswain hold apply "+plugin+", hold drop "+plugin+", or repair what it reads")
 		case guard.Released:
-			c.cfg.Log.Info("nothing of this plugin is held any more", "plugin", e.Plugins[0], "because", e.Reasons[0])
+			l.log.Info("nothing of this plugin is held any more", "plugin", e.Plugins[0], "because", e.Reasons[0])
 		case guard.Through:
-			c.cfg.Log.Warn("much goes at once, and onLoss of its plugins is apply", "plugins", e.Plugins, "reasons", e.Reasons)
+			l.log.Warn("much goes at once, and onLoss of its plugins is apply", "plugins", e.Plugins, "reasons", e.Reasons)
 		}
 	}
 }
@@ -79,24 +79,24 @@ func (r *roster) shards() (all []*environment.Shard) {
 }
 
 // release ends a hold.
-func (c *Control) release(plugin, why string) {
-	c.holds.Release(plugin, why)
-	c.tellHolds()
+func (l *losses) release(plugin, why string) {
+	l.holds.Release(plugin, why)
+	l.tellHolds()
 }
 
 // overHolds ends the holds of which nothing is left. What was let go by itself may be held again by
 // the revision in the making, and counts its tries.
-func (c *Control) overHolds() {
-	if c.course.soon || c.course.flight != nil {
+func (l *losses) overHolds() {
+	if l.course.soon || l.course.flight != nil {
 		return
 	}
-	c.holds.Over(func(conn *connection) bool { return c.conns.all[conn.id] != conn }, func(plugin string) int {
-		if k := c.roster.known[plugin]; k != nil {
-			return c.env.HeldRows(k.shard)
+	l.holds.Over(func(conn *connection) bool { return l.conns.all[conn.id] != conn }, func(plugin string) int {
+		if k := l.roster.known[plugin]; k != nil {
+			return l.env.HeldRows(k.shard)
 		}
 		return 0
 	})
-	c.tellHolds()
+	l.tellHolds()
 }
 
 // rest notes that proxies see all that was committed.
@@ -115,7 +115,7 @@ func (c *Control) rest() {
 			return
 		}
 	}
-	if c.holds.Settled(c.env, c.roster.shards(), c.clock.Now()) {
+	if c.losses.holds.Settled(c.env, c.roster.shards(), c.clock.Now()) {
 		c.course.soon = true
 		c.ring()
 	}
@@ -126,8 +126,8 @@ func (c *Control) Holds() []Held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []Held
-	for _, name := range c.holds.Plugins() {
-		all = append(all, c.held(name))
+	for _, name := range c.losses.holds.Plugins() {
+		all = append(all, c.losses.held(name))
 	}
 	return all
 }
@@ -141,11 +141,11 @@ func (c *Control) Holding() []string {
 	return lines
 }
 
-func (c *Control) held(name string) Held {
-	h := c.holds.Of(name)
+func (l *losses) held(name string) Held {
+	h := l.holds.Of(name)
 	out := Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
-	if k := c.roster.known[name]; k != nil {
-		out.Rows = c.env.HeldRows(k.shard)
+	if k := l.roster.known[name]; k != nil {
+		out.Rows = l.env.HeldRows(k.shard)
 	}
 	return out
 }
@@ -154,10 +154,10 @@ func (c *Control) held(name string) Held {
 func (c *Control) Hold(plugin string) (*Held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.holds.Of(plugin) == nil {
+	if c.losses.holds.Of(plugin) == nil {
 		return nil, errNotHeld(plugin)
 	}
-	out := c.held(plugin)
+	out := c.losses.held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
 	if k := c.roster.known[plugin]; k != nil {
 		for u := range c.env.Held(k.shard) {
@@ -184,19 +184,19 @@ func errNotHeld(plugin string) error {
 func (c *Control) ApplyHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h := c.holds.Of(plugin)
+	h := c.losses.holds.Of(plugin)
 	if h == nil {
 		return errNotHeld(plugin)
 	}
-	c.release(plugin, "it was let through by command")
+	c.losses.release(plugin, "it was let through by command")
 	if h.Frozen != nil {
-		c.holds.Approve()
-		c.settle()
+		c.losses.holds.Approve()
+		c.screen.settle()
 		c.rest()
 		return nil
 	}
 	c.env.Release(c.roster.known[plugin].shard)
-	c.holds.ApproveNext(false)
+	c.losses.holds.ApproveNext(false)
 	c.course.soon = true
 	c.schedule(c.clock.Now())
 	return nil
@@ -209,10 +209,10 @@ var errAsked = errors.New("what was held of it was dropped: it is started anew, 
 func (c *Control) DropHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.holds.Of(plugin) == nil {
+	if c.losses.holds.Of(plugin) == nil {
 		return errNotHeld(plugin)
 	}
-	c.release(plugin, "it was dropped by command")
+	c.losses.release(plugin, "it was dropped by command")
 	if k := c.roster.known[plugin]; k != nil {
 		c.env.Drop(k.shard)
 	}

@@ -53,7 +53,7 @@ func (c *Control) overtaken(s *session) error {
 	if len(s.ops) > 0 {
 		s.ops = append(s.ops, ops...)
 	}
-	c.publish(s)
+	c.screen.publish(s)
 	c.rest()
 	return nil
 }

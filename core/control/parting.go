@@ -52,7 +52,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 func (c *Control) atRest(k *known) bool {
 	s := c.roster.session(k.Name)
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
-	return !busy && c.course.undo == 0 && !c.course.soon && !c.holds.Approved() && len(c.course.forced) == 0 && !c.asking() && !c.env.HasUnsettled()
+	return !busy && c.course.undo == 0 && !c.course.soon && !c.losses.holds.Approved() && len(c.course.forced) == 0 && !c.patches.asking() && !c.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -98,23 +98,27 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 	c.begin("removal", c.env.Of(k.shard), true, now)
 }
 
-// partingLoses has somebody judge what proxies are about to lose. If it is too much nothing is shown.
-func (c *Control) partingLoses(next shown) (held bool) {
+// partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
+// is not known yet. If it is too much nothing is shown.
+func (c *Control) partingLoses(next shown) (held, judges bool) {
 	p := c.parting
+	if p == nil || !p.aside || p.judged {
+		return false, false
+	}
 	if c.course.flight == nil || !c.course.flight.Patching() {
-		return false // of endpoints that overtake, or of connections that came
+		return false, true // of endpoints that overtake, or of connections that came
 	}
 	p.judged, p.err = true, p.decide(p.loses(c, next))
 	if p.err != nil {
 		c.course.undo = c.env.Number() + 1
 		c.ring()
-		return true
+		return true, true
 	}
-	c.holds.Approve()
-	c.holds.Freeze(nil, c.clock.Now())
-	c.tellHolds()
+	c.losses.holds.Approve()
+	c.losses.holds.Freeze(nil, c.clock.Now())
+	c.losses.tellHolds()
 	p.done <- nil
-	return false
+	return false, true
 }
 
 // loses says what proxies would lose.
@@ -133,7 +137,7 @@ func (p *parting) loses(c *Control, next shown) []string {
 	if more := len(thin) - guard.Examples; more > 0 {
 		thin = append(thin[:guard.Examples], fmt.Sprintf("and %d more services would lose as many", more))
 	}
-	return append(c.goneFrom(next), thin...)
+	return append(c.losses.goneFrom(next), thin...)
 }
 
 // comeBack puts the rows back, in a revision of their own.

@@ -14,8 +14,8 @@ import (
 )
 
 // newPatcher returns a plugin's patch, of which nothing is known yet.
-func (c *Control) newPatcher(k *known) *patch.Patcher {
-	p := patch.New(k.patches(c.cfg.HoldMax))
+func (pt *patching) newPatcher(k *known) *patch.Patcher {
+	p := patch.New(k.patches(pt.patience))
 	p.Describes(k.ready)
 	return p
 }
@@ -44,14 +44,14 @@ func (r *roster) patchers() iter.Seq[*patch.Patcher] {
 }
 
 // allPatchers yields those that are served and those that are tried, and their sessions; nil: there is none.
-func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
+func (pt *patching) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 	return func(yield func(*patch.Patcher, *session) bool) {
-		for _, k := range c.roster.known {
+		for _, k := range pt.roster.known {
 			if k.patcher != nil && !yield(k.patcher, k.session) {
 				return
 			}
 		}
-		for k := range c.roster.rivals {
+		for k := range pt.roster.rivals {
 			if k.patcher != nil && k.session != nil && !yield(k.patcher, k.session) {
 				return
 			}
@@ -60,10 +60,10 @@ func (c *Control) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 }
 
 // askPatches sends patches what they are to be asked.
-func (c *Control) askPatches() {
-	for p, s := range c.allPatchers() {
+func (pt *patching) askPatches() {
+	for p, s := range pt.allPatchers() {
 		for _, call := range p.Calls() {
-			call.Revision = &pb.Revision{Epoch: c.course.epoch, Number: s.sent}
+			call.Revision = &pb.Revision{Epoch: pt.course.epoch, Number: s.sent}
 			s.out.State(&outbox.Job{Call: &pb.FromCore{Patch: call}})
 		}
 	}
@@ -94,12 +94,12 @@ func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
 		c.advance(c.clock.Now())
 		return
 	}
-	c.settle()
+	c.screen.settle()
 }
 
 // overdue fails calls that were not answered in time.
 func (c *Control) overdue(now time.Time, at func(time.Time)) {
-	for p, s := range c.allPatchers() {
+	for p, s := range c.patches.allPatchers() {
 		late := p.Late(now, c.roster.patcher(p.Name) == p, at)
 		if late.First {
 			r := late.Results[0]
@@ -116,10 +116,10 @@ func (c *Control) overdue(now time.Time, at func(time.Time)) {
 }
 
 // retryLate makes live patches be asked again about what they did not answer in time.
-func (c *Control) retryLate() {
-	for p := range c.roster.patchers() {
+func (v *screen) retryLate() {
+	for p := range v.roster.patchers() {
 		if p.Retry() {
-			c.spoilAll()
+			v.spoilAll()
 		}
 	}
 }
@@ -127,14 +127,14 @@ func (c *Control) retryLate() {
 // patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile.
 func (c *Control) patcherIsBack(p *patch.Patcher) {
 	p.Joined()
-	c.askPatches()
-	c.spoilAll()
-	c.settle()
+	c.patches.askPatches()
+	c.screen.spoilAll()
+	c.screen.settle()
 }
 
 // asking reports whether patches owe answers.
-func (c *Control) asking() bool {
-	for p := range c.roster.patchers() {
+func (pt *patching) asking() bool {
+	for p := range pt.roster.patchers() {
 		if p.Asking() {
 			return true
 		}
@@ -143,18 +143,18 @@ func (c *Control) asking() bool {
 }
 
 // chain returns the patches for a connection's type, in order. The first revision waits for all that aren't optional.
-func (c *Control) chain(conn *connection, typeURL string) []*patch.Patcher {
-	return c.chainBy(conn, typeURL, c.roster.rules, nil)
+func (pt *patching) chain(conn *connection, typeURL string) []*patch.Patcher {
+	return pt.chainBy(conn, typeURL, pt.roster.rules, nil)
 }
 
 // chainBy is chain by other rules, with another patch in the place of the one of its name.
-func (c *Control) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
-	if !c.roster.hasPatches() || rules.Patches == nil || c.roster.traits(conn.generator[typeURL], typeURL).BodyType != "" {
+func (pt *patching) chainBy(conn *connection, typeURL string, rules Rules, instead *patch.Patcher) []*patch.Patcher {
+	if !pt.roster.hasPatches() || rules.Patches == nil || pt.roster.traits(conn.generator[typeURL], typeURL).BodyType != "" {
 		return nil
 	}
 	var chain []*patch.Patcher
 	for _, name := range rules.Patches(typeURL, conn.peer.Node) {
-		p := c.roster.patcher(name)
+		p := pt.roster.patcher(name)
 		if instead != nil && instead.Name == name {
 			p = instead
 		}
@@ -175,12 +175,12 @@ func (r *roster) hasPatches() bool {
 
 // compose returns what the connection's view looks like after its patches; ok is false while
 // patches are being asked, which waiting notes.
-func (c *Control) compose(conn *connection, typeURL string, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
-	return c.composeBy(conn, typeURL, c.chain(conn, typeURL), c.made, waiting)
+func (pt *patching) compose(conn *connection, typeURL string, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
+	return pt.composeBy(conn, typeURL, pt.chain(conn, typeURL), pt.made, waiting)
 }
 
 // composeBy is compose by a chain, with what there is of it.
-func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Patcher, made *patch.Made, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
+func (pt *patching) composeBy(conn *connection, typeURL string, chain []*patch.Patcher, made *patch.Made, waiting patch.Waiting) (snap *view.Snapshot, ok bool) {
 	v := conn.places.View(typeURL)
 	if v == nil || v.Snapshot() == nil {
 		return nil, true
@@ -188,23 +188,23 @@ func (c *Control) composeBy(conn *connection, typeURL string, chain []*patch.Pat
 	if len(chain) == 0 {
 		return v.Snapshot(), true
 	}
-	snap, ok = made.Of(v, chain, c.made, waiting, c.clock.Now())
+	snap, ok = made.Of(v, chain, pt.made, waiting, pt.clock.Now())
 	if !ok {
-		c.askPatches()
+		pt.askPatches()
 	}
 	return snap, ok
 }
 
 // sweep lets go of results of patches that nothing stands on.
-func (c *Control) sweep() {
-	c.made.Sweep(func(yield func(*patch.Patcher) bool) {
-		for p := range c.roster.patchers() {
+func (pt *patching) sweep() {
+	pt.made.Sweep(func(yield func(*patch.Patcher) bool) {
+		for p := range pt.roster.patchers() {
 			if !yield(p) {
 				return
 			}
 		}
 	}, func(yield func(*patch.Made) bool) {
-		for _, r := range c.roster.rivals {
+		for _, r := range pt.roster.rivals {
 			if r.made != nil && !yield(r.made) {
 				return
 			}
@@ -218,7 +218,7 @@ func (t *Trial) hasComposed() bool {
 	if t.known.patcher == nil {
 		return true
 	}
-	if t.known.patcher.Asking() || t.c.asking() {
+	if t.known.patcher.Asking() || t.c.patches.asking() {
 		return false
 	}
 	waiting := patch.Waiting{}
@@ -232,12 +232,12 @@ func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *v
 	c := t.c
 	for _, conn := range c.conns.sorted() {
 		for url := range conn.places.All() {
-			chain := c.chainBy(conn, url, c.roster.rivals[t.known].rules, t.known.patcher)
-			now := c.chain(conn, url)
+			chain := c.patches.chainBy(conn, url, c.roster.rivals[t.known].rules, t.known.patcher)
+			now := c.patches.chain(conn, url)
 			if !slices.Contains(chain, t.known.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.known.patcher.Name }) {
 				continue
 			}
-			if snap, ok := c.composeBy(conn, url, chain, c.roster.rivals[t.known].made, waiting); ok {
+			if snap, ok := c.patches.composeBy(conn, url, chain, c.roster.rivals[t.known].made, waiting); ok {
 				with(conn, url, snap)
 			}
 		}

@@ -36,7 +36,7 @@ func (c *Control) makes(k *known, conn *connection, typeURL string) bool {
 	case pb.KindGenerator:
 		return conn.generator[typeURL] == k.Name
 	case pb.KindPatch:
-		return slices.ContainsFunc(c.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name })
+		return slices.ContainsFunc(c.patches.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name })
 	}
 	return publishesRows(k.ready)
 }

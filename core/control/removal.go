@@ -39,7 +39,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	rows := slices.Concat(guard.Only(c.env, k.shard, c.tablesRead()), d.Emptied)
+	rows := slices.Concat(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied)
 	now := c.clock.Now()
 	p := &parting{known: k, since: now, until: now.Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
@@ -72,22 +72,22 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.
 func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
-		why := append(guard.Only(c.env, k.shard, c.tablesRead()), d.Emptied...)
+		why := append(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied...)
 		if len(why) > 0 {
 			why = append(why, reason)
 		}
 		return why
 	}
-	if h := c.holds.Of(k.Name); h != nil {
+	if h := c.losses.holds.Of(k.Name); h != nil {
 		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
 	}
 	switch {
 	case k.Kind == pb.KindGenerator:
-		why = c.goneFrom(c.orphaned(k))
+		why = c.losses.goneFrom(c.streams.orphaned(k))
 	case k.Kind == pb.KindPatch:
-		why = guard.Undone(c.unpatched(k, rules))
+		why = guard.Undone(c.streams.unpatched(k, rules))
 	case !publishes(k) || !c.course.started:
-	case !c.anySees():
+	case !c.streams.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
 	default:
 		if absent := c.roster.absent(); len(absent) > 0 {
@@ -99,8 +99,8 @@ func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why
 }
 
 // anySees reports whether any connection has anything.
-func (c *Control) anySees() bool {
-	for _, conn := range c.conns.all {
+func (st *streams) anySees() bool {
+	for _, conn := range st.conns.all {
 		if len(conn.visible) > 0 {
 			return true
 		}
@@ -109,8 +109,8 @@ func (c *Control) anySees() bool {
 }
 
 // goneFrom says what connections would lose that are shown this next.
-func (c *Control) goneFrom(next shown) []string {
-	frozen := c.holds.Frozen()
+func (l *losses) goneFrom(next shown) []string {
+	frozen := l.holds.Frozen()
 	next = maps.Clone(next)
 	maps.DeleteFunc(next, func(conn *connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
 	return guard.Told(guard.Losses(next))
@@ -129,9 +129,9 @@ func (r *roster) absent() (names []string) {
 // tablesRead are the tables that somebody reads, but for those that generators alone publish: what
 // they ask sources for is of no use without those whom they serve; and but for those that have an
 // instance of a plugin for each row (forEach): whether these may go is judged when they do.
-func (c *Control) tablesRead() map[string]bool {
+func (l *losses) tablesRead() map[string]bool {
 	read, asked := map[string]bool{}, map[string]bool{}
-	for _, k := range c.roster.known {
+	for _, k := range l.roster.known {
 		if k.ready == nil {
 			continue
 		}
@@ -143,16 +143,16 @@ func (c *Control) tablesRead() map[string]bool {
 			asked[table] = k.Kind == pb.KindGenerator && (by || !known)
 		}
 	}
-	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(c.instances.tables, table) })
+	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(l.instances.tables, table) })
 	return read
 }
 
 // orphaned is what proxies would be shown of the types that nobody would make for them without a generator: nothing.
-func (c *Control) orphaned(k *known) shown {
+func (st *streams) orphaned(k *known) shown {
 	next := shown{}
 	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
-	for _, conn := range c.conns.sorted() {
-		without := c.assignment(conn, c.roster.rules, gone)
+	for _, conn := range st.conns.sorted() {
+		without := st.roster.assignment(conn, st.roster.rules, gone)
 		for _, url := range conn.servedBy(k.Name) {
 			if without[url] == "" {
 				next.Put(conn, url, nil)
@@ -163,20 +163,20 @@ func (c *Control) orphaned(k *known) shown {
 }
 
 // unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
-func (c *Control) unpatched(k *known, rules Rules) shown {
+func (st *streams) unpatched(k *known, rules Rules) shown {
 	next := shown{}
 	made := map[patch.Key]*view.Snapshot{}
-	for _, conn := range c.conns.sorted() {
+	for _, conn := range st.conns.sorted() {
 		for url, at := range conn.places.All() {
 			v := at.View
-			served := c.chain(conn, url)
+			served := st.patches.chain(conn, url)
 			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name }) {
 				continue
 			}
-			chain := c.chainBy(conn, url, rules, nil)
+			chain := st.patches.chainBy(conn, url, rules, nil)
 			key := patch.KeyOf(v, chain)
 			if made[key] == nil {
-				made[key] = c.made.SoFar(v, chain, served)
+				made[key] = st.patches.made.SoFar(v, chain, served)
 			}
 			next.Put(conn, url, made[key])
 		}

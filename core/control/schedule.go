@@ -63,7 +63,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	for s := range c.roster.everybody() {
 		s.give(now, at)
 	}
-	c.expire(now, at)
+	c.placer.expire(now, at)
 	if !c.course.started {
 		c.tellEarly()
 	}
@@ -76,7 +76,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	if c.meet(now, at) {
 		return next
 	}
-	c.overHolds()
+	c.losses.overHolds()
 	for c.course.flight == nil {
 		endpoints, rest := c.env.Pending()
 		due := c.course.debounce.Due()

@@ -173,7 +173,7 @@ func (c *Control) comes(inst *host.Instance) (*known, error) {
 	c.roster.warnOfWriters(k)
 	if k.Kind == pb.KindGenerator {
 		for _, conn := range c.conns.sorted() {
-			c.assign(conn)
+			c.roster.assign(conn)
 		}
 	}
 	return k, nil
@@ -202,7 +202,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.conns.sorted() {
 			delete(conn.attached, k.Name)
-			c.introduce(conn, k.Name, false)
+			c.placer.introduce(conn, k.Name, false)
 		}
 	}
 	switch {
@@ -331,7 +331,7 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Called != nil && s.Kind == pb.KindController:
 		c.questions.take(s, m.Called.Id, m)
 	case s.generates():
-		err := c.takeGenerated(s, m)
+		err := c.placer.takeGenerated(s, m)
 		if m.Wanted != nil {
 			c.advance(now)
 		}

@@ -135,24 +135,24 @@ func (c *Control) shadowDone(s *session) error {
 	if err := s.apply(); err != nil {
 		return err
 	}
-	c.publish(s)
+	c.screen.publish(s)
 	s.free()
 	return nil
 }
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
-func (c *Control) attachShadows(conn *connection) {
-	for s := range c.roster.rivalling() {
+func (pl *placer) attachShadows(conn *connection) {
+	for s := range pl.roster.rivalling() {
 		if s.generates() {
-			c.attachShadow(s, conn)
+			pl.attachShadow(s, conn)
 		}
 	}
 }
 
 // attachShadow tells a rival's session of a connection that asks for something of its for the
 // first time.
-func (c *Control) attachShadow(s *session, conn *connection) {
-	types := typesOf(c.assignment(conn, c.roster.rivals[s.known].rules, s.known), s.Name)
+func (pl *placer) attachShadow(s *session, conn *connection) {
+	types := typesOf(pl.roster.assignment(conn, pl.roster.rivals[s.known].rules, s.known), s.Name)
 	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
 	if !s.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
 		s.shadow.Attach(conn, types)
@@ -161,33 +161,33 @@ func (c *Control) attachShadow(s *session, conn *connection) {
 }
 
 // subscribeShadows lets shadows know what a connection wants now.
-func (c *Control) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
-	for s := range c.roster.rivalling() {
+func (pl *placer) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
+	for s := range pl.roster.rivalling() {
 		v := s.shadow.View(conn, typeURL)
 		if v == nil {
 			continue
 		}
-		c.want(s, v, conn, sub, false)
-		c.unwant(s, v, old, false)
-		c.publish(s)
+		pl.want(s, v, conn, sub, false)
+		pl.unwant(s, v, old, false)
+		pl.screen.publish(s)
 	}
 }
 
 // detachShadows tells shadows that a connection has gone.
-func (c *Control) detachShadows(conn *connection) {
-	for s := range c.roster.rivalling() {
+func (pl *placer) detachShadows(conn *connection) {
+	for s := range pl.roster.rivalling() {
 		if !s.shadow.Attached(conn) {
 			continue
 		}
 		s.detach(conn)
 		for url, v := range s.shadow.Leave(conn) {
-			c.unwant(s, v, conn.subs[url], true)
+			pl.unwant(s, v, conn.subs[url], true)
 		}
 	}
 }
 
 // takeShadowPlace moves a connection between a shadow's views.
-func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) error {
+func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) error {
 	if !s.shadow.Attached(conn) {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 		var to *view.View
 		if p.View != 0 {
 			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
-				c.anew(s, conn, p)
+				pl.anew(s, conn, p)
 				continue
 			}
 			if to == nil {
@@ -209,9 +209,9 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
 			s.unused.Entered(to)
-			c.conns.left.Weigh(to)
+			pl.conns.left.Weigh(to)
 		}
-		if err := c.at(s, m.Revision, func() error { c.seatAt(s, conn, p.Type, to); return nil }); err != nil {
+		if err := pl.screen.at(s, m.Revision, func() error { pl.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
 		}
 	}
@@ -220,23 +220,23 @@ func (c *Control) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 
 // seatAt makes a placement count, for a shadow or, where it has become the served one meanwhile,
 // for proxies.
-func (c *Control) seatAt(s *session, conn *connection, typeURL string, to *view.View) {
+func (pl *placer) seatAt(s *session, conn *connection, typeURL string, to *view.View) {
 	switch {
-	case c.conns.all[conn.id] != conn:
+	case pl.conns.all[conn.id] != conn:
 		if to != nil {
-			c.unwant(s, to, placement.Wish{}, true)
+			pl.unwant(s, to, placement.Wish{}, true)
 		}
 	case s.shadow == nil:
 		if to != nil {
-			c.want(s, to, conn, conn.subs[typeURL], false)
+			pl.want(s, to, conn, conn.subs[typeURL], false)
 		}
-		c.move(s, conn, typeURL, to)
+		pl.move(s, conn, typeURL, to)
 	default:
 		if to != nil {
-			c.want(s, to, conn, conn.subs[typeURL], false)
+			pl.want(s, to, conn, conn.subs[typeURL], false)
 		}
 		if before := s.shadow.Place(conn, typeURL, to); before != nil {
-			c.unwant(s, before, conn.subs[typeURL], true)
+			pl.unwant(s, before, conn.subs[typeURL], true)
 		}
 	}
 }

@@ -71,8 +71,8 @@ func (c *Control) PluginRows() map[string]PluginRows {
 		if s := c.roster.session(name); s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
-		if c.holds.Of(name) != nil {
-			h := c.held(name)
+		if c.losses.holds.Of(name) != nil {
+			h := c.losses.held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
 			for u := range c.env.Held(k.shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})

@@ -38,18 +38,18 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 		c.course.moved.Merge(c.env.SetAside(k.shard, false))
 	}
 	c.env.Drop(k.shard)
-	c.holds.Drop(name)
-	c.holds.ApproveNext(false) // it was judged before
+	c.losses.holds.Drop(name)
+	c.losses.holds.ApproveNext(false) // it was judged before
 	c.env.Replace(k.shard, shadow.Rows())
 	switch k.Kind {
 	case pb.KindGenerator:
 		next.views.Adopt(same)
 		next.views.Publish()
-		c.exchange(t, shadow)
+		c.streams.exchange(t, shadow)
 	case pb.KindPatch:
 		k.patcher.Succeeds(t.known.patcher, same)
 		c.roster.rivals[t.known].made = patch.NewMade()
-		c.spoilAll()
+		c.screen.spoilAll()
 	}
 	t.memo = trial.Memo{}
 	t.countRefusals()
@@ -59,12 +59,12 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 }
 
 // exchange gives each connection the new generator's views; the old one keeps its own.
-func (c *Control) exchange(t *Trial, shadow *shadow) {
+func (st *streams) exchange(t *Trial, shadow *shadow) {
 	name := t.known.Name
-	last, next := t.known.session, c.roster.session(name)
-	for _, conn := range c.conns.sorted() {
+	last, next := t.known.session, st.roster.session(name)
+	for _, conn := range st.conns.sorted() {
 		had := conn.generator
-		c.assign(conn)
+		st.roster.assign(conn)
 		before, after := typesOf(had, name), conn.servedBy(name)
 		if last != nil && conn.attached[name] {
 			last.shadow.Attach(conn, before)
@@ -74,34 +74,34 @@ func (c *Control) exchange(t *Trial, shadow *shadow) {
 		}
 		for _, url := range slices.Compact(slices.Sorted(slices.Values(append(before, after...)))) {
 			if n, ok := conn.places.Drop(url, next); ok && n.View != nil {
-				c.unwant(n.Session, n.View, conn.subs[url], true)
+				st.placer.unwant(n.Session, n.View, conn.subs[url], true)
 			}
 			switch to := shadow.View(conn, url); {
 			case slices.Contains(after, url) && to != nil:
-				c.takeOver(next, conn, url, to)
+				st.takeOver(next, conn, url, to)
 			case !slices.Contains(after, url) && conn.generator[url] == "":
-				c.move(next, conn, url, nil)
+				st.placer.move(next, conn, url, nil)
 			}
 		}
 		if conn.attached[name] = shadow.Attached(conn); !conn.attached[name] {
-			c.introduce(conn, name, false)
+			st.placer.introduce(conn, name, false)
 		}
-		c.reattach(conn, had, name)
+		st.reattach(conn, had, name)
 	}
 }
 
 // takeOver makes a placement of the new generator the served one. Its wishes are counted already.
-func (c *Control) takeOver(next *session, conn *connection, url string, to *view.View) {
+func (st *streams) takeOver(next *session, conn *connection, url string, to *view.View) {
 	if conn.places.View(url) == to {
 		return
 	}
-	c.move(next, conn, url, to)
+	st.placer.move(next, conn, url, to)
 }
 
 // reattach tells other generators which types of a connection are theirs now.
-func (c *Control) reattach(conn *connection, had map[string]string, except string) {
-	for _, k := range c.roster.sorted() {
-		s := c.roster.session(k.Name)
+func (st *streams) reattach(conn *connection, had map[string]string, except string) {
+	for _, k := range st.roster.sorted() {
+		s := st.roster.session(k.Name)
 		before, after := typesOf(had, k.Name), conn.servedBy(k.Name)
 		if k.Name == except || s == nil || !s.generates() || slices.Equal(before, after) {
 			continue
@@ -113,7 +113,7 @@ func (c *Control) reattach(conn *connection, had map[string]string, except strin
 		case conn.attached[k.Name]:
 			s.attach(conn, after)
 		default:
-			c.introduce(conn, k.Name, false)
+			st.placer.introduce(conn, k.Name, false)
 		}
 	}
 }

@@ -91,11 +91,11 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 	if s.generates() {
 		s.views = newViews(inst.Ready)
 		for _, conn := range c.conns.sorted() {
-			c.attachShadow(s, conn)
+			c.placer.attachShadow(s, conn)
 		}
 	}
 	if s.Kind == pb.KindPatch {
-		k.patcher, c.roster.rivals[k].made = c.newPatcher(k), patch.NewMade()
+		k.patcher, c.roster.rivals[k].made = c.patches.newPatcher(k), patch.NewMade()
 		k.patcher.Learn(c.roster.patcher(s.Name))
 		k.patcher.Begin()
 	}

@@ -26,17 +26,17 @@ func peerKey(conn *connection) string {
 // want adds a connection's wishes to a view: the generator is asked in the connection's turn. hold
 // makes the revision in the making wait for the answers about what the connection has now, which it
 // must not lose; these are asked for at once.
-func (c *Control) want(s *session, v *view.View, conn *connection, sub placement.Wish, hold bool) {
-	if !c.roster.lives(s) {
+func (pl *placer) want(s *session, v *view.View, conn *connection, sub placement.Wish, hold bool) {
+	if !pl.roster.lives(s) {
 		v.Want(sub.Wildcard, sub.Names)
 		return // it is gone; the next session is asked anew
 	}
 	all, fresh := v.Want(sub.Wildcard, sub.Names)
 	s.turns.Wish(conn, peerKey(conn), v, sub, all, s.short(v, fresh))
 	if hold {
-		s.keepPromises(v, conn, sub, c.clock.Now())
+		s.keepPromises(v, conn, sub, pl.clock.Now())
 	}
-	s.give(c.clock.Now(), func(time.Time) {})
+	s.give(pl.clock.Now(), func(time.Time) {})
 }
 
 // keepPromises asks at once for what the connection has and would lose.
@@ -74,15 +74,15 @@ func (s *session) ask(m *pb.Want, hold bool, now time.Time) {
 }
 
 // unwant takes wishes back; leave says that the connection leaves the view.
-func (c *Control) unwant(s *session, v *view.View, sub placement.Wish, leave bool) {
+func (pl *placer) unwant(s *session, v *view.View, sub placement.Wish, leave bool) {
 	all, gone := v.Drop(sub.Wildcard, sub.Names)
 	tellAll, told := s.turns.Drop(v, all, gone)
 	if leave {
 		v.Connections--
 	}
-	c.conns.left.Weigh(v)
+	pl.conns.left.Weigh(v)
 	tell := func(d *pb.Drop) {
-		if c.roster.lives(s) {
+		if pl.roster.lives(s) {
 			d.Type, d.View = v.Type, v.ID
 			s.out.Call(&pb.FromCore{Drop: d})
 		}
@@ -130,14 +130,14 @@ func (s *session) handed(answered func(id uint64, now time.Time, steady bool), i
 }
 
 // takeWanted notes that a wish has been answered.
-func (c *Control) takeWanted(s *session, m *pb.Wanted) error {
-	now := c.clock.Now()
+func (pl *placer) takeWanted(s *session, m *pb.Wanted) error {
+	now := pl.clock.Now()
 	asked := s.asked.Answered(m.Id, s.now(now))
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}
 	defer s.handed(s.turns.Wanted, m.Id, now)
-	return c.at(s, m.Revision, func() error {
+	return pl.screen.at(s, m.Revision, func() error {
 		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
 			s.views.Complete(v)
 		}

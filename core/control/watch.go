@@ -185,8 +185,8 @@ func (c *Control) askAgain(s *session, now time.Time) {
 	if p == nil || c.roster.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
-	c.retryLate()
-	c.settle()
+	c.screen.retryLate()
+	c.screen.settle()
 }
 
 // Stale says since when, and why, what a plugin said last may be out of date.
