@@ -120,36 +120,36 @@ func (k *known) seen() *report.Away {
 
 // drop takes rows away whose source is away for too long, and serves them again when it is back, each in a revision of its own. It waits for a moment
 // at which proxies see all that was committed, so that nothing else is let through with it.
-func (c *Control) drop(now time.Time, at func(time.Time)) {
-	if !c.course.started || c.parting != nil {
+func (p *pipeline) drop(now time.Time, at func(time.Time)) {
+	if !p.course.started {
 		return
 	}
-	for _, k := range c.roster.sorted() {
+	for _, k := range p.roster.sorted() {
 		over := k.absence.over(now)
 		if due := k.absence.due(); !due.IsZero() && !over {
 			at(due)
 		}
-		if over == k.shard.Aside() || over && rowsOf(c.env, k.shard) == 0 || c.course.flight != nil || !c.atRest(k) {
+		if over == k.shard.Aside() || over && rowsOf(p.env, k.shard) == 0 || p.course.flight != nil || !p.atRest(k) {
 			continue
 		}
-		c.setAside(k, over, now)
+		p.setAside(k, over, now)
 	}
 }
 
-func (c *Control) setAside(k *known, aside bool, now time.Time) {
-	changes := c.env.SetAside(k.shard, aside)
-	rows, accept := rowsOf(c.env, k.shard), func(environment.Name) bool { return false }
+func (p *pipeline) setAside(k *known, aside bool, now time.Time) {
+	changes := p.env.SetAside(k.shard, aside)
+	rows, accept := rowsOf(p.env, k.shard), func(environment.Name) bool { return false }
 	kind := "dropped"
 	if aside {
-		c.cfg.Log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name, "rows", rows,
+		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name, "rows", rows,
 			"since", k.absence.since.UTC().Format(time.RFC3339), "after", k.absence.after, "reason", k.absence.why)
-		c.losses.holds.ApproveNext(true) // that is what was asked for
+		p.losses.holds.ApproveNext(true) // that is what was asked for
 	} else {
-		c.cfg.Log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
-		kind, accept = "returned", c.env.Of(k.shard)
+		p.log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
+		kind, accept = "returned", p.env.Of(k.shard)
 	}
-	c.course.moved.Merge(changes)
-	c.begin(kind, accept, true, now)
+	p.course.moved.Merge(changes)
+	p.begin(kind, accept, true, now)
 }
 
 // rowsOf is how many rows a shard has.

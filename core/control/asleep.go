@@ -29,21 +29,21 @@ func canSleep(kind pb.Kind, r *pb.Ready) error {
 
 // wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
 // to be asked lately, or somebody wants to compare another one with it.
-func (c *Control) wanted(name string) bool {
-	if c.roster.tried(name) {
+func (sl *sleepers) wanted(name string) bool {
+	if sl.roster.tried(name) {
 		return true
 	}
-	switch k := c.roster.known[name]; k.Kind {
+	switch k := sl.roster.known[name]; k.Kind {
 	case pb.KindGenerator:
 	case pb.KindAuthenticator:
-		return k.askedLately(c.clock.Now())
+		return k.askedLately(sl.clock.Now())
 	default:
-		if len(k.ready.Methods) > 0 && k.askedLately(c.clock.Now()) {
+		if len(k.ready.Methods) > 0 && k.askedLately(sl.clock.Now()) {
 			return true
 		}
-		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return c.env.Has(r.Table, r.Sources) })
+		return slices.ContainsFunc(k.ready.Reads, func(r *pb.Read) bool { return sl.env.Has(r.Table, r.Sources) })
 	}
-	for _, conn := range c.conns.all {
+	for _, conn := range sl.conns.all {
 		if conn.asks(name) {
 			return true
 		}
@@ -57,11 +57,11 @@ func (k *known) askedLately(now time.Time) bool {
 }
 
 // rouseReaders wakes sources up that sleep and read what changed.
-func (c *Control) rouseReaders(changes environment.Changes) {
-	for _, k := range c.roster.known {
+func (sl *sleepers) rouseReaders(changes environment.Changes) {
+	for _, k := range sl.roster.known {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
-		if k.asleep && k.Kind != pb.KindGenerator && k.Kind != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && c.wanted(k.Name) {
-			c.roster.rouse(k.Name)
+		if k.asleep && k.Kind != pb.KindGenerator && k.Kind != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && sl.wanted(k.Name) {
+			sl.roster.rouse(k.Name)
 		}
 	}
 }
@@ -77,12 +77,12 @@ func (r *roster) rouse(name string) {
 }
 
 // slumber lets plugins sleep that start on demand and that nobody needs.
-func (c *Control) slumber(now time.Time, at func(time.Time)) {
-	for s := range c.roster.live() {
+func (sl *sleepers) slumber(now time.Time, at func(time.Time)) {
+	for s := range sl.roster.live() {
 		if !s.OnDemand || s.asleep {
 			continue
 		}
-		if s.needed.IsZero() || now.Sub(s.needed) >= drowsy && (c.wanted(s.Name) || !s.busy.IsZero()) {
+		if s.needed.IsZero() || now.Sub(s.needed) >= drowsy && (sl.wanted(s.Name) || !s.busy.IsZero()) {
 			s.needed = now
 		}
 		if end := s.needed.Add(drowsy); end.After(now) {
@@ -95,19 +95,19 @@ func (c *Control) slumber(now time.Time, at func(time.Time)) {
 }
 
 // fallAsleep notes that the session of a plugin that sleeps has ended.
-func (c *Control) fallAsleep(s *session, now time.Time) {
+func (p *pipeline) fallAsleep(s *session, now time.Time) {
 	s.away = time.Time{}
 	s.suspects.Forget()
 	s.absence.ends()
 	if s.generates() && publishesRows(s.ready) { // what it said was for those whom it served
-		c.env.Replace(s.shard, nil)
-		c.touched(s.Name, now)
+		p.env.Replace(s.shard, nil)
+		p.intake.touched(s.Name, now)
 	}
-	if c.wanted(s.Name) { // since it was told to go
-		c.roster.rouse(s.Name)
+	if p.sleepers.wanted(s.Name) { // since it was told to go
+		p.roster.rouse(s.Name)
 	}
-	if c.course.flight != nil {
-		c.course.flight.Leave(s.Name)
-		c.advance(now)
+	if p.course.flight != nil {
+		p.course.flight.Leave(s.Name)
+		p.advance(now)
 	}
 }

@@ -55,5 +55,5 @@ func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	s.c.streams.disconnect(s.conn)
-	s.c.ring()
+	s.c.course.ring()
 }

@@ -57,7 +57,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if reasons := c.notReady(); len(reasons) > 0 {
+	if reasons := c.pipeline.notReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
 	c.conns.last++
@@ -334,19 +334,19 @@ func (conn *connection) end(err error) {
 }
 
 // notReady says why new streams are not taken.
-func (c *Control) notReady() []string {
-	if c.course.closed {
+func (p *pipeline) notReady() []string {
+	if p.course.closed {
 		return []string{"it is stopping"}
 	}
-	if !c.course.started {
-		reasons := c.unready()
+	if !p.course.started {
+		reasons := p.unready()
 		if len(reasons) == 0 {
-			reasons = []string{"the first revision is being made" + c.waitingFor()}
+			reasons = []string{"the first revision is being made" + p.waitingFor()}
 		}
 		return reasons
 	}
 	var reasons []string
-	for _, k := range c.roster.sorted() {
+	for _, k := range p.roster.sorted() {
 		if k.Blocks && k.ready != nil && k.session == nil && !k.asleep {
 			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
 		}
@@ -354,9 +354,9 @@ func (c *Control) notReady() []string {
 	return reasons
 }
 
-func (c *Control) waitingFor() string {
-	if c.course.flight == nil || len(c.course.flight.Waiting()) == 0 {
+func (p *pipeline) waitingFor() string {
+	if p.course.flight == nil || len(p.course.flight.Waiting()) == 0 {
 		return ""
 	}
-	return " by " + strings.Join(c.course.flight.Waiting(), ", ")
+	return " by " + strings.Join(p.course.flight.Waiting(), ", ")
 }

@@ -149,15 +149,19 @@ type Control struct {
 	roster    *roster
 	course    *course
 	conns     *connections
-	startedUp chan struct{}
 	patches   *patching
 	losses    *losses
 	screen    *screen
 	placer    *placer
 	streams   *streams
+	feeder    *feeder
+	sleepers  *sleepers
+	intake    *intake
+	pipeline  *pipeline
+	results   *results
+	writes    *writes
 	wake      chan struct{}
 	questions *questions
-	stores    *store.Requests[*session]
 	// instances are plugins that rows ask for.
 	instances *instances
 	trials    trials
@@ -170,8 +174,9 @@ type roster struct {
 	log     *slog.Logger
 	metrics Metrics
 	course  *course
-	// wake is called when a plugin that sleeps is needed.
-	wake func(plugin string)
+	// wake is called when a plugin that sleeps is needed, serving when what a plugin's session said
+	// is being served.
+	wake, serving func(plugin string)
 	// known are those that are served, by name; rivals those that may take the place of another of
 	// their name, or had it.
 	known  map[string]*known
@@ -269,6 +274,81 @@ type streams struct {
 	refusals *rate.Limiter
 }
 
+// feeder sends plugins what they read.
+type feeder struct {
+	env    *environment.Environment
+	clock  *clock
+	roster *roster
+	course *course
+}
+
+// sleepers are plugins that start on demand.
+type sleepers struct {
+	env    *environment.Environment
+	clock  *clock
+	roster *roster
+	course *course
+	conns  *connections
+}
+
+// intake takes rows from plugins.
+type intake struct {
+	env               *environment.Environment
+	clock             *clock
+	roster            *roster
+	course            *course
+	instances         *instances
+	sleepers          *sleepers
+	debounceEndpoints bool
+}
+
+// pipeline leads revisions through the stages.
+type pipeline struct {
+	log     *slog.Logger
+	metrics Metrics
+
+	holdMax, endpointPatience time.Duration
+	debounceEndpoints         bool
+
+	env       *environment.Environment
+	clock     *clock
+	roster    *roster
+	course    *course
+	conns     *connections
+	patches   *patching
+	losses    *losses
+	screen    *screen
+	instances *instances
+	feeder    *feeder
+	intake    *intake
+	sleepers  *sleepers
+
+	startedUp chan struct{}
+	// onServed is called when a revision is served.
+	onServed func(number uint64)
+}
+
+// results are what patches answer.
+type results struct {
+	log      *slog.Logger
+	metrics  Metrics
+	clock    *clock
+	roster   *roster
+	course   *course
+	patches  *patching
+	screen   *screen
+	pipeline *pipeline
+}
+
+// writes are requests for objects where they are kept.
+type writes struct {
+	log     *slog.Logger
+	metrics Metrics
+	clock   *clock
+	roster  *roster
+	stores  *store.Requests[*session]
+}
+
 // connections are those that are there, and what those that left still have of views.
 type connections struct {
 	all  map[uint64]*connection
@@ -336,17 +416,13 @@ func New(cfg Config) (*Control, error) {
 			epoch: newEpoch(), debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
 			forced: map[string]bool{}, moved: environment.Changes{},
 		},
-		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, stores: store.New[*session](cfg.HoldMax), wake: make(chan struct{}, 1), startedUp: make(chan struct{}),
+		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, wake: make(chan struct{}, 1),
 		instances: &instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
 		trials:    trials{all: map[string]*Trial{}},
 	}
 	c.roster = &roster{
 		log: cfg.Log, metrics: cfg.Metrics, course: c.course, known: map[string]*known{}, rivals: map[*known]*rival{}, rules: cfg.Rules,
-		wake: func(plugin string) {
-			if cfg.OnWanted != nil {
-				go cfg.OnWanted(plugin)
-			}
-		},
+		wake: inBackground(cfg.OnWanted), serving: inBackground(cfg.OnServing),
 	}
 	c.course.ring = c.ring
 	c.patches = &patching{clock: c.clock, roster: c.roster, course: c.course, patience: cfg.HoldMax, made: patch.NewMade()}
@@ -366,6 +442,21 @@ func New(cfg Config) (*Control, error) {
 		log: cfg.Log, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses,
 		screen: c.screen, placer: c.placer, refusals: rate.NewLimiter(logsPerSecond, logsAtOnce),
 	}
+	c.feeder = &feeder{env: c.env, clock: c.clock, roster: c.roster, course: c.course}
+	c.sleepers = &sleepers{env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns}
+	c.intake = &intake{
+		env: c.env, clock: c.clock, roster: c.roster, course: c.course, instances: c.instances, sleepers: c.sleepers,
+		debounceEndpoints: cfg.DebounceEndpoints,
+	}
+	c.pipeline = &pipeline{
+		log: cfg.Log, metrics: cfg.Metrics, holdMax: cfg.HoldMax, endpointPatience: cfg.EndpointPatience, debounceEndpoints: cfg.DebounceEndpoints,
+		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses, screen: c.screen,
+		instances: c.instances, feeder: c.feeder, intake: c.intake, sleepers: c.sleepers, startedUp: make(chan struct{}), onServed: c.trials.noteSwitched,
+	}
+	c.results = &results{
+		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, patches: c.patches, screen: c.screen, pipeline: c.pipeline,
+	}
+	c.writes = &writes{log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, stores: store.New[*session](cfg.HoldMax)}
 	c.mu.clock, c.clients.inner = c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
 	now := time.Now()
@@ -373,6 +464,14 @@ func New(cfg Config) (*Control, error) {
 		c.declare(newKnown(e, newShard(e), now))
 	}
 	return c, nil
+}
+
+// inBackground returns a func that calls f in a goroutine of its own.
+func inBackground(f func(string)) func(string) {
+	if f == nil {
+		return func(string) {}
+	}
+	return func(plugin string) { go f(plugin) }
 }
 
 func newShard(e Expected) *environment.Shard {
@@ -403,13 +502,7 @@ func newEpoch() uint64 {
 func (c *Control) Epoch() uint64 { return c.course.epoch }
 
 // Started is closed when the first complete revision is served.
-func (c *Control) Started() <-chan struct{} { return c.startedUp }
-
-func (c *Control) serving(plugin string) {
-	if c.cfg.OnServing != nil {
-		go c.cfg.OnServing(plugin)
-	}
-}
+func (c *Control) Started() <-chan struct{} { return c.pipeline.startedUp }
 
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
 func (v *screen) publish(s *session) (views int) {

@@ -60,11 +60,11 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	if !publishes(k) && c.course.flight == nil {
 		c.screen.settle()
 	}
-	c.touched(name, now)
-	if c.advance(now); c.course.flight == nil {
-		c.begin("swap", c.env.Of(k.shard), false, now)
+	c.intake.touched(name, now)
+	if c.pipeline.advance(now); c.course.flight == nil {
+		c.pipeline.begin("swap", c.env.Of(k.shard), false, now)
 	}
-	c.rest()
+	c.pipeline.rest()
 	c.schedule(now)
 	return nil
 }
@@ -104,8 +104,8 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 	}
 	changes := c.env.Reorder(shards)
 	if len(changes) > 0 {
-		c.markDirty(changes)
-		c.forceReaders(changes)
+		c.intake.markDirty(changes)
+		c.intake.forceReaders(changes)
 	}
 	for _, conn := range c.conns.sorted() {
 		had := conn.generator
@@ -118,10 +118,10 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 }
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
-func (c *Control) forceReaders(changes environment.Changes) {
-	for s := range c.roster.live() {
+func (in *intake) forceReaders(changes environment.Changes) {
+	for s := range in.roster.live() {
 		if concerns(s.ready, changes) {
-			c.course.forced[s.Name] = true
+			in.course.forced[s.Name] = true
 		}
 	}
 }

@@ -91,15 +91,15 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Want != nil:
 		s.asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
-		c.stores.Undelivered(m.Store, why)
-		c.tellStores()
+		c.writes.stores.Undelivered(m.Store, why)
+		c.writes.tellStores()
 	case m.Stored != nil:
-		c.stores.AnswerUndelivered(s, m.Stored, why)
-		c.tellStores()
+		c.writes.stores.AnswerUndelivered(s, m.Stored, why)
+		c.writes.tellStores()
 	case m.Patch != nil:
 		if p := s.patcher; p != nil {
 			if r := p.Undelivered(m.Patch.Id, why, c.clock.Now()); r != nil {
-				c.answered(p, r)
+				c.results.answered(p, r)
 			}
 		}
 	case m.Authenticate != nil, m.Call != nil:

@@ -8,14 +8,14 @@ import (
 )
 
 // takeDone notes that a plugin has said all about a revision.
-func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
+func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if m.Revision == nil {
 		return fmt.Errorf("its Done names no revision")
 	}
 	if s.overtaking != 0 && m.Revision.Number == s.overtaking {
-		return c.overtaken(s)
+		return p.overtaken(s)
 	}
-	c.roster.takeFaults(s, m.Faults, now)
+	p.roster.takeFaults(s, m.Faults, now)
 	if m.Revision.Number == s.done && s.busy.IsZero() {
 		return nil // it is done already: what failed has changed
 	}
@@ -29,23 +29,23 @@ func (c *Control) takeDone(s *session, m *pb.Done, now time.Time) error {
 		s.letGo()
 	}
 	if s.ready.Derives {
-		c.derived(s, now)
+		p.intake.derived(s, now)
 	}
-	f := c.course.flight
+	f := p.course.flight
 	switch {
 	case s.shadow != nil:
-		return c.shadowDone(s)
+		return p.shadowDone(s)
 	case f == nil && s.generates():
 		// It was late: the revision went out without it.
-		return c.accept(s)
+		return p.accept(s)
 	case f == nil:
 		return nil
 	}
 	switch waited, again := f.Done(s.Name, s.done); {
 	case again:
-		c.sendState(s, f.Number)
+		p.feeder.sendState(s, f.Number)
 	case waited:
-		c.advance(now)
+		p.advance(now)
 	}
 	return nil
 }
@@ -75,17 +75,17 @@ func (r *roster) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
 }
 
 // accept applies what a generator said late.
-func (c *Control) accept(s *session) error {
+func (p *pipeline) accept(s *session) error {
 	if err := s.apply(); err != nil {
 		return err
 	}
-	c.serving(s.Name)
-	if c.course.flight == nil && s.done >= c.course.undo {
-		c.course.undo = 0
-		c.instances.tell()
+	p.roster.serving(s.Name)
+	if p.course.flight == nil && s.done >= p.course.undo {
+		p.course.undo = 0
+		p.instances.tell()
 	}
-	c.screen.publish(s)
+	p.screen.publish(s)
 	s.free()
-	c.rest()
+	p.rest()
 	return nil
 }

@@ -11,50 +11,50 @@ import (
 )
 
 // begin commits what waits (of accept) and starts its revision.
-func (c *Control) begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
-	if accept == nil && !c.course.debounce.Due().IsZero() {
-		c.cfg.Metrics.Debounced(now.Sub(c.course.debounce.Due().Add(-c.course.debounce.After)))
-		c.course.debounce.Reset()
+func (p *pipeline) begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
+	if accept == nil && !p.course.debounce.Due().IsZero() {
+		p.metrics.Debounced(now.Sub(p.course.debounce.Due().Add(-p.course.debounce.After)))
+		p.course.debounce.Reset()
 	}
 	if kind != revision.Endpoints {
-		if endpoints, _ := c.env.Pending(); endpoints {
-			c.course.pace.Carried(now)
+		if endpoints, _ := p.env.Pending(); endpoints {
+			p.course.pace.Carried(now)
 		}
-		c.losses.holds.Begin()
-		c.course.soon = false
+		p.losses.holds.Begin()
+		p.course.soon = false
 	}
-	force = force || len(c.course.forced) > 0 || !c.course.started
-	before := c.env.Number()
-	changes := c.course.moved
-	c.course.moved = environment.Changes{}
-	changes.Merge(c.env.Commit(force || len(changes) > 0, accept))
-	if c.env.Number() == before {
-		c.rest()
+	force = force || len(p.course.forced) > 0 || !p.course.started
+	before := p.env.Number()
+	changes := p.course.moved
+	p.course.moved = environment.Changes{}
+	changes.Merge(p.env.Commit(force || len(changes) > 0, accept))
+	if p.env.Number() == before {
+		p.rest()
 		return
 	}
-	c.cfg.Metrics.Hidden(c.env.Hidden())
-	c.cfg.Metrics.Committed(kind)
-	c.markDirty(changes)
-	c.course.flight = revision.Begin(c.env.Number(), kind, changes, c.course.forced, c.cfg.HoldMax, now)
-	c.course.forced = map[string]bool{}
-	c.advance(now)
+	p.metrics.Hidden(p.env.Hidden())
+	p.metrics.Committed(kind)
+	p.intake.markDirty(changes)
+	p.course.flight = revision.Begin(p.env.Number(), kind, changes, p.course.forced, p.holdMax, now)
+	p.course.forced = map[string]bool{}
+	p.advance(now)
 }
 
 // advance leads the revision through the stages as far as nobody is waited for.
-func (c *Control) advance(now time.Time) {
-	for f := c.course.flight; f != nil; f = c.course.flight {
-		switch f.Next(c.roster.lastLevel(), c.wantsOpen) {
+func (p *pipeline) advance(now time.Time) {
+	for f := p.course.flight; f != nil; f = p.course.flight {
+		switch f.Next(p.roster.lastLevel(), p.wantsOpen) {
 		case revision.Derive:
-			c.hand(func(k *known) bool { return k.ready.Derives && k.level == f.Level() }, now)
+			p.hand(func(k *known) bool { return k.ready.Derives && k.level == f.Level() }, now)
 		case revision.Generate:
-			c.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
-			c.handReaders()
-			c.feedShadows()
+			p.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
+			p.handReaders()
+			p.feeder.feedShadows()
 		case revision.Serve:
-			c.serve(now)
+			p.serve(now)
 			return
 		case revision.Show:
-			c.show(now)
+			p.show(now)
 			return
 		default:
 			return
@@ -63,38 +63,38 @@ func (c *Control) advance(now time.Time) {
 }
 
 // show shows the revision to connections once patches have seen all of it.
-func (c *Control) show(now time.Time) {
-	if c.screen.settle() {
-		c.finish(now)
+func (p *pipeline) show(now time.Time) {
+	if p.screen.settle() {
+		p.finish(now)
 	}
 }
 
 // hand gives the revision to those plugins of a stage that it concerns, and waits for them; also for one that died just now.
-func (c *Control) hand(stage func(*known) bool, now time.Time) {
-	f := c.course.flight
-	for _, k := range c.roster.sorted() {
+func (p *pipeline) hand(stage func(*known) bool, now time.Time) {
+	f := p.course.flight
+	for _, k := range p.roster.sorted() {
 		if k.ready == nil || !stage(k) {
 			continue
 		}
-		switch s := c.roster.session(k.Name); {
+		switch s := p.roster.session(k.Name); {
 		case s == nil && concerns(k.ready, f.Changes):
 			f.Away(k.Name, k.away, now)
 		case s != nil && f.Give(k.Name, s.feed.Lacks()):
-			c.sendState(s, f.Number)
+			p.feeder.sendState(s, f.Number)
 		}
 	}
 }
 
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
-func (c *Control) handReaders() {
-	for s := range c.roster.live() {
+func (p *pipeline) handReaders() {
+	for s := range p.roster.live() {
 		if s.generates() || s.ready.Derives || len(s.feed.Left()) == 0 {
 			continue
 		}
-		c.sendState(s, c.course.flight.Number)
+		p.feeder.sendState(s, p.course.flight.Number)
 		if s.Kind == pb.KindPatch {
-			c.roster.patcher(s.Name).Forget()
-			c.screen.spoilAll()
+			p.roster.patcher(s.Name).Forget()
+			p.screen.spoilAll()
 		}
 	}
 }
@@ -114,8 +114,8 @@ func (r *roster) lastLevel() int {
 }
 
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
-func (c *Control) wantsOpen() bool {
-	for s := range c.roster.live() {
+func (p *pipeline) wantsOpen() bool {
+	for s := range p.roster.live() {
 		if s.asked.Holds() {
 			return true
 		}
@@ -124,34 +124,34 @@ func (c *Control) wantsOpen() bool {
 }
 
 // giveUp serves the revision without the plugins that are late.
-func (c *Control) giveUp(now time.Time) {
-	f := c.course.flight
+func (p *pipeline) giveUp(now time.Time) {
+	f := p.course.flight
 	var asked []string
-	for s := range c.roster.live() {
+	for s := range p.roster.live() {
 		if s.asked.GiveUp() {
 			asked = append(asked, s.Name)
 		}
 	}
 	for _, name := range f.GiveUp(asked, now) {
-		c.noteLate(name, now)
+		p.noteLate(name, now)
 	}
-	c.cfg.Log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
-	c.advance(now)
+	p.log.Warn("revision is partial: plugins were not done in time; what they said last stays", "revision", f.Number, "plugins", f.Late(), "waited", f.Took(now))
+	p.advance(now)
 }
 
 // noteLate notes that the revision goes out without a plugin.
-func (c *Control) noteLate(name string, now time.Time) {
-	c.cfg.Metrics.Partial(name)
-	if k := c.roster.known[name]; k != nil && k.late.IsZero() {
+func (p *pipeline) noteLate(name string, now time.Time) {
+	p.metrics.Partial(name)
+	if k := p.roster.known[name]; k != nil && k.late.IsZero() {
 		k.late = now
 	}
 }
 
 // serve gives the revision to the proxies, whole.
-func (c *Control) serve(now time.Time) {
-	f := c.course.flight
-	for _, k := range c.roster.sorted() {
-		s := c.roster.session(k.Name)
+func (p *pipeline) serve(now time.Time) {
+	f := p.course.flight
+	for _, k := range p.roster.sorted() {
+		s := p.roster.session(k.Name)
 		if s == nil || !s.generates() || s.done != s.sent {
 			continue
 		}
@@ -161,43 +161,41 @@ func (c *Control) serve(now time.Time) {
 			continue
 		}
 		if before > 0 || f.Forced(k.Name) {
-			c.serving(s.Name)
+			p.roster.serving(s.Name)
 		}
 		changed := s.views.Publish()
-		c.screen.blame(s)
-		c.screen.spoil(changed)
+		p.screen.blame(s)
+		p.screen.spoil(changed)
 		f.Views += len(changed)
 		s.free()
 	}
-	if f.Number >= c.course.undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
-		return c.roster.known[name] != nil && c.roster.known[name].Kind == pb.KindGenerator
+	if f.Number >= p.course.undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
+		return p.roster.known[name] != nil && p.roster.known[name].Kind == pb.KindGenerator
 	}) {
-		c.course.undo = 0
+		p.course.undo = 0
 	}
-	c.screen.retryLate()
-	c.show(now)
+	p.screen.retryLate()
+	p.show(now)
 }
 
 // finish notes that the revision is served.
-func (c *Control) finish(now time.Time) {
-	f := c.course.flight
-	c.course.flight = nil
-	if c.parting != nil {
-		c.ring() // it waits for a moment without a revision
-	}
-	if f.Number < c.course.undo {
+func (p *pipeline) finish(now time.Time) {
+	f := p.course.flight
+	p.course.flight = nil
+	p.course.ring() // somebody may wait for a moment without a revision
+	if f.Number < p.course.undo {
 		return // it is held
 	}
-	if !c.course.started {
-		c.course.started = true
-		c.env.Settle()
-		close(c.startedUp)
+	if !p.course.started {
+		p.course.started = true
+		p.env.Settle()
+		close(p.startedUp)
 	}
-	c.course.served = served{Number: max(f.Number, c.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
-	c.instances.tell()
-	c.trials.noteSwitched(f.Number)
+	p.course.served = served{Number: max(f.Number, p.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
+	p.instances.tell()
+	p.onServed(f.Number)
 	took := f.Took(now)
-	c.cfg.Metrics.Served(f.Kind, took)
-	c.rest()
-	c.cfg.Log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", c.course.served.Rows, "views", f.Views, "took", took)
+	p.metrics.Served(f.Kind, took)
+	p.rest()
+	p.log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", p.course.served.Rows, "views", f.Views, "took", took)
 }

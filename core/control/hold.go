@@ -100,24 +100,24 @@ func (l *losses) overHolds() {
 }
 
 // rest notes that proxies see all that was committed.
-func (c *Control) rest() {
-	if c.course.flight != nil || c.course.undo != 0 || len(c.course.served.Partial) > 0 {
+func (p *pipeline) rest() {
+	if p.course.flight != nil || p.course.undo != 0 || len(p.course.served.Partial) > 0 {
 		return
 	}
-	for _, k := range c.roster.known {
+	for _, k := range p.roster.known {
 		if k.Kind != pb.KindGenerator || k.ready == nil || k.asleep {
 			continue
 		}
-		s := c.roster.session(k.Name)
+		s := p.roster.session(k.Name)
 		switch {
-		case s == nil && c.clock.Now().Sub(k.away) >= c.cfg.HoldMax: // nobody waits for it any more
+		case s == nil && p.clock.Now().Sub(k.away) >= p.holdMax: // nobody waits for it any more
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
 			return
 		}
 	}
-	if c.losses.holds.Settled(c.env, c.roster.shards(), c.clock.Now()) {
-		c.course.soon = true
-		c.ring()
+	if p.losses.holds.Settled(p.env, p.roster.shards(), p.clock.Now()) {
+		p.course.soon = true
+		p.course.ring()
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *Control) ApplyHold(plugin string) error {
 	if h.Frozen != nil {
 		c.losses.holds.Approve()
 		c.screen.settle()
-		c.rest()
+		c.pipeline.rest()
 		return nil
 	}
 	c.env.Release(c.roster.known[plugin].shard)

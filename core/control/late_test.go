@@ -23,7 +23,7 @@ func TestLatePluginsHaveTheirOwnTime(t *testing.T) {
 		seen := &partials{}
 		b, f, d, g := chain(t)
 		b.mu.Lock()
-		b.cfg.Metrics = seen
+		b.counted.Metrics = seen
 		b.mu.Unlock()
 		f.rows(entryRow, nil, row("ns/a", "2"))
 		f.rows("VirtualService", nil, row("ns/v", "1"))

@@ -7,42 +7,42 @@ import (
 )
 
 // overtake commits endpoints on top of what is served, while a revision is in the making.
-func (c *Control) overtake() {
-	for s := range c.roster.live() {
+func (p *pipeline) overtake() {
+	for s := range p.roster.live() {
 		if s.overtaking != 0 || s.generates() && s.acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
 	}
-	changes := c.env.Commit(false, c.env.Ahead)
+	changes := p.env.Commit(false, p.env.Ahead)
 	if len(changes) == 0 {
 		return
 	}
-	number := c.env.Number()
+	number := p.env.Number()
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
-		c.course.moved.Merge(environment.Changes{environment.ClusterServices: others})
-		c.course.soon = true
+		p.course.moved.Merge(environment.Changes{environment.ClusterServices: others})
+		p.course.soon = true
 	}
-	c.cfg.Metrics.Committed("overtaking")
-	for s := range c.roster.rivalling() {
+	p.metrics.Committed("overtaking")
+	for s := range p.roster.rivalling() {
 		s.feed.Changed(changes)
 	}
-	for s := range c.roster.live() {
+	for s := range p.roster.live() {
 		if !s.feed.Reads(environment.Endpoints) {
 			continue
 		}
-		t, size := s.feed.Ahead(c.env, environment.Endpoints, changes[environment.Endpoints], s.suspects)
+		t, size := s.feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.suspects)
 		if !s.generates() || size > outbox.MaxState {
 			s.feed.Changed(changes)
 			continue
 		}
 		s.overtaking = number
-		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.course.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
+		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.course.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 
 // overtaken applies what a generator made of endpoints that overtook: now, and again when the revision that they overtook is served.
-func (c *Control) overtaken(s *session) error {
+func (p *pipeline) overtaken(s *session) error {
 	ops := s.overtakenOps
 	s.overtaking, s.overtakenOps = 0, nil
 	for _, o := range ops {
@@ -53,7 +53,7 @@ func (c *Control) overtaken(s *session) error {
 	if len(s.ops) > 0 {
 		s.ops = append(s.ops, ops...)
 	}
-	c.screen.publish(s)
-	c.rest()
+	p.screen.publish(s)
+	p.rest()
 	return nil
 }

@@ -34,7 +34,7 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && c.course.flight == nil && c.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
+	case !p.aside && c.course.flight == nil && c.pipeline.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
 		c.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		c.parting = nil
@@ -49,10 +49,10 @@ func (c *Control) part(now time.Time, at func(time.Time)) {
 }
 
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
-func (c *Control) atRest(k *known) bool {
-	s := c.roster.session(k.Name)
+func (p *pipeline) atRest(k *known) bool {
+	s := p.roster.session(k.Name)
 	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
-	return !busy && c.course.undo == 0 && !c.course.soon && !c.losses.holds.Approved() && len(c.course.forced) == 0 && !c.patches.asking() && !c.env.HasUnsettled()
+	return !busy && p.course.undo == 0 && !p.course.soon && !p.losses.holds.Approved() && len(p.course.forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -95,7 +95,7 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 	c.roster.known[k.Name] = gone
 	delete(c.course.forced, k.Name)
 	c.env.Replace(k.shard, nil)
-	c.begin("removal", c.env.Of(k.shard), true, now)
+	c.pipeline.begin("removal", c.env.Of(k.shard), true, now)
 }
 
 // partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
@@ -111,7 +111,7 @@ func (c *Control) partingLoses(next shown) (held, judges bool) {
 	p.judged, p.err = true, p.decide(p.loses(c, next))
 	if p.err != nil {
 		c.course.undo = c.env.Number() + 1
-		c.ring()
+		c.course.ring()
 		return true, true
 	}
 	c.losses.holds.Approve()
@@ -150,6 +150,6 @@ func (c *Control) comeBack(p *parting, now time.Time) {
 		k.session.shadow = nil
 	}
 	c.env.Replace(k.shard, p.shadow.Rows())
-	c.begin("removal", c.env.Of(k.shard), true, now)
+	c.pipeline.begin("removal", c.env.Of(k.shard), true, now)
 	p.done <- p.err
 }

@@ -207,7 +207,7 @@ func TestLatePatchesAreCounted(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		m := &crossings{}
 		w.mu.Lock()
-		w.cfg.Metrics = m
+		w.counted.Metrics = m
 		w.mu.Unlock()
 		open := len(w.asked())
 		time.Sleep(2 * time.Second)

@@ -70,47 +70,47 @@ func (pt *patching) askPatches() {
 }
 
 // takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
-func (c *Control) takePatched(s *session, m *pb.Patched) error {
+func (rs *results) takePatched(s *session, m *pb.Patched) error {
 	p := s.patcher
-	r := p.Answered(m, c.clock.Now())
+	r := p.Answered(m, rs.clock.Now())
 	if r == nil {
-		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+		rs.metrics.Unknown(s.Name, "answer", 1)
 		return nil
 	}
 	if manifest.IsLimit(m.Limit) {
-		c.cfg.Metrics.Crossed(s.Name, m.Limit)
+		rs.metrics.Crossed(s.Name, m.Limit)
 	}
-	c.answered(p, r)
+	rs.answered(p, r)
 	return nil
 }
 
 // answered goes on with what waited for a result.
-func (c *Control) answered(p *patch.Patcher, r *patch.Result) {
+func (rs *results) answered(p *patch.Patcher, r *patch.Result) {
 	if why := r.Failed(); why != "" {
-		c.cfg.Metrics.Fault(p.Name)
-		c.cfg.Log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
+		rs.metrics.Fault(p.Name)
+		rs.log.Warn("a patch failed", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "reason", why)
 	}
-	if c.course.flight != nil && c.course.flight.Patching() {
-		c.advance(c.clock.Now())
+	if rs.course.flight != nil && rs.course.flight.Patching() {
+		rs.pipeline.advance(rs.clock.Now())
 		return
 	}
-	c.screen.settle()
+	rs.screen.settle()
 }
 
 // overdue fails calls that were not answered in time.
-func (c *Control) overdue(now time.Time, at func(time.Time)) {
-	for p, s := range c.patches.allPatchers() {
-		late := p.Late(now, c.roster.patcher(p.Name) == p, at)
+func (rs *results) overdue(now time.Time, at func(time.Time)) {
+	for p, s := range rs.patches.allPatchers() {
+		late := p.Late(now, rs.roster.patcher(p.Name) == p, at)
 		if late.First {
 			r := late.Results[0]
-			c.cfg.Log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
+			rs.log.Warn("a patch did not answer in time", "plugin", p.Name, "type", r.Type(), "resource", r.Name(), "limit", p.Call)
 		}
 		if late.Hangs != nil {
 			s.cancel(late.Hangs)
 		}
 		for _, r := range late.Results {
-			c.cfg.Metrics.Crossed(p.Name, "call")
-			c.answered(p, r)
+			rs.metrics.Crossed(p.Name, "call")
+			rs.answered(p, r)
 		}
 	}
 }
@@ -125,11 +125,11 @@ func (v *screen) retryLate() {
 }
 
 // patcherIsBack asks a patch what it was asked before it died, and what failed meanwhile.
-func (c *Control) patcherIsBack(p *patch.Patcher) {
+func (rs *results) patcherIsBack(p *patch.Patcher) {
 	p.Joined()
-	c.patches.askPatches()
-	c.screen.spoilAll()
-	c.screen.settle()
+	rs.patches.askPatches()
+	rs.screen.spoilAll()
+	rs.screen.settle()
 }
 
 // asking reports whether patches owe answers.

@@ -37,7 +37,12 @@ type plugin struct {
 type bench struct {
 	t *testing.T
 	*Control
+	// counted is where metrics go.
+	counted *relay
 }
+
+// relay is Metrics that may be exchanged.
+type relay struct{ Metrics }
 
 func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 	t.Helper()
@@ -53,6 +58,8 @@ func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 	if edit != nil {
 		edit(&cfg)
 	}
+	counted := &relay{cfg.Metrics}
+	cfg.Metrics = counted
 	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +73,7 @@ func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
 			t.Error(err)
 		}
 	})
-	return &bench{t, c}
+	return &bench{t, c, counted}
 }
 
 // join begins a session of a declared plugin.

@@ -16,7 +16,7 @@ import (
 )
 
 // takeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced, later ones go to the next commit.
-func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
+func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 	for _, t := range m.Tables {
 		if !slices.Contains(s.ready.Publishes, t.Table) {
 			return fmt.Errorf("it published rows of table %q, which its Ready doesn't declare", t.Table)
@@ -37,9 +37,9 @@ func (c *Control) takeRows(s *session, m *pb.Rows, now time.Time) error {
 		s.shadow.Take(m.Tables)
 	default:
 		for _, t := range m.Tables {
-			c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+			in.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 		}
-		c.touched(s.Name, now)
+		in.touched(s.Name, now)
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (s *session) collect(tables []*pb.TableRows) {
 }
 
 // takeSynced makes the candidate the shard: rows of an earlier session that did not come again are gone.
-func (c *Control) takeSynced(s *session, now time.Time) error {
+func (in *intake) takeSynced(s *session, now time.Time) error {
 	if s.synced || s.ready.Derives {
 		return nil
 	}
@@ -70,24 +70,24 @@ func (c *Control) takeSynced(s *session, now time.Time) error {
 		s.candidate = nil
 		return nil
 	}
-	c.env.Replace(s.shard, s.candidate)
+	in.env.Replace(s.shard, s.candidate)
 	s.candidate = nil
-	c.roster.there(s, now)
-	c.serving(s.Name)
-	c.touched(s.Name, now)
+	in.roster.there(s, now)
+	in.roster.serving(s.Name)
+	in.touched(s.Name, now)
 	return nil
 }
 
 // touched starts the debounce for what now waits to be committed, after a source has changed something.
-func (c *Control) touched(source string, now time.Time) {
-	endpoints, rest := c.env.Pending()
-	if rest || endpoints && c.cfg.DebounceEndpoints {
-		c.course.debounce.Touch(source, now)
+func (in *intake) touched(source string, now time.Time) {
+	endpoints, rest := in.env.Pending()
+	if rest || endpoints && in.debounceEndpoints {
+		in.course.debounce.Touch(source, now)
 	}
 }
 
 // derived takes in what a deriver made of a revision.
-func (c *Control) derived(s *session, now time.Time) {
+func (in *intake) derived(s *session, now time.Time) {
 	if s.shadow != nil {
 		s.synced, s.candidate = true, nil
 		s.shadow.Take(s.staged)
@@ -98,55 +98,55 @@ func (c *Control) derived(s *session, now time.Time) {
 		s.synced = true
 		s.collect(s.staged)
 		s.staged = nil
-		c.env.Replace(s.shard, s.candidate)
+		in.env.Replace(s.shard, s.candidate)
 		s.candidate = nil
-		c.roster.there(s, now)
-		c.serving(s.Name)
+		in.roster.there(s, now)
+		in.roster.serving(s.Name)
 	}
 	staged := s.staged
 	s.staged = nil
-	if c.course.flight != nil && c.course.flight.Owes(s.Name, s.done) {
-		changes := c.env.Amend(s.shard, staged)
-		c.course.flight.Changes.Merge(changes)
-		c.markDirty(changes)
+	if in.course.flight != nil && in.course.flight.Owes(s.Name, s.done) {
+		changes := in.env.Amend(s.shard, staged)
+		in.course.flight.Changes.Merge(changes)
+		in.markDirty(changes)
 		return
 	}
 	for _, t := range staged {
-		c.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+		in.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
 	}
-	c.touched(s.Name, now)
+	in.touched(s.Name, now)
 }
 
 // markDirty notes changed keys for all plugins that read them.
-func (c *Control) markDirty(changes environment.Changes) {
-	for _, k := range c.roster.known {
+func (in *intake) markDirty(changes environment.Changes) {
+	for _, k := range in.roster.known {
 		k.suspect(changes)
 	}
-	for s := range c.roster.everybody() {
+	for s := range in.roster.everybody() {
 		s.feed.Changed(changes)
 	}
-	c.rouseReaders(changes)
-	c.instances.mark(changes)
+	in.sleepers.rouseReaders(changes)
+	in.instances.mark(changes)
 }
 
 // sendState sends what the session has not been sent yet, at a revision; if it still owes a Done, the Done will.
-func (c *Control) sendState(s *session, number uint64) {
+func (fd *feeder) sendState(s *session, number uint64) {
 	if !s.busy.IsZero() {
 		return
 	}
-	tables, whole := s.feed.Take(c.env, !c.course.started && c.course.flight == nil, s.suspects)
-	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: c.course.epoch, Number: number}, Whole: whole, Tables: tables})
-	s.sent, s.busy, s.busyLost = number, c.clock.Now(), s.lost
+	tables, whole := s.feed.Take(fd.env, !fd.course.started && fd.course.flight == nil, s.suspects)
+	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.course.epoch, Number: number}, Whole: whole, Tables: tables})
+	s.sent, s.busy, s.busyLost = number, fd.clock.Now(), s.lost
 	if s.generates() {
 		s.unused.Sent(s.views.Unused())
 	}
 }
 
 // tellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
-func (c *Control) tellEarly() {
-	for s := range c.roster.live() {
-		if s.untold() && !c.waits(s) {
-			c.sendState(s, c.env.Number())
+func (fd *feeder) tellEarly() {
+	for s := range fd.roster.live() {
+		if s.untold() && !fd.waits(s) {
+			fd.sendState(s, fd.env.Number())
 		}
 	}
 }
@@ -158,18 +158,18 @@ func (s *session) untold() bool {
 
 // waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
 // synced, so that it can say from the first row on what it will say. Sources that read themselves are not waited for, so that nobody waits in a circle.
-func (c *Control) waits(s *session) bool {
-	if c.course.started || !s.untold() {
+func (fd *feeder) waits(s *session) bool {
+	if fd.course.started || !s.untold() {
 		return false
 	}
-	for _, k := range c.roster.known {
+	for _, k := range fd.roster.known {
 		if k == s.known || k.Optional || k.asleep || k.Kind != pb.KindRegistry && k.Kind != pb.KindConfig {
 			continue
 		}
 		if k.ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := c.roster.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+		if of := fd.roster.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {
@@ -180,15 +180,13 @@ func (c *Control) waits(s *session) bool {
 }
 
 // stateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.
-func (c *Control) stateSent(s *session, number uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (fd *feeder) stateSent(s *session, number uint64) {
 	if s.generates() || s.ready.Derives || s.sent != number {
 		return
 	}
 	s.busy, s.done = time.Time{}, number
 	if len(s.feed.Left()) > 0 {
-		c.sendState(s, c.env.Number())
+		fd.sendState(s, fd.env.Number())
 	}
 }
 

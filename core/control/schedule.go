@@ -47,7 +47,7 @@ func (c *Control) end() {
 // schedule begins what is due. Every event ends with it.
 func (c *Control) schedule(now time.Time) {
 	c.due(now)
-	c.ring()
+	c.course.ring()
 }
 
 // due begins what is due, and returns when to look again; the zero time if nothing waits.
@@ -57,22 +57,24 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			next = t
 		}
 	}
-	c.overdue(now, at)
-	c.lateStores(now, at)
-	c.slumber(now, at)
+	c.results.overdue(now, at)
+	c.writes.lateStores(now, at)
+	c.sleepers.slumber(now, at)
 	for s := range c.roster.everybody() {
 		s.give(now, at)
 	}
 	c.placer.expire(now, at)
 	if !c.course.started {
-		c.tellEarly()
+		c.feeder.tellEarly()
 	}
-	if !c.course.started && c.course.flight == nil && len(c.unready()) > 0 {
+	if !c.course.started && c.course.flight == nil && len(c.pipeline.unready()) > 0 {
 		return next
 	}
-	c.feedShadows()
+	c.feeder.feedShadows()
 	c.part(now, at)
-	c.drop(now, at)
+	if c.parting == nil {
+		c.pipeline.drop(now, at)
+	}
 	if c.meet(now, at) {
 		return next
 	}
@@ -82,11 +84,11 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		due := c.course.debounce.Due()
 		switch {
 		case !c.course.started, c.course.soon, len(c.course.forced) > 0, !due.IsZero() && !due.After(now):
-			c.begin(revision.Full, nil, false, now)
-		case endpoints && !c.cfg.DebounceEndpoints && c.paced(now, at):
-			c.begin(revision.Endpoints, c.env.Ahead, false, now)
-		case c.tidy(now, at):
-			c.begin(revision.Full, nil, false, now)
+			c.pipeline.begin(revision.Full, nil, false, now)
+		case endpoints && !c.cfg.DebounceEndpoints && c.pipeline.paced(now, at):
+			c.pipeline.begin(revision.Endpoints, c.env.Ahead, false, now)
+		case c.pipeline.tidy(now, at):
+			c.pipeline.begin(revision.Full, nil, false, now)
 		default:
 			if rest || endpoints {
 				at(due)
@@ -94,13 +96,13 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			return next
 		}
 	}
-	c.hold(now, at)
+	c.pipeline.hold(now, at)
 	return next
 }
 
 // paced reports whether endpoints may have a revision of their own now, and otherwise says when.
-func (c *Control) paced(now time.Time, at func(time.Time)) bool {
-	ok, again := c.course.pace.May(len(c.conns.all), now)
+func (p *pipeline) paced(now time.Time, at func(time.Time)) bool {
+	ok, again := p.course.pace.May(len(p.conns.all), now)
 	at(again)
 	return ok
 }
@@ -120,53 +122,53 @@ const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
 
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
 // Those that start on demand end instead, unless memory is short.
-func (c *Control) tidy(now time.Time, at func(time.Time)) bool {
-	after, short := tidyAfter, c.conns.left.IsShort(now)
+func (p *pipeline) tidy(now time.Time, at func(time.Time)) bool {
+	after, short := tidyAfter, p.conns.left.IsShort(now)
 	if short {
 		after = tidySoon
 	}
-	for s := range c.roster.live() {
+	for s := range p.roster.live() {
 		due, again := s.unused.Tidy(s.generates() && (short || !s.OnDemand), after, !s.busy.IsZero(), now)
 		at(again)
 		if due {
-			c.course.forced[s.Name] = true
+			p.course.forced[s.Name] = true
 		}
 	}
-	return len(c.course.forced) > 0
+	return len(p.course.forced) > 0
 }
 
 // hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
-func (c *Control) hold(now time.Time, at func(time.Time)) {
-	f := c.course.flight
+func (p *pipeline) hold(now time.Time, at func(time.Time)) {
+	f := p.course.flight
 	until := f.Until()
 	switch {
 	case until.IsZero():
 		return
 	case !until.After(now):
-		if c.giveUp(now); c.course.flight == f {
+		if p.giveUp(now); p.course.flight == f {
 			at(f.Until())
 		}
 		return
 	}
 	at(until)
-	overtaken := f.Overtaken(c.cfg.EndpointPatience)
-	switch endpoints, _ := c.env.Pending(); {
-	case !endpoints || !c.course.started || c.cfg.DebounceEndpoints || overtaken.IsZero():
+	overtaken := f.Overtaken(p.endpointPatience)
+	switch endpoints, _ := p.env.Pending(); {
+	case !endpoints || !p.course.started || p.debounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
-	case c.paced(now, at):
-		c.overtake()
+	case p.paced(now, at):
+		p.overtake()
 	}
 }
 
 // unready says what the first revision waits for.
-func (c *Control) unready() []string {
+func (p *pipeline) unready() []string {
 	var reasons []string
-	for _, k := range c.roster.sorted() {
+	for _, k := range p.roster.sorted() {
 		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
 			continue
 		}
-		s := c.roster.session(k.Name)
+		s := p.roster.session(k.Name)
 		switch {
 		case k.asleep:
 		case s == nil:
@@ -176,8 +178,8 @@ func (c *Control) unready() []string {
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
 		}
 	}
-	if len(reasons) == 0 && !c.instances.gone {
-		c.instances.gather()
+	if len(reasons) == 0 && !p.instances.gone {
+		p.instances.gather()
 		reasons = append(reasons, "plugins that rows ask for (forEach) are being started")
 	}
 	return reasons

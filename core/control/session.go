@@ -135,7 +135,7 @@ func (c *Control) Learn(inst *host.Instance) error {
 		return err
 	}
 	k.asleep, k.roused = true, false
-	if c.wanted(k.Name) {
+	if c.sleepers.wanted(k.Name) {
 		c.roster.rouse(k.Name)
 	}
 	c.schedule(c.clock.Now())
@@ -190,7 +190,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if err != nil {
 		return nil, err
 	}
-	k.asleep, k.roused = k.OnDemand && !c.wanted(k.Name), false
+	k.asleep, k.roused = k.OnDemand && !c.sleepers.wanted(k.Name), false
 	if k.asleep {
 		c.schedule(c.clock.Now())
 		return nil, host.ErrAsleep
@@ -208,12 +208,12 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	switch {
 	case s.generates() || inst.Ready.Derives:
 		c.course.forced[k.Name] = true
-	case s.feed.ReadsAny() && !c.waits(s):
-		c.sendState(s, c.env.Number())
+	case s.feed.ReadsAny() && !c.feeder.waits(s):
+		c.feeder.sendState(s, c.env.Number())
 	}
-	c.resume(s)
+	c.pipeline.resume(s)
 	if s.Kind == pb.KindPatch {
-		c.patcherIsBack(c.roster.patcher(k.Name))
+		c.results.patcherIsBack(c.roster.patcher(k.Name))
 	}
 	c.schedule(c.clock.Now())
 	return s, nil
@@ -238,16 +238,24 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 		known: k, inst: inst, cancel: cancel, answered: c.clock.Now(), feed: feed.New(inst.Ready.Reads),
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
-	s.out = outbox.New(func(n uint64) { c.stateSent(s, n) }, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
-	s.out.Answered = func(m *pb.Stored) { c.storedSent(s, m) }
+	s.out = outbox.New(func(n uint64) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.feeder.stateSent(s, n)
+	}, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
+	s.out.Answered = func(m *pb.Stored) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.writes.storedSent(s, m)
+	}
 	return s
 }
 
 // resume gives a revision in the making to a plugin that died in it and is back.
-func (c *Control) resume(s *session) {
-	if c.course.flight != nil && c.course.flight.Back(s.Name) {
-		delete(c.course.forced, s.Name)
-		c.sendState(s, c.course.flight.Number)
+func (p *pipeline) resume(s *session) {
+	if p.course.flight != nil && p.course.flight.Back(s.Name) {
+		delete(p.course.forced, s.Name)
+		p.feeder.sendState(s, p.course.flight.Number)
 	}
 }
 
@@ -275,8 +283,8 @@ func (r *roster) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 func (c *Control) leave(s *session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stores.Left(s)
-	c.tellStores()
+	c.writes.stores.Left(s)
+	c.writes.tellStores()
 	if s.shadow != nil {
 		c.leaveTrial(s)
 		return
@@ -295,7 +303,7 @@ func (c *Control) leave(s *session) {
 	}
 	switch {
 	case s.asleep:
-		c.fallAsleep(s, s.away)
+		c.pipeline.fallAsleep(s, s.away)
 	case s.synced && publishesRows(s.ready) && !c.course.closed:
 		c.roster.goesAway(s.known, noSession, s.away)
 	}
@@ -310,11 +318,11 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	defer c.schedule(now)
 	switch {
 	case m.Rows != nil:
-		return c.takeRows(s, m.Rows, now)
+		return c.intake.takeRows(s, m.Rows, now)
 	case m.Synced != nil:
-		return c.takeSynced(s, now)
+		return c.intake.takeSynced(s, now)
 	case m.Done != nil:
-		return c.takeDone(s, m.Done, now)
+		return c.pipeline.takeDone(s, m.Done, now)
 	case m.Log != nil:
 		c.roster.takeLog(s, m.Log)
 	case m.Lost != nil && publishesRows(s.ready):
@@ -323,9 +331,9 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 		c.roster.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
-		return c.takeStore(s, m.Store, now)
+		return c.writes.takeStore(s, m.Store, now)
 	case m.Stored != nil:
-		c.takeStored(s, m.Stored)
+		c.writes.takeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind == pb.KindAuthenticator:
 		c.questions.take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind == pb.KindController:
@@ -333,11 +341,11 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case s.generates():
 		err := c.placer.takeGenerated(s, m)
 		if m.Wanted != nil {
-			c.advance(now)
+			c.pipeline.advance(now)
 		}
 		return err
 	case m.Patched != nil && s.Kind == pb.KindPatch:
-		return c.takePatched(s, m.Patched)
+		return c.results.takePatched(s, m.Patched)
 	default:
 		c.cfg.Metrics.Unknown(s.Name, "message", 1)
 	}

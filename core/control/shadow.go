@@ -112,30 +112,30 @@ func (s *session) lacks() bool {
 }
 
 // feedShadows sends shadows what they lack, once all rows of a revision are made.
-func (c *Control) feedShadows() {
-	if c.course.flight != nil && !c.course.flight.Generating() {
+func (fd *feeder) feedShadows() {
+	if fd.course.flight != nil && !fd.course.flight.Generating() {
 		return
 	}
-	for s := range c.roster.rivalling() {
+	for s := range fd.roster.rivalling() {
 		if s.lacks() && s.busy.IsZero() {
-			c.sendState(s, c.env.Number())
+			fd.sendState(s, fd.env.Number())
 			if s.patcher != nil {
 				s.patcher.Forget()
-				c.roster.rivals[s.known].made.Clear()
+				fd.roster.rivals[s.known].made.Clear()
 			}
 		}
 	}
 }
 
 // shadowDone takes in what a generator said of a revision.
-func (c *Control) shadowDone(s *session) error {
+func (p *pipeline) shadowDone(s *session) error {
 	if !s.generates() {
 		return nil
 	}
 	if err := s.apply(); err != nil {
 		return err
 	}
-	c.screen.publish(s)
+	p.screen.publish(s)
 	s.free()
 	return nil
 }

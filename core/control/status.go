@@ -14,7 +14,7 @@ import (
 func (c *Control) Ready() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.notReady()
+	return c.pipeline.notReady()
 }
 
 // Revision returns the revision that is served.

@@ -10,29 +10,29 @@ import (
 
 // takeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
 // is blamed.
-func (c *Control) takeStore(s *session, m *pb.Store, now time.Time) error {
+func (w *writes) takeStore(s *session, m *pb.Store, now time.Time) error {
 	to := store.Route[*session]{
-		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: c.roster.writers(m.Table),
+		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: w.roster.writers(m.Table),
 	}
-	for _, k := range c.roster.sorted() { // who could say where it is changed
+	for _, k := range w.roster.sorted() { // who could say where it is changed
 		if to.Publisher == "" && k.ready != nil && slices.Contains(k.ready.Publishes, m.Table) {
 			to.Publisher, to.Plugin = k.Name, k.ready.Plugin
 		}
 	}
-	on, wake, err := c.stores.Ask(s, m, to, now)
+	on, wake, err := w.stores.Ask(s, m, to, now)
 	switch {
 	case on != nil:
 		to.Writers[0].Session.out.Call(&pb.FromCore{Store: on})
 	case wake:
-		c.roster.rouse(to.Writers[0].Name)
+		w.roster.rouse(to.Writers[0].Name)
 	}
-	c.tellStores()
+	w.tellStores()
 	return err
 }
 
 // tellStores sends answers.
-func (c *Control) tellStores() {
-	for _, a := range c.stores.Answers() {
+func (w *writes) tellStores() {
+	for _, a := range w.stores.Answers() {
 		a.To.out.Call(&pb.FromCore{Stored: a.Stored})
 	}
 }
@@ -59,35 +59,31 @@ func (r *roster) warnOfWriters(k *known) {
 }
 
 // takeStored sends an answer on.
-func (c *Control) takeStored(s *session, m *pb.Stored) {
-	switch known, late := c.stores.Answered(s, m); {
+func (w *writes) takeStored(s *session, m *pb.Stored) {
+	switch known, late := w.stores.Answered(s, m); {
 	case !known:
-		c.cfg.Metrics.Unknown(s.Name, "answer", 1)
+		w.metrics.Unknown(s.Name, "answer", 1)
 	case late:
-		c.cfg.Metrics.Unknown(s.Name, "late answer", 1)
+		w.metrics.Unknown(s.Name, "late answer", 1)
 	}
-	c.tellStores()
+	w.tellStores()
 }
 
 // storedSent notes that an answer was handed to the carrier.
-func (c *Control) storedSent(s *session, m *pb.Stored) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stores.Sent(s, m)
-}
+func (w *writes) storedSent(s *session, m *pb.Stored) { w.stores.Sent(s, m) }
 
 // lateStores answers requests that were not answered in time. A writer that leaves too many is
 // started again.
-func (c *Control) lateStores(now time.Time, at func(time.Time)) {
-	for _, x := range c.stores.Late(now, at) {
-		w := x.Writer.Session
-		c.cfg.Metrics.Crossed(w.Name, "call")
-		if w.slow.AllowN(now, 1) {
-			c.cfg.Log.Warn("a store did not answer in time", "plugin", w.Name, "limit", w.Limits.Call)
+func (w *writes) lateStores(now time.Time, at func(time.Time)) {
+	for _, x := range w.stores.Late(now, at) {
+		s := x.Writer.Session
+		w.metrics.Crossed(s.Name, "call")
+		if s.slow.AllowN(now, 1) {
+			w.log.Warn("a store did not answer in time", "plugin", s.Name, "limit", s.Limits.Call)
 		}
 		if x.Hangs != nil {
-			w.cancel(x.Hangs)
+			s.cancel(x.Hangs)
 		}
 	}
-	c.tellStores()
+	w.tellStores()
 }

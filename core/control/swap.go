@@ -53,9 +53,9 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 	}
 	t.memo = trial.Memo{}
 	t.countRefusals()
-	c.begin("swap", c.env.Of(k.shard), true, now)
-	c.serving(name)
-	c.touched(name, now)
+	c.pipeline.begin("swap", c.env.Of(k.shard), true, now)
+	c.roster.serving(name)
+	c.intake.touched(name, now)
 }
 
 // exchange gives each connection the new generator's views; the old one keeps its own.

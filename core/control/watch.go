@@ -107,7 +107,7 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	if p := s.inst.Link.LastProgress(); p.After(s.progress.At) {
 		s.progress = s.now(p)
 	}
-	c.askAgain(s, now)
+	c.results.askAgain(s, now)
 	why := s.hangs(now)
 	if t := c.trials.all[s.Name]; why == nil && t != nil && t.known.session == s && t.refusals == nil {
 		why = s.gaveUp(now)
@@ -180,13 +180,13 @@ func (s *session) gaveUp(now time.Time) error {
 }
 
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
-func (c *Control) askAgain(s *session, now time.Time) {
-	p := c.roster.patcher(s.Name)
-	if p == nil || c.roster.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
+func (rs *results) askAgain(s *session, now time.Time) {
+	p := rs.roster.patcher(s.Name)
+	if p == nil || rs.roster.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
-	c.screen.retryLate()
-	c.screen.settle()
+	rs.screen.retryLate()
+	rs.screen.settle()
 }
 
 // Stale says since when, and why, what a plugin said last may be out of date.
