@@ -17,7 +17,7 @@ func (t *Trial) compare() *trial.Comparison {
 	w := trial.Compare(t.memo, c.roster.sensitive)
 	if publishes(t.known) || publishes(c.roster.known[name]) {
 		shard := c.roster.known[name].shard
-		w.Difference = guard.Rows(c.env.Shard(shard), t.known.session.shadow.Rows(), c.beside(shard))
+		w.Difference = guard.Rows(c.env.Shard(shard), t.known.session.shadow.Rows(), beside(c.env, shard))
 	}
 	if t.known.session.generates() {
 		t.passes(w)
@@ -44,13 +44,13 @@ func (t *Trial) compare() *trial.Comparison {
 }
 
 // beside returns a func that looks, once, which services other shards have, and have endpoints for.
-func (c *Control) beside(shard *environment.Shard) func(table, service string) bool {
+func beside(env *environment.Environment, shard *environment.Shard) func(table, service string) bool {
 	var found map[string]map[string]bool
 	return func(table, service string) bool {
 		if found == nil {
 			found = map[string]map[string]bool{environment.Services: {}, environment.Endpoints: {}}
 			for table, services := range found {
-				for key := range c.env.Beside(shard, table) {
+				for key := range env.Beside(shard, table) {
 					services[environment.ServiceOf(key)] = true
 				}
 			}

@@ -11,6 +11,11 @@ import (
 func (c *Control) Declare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.add(e, rules)
+}
+
+// add declares a plugin.
+func (c *Control) add(e Expected, rules Rules) error {
 	if c.roster.known[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
@@ -24,6 +29,16 @@ func (c *Control) Declare(e Expected, rules Rules) error {
 func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.withdraw(name, rules, forced); err != nil {
+		return err
+	}
+	c.questions.isAwake(name)
+	c.schedule(c.clock.Now())
+	return nil
+}
+
+// withdraw takes a plugin out.
+func (c *Control) withdraw(name string, rules Rules, forced bool) error {
 	if p := c.parting; p != nil && p.known.Name == name && p.judged {
 		c.parting = nil
 		delete(c.roster.rivals, p.known)
@@ -38,7 +53,6 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	now := c.clock.Now()
 	delete(c.roster.known, name)
 	delete(c.course.forced, name)
-	c.questions.isAwake(name)
 	c.roster.rules = rules
 	if c.course.flight != nil {
 		c.course.flight.Leave(name)
@@ -65,7 +79,6 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 		c.pipeline.begin("swap", c.env.Of(k.shard), false, now)
 	}
 	c.pipeline.rest()
-	c.schedule(now)
 	return nil
 }
 
@@ -88,7 +101,11 @@ func (st *streams) leaveGenerator(conn *connection, name string) {
 func (c *Control) Reorder(order map[string]int, rules Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.clock.Now()
+	c.reorder(order, rules)
+	c.schedule(c.clock.Now())
+}
+
+func (c *Control) reorder(order map[string]int, rules Rules) {
 	c.roster.rules = rules
 	shards := map[*environment.Shard]int{}
 	for name, k := range c.roster.known {
@@ -114,7 +131,6 @@ func (c *Control) Reorder(order map[string]int, rules Rules) {
 	}
 	c.screen.spoilAll()
 	c.screen.settle()
-	c.schedule(now)
 }
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
@@ -130,6 +146,14 @@ func (in *intake) forceReaders(changes environment.Changes) {
 func (c *Control) Redeclare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.redeclare(e, rules); err != nil {
+		return err
+	}
+	c.schedule(c.clock.Now())
+	return nil
+}
+
+func (c *Control) redeclare(e Expected, rules Rules) error {
 	k := c.roster.known[e.Name]
 	if k == nil || c.roster.session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
@@ -137,12 +161,11 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 	k.Expected, c.roster.rules = e, rules
 	k.absence.after = e.DropAfter
 	if p := c.roster.patcher(e.Name); p != nil {
-		p.Settings = k.patches(c.cfg.HoldMax)
+		p.Settings = k.patches(c.patches.patience)
 	}
 	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
 		c.course.moved.Merge(changes)
 		c.course.soon = true
 	}
-	c.schedule(c.clock.Now())
 	return nil
 }

@@ -184,6 +184,14 @@ func errNotHeld(plugin string) error {
 func (c *Control) ApplyHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.applyHold(plugin); err != nil {
+		return err
+	}
+	c.schedule(c.clock.Now())
+	return nil
+}
+
+func (c *Control) applyHold(plugin string) error {
 	h := c.losses.holds.Of(plugin)
 	if h == nil {
 		return errNotHeld(plugin)
@@ -198,7 +206,6 @@ func (c *Control) ApplyHold(plugin string) error {
 	c.env.Release(c.roster.known[plugin].shard)
 	c.losses.holds.ApproveNext(false)
 	c.course.soon = true
-	c.schedule(c.clock.Now())
 	return nil
 }
 
@@ -209,6 +216,14 @@ var errAsked = errors.New("what was held of it was dropped: it is started anew, 
 func (c *Control) DropHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.dropHold(plugin); err != nil {
+		return err
+	}
+	c.schedule(c.clock.Now())
+	return nil
+}
+
+func (c *Control) dropHold(plugin string) error {
 	if c.losses.holds.Of(plugin) == nil {
 		return errNotHeld(plugin)
 	}
@@ -219,7 +234,6 @@ func (c *Control) DropHold(plugin string) error {
 	if s := c.roster.session(plugin); s != nil {
 		s.cancel(errAsked)
 	}
-	c.schedule(c.clock.Now())
 	return nil
 }
 

@@ -57,12 +57,17 @@ func (c *Control) Go() {
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	waives := c.waive(name)
+	c.schedule(c.clock.Now())
+	return waives
+}
+
+func (c *Control) waive(name string) bool {
 	k, s := c.roster.known[name], c.roster.session(name)
 	if c.course.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
 		return false
 	}
 	k.Optional = true
-	c.schedule(c.clock.Now())
 	return true
 }
 

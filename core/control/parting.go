@@ -86,7 +86,7 @@ func (c *Control) stepAside(p *parting, now time.Time) {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = c.env.EndpointsOf(service)
 	}
-	c.roster.rivals[k] = &rival{rules: c.roster.rules}
+	c.roster.rivals[k] = &rival{rules: c.roster.rules, warm: true}
 	if k.session != nil {
 		k.session.shadow = p.shadow
 	}

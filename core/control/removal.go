@@ -20,17 +20,11 @@ import (
 // Withdraw is to follow.
 func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
-	k := c.roster.known[name]
-	switch {
-	case k == nil:
+	k, d, err := c.goes(name)
+	if err != nil {
 		c.mu.Unlock()
-		return errors.New("it is not declared")
-	case c.parting != nil:
-		c.mu.Unlock()
-		return fmt.Errorf("plugin %s is being removed: try again", c.parting.known.Name)
+		return err
 	}
-	d := guard.Rows(c.env.Shard(k.shard), nil, c.beside(k.shard))
-	d.Silent = false
 	if k.Kind == pb.KindAuthenticator {
 		c.mu.Unlock()
 		return decide(d, c.unknownWithout(ctx, k))
@@ -39,16 +33,8 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	rows := slices.Concat(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied)
-	now := c.clock.Now()
-	p := &parting{known: k, since: now, until: now.Add(c.cfg.HoldMax), done: make(chan error, 1), decide: func(why []string) error {
-		if len(why) > 0 {
-			why = append(why, rows...)
-		}
-		return decide(d, why)
-	}}
-	c.parting = p
-	c.schedule(now)
+	p := c.depart(k, d, decide)
+	c.schedule(c.clock.Now())
 	c.mu.Unlock()
 	select {
 	case err := <-p.done:
@@ -62,11 +48,49 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		return err
 	default:
 	}
-	p.decide = func([]string) error { return context.Cause(ctx) }
+	c.stays(p, context.Cause(ctx))
+	return context.Cause(ctx)
+}
+
+// goes returns a plugin that may be removed, and its rows as the difference that this makes.
+func (c *Control) goes(name string) (*known, *guard.Difference, error) {
+	k := c.roster.known[name]
+	switch {
+	case k == nil:
+		return nil, nil, errors.New("it is not declared")
+	case c.parting != nil:
+		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", c.parting.known.Name)
+	}
+	d := guard.Rows(c.env.Shard(k.shard), nil, beside(c.env, k.shard))
+	d.Silent = false
+	return k, d, nil
+}
+
+// depart begins to find out what proxies would lose by a plugin's removal.
+func (c *Control) depart(k *known, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
+	rows := slices.Concat(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied)
+	now := c.clock.Now()
+	c.parting = &parting{known: k, since: now, until: now.Add(c.pipeline.holdMax), done: make(chan error, 1), decide: func(why []string) error {
+		if len(why) > 0 {
+			why = append(why, rows...)
+		}
+		return decide(d, why)
+	}}
+	return c.parting
+}
+
+// departs reports whether a plugin is being removed, and its rows are gone.
+func (c *Control) departs(name string) bool {
+	p := c.parting
+	return p != nil && p.aside && p.known.Name == name
+}
+
+// stays has a plugin come back, as nobody waits for what its removal would do.
+func (c *Control) stays(p *parting, why error) {
+	p.decide = func([]string) error { return why }
 	if !p.aside && c.parting == p {
 		c.parting = nil
 	}
-	return context.Cause(ctx)
 }
 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.

@@ -130,7 +130,16 @@ func (s *session) oversize(cost int) error {
 func (c *Control) Learn(inst *host.Instance) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, err := c.comes(inst)
+	if err := c.learn(inst.Entry.Name, inst.Ready); err != nil {
+		return err
+	}
+	c.schedule(c.clock.Now())
+	return nil
+}
+
+// learn takes a plugin in that starts on demand, of which another one of its kind told what it says.
+func (c *Control) learn(name string, ready *pb.Ready) error {
+	k, err := c.comes(name, ready)
 	if err != nil {
 		return err
 	}
@@ -138,32 +147,31 @@ func (c *Control) Learn(inst *host.Instance) error {
 	if c.sleepers.wanted(k.Name) {
 		c.roster.rouse(k.Name)
 	}
-	c.schedule(c.clock.Now())
 	return nil
 }
 
 // comes learns what a plugin says of itself that may have a session now.
-func (c *Control) comes(inst *host.Instance) (*known, error) {
-	k := c.roster.known[inst.Entry.Name]
+func (c *Control) comes(name string, ready *pb.Ready) (*known, error) {
+	k := c.roster.known[name]
 	if k == nil {
-		return nil, fmt.Errorf("plugin %s is not declared", inst.Entry.Name)
+		return nil, fmt.Errorf("plugin %s is not declared", name)
 	}
-	if p := c.parting; p != nil && p.aside && p.known.Name == k.Name {
+	if c.departs(k.Name) {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
 	}
 	if c.roster.session(k.Name) != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
-	levels, err := stage.Levels(c.roster.stagePlugins(k.Name, inst.Ready))
+	levels, err := stage.Levels(c.roster.stagePlugins(k.Name, ready))
 	if err != nil {
 		return nil, err
 	}
 	if k.OnDemand {
-		if err := canSleep(k.Kind, inst.Ready); err != nil {
+		if err := canSleep(k.Kind, ready); err != nil {
 			return nil, err
 		}
 	}
-	k.ready, k.away, k.shard.Derived = inst.Ready, time.Time{}, inst.Ready.Derives
+	k.ready, k.away, k.shard.Derived = ready, time.Time{}, ready.Derives
 	if p := c.roster.patcher(k.Name); p != nil {
 		p.Describes(k.ready)
 	}
@@ -183,30 +191,42 @@ func (c *Control) comes(inst *host.Instance) (*known, error) {
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	admit := c.admit
 	if inst.Candidate {
-		return c.joinTrial(inst, cancel)
+		admit = c.admitRival
 	}
-	k, err := c.comes(inst)
+	s, err := admit(inst.Entry.Name, inst.Ready, func(k *known) *session { return c.newSession(k, inst, cancel) })
+	if err != nil && !errors.Is(err, host.ErrAsleep) {
+		return nil, err
+	}
+	if s != nil && !inst.Candidate {
+		c.questions.isAwake(s.Name)
+	}
+	c.schedule(c.clock.Now())
+	return s, err
+}
+
+// admit takes the session of a plugin in that open makes; host.ErrAsleep: nobody needs it now.
+func (c *Control) admit(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
+	k, err := c.comes(name, ready)
 	if err != nil {
 		return nil, err
 	}
 	k.asleep, k.roused = k.OnDemand && !c.sleepers.wanted(k.Name), false
 	if k.asleep {
-		c.schedule(c.clock.Now())
 		return nil, host.ErrAsleep
 	}
-	s := c.newSession(k, inst, cancel)
+	s := open(k)
 	k.session = s
-	c.questions.isAwake(k.Name)
 	if s.generates() {
-		s.views = newViews(inst.Ready)
+		s.views = newViews(ready)
 		for _, conn := range c.conns.sorted() {
 			delete(conn.attached, k.Name)
 			c.placer.introduce(conn, k.Name, false)
 		}
 	}
 	switch {
-	case s.generates() || inst.Ready.Derives:
+	case s.generates() || ready.Derives:
 		c.course.forced[k.Name] = true
 	case s.feed.ReadsAny() && !c.feeder.waits(s):
 		c.feeder.sendState(s, c.env.Number())
@@ -215,7 +235,6 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 	if s.Kind == pb.KindPatch {
 		c.results.patcherIsBack(c.roster.patcher(k.Name))
 	}
-	c.schedule(c.clock.Now())
 	return s, nil
 }
 
@@ -285,8 +304,15 @@ func (c *Control) leave(s *session) {
 	defer c.mu.Unlock()
 	c.writes.stores.Left(s)
 	c.writes.tellStores()
+	c.questions.abandon(s)
+	c.dismiss(s)
+	c.schedule(c.clock.Now())
+}
+
+// dismiss takes a session out.
+func (c *Control) dismiss(s *session) {
 	if s.shadow != nil {
-		c.leaveTrial(s)
+		c.dismissRival(s)
 		return
 	}
 	s.known.session = nil
@@ -297,7 +323,6 @@ func (c *Control) leave(s *session) {
 	c.conns.left.Forget(s)
 	s.away = c.clock.Now()
 	c.roster.died(s)
-	c.questions.abandon(s)
 	for _, conn := range c.conns.all {
 		conn.places.Forget(s)
 	}
@@ -307,7 +332,6 @@ func (c *Control) leave(s *session) {
 	case s.synced && publishesRows(s.ready) && !c.course.closed:
 		c.roster.goesAway(s.known, noSession, s.away)
 	}
-	c.schedule(c.clock.Now())
 }
 
 // handle takes one message. An error ends the session and blames the plugin.

@@ -32,6 +32,8 @@ type rival struct {
 	rules Rules
 	// made is what it would make of views, if it is a patch.
 	made *patch.Made
+	// warm: it was served, and is kept.
+	warm bool
 }
 
 // tried reports whether something may take the place of a plugin, or has taken it and the last one

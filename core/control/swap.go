@@ -20,7 +20,7 @@ func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
 
 	delete(c.roster.rivals, t.known)
 	c.roster.known[name], t.known = t.known, c.roster.known[name]
-	c.roster.rivals[t.known] = &rival{rules: c.roster.rules}
+	c.roster.rivals[t.known] = &rival{rules: c.roster.rules, warm: true}
 	c.roster.rules, next.shadow = rules, nil
 	if last != nil {
 		last.shadow = newShadow(before)

@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/stage"
 	"github.com/coxswain-mesh/coxswain/core/trial"
@@ -75,21 +74,22 @@ func (t *Trial) End() {
 	t.c.schedule(t.c.clock.Now())
 }
 
-// joinTrial takes a candidate's session in: it is fed like the served one, and what it says goes into its shadow.
-func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
-	k := c.roster.awaited(inst.Entry.Name)
+// admitRival takes a candidate's session in: it is fed like the served one, and what it says goes
+// into its shadow.
+func (c *Control) admitRival(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
+	k := c.roster.awaited(name)
 	if k == nil {
-		return nil, fmt.Errorf("plugin %s is not being swapped", inst.Entry.Name)
+		return nil, fmt.Errorf("plugin %s is not being swapped", name)
 	}
-	if _, err := stage.Levels(c.roster.stagePlugins(inst.Entry.Name, inst.Ready)); err != nil {
+	if _, err := stage.Levels(c.roster.stagePlugins(name, ready)); err != nil {
 		return nil, err
 	}
-	k.ready, k.away = inst.Ready, time.Time{}
-	s := c.newSession(k, inst, cancel)
+	k.ready, k.away = ready, time.Time{}
+	s := open(k)
 	s.shadow = newShadow(environment.Tables{})
 	k.session = s
 	if s.generates() {
-		s.views = newViews(inst.Ready)
+		s.views = newViews(ready)
 		for _, conn := range c.conns.sorted() {
 			c.placer.attachShadow(s, conn)
 		}
@@ -99,20 +99,17 @@ func (c *Control) joinTrial(inst *host.Instance, cancel context.CancelCauseFunc)
 		k.patcher.Learn(c.roster.patcher(s.Name))
 		k.patcher.Begin()
 	}
-	c.schedule(c.clock.Now())
 	return s, nil
 }
 
-// leaveTrial takes a session out that was not served.
-func (c *Control) leaveTrial(s *session) {
+// dismissRival takes a session out that was not served.
+func (c *Control) dismissRival(s *session) {
 	s.away = c.clock.Now()
 	c.conns.left.Forget(s)
-	c.questions.abandon(s)
 	if s.patcher != nil {
 		s.patcher.Left()
 	}
 	s.known.session = nil
-	c.schedule(c.clock.Now())
 }
 
 // Ready waits until the candidate has said all that it has to say at first.

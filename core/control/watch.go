@@ -95,6 +95,11 @@ func (w *watcher) lost(now time.Time, owes bool) time.Duration {
 func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.schedule(now)
+	return c.inspect(s, now, lost)
+}
+
+func (c *Control) inspect(s *session, now time.Time, lost time.Duration) (ping bool) {
 	s.lost += lost
 	if c.course.flight != nil {
 		c.course.flight.Lost(s.Name, lost, now)
@@ -109,7 +114,7 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	}
 	c.results.askAgain(s, now)
 	why := s.hangs(now)
-	if t := c.trials.all[s.Name]; why == nil && t != nil && t.known.session == s && t.refusals == nil {
+	if rival := c.roster.rivals[s.known]; why == nil && rival != nil && !rival.warm {
 		why = s.gaveUp(now)
 	}
 	if why != nil {
@@ -118,7 +123,6 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 		s.busy, s.pinged = time.Time{}, deadline.Moment{}
 		return false
 	}
-	defer c.schedule(now)
 	switch {
 	case !s.pinged.At.IsZero():
 		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
