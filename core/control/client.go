@@ -44,7 +44,7 @@ func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	if !o.Health {
-		s.c.countRefusal(s.conn, o)
+		s.c.trials.countRefusal(s.conn, o)
 		s.c.streams.note(s.conn, o)
 	}
 	s.c.streams.report(s.conn, o)

@@ -12,12 +12,12 @@ import (
 )
 
 // compare begins to compare what is served with the trial's shadow.
-func (t *Trial) compare() *trial.Comparison {
-	c, name := t.c, t.known.Name
-	w := trial.Compare(t.memo, c.roster.sensitive)
-	if publishes(t.known) || publishes(c.roster.known[name]) {
-		shard := c.roster.known[name].shard
-		w.Difference = guard.Rows(c.env.Shard(shard), t.known.session.shadow.Rows(), beside(c.env, shard))
+func (t *candidate) compare() *trial.Comparison {
+	ts, name := t.ts, t.known.Name
+	w := trial.Compare(t.memo, ts.roster.sensitive)
+	if publishes(t.known) || publishes(ts.roster.known[name]) {
+		shard := ts.roster.known[name].shard
+		w.Difference = guard.Rows(ts.env.Shard(shard), t.known.session.shadow.Rows(), beside(ts.env, shard))
 	}
 	if t.known.session.generates() {
 		t.passes(w)
@@ -60,9 +60,9 @@ func beside(env *environment.Environment, shard *environment.Shard) func(table, 
 }
 
 // passes adds what connections have of the served generator, and would have of the trial's.
-func (t *Trial) passes(w *trial.Comparison) {
+func (t *candidate) passes(w *trial.Comparison) {
 	shadow := t.known.session.shadow
-	for _, conn := range t.c.conns.sorted() {
+	for _, conn := range t.ts.conns.sorted() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.peer.Node.GetId(), why))
 		}

@@ -164,9 +164,10 @@ type Control struct {
 	questions *questions
 	// instances are plugins that rows ask for.
 	instances *instances
-	trials    trials
-	// parting is a plugin that may be removed; nil: none.
-	parting *parting
+	departure *departure
+	members   *members
+	orders    *orders
+	trials    *trials
 }
 
 // roster is who is declared: the plugins that are served, and those that may be.
@@ -349,6 +350,56 @@ type writes struct {
 	stores  *store.Requests[*session]
 }
 
+// departure is a plugin that may be removed.
+type departure struct {
+	holdMax  time.Duration
+	env      *environment.Environment
+	clock    *clock
+	roster   *roster
+	course   *course
+	conns    *connections
+	losses   *losses
+	streams  *streams
+	pipeline *pipeline
+	// parting is the plugin; nil: none.
+	parting *parting
+}
+
+// members takes sessions in and out.
+type members struct {
+	log       *slog.Logger
+	metrics   Metrics
+	env       *environment.Environment
+	clock     *clock
+	roster    *roster
+	course    *course
+	conns     *connections
+	patches   *patching
+	placer    *placer
+	feeder    *feeder
+	sleepers  *sleepers
+	pipeline  *pipeline
+	results   *results
+	departure *departure
+}
+
+// orders are what operators and plugins.yaml have done.
+type orders struct {
+	env       *environment.Environment
+	clock     *clock
+	roster    *roster
+	course    *course
+	conns     *connections
+	losses    *losses
+	streams   *streams
+	screen    *screen
+	patches   *patching
+	intake    *intake
+	pipeline  *pipeline
+	departure *departure
+	members   *members
+}
+
 // connections are those that are there, and what those that left still have of views.
 type connections struct {
 	all  map[uint64]*connection
@@ -418,7 +469,6 @@ func New(cfg Config) (*Control, error) {
 		},
 		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, wake: make(chan struct{}, 1),
 		instances: &instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
-		trials:    trials{all: map[string]*Trial{}},
 	}
 	c.roster = &roster{
 		log: cfg.Log, metrics: cfg.Metrics, course: c.course, known: map[string]*known{}, rivals: map[*known]*rival{}, rules: cfg.Rules,
@@ -428,7 +478,7 @@ func New(cfg Config) (*Control, error) {
 	c.patches = &patching{clock: c.clock, roster: c.roster, course: c.course, patience: cfg.HoldMax, made: patch.NewMade()}
 	c.losses = &losses{
 		log: cfg.Log, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns, instances: c.instances,
-		holds: guard.NewHolds[*connection](), instead: c.partingLoses,
+		holds: guard.NewHolds[*connection](), instead: func(next shown) (held, judges bool) { return c.departure.partingLoses(next) },
 	}
 	c.screen = &screen{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns,
@@ -451,17 +501,33 @@ func New(cfg Config) (*Control, error) {
 	c.pipeline = &pipeline{
 		log: cfg.Log, metrics: cfg.Metrics, holdMax: cfg.HoldMax, endpointPatience: cfg.EndpointPatience, debounceEndpoints: cfg.DebounceEndpoints,
 		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses, screen: c.screen,
-		instances: c.instances, feeder: c.feeder, intake: c.intake, sleepers: c.sleepers, startedUp: make(chan struct{}), onServed: c.trials.noteSwitched,
+		instances: c.instances, feeder: c.feeder, intake: c.intake, sleepers: c.sleepers, startedUp: make(chan struct{}), onServed: func(number uint64) { c.trials.noteSwitched(number) },
 	}
 	c.results = &results{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, patches: c.patches, screen: c.screen, pipeline: c.pipeline,
 	}
 	c.writes = &writes{log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, stores: store.New[*session](cfg.HoldMax)}
+	c.departure = &departure{
+		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
+		streams: c.streams, pipeline: c.pipeline,
+	}
+	c.members = &members{
+		log: cfg.Log, metrics: cfg.Metrics, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches,
+		placer: c.placer, feeder: c.feeder, sleepers: c.sleepers, pipeline: c.pipeline, results: c.results, departure: c.departure,
+	}
+	c.orders = &orders{
+		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,
+		patches: c.patches, intake: c.intake, pipeline: c.pipeline, departure: c.departure, members: c.members,
+	}
+	c.trials = &trials{
+		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,
+		patches: c.patches, intake: c.intake, pipeline: c.pipeline, all: map[string]*candidate{},
+	}
 	c.mu.clock, c.clients.inner = c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.declare(newKnown(e, newShard(e), now))
+		c.members.declare(newKnown(e, newShard(e), now))
 	}
 	return c, nil
 }
@@ -485,10 +551,10 @@ func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	}
 }
 
-func (c *Control) declare(k *known) {
-	c.roster.known[k.Name] = k
+func (mb *members) declare(k *known) {
+	mb.roster.known[k.Name] = k
 	if k.Kind == pb.KindPatch {
-		k.patcher = c.patches.newPatcher(k)
+		k.patcher = mb.patches.newPatcher(k)
 	}
 }
 

@@ -11,16 +11,16 @@ import (
 func (c *Control) Declare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.add(e, rules)
+	return c.orders.add(e, rules)
 }
 
 // add declares a plugin.
-func (c *Control) add(e Expected, rules Rules) error {
-	if c.roster.known[e.Name] != nil {
+func (o *orders) add(e Expected, rules Rules) error {
+	if o.roster.known[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
-	c.declare(newKnown(e, newShard(e), c.clock.Now()))
-	c.roster.rules = rules
+	o.members.declare(newKnown(e, newShard(e), o.clock.Now()))
+	o.roster.rules = rules
 	return nil
 }
 
@@ -29,7 +29,7 @@ func (c *Control) add(e Expected, rules Rules) error {
 func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.withdraw(name, rules, forced); err != nil {
+	if err := c.orders.withdraw(name, rules, forced); err != nil {
 		return err
 	}
 	c.questions.isAwake(name)
@@ -38,47 +38,47 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 }
 
 // withdraw takes a plugin out.
-func (c *Control) withdraw(name string, rules Rules, forced bool) error {
-	if p := c.parting; p != nil && p.known.Name == name && p.judged {
-		c.parting = nil
-		delete(c.roster.rivals, p.known)
+func (o *orders) withdraw(name string, rules Rules, forced bool) error {
+	if p := o.departure.parting; p != nil && p.known.Name == name && p.judged {
+		o.departure.parting = nil
+		delete(o.roster.rivals, p.known)
 	}
-	k := c.roster.known[name]
+	k := o.roster.known[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case c.roster.session(name) != nil || c.roster.tried(name):
+	case o.roster.session(name) != nil || o.roster.tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
-	now := c.clock.Now()
-	delete(c.roster.known, name)
-	delete(c.course.forced, name)
-	c.roster.rules = rules
-	if c.course.flight != nil {
-		c.course.flight.Leave(name)
+	now := o.clock.Now()
+	delete(o.roster.known, name)
+	delete(o.course.forced, name)
+	o.roster.rules = rules
+	if o.course.flight != nil {
+		o.course.flight.Leave(name)
 	}
-	for _, conn := range c.conns.sorted() {
-		c.streams.leaveGenerator(conn, name)
+	for _, conn := range o.conns.sorted() {
+		o.streams.leaveGenerator(conn, name)
 	}
 	if k.Kind == pb.KindPatch {
-		c.screen.spoilAll()
+		o.screen.spoilAll()
 	}
-	c.env.Drop(k.shard)
-	c.losses.holds.Drop(name)
+	o.env.Drop(k.shard)
+	o.losses.holds.Drop(name)
 	if forced || publishes(k) { // it was judged before
-		if c.losses.holds.Approve(); publishes(k) {
-			c.losses.holds.ApproveNext(false)
+		if o.losses.holds.Approve(); publishes(k) {
+			o.losses.holds.ApproveNext(false)
 		}
 	}
-	c.env.Replace(k.shard, nil)
-	if !publishes(k) && c.course.flight == nil {
-		c.screen.settle()
+	o.env.Replace(k.shard, nil)
+	if !publishes(k) && o.course.flight == nil {
+		o.screen.settle()
 	}
-	c.intake.touched(name, now)
-	if c.pipeline.advance(now); c.course.flight == nil {
-		c.pipeline.begin("swap", c.env.Of(k.shard), false, now)
+	o.intake.touched(name, now)
+	if o.pipeline.advance(now); o.course.flight == nil {
+		o.pipeline.begin("swap", o.env.Of(k.shard), false, now)
 	}
-	c.pipeline.rest()
+	o.pipeline.rest()
 	return nil
 }
 
@@ -101,36 +101,36 @@ func (st *streams) leaveGenerator(conn *connection, name string) {
 func (c *Control) Reorder(order map[string]int, rules Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reorder(order, rules)
+	c.orders.reorder(order, rules)
 	c.schedule(c.clock.Now())
 }
 
-func (c *Control) reorder(order map[string]int, rules Rules) {
-	c.roster.rules = rules
+func (o *orders) reorder(order map[string]int, rules Rules) {
+	o.roster.rules = rules
 	shards := map[*environment.Shard]int{}
-	for name, k := range c.roster.known {
+	for name, k := range o.roster.known {
 		if at, ok := order[name]; ok {
 			k.Order = at
 			shards[k.shard] = at
-			for rival := range c.roster.rivals {
+			for rival := range o.roster.rivals {
 				if rival.Name == name {
 					rival.Order = at
 				}
 			}
 		}
 	}
-	changes := c.env.Reorder(shards)
+	changes := o.env.Reorder(shards)
 	if len(changes) > 0 {
-		c.intake.markDirty(changes)
-		c.intake.forceReaders(changes)
+		o.intake.markDirty(changes)
+		o.intake.forceReaders(changes)
 	}
-	for _, conn := range c.conns.sorted() {
+	for _, conn := range o.conns.sorted() {
 		had := conn.generator
-		c.roster.assign(conn)
-		c.streams.reattach(conn, had, "")
+		o.roster.assign(conn)
+		o.streams.reattach(conn, had, "")
 	}
-	c.screen.spoilAll()
-	c.screen.settle()
+	o.screen.spoilAll()
+	o.screen.settle()
 }
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
@@ -146,26 +146,26 @@ func (in *intake) forceReaders(changes environment.Changes) {
 func (c *Control) Redeclare(e Expected, rules Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.redeclare(e, rules); err != nil {
+	if err := c.orders.redeclare(e, rules); err != nil {
 		return err
 	}
 	c.schedule(c.clock.Now())
 	return nil
 }
 
-func (c *Control) redeclare(e Expected, rules Rules) error {
-	k := c.roster.known[e.Name]
-	if k == nil || c.roster.session(e.Name) != nil {
+func (o *orders) redeclare(e Expected, rules Rules) error {
+	k := o.roster.known[e.Name]
+	if k == nil || o.roster.session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
-	k.Expected, c.roster.rules = e, rules
+	k.Expected, o.roster.rules = e, rules
 	k.absence.after = e.DropAfter
-	if p := c.roster.patcher(e.Name); p != nil {
-		p.Settings = k.patches(c.patches.patience)
+	if p := o.roster.patcher(e.Name); p != nil {
+		p.Settings = k.patches(o.patches.patience)
 	}
-	if changes := c.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
-		c.course.moved.Merge(changes)
-		c.course.soon = true
+	if changes := o.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
+		o.course.moved.Merge(changes)
+		o.course.soon = true
 	}
 	return nil
 }

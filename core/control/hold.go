@@ -184,28 +184,28 @@ func errNotHeld(plugin string) error {
 func (c *Control) ApplyHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.applyHold(plugin); err != nil {
+	if err := c.orders.applyHold(plugin); err != nil {
 		return err
 	}
 	c.schedule(c.clock.Now())
 	return nil
 }
 
-func (c *Control) applyHold(plugin string) error {
-	h := c.losses.holds.Of(plugin)
+func (o *orders) applyHold(plugin string) error {
+	h := o.losses.holds.Of(plugin)
 	if h == nil {
 		return errNotHeld(plugin)
 	}
-	c.losses.release(plugin, "it was let through by command")
+	o.losses.release(plugin, "it was let through by command")
 	if h.Frozen != nil {
-		c.losses.holds.Approve()
-		c.screen.settle()
-		c.pipeline.rest()
+		o.losses.holds.Approve()
+		o.screen.settle()
+		o.pipeline.rest()
 		return nil
 	}
-	c.env.Release(c.roster.known[plugin].shard)
-	c.losses.holds.ApproveNext(false)
-	c.course.soon = true
+	o.env.Release(o.roster.known[plugin].shard)
+	o.losses.holds.ApproveNext(false)
+	o.course.soon = true
 	return nil
 }
 
@@ -216,22 +216,22 @@ var errAsked = errors.New("what was held of it was dropped: it is started anew, 
 func (c *Control) DropHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.dropHold(plugin); err != nil {
+	if err := c.orders.dropHold(plugin); err != nil {
 		return err
 	}
 	c.schedule(c.clock.Now())
 	return nil
 }
 
-func (c *Control) dropHold(plugin string) error {
-	if c.losses.holds.Of(plugin) == nil {
+func (o *orders) dropHold(plugin string) error {
+	if o.losses.holds.Of(plugin) == nil {
 		return errNotHeld(plugin)
 	}
-	c.losses.release(plugin, "it was dropped by command")
-	if k := c.roster.known[plugin]; k != nil {
-		c.env.Drop(k.shard)
+	o.losses.release(plugin, "it was dropped by command")
+	if k := o.roster.known[plugin]; k != nil {
+		o.env.Drop(k.shard)
 	}
-	if s := c.roster.session(plugin); s != nil {
+	if s := o.roster.session(plugin); s != nil {
 		s.cancel(errAsked)
 	}
 	return nil

@@ -57,14 +57,14 @@ func (c *Control) Go() {
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waives := c.waive(name)
+	waives := c.orders.waive(name)
 	c.schedule(c.clock.Now())
 	return waives
 }
 
-func (c *Control) waive(name string) bool {
-	k, s := c.roster.known[name], c.roster.session(name)
-	if c.course.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
+func (o *orders) waive(name string) bool {
+	k, s := o.roster.known[name], o.roster.session(name)
+	if o.course.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
 		return false
 	}
 	k.Optional = true
@@ -80,7 +80,7 @@ func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.instances.tables = tables
-	if c.course.flight != nil || c.course.undo != 0 || c.parting != nil {
+	if c.course.flight != nil || c.course.undo != 0 || c.departure.parting != nil {
 		c.instances.changed = true
 		return nil, false
 	}

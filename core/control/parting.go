@@ -29,22 +29,22 @@ type parting struct {
 }
 
 // part takes a parting to its next step, where no revision is in the making.
-func (c *Control) part(now time.Time, at func(time.Time)) {
-	p := c.parting
+func (dp *departure) part(now time.Time, at func(time.Time)) {
+	p := dp.parting
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && c.course.flight == nil && c.pipeline.atRest(p.known) && (!p.until.After(now) || c.calm(p, now, at)):
-		c.stepAside(p, now)
+	case !p.aside && dp.course.flight == nil && dp.pipeline.atRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
+		dp.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
-		c.parting = nil
-		p.done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", c.cfg.HoldMax)})
+		dp.parting = nil
+		p.done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", dp.holdMax)})
 		return
 	case !p.aside:
 		at(p.until)
 	}
-	if p.judged && p.err != nil && c.course.flight == nil {
-		c.comeBack(p, now)
+	if p.judged && p.err != nil && dp.course.flight == nil {
+		dp.comeBack(p, now)
 	}
 }
 
@@ -59,18 +59,18 @@ func (p *pipeline) atRest(k *known) bool {
 const commitsSoon = time.Second
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
-func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, k := range c.roster.known {
-		s := c.roster.session(k.Name)
+func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
+	for _, k := range dp.roster.known {
+		s := dp.roster.session(k.Name)
 		switch {
-		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < c.cfg.HoldMax:
+		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < dp.holdMax:
 			return false // it was declared just now, and has not come yet
 		case s != nil && publishesRows(s.ready) && !s.ready.Derives && !s.synced:
 			return false
 		}
 	}
 	end := p.since.Add(commitsSoon)
-	endpoints, rest := c.env.Pending()
+	endpoints, rest := dp.env.Pending()
 	if (endpoints || rest) && end.After(now) {
 		at(end)
 		return false
@@ -79,56 +79,56 @@ func (c *Control) calm(p *parting, now time.Time, at func(time.Time)) bool {
 }
 
 // stepAside begins the revision without a plugin's rows.
-func (c *Control) stepAside(p *parting, now time.Time) {
+func (dp *departure) stepAside(p *parting, now time.Time) {
 	k := p.known
-	p.aside, p.shadow, p.endpoints = true, newShadow(c.env.Shard(k.shard)), map[string]int{}
+	p.aside, p.shadow, p.endpoints = true, newShadow(dp.env.Shard(k.shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
-		p.endpoints[service] = c.env.EndpointsOf(service)
+		p.endpoints[service] = dp.env.EndpointsOf(service)
 	}
-	c.roster.rivals[k] = &rival{rules: c.roster.rules, warm: true}
+	dp.roster.rivals[k] = &rival{rules: dp.roster.rules, warm: true}
 	if k.session != nil {
 		k.session.shadow = p.shadow
 	}
 	gone := newKnown(Expected{Name: k.Name, Order: k.Order, Kind: k.Kind}, k.shard, time.Time{})
 	gone.ready = &pb.Ready{}
-	c.roster.known[k.Name] = gone
-	delete(c.course.forced, k.Name)
-	c.env.Replace(k.shard, nil)
-	c.pipeline.begin("removal", c.env.Of(k.shard), true, now)
+	dp.roster.known[k.Name] = gone
+	delete(dp.course.forced, k.Name)
+	dp.env.Replace(k.shard, nil)
+	dp.pipeline.begin("removal", dp.env.Of(k.shard), true, now)
 }
 
 // partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
 // is not known yet. If it is too much nothing is shown.
-func (c *Control) partingLoses(next shown) (held, judges bool) {
-	p := c.parting
+func (dp *departure) partingLoses(next shown) (held, judges bool) {
+	p := dp.parting
 	if p == nil || !p.aside || p.judged {
 		return false, false
 	}
-	if c.course.flight == nil || !c.course.flight.Patching() {
+	if dp.course.flight == nil || !dp.course.flight.Patching() {
 		return false, true // of endpoints that overtake, or of connections that came
 	}
-	p.judged, p.err = true, p.decide(p.loses(c, next))
+	p.judged, p.err = true, p.decide(p.loses(dp, next))
 	if p.err != nil {
-		c.course.undo = c.env.Number() + 1
-		c.course.ring()
+		dp.course.undo = dp.env.Number() + 1
+		dp.course.ring()
 		return true, true
 	}
-	c.losses.holds.Approve()
-	c.losses.holds.Freeze(nil, c.clock.Now())
-	c.losses.tellHolds()
+	dp.losses.holds.Approve()
+	dp.losses.holds.Freeze(nil, dp.clock.Now())
+	dp.losses.tellHolds()
 	p.done <- nil
 	return false, true
 }
 
 // loses says what proxies would lose.
-func (p *parting) loses(c *Control, next shown) []string {
-	if late := c.course.flight.Late(); len(late) > 0 {
+func (p *parting) loses(dp *departure, next shown) []string {
+	if late := dp.course.flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string
 	for service, had := range p.endpoints {
-		left := c.env.EndpointsOf(service)
+		left := dp.env.EndpointsOf(service)
 		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
@@ -137,19 +137,19 @@ func (p *parting) loses(c *Control, next shown) []string {
 	if more := len(thin) - guard.Examples; more > 0 {
 		thin = append(thin[:guard.Examples], fmt.Sprintf("and %d more services would lose as many", more))
 	}
-	return append(c.losses.goneFrom(next), thin...)
+	return append(dp.losses.goneFrom(next), thin...)
 }
 
 // comeBack puts the rows back, in a revision of their own.
-func (c *Control) comeBack(p *parting, now time.Time) {
+func (dp *departure) comeBack(p *parting, now time.Time) {
 	k := p.known
-	c.parting = nil
-	delete(c.roster.rivals, k)
-	c.roster.known[k.Name] = k
+	dp.parting = nil
+	delete(dp.roster.rivals, k)
+	dp.roster.known[k.Name] = k
 	if k.session != nil {
 		k.session.shadow = nil
 	}
-	c.env.Replace(k.shard, p.shadow.Rows())
-	c.pipeline.begin("removal", c.env.Of(k.shard), true, now)
+	dp.env.Replace(k.shard, p.shadow.Rows())
+	dp.pipeline.begin("removal", dp.env.Of(k.shard), true, now)
 	p.done <- p.err
 }

@@ -214,11 +214,11 @@ func (pt *patching) sweep() {
 
 // hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
 // it has not, it is asked.
-func (t *Trial) hasComposed() bool {
+func (t *candidate) hasComposed() bool {
 	if t.known.patcher == nil {
 		return true
 	}
-	if t.known.patcher.Asking() || t.c.patches.asking() {
+	if t.known.patcher.Asking() || t.ts.patches.asking() {
 		return false
 	}
 	waiting := patch.Waiting{}
@@ -228,16 +228,16 @@ func (t *Trial) hasComposed() bool {
 
 // compose calls with what each connection would have of each type that the patch concerns, before
 // or after; what is not known yet is noted.
-func (t *Trial) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
-	c := t.c
-	for _, conn := range c.conns.sorted() {
+func (t *candidate) compose(waiting patch.Waiting, with func(*connection, string, *view.Snapshot)) {
+	ts := t.ts
+	for _, conn := range ts.conns.sorted() {
 		for url := range conn.places.All() {
-			chain := c.patches.chainBy(conn, url, c.roster.rivals[t.known].rules, t.known.patcher)
-			now := c.patches.chain(conn, url)
+			chain := ts.patches.chainBy(conn, url, ts.roster.rivals[t.known].rules, t.known.patcher)
+			now := ts.patches.chain(conn, url)
 			if !slices.Contains(chain, t.known.patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.known.patcher.Name }) {
 				continue
 			}
-			if snap, ok := c.patches.composeBy(conn, url, chain, c.roster.rivals[t.known].made, waiting); ok {
+			if snap, ok := ts.patches.composeBy(conn, url, chain, ts.roster.rivals[t.known].made, waiting); ok {
 				with(conn, url, snap)
 			}
 		}

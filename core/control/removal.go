@@ -20,7 +20,7 @@ import (
 // Withdraw is to follow.
 func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
-	k, d, err := c.goes(name)
+	k, d, err := c.departure.goes(name)
 	if err != nil {
 		c.mu.Unlock()
 		return err
@@ -29,11 +29,11 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		c.mu.Unlock()
 		return decide(d, c.unknownWithout(ctx, k))
 	}
-	if why, known := c.speaksAgainst(k, d, rules); known {
+	if why, known := c.departure.speaksAgainst(k, d, rules); known {
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	p := c.depart(k, d, decide)
+	p := c.departure.depart(k, d, decide)
 	c.schedule(c.clock.Now())
 	c.mu.Unlock()
 	select {
@@ -48,73 +48,73 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		return err
 	default:
 	}
-	c.stays(p, context.Cause(ctx))
+	c.departure.stays(p, context.Cause(ctx))
 	return context.Cause(ctx)
 }
 
 // goes returns a plugin that may be removed, and its rows as the difference that this makes.
-func (c *Control) goes(name string) (*known, *guard.Difference, error) {
-	k := c.roster.known[name]
+func (dp *departure) goes(name string) (*known, *guard.Difference, error) {
+	k := dp.roster.known[name]
 	switch {
 	case k == nil:
 		return nil, nil, errors.New("it is not declared")
-	case c.parting != nil:
-		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", c.parting.known.Name)
+	case dp.parting != nil:
+		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.parting.known.Name)
 	}
-	d := guard.Rows(c.env.Shard(k.shard), nil, beside(c.env, k.shard))
+	d := guard.Rows(dp.env.Shard(k.shard), nil, beside(dp.env, k.shard))
 	d.Silent = false
 	return k, d, nil
 }
 
 // depart begins to find out what proxies would lose by a plugin's removal.
-func (c *Control) depart(k *known, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
-	rows := slices.Concat(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied)
-	now := c.clock.Now()
-	c.parting = &parting{known: k, since: now, until: now.Add(c.pipeline.holdMax), done: make(chan error, 1), decide: func(why []string) error {
+func (dp *departure) depart(k *known, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
+	rows := slices.Concat(guard.Only(dp.env, k.shard, dp.losses.tablesRead()), d.Emptied)
+	now := dp.clock.Now()
+	dp.parting = &parting{known: k, since: now, until: now.Add(dp.pipeline.holdMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
 			why = append(why, rows...)
 		}
 		return decide(d, why)
 	}}
-	return c.parting
+	return dp.parting
 }
 
 // departs reports whether a plugin is being removed, and its rows are gone.
-func (c *Control) departs(name string) bool {
-	p := c.parting
+func (dp *departure) departs(name string) bool {
+	p := dp.parting
 	return p != nil && p.aside && p.known.Name == name
 }
 
 // stays has a plugin come back, as nobody waits for what its removal would do.
-func (c *Control) stays(p *parting, why error) {
+func (dp *departure) stays(p *parting, why error) {
 	p.decide = func([]string) error { return why }
-	if !p.aside && c.parting == p {
-		c.parting = nil
+	if !p.aside && dp.parting == p {
+		dp.parting = nil
 	}
 }
 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.
-func (c *Control) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
+func (dp *departure) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
-		why := append(guard.Only(c.env, k.shard, c.losses.tablesRead()), d.Emptied...)
+		why := append(guard.Only(dp.env, k.shard, dp.losses.tablesRead()), d.Emptied...)
 		if len(why) > 0 {
 			why = append(why, reason)
 		}
 		return why
 	}
-	if h := c.losses.holds.Of(k.Name); h != nil {
+	if h := dp.losses.holds.Of(k.Name); h != nil {
 		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
 	}
 	switch {
 	case k.Kind == pb.KindGenerator:
-		why = c.losses.goneFrom(c.streams.orphaned(k))
+		why = dp.losses.goneFrom(dp.streams.orphaned(k))
 	case k.Kind == pb.KindPatch:
-		why = guard.Undone(c.streams.unpatched(k, rules))
-	case !publishes(k) || !c.course.started:
-	case !c.streams.anySees():
+		why = guard.Undone(dp.streams.unpatched(k, rules))
+	case !publishes(k) || !dp.course.started:
+	case !dp.streams.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
 	default:
-		if absent := c.roster.absent(); len(absent) > 0 {
+		if absent := dp.roster.absent(); len(absent) > 0 {
 			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
 		}
 		return nil, false

@@ -127,8 +127,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.parting != nil || len(m.trials.all) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.parting, m.trials.all)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.departure.parting != nil || len(m.trials.all) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.departure.parting, m.trials.all)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -178,8 +178,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.parting != nil || len(m.trials.all) > 0 {
-			t.Errorf("%v, %v", m.parting, m.trials.all)
+		if m.departure.parting != nil || len(m.trials.all) > 0 {
+			t.Errorf("%v, %v", m.departure.parting, m.trials.all)
 		}
 	})
 }

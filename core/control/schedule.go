@@ -71,11 +71,11 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		return next
 	}
 	c.feeder.feedShadows()
-	c.part(now, at)
-	if c.parting == nil {
+	c.departure.part(now, at)
+	if c.departure.parting == nil {
 		c.pipeline.drop(now, at)
 	}
-	if c.meet(now, at) {
+	if c.trials.meets(now, at) {
 		return next
 	}
 	c.losses.overHolds()

@@ -130,7 +130,7 @@ func (s *session) oversize(cost int) error {
 func (c *Control) Learn(inst *host.Instance) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.learn(inst.Entry.Name, inst.Ready); err != nil {
+	if err := c.members.learn(inst.Entry.Name, inst.Ready); err != nil {
 		return err
 	}
 	c.schedule(c.clock.Now())
@@ -138,31 +138,31 @@ func (c *Control) Learn(inst *host.Instance) error {
 }
 
 // learn takes a plugin in that starts on demand, of which another one of its kind told what it says.
-func (c *Control) learn(name string, ready *pb.Ready) error {
-	k, err := c.comes(name, ready)
+func (mb *members) learn(name string, ready *pb.Ready) error {
+	k, err := mb.comes(name, ready)
 	if err != nil {
 		return err
 	}
 	k.asleep, k.roused = true, false
-	if c.sleepers.wanted(k.Name) {
-		c.roster.rouse(k.Name)
+	if mb.sleepers.wanted(k.Name) {
+		mb.roster.rouse(k.Name)
 	}
 	return nil
 }
 
 // comes learns what a plugin says of itself that may have a session now.
-func (c *Control) comes(name string, ready *pb.Ready) (*known, error) {
-	k := c.roster.known[name]
+func (mb *members) comes(name string, ready *pb.Ready) (*known, error) {
+	k := mb.roster.known[name]
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", name)
 	}
-	if c.departs(k.Name) {
+	if mb.departure.departs(k.Name) {
 		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
 	}
-	if c.roster.session(k.Name) != nil {
+	if mb.roster.session(k.Name) != nil {
 		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
 	}
-	levels, err := stage.Levels(c.roster.stagePlugins(k.Name, ready))
+	levels, err := stage.Levels(mb.roster.stagePlugins(k.Name, ready))
 	if err != nil {
 		return nil, err
 	}
@@ -172,16 +172,16 @@ func (c *Control) comes(name string, ready *pb.Ready) (*known, error) {
 		}
 	}
 	k.ready, k.away, k.shard.Derived = ready, time.Time{}, ready.Derives
-	if p := c.roster.patcher(k.Name); p != nil {
+	if p := mb.roster.patcher(k.Name); p != nil {
 		p.Describes(k.ready)
 	}
 	for name, level := range levels {
-		c.roster.known[name].level = level
+		mb.roster.known[name].level = level
 	}
-	c.roster.warnOfWriters(k)
+	mb.roster.warnOfWriters(k)
 	if k.Kind == pb.KindGenerator {
-		for _, conn := range c.conns.sorted() {
-			c.roster.assign(conn)
+		for _, conn := range mb.conns.sorted() {
+			mb.roster.assign(conn)
 		}
 	}
 	return k, nil
@@ -191,9 +191,9 @@ func (c *Control) comes(name string, ready *pb.Ready) (*known, error) {
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	admit := c.admit
+	admit := c.members.admit
 	if inst.Candidate {
-		admit = c.admitRival
+		admit = c.members.admitRival
 	}
 	s, err := admit(inst.Entry.Name, inst.Ready, func(k *known) *session { return c.newSession(k, inst, cancel) })
 	if err != nil && !errors.Is(err, host.ErrAsleep) {
@@ -207,12 +207,12 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 }
 
 // admit takes the session of a plugin in that open makes; host.ErrAsleep: nobody needs it now.
-func (c *Control) admit(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
-	k, err := c.comes(name, ready)
+func (mb *members) admit(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
+	k, err := mb.comes(name, ready)
 	if err != nil {
 		return nil, err
 	}
-	k.asleep, k.roused = k.OnDemand && !c.sleepers.wanted(k.Name), false
+	k.asleep, k.roused = k.OnDemand && !mb.sleepers.wanted(k.Name), false
 	if k.asleep {
 		return nil, host.ErrAsleep
 	}
@@ -220,20 +220,20 @@ func (c *Control) admit(name string, ready *pb.Ready, open func(*known) *session
 	k.session = s
 	if s.generates() {
 		s.views = newViews(ready)
-		for _, conn := range c.conns.sorted() {
+		for _, conn := range mb.conns.sorted() {
 			delete(conn.attached, k.Name)
-			c.placer.introduce(conn, k.Name, false)
+			mb.placer.introduce(conn, k.Name, false)
 		}
 	}
 	switch {
 	case s.generates() || ready.Derives:
-		c.course.forced[k.Name] = true
-	case s.feed.ReadsAny() && !c.feeder.waits(s):
-		c.feeder.sendState(s, c.env.Number())
+		mb.course.forced[k.Name] = true
+	case s.feed.ReadsAny() && !mb.feeder.waits(s):
+		mb.feeder.sendState(s, mb.env.Number())
 	}
-	c.pipeline.resume(s)
+	mb.pipeline.resume(s)
 	if s.Kind == pb.KindPatch {
-		c.results.patcherIsBack(c.roster.patcher(k.Name))
+		mb.results.patcherIsBack(mb.roster.patcher(k.Name))
 	}
 	return s, nil
 }
@@ -305,32 +305,32 @@ func (c *Control) leave(s *session) {
 	c.writes.stores.Left(s)
 	c.writes.tellStores()
 	c.questions.abandon(s)
-	c.dismiss(s)
+	c.members.dismiss(s)
 	c.schedule(c.clock.Now())
 }
 
 // dismiss takes a session out.
-func (c *Control) dismiss(s *session) {
+func (mb *members) dismiss(s *session) {
 	if s.shadow != nil {
-		c.dismissRival(s)
+		mb.dismissRival(s)
 		return
 	}
 	s.known.session = nil
-	if p := c.roster.patcher(s.Name); p != nil {
+	if p := mb.roster.patcher(s.Name); p != nil {
 		p.Left()
 	}
-	delete(c.course.forced, s.Name)
-	c.conns.left.Forget(s)
-	s.away = c.clock.Now()
-	c.roster.died(s)
-	for _, conn := range c.conns.all {
+	delete(mb.course.forced, s.Name)
+	mb.conns.left.Forget(s)
+	s.away = mb.clock.Now()
+	mb.roster.died(s)
+	for _, conn := range mb.conns.all {
 		conn.places.Forget(s)
 	}
 	switch {
 	case s.asleep:
-		c.pipeline.fallAsleep(s, s.away)
-	case s.synced && publishesRows(s.ready) && !c.course.closed:
-		c.roster.goesAway(s.known, noSession, s.away)
+		mb.pipeline.fallAsleep(s, s.away)
+	case s.synced && publishesRows(s.ready) && !mb.course.closed:
+		mb.roster.goesAway(s.known, noSession, s.away)
 	}
 }
 

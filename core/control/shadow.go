@@ -20,9 +20,20 @@ func newShadow(rows environment.Tables) *shadow { return trial.NewShadow[*connec
 
 // trials are plugins that may take another's place, or were replaced.
 type trials struct {
+	env      *environment.Environment
+	clock    *clock
+	roster   *roster
+	course   *course
+	conns    *connections
+	losses   *losses
+	streams  *streams
+	screen   *screen
+	intake   *intake
+	pipeline *pipeline
+	patches  *patching
 	// all by key; meetings wait for a moment at which a trial and the served plugin have said the
 	// same revision.
-	all      map[string]*Trial
+	all      map[string]*candidate
 	meetings trial.Meetings[meeting]
 }
 
@@ -250,7 +261,7 @@ func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 }
 
 // rested says whether the session has said all about what is in the tables.
-func (t *Trial) rested() bool {
+func (t *candidate) rested() bool {
 	s := t.known.session
 	if s.lacks() || !s.busy.IsZero() || s.asked.Len() > 0 || !s.turns.Idle() {
 		return false
@@ -259,7 +270,7 @@ func (t *Trial) rested() bool {
 }
 
 // said says whether the session has said all about some revision.
-func (t *Trial) said() bool {
+func (t *candidate) said() bool {
 	switch s := t.known.session; {
 	case s.generates() || s.ready.Derives:
 		return s.done > 0 && s.asked.Len() == 0 && s.turns.Idle()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/patch"
@@ -11,57 +12,60 @@ import (
 )
 
 // swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
-func (c *Control) swap(t *Trial, rules Rules, same map[*view.Body]*view.Body) {
-	now := c.clock.Now()
+func (ts *trials) swap(t *candidate, rules Rules, same map[*view.Body]*view.Body) error {
+	if t.key != t.known.Name {
+		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.known.Name)
+	}
+	now := ts.clock.Now()
 	name := t.known.Name
-	last, next := c.roster.session(name), t.known.session
+	last, next := ts.roster.session(name), t.known.session
 	shadow := next.shadow
-	before := c.env.Shard(t.known.shard)
+	before := ts.env.Shard(t.known.shard)
 
-	delete(c.roster.rivals, t.known)
-	c.roster.known[name], t.known = t.known, c.roster.known[name]
-	c.roster.rivals[t.known] = &rival{rules: c.roster.rules, warm: true}
-	c.roster.rules, next.shadow = rules, nil
+	delete(ts.roster.rivals, t.known)
+	ts.roster.known[name], t.known = t.known, ts.roster.known[name]
+	ts.roster.rivals[t.known] = &rival{rules: ts.roster.rules, warm: true}
+	ts.roster.rules, next.shadow = rules, nil
 	if last != nil {
 		last.shadow = newShadow(before)
 	}
-	delete(c.course.forced, name)
-	k := c.roster.known[name]
+	delete(ts.course.forced, name)
+	k := ts.roster.known[name]
 	k.shard.Derived = k.ready.Derives
-	if levels, err := stage.Levels(c.roster.stagePlugins(name, k.ready)); err == nil { // it was checked when the session joined
+	if levels, err := stage.Levels(ts.roster.stagePlugins(name, k.ready)); err == nil { // it was checked when the session joined
 		for n, level := range levels {
-			c.roster.known[n].level = level
+			ts.roster.known[n].level = level
 		}
 	}
-	c.course.moved.Merge(c.env.Prioritize(k.shard, k.Priority))
+	ts.course.moved.Merge(ts.env.Prioritize(k.shard, k.Priority))
 	if k.succeeds(next); !k.absence.over(now) {
-		c.course.moved.Merge(c.env.SetAside(k.shard, false))
+		ts.course.moved.Merge(ts.env.SetAside(k.shard, false))
 	}
-	c.env.Drop(k.shard)
-	c.losses.holds.Drop(name)
-	c.losses.holds.ApproveNext(false) // it was judged before
-	c.env.Replace(k.shard, shadow.Rows())
+	ts.env.Drop(k.shard)
+	ts.losses.holds.Drop(name)
+	ts.losses.holds.ApproveNext(false) // it was judged before
+	ts.env.Replace(k.shard, shadow.Rows())
 	switch k.Kind {
 	case pb.KindGenerator:
 		next.views.Adopt(same)
 		next.views.Publish()
-		c.streams.exchange(t, shadow)
+		ts.streams.exchange(name, last, shadow)
 	case pb.KindPatch:
 		k.patcher.Succeeds(t.known.patcher, same)
-		c.roster.rivals[t.known].made = patch.NewMade()
-		c.screen.spoilAll()
+		ts.roster.rivals[t.known].made = patch.NewMade()
+		ts.screen.spoilAll()
 	}
 	t.memo = trial.Memo{}
 	t.countRefusals()
-	c.pipeline.begin("swap", c.env.Of(k.shard), true, now)
-	c.roster.serving(name)
-	c.intake.touched(name, now)
+	ts.pipeline.begin("swap", ts.env.Of(k.shard), true, now)
+	ts.roster.serving(name)
+	ts.intake.touched(name, now)
+	return nil
 }
 
 // exchange gives each connection the new generator's views; the old one keeps its own.
-func (st *streams) exchange(t *Trial, shadow *shadow) {
-	name := t.known.Name
-	last, next := t.known.session, st.roster.session(name)
+func (st *streams) exchange(name string, last *session, shadow *shadow) {
+	next := st.roster.session(name)
 	for _, conn := range st.conns.sorted() {
 		had := conn.generator
 		st.roster.assign(conn)

@@ -21,7 +21,13 @@ import (
 // Trial is a plugin beside the one that is served under its name. First it is the new one, which may take the place of the old; after Switch it
 // is the old one, which is kept warm and may come back in the same way.
 type Trial struct {
-	c *Control
+	c  *Control
+	of *candidate
+}
+
+// candidate is what is known of a trial.
+type candidate struct {
+	ts *trials
 	// key is its own among all trials.
 	key string
 	// known is the one that is not served; without a session it has not joined, or has ended.
@@ -42,23 +48,32 @@ var ErrEnded = errors.New("it ended")
 func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k, key := c.roster.known[e.Name], e.Name
-	if warm := c.trials.all[key]; warm != nil && warm.refusals != nil {
+	t, err := c.trials.try(e, rules)
+	if err != nil {
+		return nil, err
+	}
+	return &Trial{c, t}, nil
+}
+
+// try declares what may take the place of a plugin.
+func (ts *trials) try(e Expected, rules Rules) (*candidate, error) {
+	k, key := ts.roster.known[e.Name], e.Name
+	if warm := ts.all[key]; warm != nil && warm.refusals != nil {
 		key += " beside"
 	}
 	switch {
-	case !c.course.started:
+	case !ts.course.started:
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
-	case c.trials.all[key] != nil:
+	case ts.all[key] != nil:
 		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
 	case k.Kind != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &Trial{c: c, key: key, known: newKnown(e, k.shard, c.clock.Now()), memo: trial.Memo{}}
-	c.trials.all[key], c.roster.rivals[t.known] = t, &rival{rules: rules}
-	c.roster.rouse(e.Name)
+	t := &candidate{ts: ts, key: key, known: newKnown(e, k.shard, ts.clock.Now()), memo: trial.Memo{}}
+	ts.all[key], ts.roster.rivals[t.known] = t, &rival{rules: rules}
+	ts.roster.rouse(e.Name)
 	return t, nil
 }
 
@@ -66,22 +81,26 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	delete(t.c.trials.all, t.key)
-	delete(t.c.roster.rivals, t.known)
+	t.of.end()
+	t.c.schedule(t.c.clock.Now())
+}
+
+func (t *candidate) end() {
+	delete(t.ts.all, t.key)
+	delete(t.ts.roster.rivals, t.known)
 	if t.known.session != nil {
 		t.known.session.cancel(errors.New("it is not needed any more"))
 	}
-	t.c.schedule(t.c.clock.Now())
 }
 
 // admitRival takes a candidate's session in: it is fed like the served one, and what it says goes
 // into its shadow.
-func (c *Control) admitRival(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
-	k := c.roster.awaited(name)
+func (mb *members) admitRival(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
+	k := mb.roster.awaited(name)
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", name)
 	}
-	if _, err := stage.Levels(c.roster.stagePlugins(name, ready)); err != nil {
+	if _, err := stage.Levels(mb.roster.stagePlugins(name, ready)); err != nil {
 		return nil, err
 	}
 	k.ready, k.away = ready, time.Time{}
@@ -90,22 +109,22 @@ func (c *Control) admitRival(name string, ready *pb.Ready, open func(*known) *se
 	k.session = s
 	if s.generates() {
 		s.views = newViews(ready)
-		for _, conn := range c.conns.sorted() {
-			c.placer.attachShadow(s, conn)
+		for _, conn := range mb.conns.sorted() {
+			mb.placer.attachShadow(s, conn)
 		}
 	}
 	if s.Kind == pb.KindPatch {
-		k.patcher, c.roster.rivals[k].made = c.patches.newPatcher(k), patch.NewMade()
-		k.patcher.Learn(c.roster.patcher(s.Name))
+		k.patcher, mb.roster.rivals[k].made = mb.patches.newPatcher(k), patch.NewMade()
+		k.patcher.Learn(mb.roster.patcher(s.Name))
 		k.patcher.Begin()
 	}
 	return s, nil
 }
 
 // dismissRival takes a session out that was not served.
-func (c *Control) dismissRival(s *session) {
-	s.away = c.clock.Now()
-	c.conns.left.Forget(s)
+func (mb *members) dismissRival(s *session) {
+	s.away = mb.clock.Now()
+	mb.conns.left.Forget(s)
 	if s.patcher != nil {
 		s.patcher.Left()
 	}
@@ -119,6 +138,10 @@ func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() 
 func (t *Trial) Trouble() string {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
+	return t.of.trouble()
+}
+
+func (t *candidate) trouble() string {
 	var said []string
 	for _, f := range t.known.faults {
 		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
@@ -149,11 +172,7 @@ func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*guard.Diff
 		if err := decide(d); err != nil {
 			return err
 		}
-		if t.key != t.known.Name {
-			return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.known.Name)
-		}
-		t.c.swap(t, rules, same)
-		return nil
+		return t.c.trials.swap(t.of, rules, same)
 	})
 }
 
@@ -165,7 +184,7 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 	for round := 1; ; round++ {
 		var open []guard.Pair
 		err := t.meet(ctx, t.c.cfg.HoldMax, func() error {
-			w := t.compare()
+			w := t.of.compare()
 			if open = w.Open(); len(open) > few && round < rounds {
 				return nil
 			}
@@ -177,14 +196,14 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 		}
 		known := trial.Look(open)
 		t.c.mu.Lock()
-		maps.Copy(t.memo, known)
+		maps.Copy(t.of.memo, known)
 		t.c.mu.Unlock()
 	}
 }
 
 // meeting is something to do when a trial and the served plugin have said the same revision.
 type meeting struct {
-	t    *Trial
+	t    *candidate
 	act  func() error
 	done chan error
 }
@@ -193,7 +212,7 @@ type meeting struct {
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()
-	m := c.trials.meetings.Call(meeting{t: t, act: act, done: make(chan error, 1)}, patience, c.clock.Now())
+	m := c.trials.meetings.Call(meeting{t: t.of, act: act, done: make(chan error, 1)}, patience, c.clock.Now())
 	c.schedule(c.clock.Now())
 	c.mu.Unlock()
 	select {
@@ -214,29 +233,29 @@ func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() err
 }
 
 // meet holds the meetings whose moment has come. It reports whether no revision may begin.
-func (c *Control) meet(now time.Time, at func(time.Time)) (hold bool) {
-	for m, err := range c.trials.meetings.Over(now, at, func(m meeting, rest bool) (bool, error) { return m.t.upToDate(rest) }) {
+func (ts *trials) meets(now time.Time, at func(time.Time)) (hold bool) {
+	for m, err := range ts.meetings.Over(now, at, func(m meeting, rest bool) (bool, error) { return m.t.upToDate(rest) }) {
 		if err == nil {
 			err = m.Of.act()
 		}
 		m.Of.done <- err
 	}
-	return c.trials.meetings.Hold()
+	return ts.meetings.Hold()
 }
 
 // upToDate reports whether the trial has said all about some revision, or, rest, about what is in
 // the tables while none is in the making. The error says that it never will.
-func (t *Trial) upToDate(rest bool) (bool, error) {
-	c := t.c
+func (t *candidate) upToDate(rest bool) (bool, error) {
+	ts := t.ts
 	switch {
-	case c.course.closed:
+	case ts.course.closed:
 		return false, errors.New("the control plane is stopping")
-	case c.trials.all[t.key] != t || t.known.session == nil && t.known.ready != nil:
+	case ts.all[t.key] != t || t.known.session == nil && t.known.ready != nil:
 		return false, ErrEnded
 	case t.known.session == nil:
 		return false, nil
 	case rest:
-		return c.course.flight == nil && t.rested(), nil
+		return ts.course.flight == nil && t.rested(), nil
 	}
 	return t.said(), nil
 }

@@ -14,17 +14,17 @@ const mostVerdicts = 200
 
 // judge asks both authenticators about the callers of live connections, and keeps what they say differently.
 func (t *Trial) judge(ctx context.Context) {
-	if t.known.Kind != pb.KindAuthenticator {
+	if t.of.known.Kind != pb.KindAuthenticator {
 		return
 	}
-	c, of := t.c, t.known.authenticator()
+	c, of := t.c, t.of.known.authenticator()
 	var verdicts, losses []string
 	for _, conn := range c.withCredentials() {
 		if len(verdicts) >= guard.Examples {
 			break
 		}
 		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.shown)
-		is := c.interview(ctx, of, func() *session { return t.known.session }, *conn.shown)
+		is := c.interview(ctx, of, func() *session { return t.of.known.session }, *conn.shown)
 		if was.Is(is) {
 			continue
 		}
@@ -36,7 +36,7 @@ func (t *Trial) judge(ctx context.Context) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.verdicts, t.losses = verdicts, losses
+	t.of.verdicts, t.of.losses = verdicts, losses
 }
 
 // withCredentials returns connections of which the credentials are known.

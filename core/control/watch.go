@@ -96,13 +96,13 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule(now)
-	return c.inspect(s, now, lost)
+	return c.members.inspect(s, now, lost)
 }
 
-func (c *Control) inspect(s *session, now time.Time, lost time.Duration) (ping bool) {
+func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping bool) {
 	s.lost += lost
-	if c.course.flight != nil {
-		c.course.flight.Lost(s.Name, lost, now)
+	if mb.course.flight != nil {
+		mb.course.flight.Lost(s.Name, lost, now)
 	}
 	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
 		if s.silent = false; !s.pinged.At.IsZero() {
@@ -112,13 +112,13 @@ func (c *Control) inspect(s *session, now time.Time, lost time.Duration) (ping b
 	if p := s.inst.Link.LastProgress(); p.After(s.progress.At) {
 		s.progress = s.now(p)
 	}
-	c.results.askAgain(s, now)
+	mb.results.askAgain(s, now)
 	why := s.hangs(now)
-	if rival := c.roster.rivals[s.known]; why == nil && rival != nil && !rival.warm {
+	if rival := mb.roster.rivals[s.known]; why == nil && rival != nil && !rival.warm {
 		why = s.gaveUp(now)
 	}
 	if why != nil {
-		c.cfg.Metrics.Crossed(s.Name, "hung")
+		mb.metrics.Crossed(s.Name, "hung")
 		s.cancel(why)
 		s.busy, s.pinged = time.Time{}, deadline.Moment{}
 		return false
@@ -127,7 +127,7 @@ func (c *Control) inspect(s *session, now time.Time, lost time.Duration) (ping b
 	case !s.pinged.At.IsZero():
 		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
 			s.silent = true
-			c.cfg.Log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.At.UTC(), "limit", s.Limits.Progress)
+			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.At.UTC(), "limit", s.Limits.Progress)
 		}
 		return false
 	case now.Sub(s.answered) >= s.pingEvery():
