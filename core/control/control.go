@@ -168,6 +168,7 @@ type Control struct {
 	members   *members
 	orders    *orders
 	trials    *trials
+	pages     *pages
 }
 
 // roster is who is declared: the plugins that are served, and those that may be.
@@ -400,6 +401,19 @@ type orders struct {
 	members   *members
 }
 
+// pages are what is shown of all this.
+type pages struct {
+	holdMax time.Duration
+	env     *environment.Environment
+	clock   *clock
+	roster  *roster
+	course  *course
+	conns   *connections
+	losses  *losses
+	// overdue is how many questions a session has not answered in time, and since when.
+	overdue func(*session) (n int, since time.Time)
+}
+
 // connections are those that are there, and what those that left still have of views.
 type connections struct {
 	all  map[uint64]*connection
@@ -522,6 +536,10 @@ func New(cfg Config) (*Control, error) {
 	c.trials = &trials{
 		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,
 		patches: c.patches, intake: c.intake, pipeline: c.pipeline, all: map[string]*candidate{},
+	}
+	c.pages = &pages{
+		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
+		overdue: func(s *session) (n int, since time.Time) { return c.questions.desk.Overdue(s) },
 	}
 	c.mu.clock, c.clients.inner = c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)

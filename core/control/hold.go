@@ -125,9 +125,13 @@ func (p *pipeline) rest() {
 func (c *Control) Holds() []Held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.held()
+}
+
+func (pg *pages) held() []Held {
 	var all []Held
-	for _, name := range c.losses.holds.Plugins() {
-		all = append(all, c.losses.held(name))
+	for _, name := range pg.losses.holds.Plugins() {
+		all = append(all, pg.losses.held(name))
 	}
 	return all
 }
@@ -154,13 +158,17 @@ func (l *losses) held(name string) Held {
 func (c *Control) Hold(plugin string) (*Held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.losses.holds.Of(plugin) == nil {
+	return c.pages.holdOf(plugin)
+}
+
+func (pg *pages) holdOf(plugin string) (*Held, error) {
+	if pg.losses.holds.Of(plugin) == nil {
 		return nil, errNotHeld(plugin)
 	}
-	out := c.losses.held(plugin)
+	out := pg.losses.held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
-	if k := c.roster.known[plugin]; k != nil {
-		for u := range c.env.Held(k.shard) {
+	if k := pg.roster.known[plugin]; k != nil {
+		for u := range pg.env.Held(k.shard) {
 			if u.Before != nil {
 				before.Put(u.Table, u.Before)
 			}

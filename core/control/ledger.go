@@ -21,10 +21,14 @@ type Hiding struct {
 func (c *Control) Hiding() map[string]Hiding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.hiding()
+}
+
+func (pg *pages) hiding() map[string]Hiding {
 	all := map[string]Hiding{}
-	for name, k := range c.roster.known {
+	for name, k := range pg.roster.known {
 		if publishes(k) {
-			all[name] = Hiding{c.env.HiddenRows(k.shard), k.absence.since}
+			all[name] = Hiding{pg.env.HiddenRows(k.shard), k.absence.since}
 		}
 	}
 	return all
@@ -37,7 +41,14 @@ const atOnce = 10_000
 func (c *Control) TableRows(plugin string) []report.TableRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := c.roster.known[plugin]
+	return c.pages.tableRows(plugin, func() {
+		c.mu.Unlock()
+		c.mu.Lock()
+	})
+}
+
+func (pg *pages) tableRows(plugin string, pause func()) []report.TableRows {
+	k := pg.roster.known[plugin]
 	if k == nil {
 		return nil
 	}
@@ -48,12 +59,12 @@ func (c *Control) TableRows(plugin string) []report.TableRows {
 		}
 		return tables[name]
 	}
-	for name, n := range c.env.LenOf(k.shard) {
+	for name, n := range pg.env.LenOf(k.shard) {
 		if n > 0 {
 			of(name).Served = n
 		}
 	}
-	for u := range c.env.Held(k.shard) {
+	for u := range pg.env.Held(k.shard) {
 		of(u.Table).Held++
 	}
 	type why struct {
@@ -62,10 +73,9 @@ func (c *Control) TableRows(plugin string) []report.TableRows {
 		by    *environment.Shard
 	}
 	hidden, seen := map[why]*report.HiddenRows{}, 0
-	for h := range c.env.HiddenOf(k.shard) {
+	for h := range pg.env.HiddenOf(k.shard) {
 		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
-			c.mu.Unlock()
-			c.mu.Lock()
+			pause()
 		}
 		of(h.Table).Served = max(0, of(h.Table).Served-1)
 		w := why{h.Table, h.Why, h.By}

@@ -238,7 +238,7 @@ func TestFaultsAreToldOnce(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		var told []string
-		for _, f := range w.refusedOf("upper") {
+		for _, f := range w.pages.refusedOf("upper") {
 			told = append(told, f.What[len(f.What)-2:]+" "+f.Reason)
 		}
 		if diff := cmp.Diff([]string{"a1 no", "a2 never", "a2 no"}, told); diff != "" {

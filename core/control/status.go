@@ -21,9 +21,13 @@ func (c *Control) Ready() []string {
 func (c *Control) Revision() report.Revision {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := report.Revision{Epoch: c.course.epoch, Number: c.course.served.Number, Partial: slices.Clone(c.course.served.Partial)}
+	return c.pages.revision()
+}
+
+func (pg *pages) revision() report.Revision {
+	r := report.Revision{Epoch: pg.course.epoch, Number: pg.course.served.Number, Partial: slices.Clone(pg.course.served.Partial)}
 	for _, name := range r.Partial {
-		if k := c.roster.known[name]; k != nil && !k.late.IsZero() {
+		if k := pg.roster.known[name]; k != nil && !k.late.IsZero() {
 			if r.PartialSince == nil {
 				r.PartialSince = map[string]time.Time{}
 			}
@@ -55,10 +59,14 @@ type PluginRows struct {
 func (c *Control) PluginRows() map[string]PluginRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.clock.Now()
-	out := make(map[string]PluginRows, len(c.roster.known))
-	for name, k := range c.roster.known {
-		r := PluginRows{Stale: c.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
+	return c.pages.pluginRows()
+}
+
+func (pg *pages) pluginRows() map[string]PluginRows {
+	now := pg.clock.Now()
+	out := make(map[string]PluginRows, len(pg.roster.known))
+	for name, k := range pg.roster.known {
+		r := PluginRows{Stale: pg.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
 		for _, f := range k.faults {
 			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
 			for _, row := range f.Rows {
@@ -66,15 +74,15 @@ func (c *Control) PluginRows() map[string]PluginRows {
 			}
 			r.Faults = append(r.Faults, w)
 		}
-		r.Faults = append(r.Faults, c.refusedOf(name)...)
-		r.Rows = rowsOf(c.env, k.shard)
-		if s := c.roster.session(name); s != nil {
+		r.Faults = append(r.Faults, pg.refusedOf(name)...)
+		r.Rows = rowsOf(pg.env, k.shard)
+		if s := pg.roster.session(name); s != nil {
 			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
 		}
-		if c.losses.holds.Of(name) != nil {
-			h := c.losses.held(name)
+		if pg.losses.holds.Of(name) != nil {
+			h := pg.losses.held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
-			for u := range c.env.Held(k.shard) {
+			for u := range pg.env.Held(k.shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})
 			}
 		}
@@ -84,14 +92,14 @@ func (c *Control) PluginRows() map[string]PluginRows {
 }
 
 // refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
-func (c *Control) refusedOf(plugin string) []report.WorkFault {
+func (pg *pages) refusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
-	if s := c.roster.session(plugin); s != nil && s.generates() {
+	if s := pg.roster.session(plugin); s != nil && s.generates() {
 		for _, r := range s.views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
-	if p := c.roster.patcher(plugin); p != nil {
+	if p := pg.roster.patcher(plugin); p != nil {
 		for r := range p.Failures() {
 			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
@@ -106,9 +114,13 @@ func (c *Control) refusedOf(plugin string) []report.WorkFault {
 func (c *Control) Views() []report.View {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.views()
+}
+
+func (pg *pages) views() []report.View {
 	var out []report.View
-	for _, name := range slices.Sorted(maps.Keys(c.roster.known)) {
-		s := c.roster.session(name)
+	for _, name := range slices.Sorted(maps.Keys(pg.roster.known)) {
+		s := pg.roster.session(name)
 		if s == nil || !s.generates() {
 			continue
 		}
@@ -131,8 +143,12 @@ func (c *Control) Views() []report.View {
 func (c *Control) Streams() []report.Stream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.streams()
+}
+
+func (pg *pages) streams() []report.Stream {
 	var out []report.Stream
-	for _, conn := range c.conns.sorted() {
+	for _, conn := range pg.conns.sorted() {
 		s := report.Stream{
 			Connection: conn.id, Node: conn.peer.Node.GetId(), Protocol: conn.peer.Protocol, Remote: conn.peer.RemoteAddress,
 			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]report.StreamType{},
@@ -155,8 +171,12 @@ func (c *Control) Streams() []report.Stream {
 func (c *Control) Tables() []report.Table {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.tables()
+}
+
+func (pg *pages) tables() []report.Table {
 	all := map[string]map[string]int{}
-	for _, k := range c.roster.known {
+	for _, k := range pg.roster.known {
 		if k.ready == nil {
 			continue
 		}
@@ -167,7 +187,7 @@ func (c *Control) Tables() []report.Table {
 			all[t] = nil
 		}
 	}
-	maps.Copy(all, c.env.Counts())
+	maps.Copy(all, pg.env.Counts())
 	var out []report.Table
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, report.Table{Name: name, Shards: maps.Clone(all[name])})
@@ -190,22 +210,26 @@ func (c *Control) Rows(table string) []*pb.Row {
 func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.pages.dumpOf(nodeID)
+}
+
+func (pg *pages) dumpOf(nodeID string) ([]report.TypeDump, bool) {
 	var out []report.TypeDump
 	found := false
-	for _, conn := range c.conns.sorted() {
+	for _, conn := range pg.conns.sorted() {
 		if conn.peer.Node.GetId() != nodeID {
 			continue
 		}
 		found = true
 		for _, url := range slices.Sorted(maps.Keys(conn.subs)) {
-			out = append(out, c.dump(conn, url))
+			out = append(out, pg.dump(conn, url))
 		}
 	}
 	return out, found
 }
 
-func (c *Control) dump(conn *connection, url string) report.TypeDump {
-	d := report.TypeDump{Type: url, Sensitive: c.roster.traits(conn.generator[url], url).Sensitive}
+func (pg *pages) dump(conn *connection, url string) report.TypeDump {
+	d := report.TypeDump{Type: url, Sensitive: pg.roster.traits(conn.generator[url], url).Sensitive}
 	visible, sub := conn.visible[url], conn.subs[url]
 	if sub.Wildcard {
 		d.Bodies = visible.Bodies()

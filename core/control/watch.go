@@ -200,20 +200,20 @@ type Stale struct {
 }
 
 // staleness is the zero value for a plugin that is there and owes nothing for long.
-func (c *Control) staleness(k *known, now time.Time) Stale {
+func (pg *pages) staleness(k *known, now time.Time) Stale {
 	if !k.away.IsZero() {
 		if k.ready == nil {
 			return Stale{}
 		}
 		return Stale{k.away, "away"}
 	}
-	s := c.roster.session(k.Name)
+	s := pg.roster.session(k.Name)
 	if s == nil {
 		return Stale{}
 	}
-	overdue, since := c.questions.desk.Overdue(s)
+	overdue, since := pg.overdue(s)
 	missed := Stale{}
-	if p := c.roster.patcher(k.Name); p != nil {
+	if p := pg.roster.patcher(k.Name); p != nil {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {
@@ -223,7 +223,7 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 		return missed
 	case overdue > 0:
 		return Stale{since, fmt.Sprintf("hung: %d questions without an answer", overdue)}
-	case !s.busy.IsZero() && now.Sub(s.busy) >= c.cfg.HoldMax:
+	case !s.busy.IsZero() && now.Sub(s.busy) >= pg.holdMax:
 		return Stale{s.busy, fmt.Sprintf("late: it is not done with revision %d", s.sent)}
 	}
 	return Stale{}
@@ -233,10 +233,14 @@ func (c *Control) staleness(k *known, now time.Time) Stale {
 func (c *Control) Stale() map[string]Stale {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
+	return c.pages.stale()
+}
+
+func (pg *pages) stale() map[string]Stale {
+	now := pg.clock.Now()
 	all := map[string]Stale{}
-	for name, k := range c.roster.known {
-		all[name] = c.staleness(k, now)
+	for name, k := range pg.roster.known {
+		all[name] = pg.staleness(k, now)
 	}
 	return all
 }
