@@ -53,7 +53,7 @@ func (r *roster) sourceLost(s *session, reason string, now time.Time) {
 	}
 	s.sourceLostAt = now
 	if s.shadow == nil {
-		r.goesAway(s.known, s.sourceLost, now)
+		r.goesAway(s.plugin, s.sourceLost, now)
 	}
 }
 
@@ -61,7 +61,7 @@ func (r *roster) sourceLost(s *session, reason string, now time.Time) {
 func (r *roster) sourceFound(s *session, now time.Time) {
 	s.sourceLost = ""
 	if s.shadow == nil && s.synced {
-		r.comesBack(s.known, now)
+		r.comesBack(s.plugin, now)
 	}
 }
 
@@ -70,7 +70,7 @@ func (r *roster) goesAway(k *known, why string, now time.Time) {
 	if k.absence.begins(why, now); !news {
 		return
 	}
-	args := []any{"plugin", k.Name, "reason", why}
+	args := []any{"plugin", k.Name(), "reason", why}
 	if k.absence.after == 0 && why == noSession || !k.absences.AllowN(now, 1) {
 		return // that it ended is said elsewhere
 	}
@@ -86,7 +86,7 @@ func (r *roster) comesBack(k *known, now time.Time) {
 		return
 	}
 	if (k.absence.after > 0 || k.absence.why != noSession) && k.absences.AllowN(now, 1) {
-		r.log.Info("a plugin's source is back", "plugin", k.Name, "away", now.Sub(k.absence.since).Round(time.Millisecond))
+		r.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.absence.since).Round(time.Millisecond))
 	}
 	k.absence.ends()
 }
@@ -94,13 +94,13 @@ func (r *roster) comesBack(k *known, now time.Time) {
 // there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
 func (r *roster) there(s *session, now time.Time) {
 	if s.sourceLost == "" {
-		r.comesBack(s.known, now)
+		r.comesBack(s.plugin, now)
 	}
 }
 
 // succeeds takes over from the plugin that was served under a name: whether the source is away is for the new session to say.
 func (k *known) succeeds(s *session) {
-	k.absence = absence{after: k.DropAfter}
+	k.absence = absence{after: k.Expected.DropAfter}
 	if s.sourceLost != "" {
 		k.absence.begins(s.sourceLost, s.sourceLostAt)
 	}
@@ -141,11 +141,11 @@ func (p *pipeline) setAside(k *known, aside bool, now time.Time) {
 	rows, accept := rowsOf(p.env, k.shard), func(environment.Name) bool { return false }
 	kind := "dropped"
 	if aside {
-		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name, "rows", rows,
+		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
 			"since", k.absence.since.UTC().Format(time.RFC3339), "after", k.absence.after, "reason", k.absence.why)
 		p.losses.holds.ApproveNext(true) // that is what was asked for
 	} else {
-		p.log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name, "rows", rows)
+		p.log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name(), "rows", rows)
 		kind, accept = "returned", p.env.Of(k.shard)
 	}
 	p.course.moved.Merge(changes)

@@ -48,7 +48,7 @@ func TestAbsence(t *testing.T) {
 // dropping is a mirror whose source's rows go after five minutes.
 func dropping(t *testing.T, after time.Duration) *mirror {
 	m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-	m.roster.known["memory"].DropAfter, m.roster.known["memory"].absence.after = after, after
+	m.roster.known["memory"].Expected.DropAfter, m.roster.known["memory"].absence.after = after, after
 	return m
 }
 

@@ -33,7 +33,7 @@ func (sl *sleepers) wanted(name string) bool {
 	if sl.roster.tried(name) {
 		return true
 	}
-	switch k := sl.roster.known[name]; k.Kind {
+	switch k := sl.roster.known[name]; k.Kind() {
 	case pb.KindGenerator:
 	case pb.KindAuthenticator:
 		return k.askedLately(sl.clock.Now())
@@ -60,8 +60,8 @@ func (k *known) askedLately(now time.Time) bool {
 func (sl *sleepers) rouseReaders(changes environment.Changes) {
 	for _, k := range sl.roster.known {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
-		if k.asleep && k.Kind != pb.KindGenerator && k.Kind != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && sl.wanted(k.Name) {
-			sl.roster.rouse(k.Name)
+		if k.asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && sl.wanted(k.Name()) {
+			sl.roster.rouse(k.Name())
 		}
 	}
 }
@@ -79,35 +79,35 @@ func (r *roster) rouse(name string) {
 // slumber lets plugins sleep that start on demand and that nobody needs.
 func (sl *sleepers) slumber(now time.Time, at func(time.Time)) {
 	for s := range sl.roster.live() {
-		if !s.OnDemand || s.asleep {
+		if !s.plugin.Expected.OnDemand || s.plugin.asleep {
 			continue
 		}
-		if s.needed.IsZero() || now.Sub(s.needed) >= drowsy && (sl.wanted(s.Name) || !s.busy.IsZero()) {
+		if s.needed.IsZero() || now.Sub(s.needed) >= drowsy && (sl.wanted(s.Name()) || !s.busy.IsZero()) {
 			s.needed = now
 		}
 		if end := s.needed.Add(drowsy); end.After(now) {
 			at(end)
 			continue
 		}
-		s.asleep, s.roused = true, false
+		s.plugin.asleep, s.plugin.roused = true, false
 		s.cancel(host.ErrAsleep)
 	}
 }
 
 // fallAsleep notes that the session of a plugin that sleeps has ended.
 func (p *pipeline) fallAsleep(s *session, now time.Time) {
-	s.away = time.Time{}
-	s.suspects.Forget()
-	s.absence.ends()
-	if s.generates() && publishesRows(s.ready) { // what it said was for those whom it served
-		p.env.Replace(s.shard, nil)
-		p.intake.touched(s.Name, now)
+	s.plugin.away = time.Time{}
+	s.plugin.suspects.Forget()
+	s.plugin.absence.ends()
+	if s.generates() && publishesRows(s.plugin.ready) { // what it said was for those whom it served
+		p.env.Replace(s.plugin.shard, nil)
+		p.intake.touched(s.Name(), now)
 	}
-	if p.sleepers.wanted(s.Name) { // since it was told to go
-		p.roster.rouse(s.Name)
+	if p.sleepers.wanted(s.Name()) { // since it was told to go
+		p.roster.rouse(s.Name())
 	}
 	if p.course.flight != nil {
-		p.course.flight.Leave(s.Name)
+		p.course.flight.Leave(s.Name())
 		p.advance(now)
 	}
 }

@@ -51,7 +51,7 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 func (r *roster) authenticators() []caller.Authenticator {
 	var all []caller.Authenticator
 	for _, k := range r.sorted() {
-		if k.Kind == pb.KindAuthenticator {
+		if k.Kind() == pb.KindAuthenticator {
 			all = append(all, k.authenticator())
 		}
 	}
@@ -59,11 +59,11 @@ func (r *roster) authenticators() []caller.Authenticator {
 }
 
 func (k *known) authenticator() caller.Authenticator {
-	return caller.Authenticator{Asked: k.asked(), Headers: k.Headers}
+	return caller.Authenticator{Asked: k.asked(), Headers: k.Expected.Headers}
 }
 
 func (k *known) asked() caller.Asked {
-	return caller.Asked{Name: k.Name, Call: k.Limits.Call, Progress: k.Limits.Progress}
+	return caller.Asked{Name: k.Name(), Call: k.Expected.Limits.Call, Progress: k.Expected.Limits.Progress}
 }
 
 // WantedHeaders returns the headers that any authenticator gets, sorted.
@@ -74,7 +74,7 @@ func (c *Control) WantedHeaders() []string {
 		all = append(all, a.Headers...)
 	}
 	for k := range c.roster.rivals {
-		all = append(all, k.Headers...)
+		all = append(all, k.Expected.Headers...)
 	}
 	c.clients.Unlock()
 	slices.Sort(all)

@@ -24,8 +24,8 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
-	find := c.servedSession(k.Name)
-	answer, silence := c.questions.ask(ctx, k.asked(), c.questions.awaken(c, k.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
+	find := c.servedSession(k.Name())
+	answer, silence := c.questions.ask(ctx, k.asked(), c.questions.awaken(c, k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
 		return &pb.FromCore{Call: m}
 	})
@@ -33,7 +33,7 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
 	case answer == nil:
-		return nil, status.Errorf(codes.Unavailable, "plugin %s %v", k.Name, silence)
+		return nil, status.Errorf(codes.Unavailable, "plugin %s %v", k.Name(), silence)
 	case answer.Called.Code != 0:
 		return nil, status.Error(codes.Code(answer.Called.Code), budget.Line(answer.Called.Message, maxCallError))
 	}
@@ -47,7 +47,7 @@ func (c *Control) Offers(method string) (yes, perhaps bool) {
 	defer c.clients.Unlock()
 	yes = c.roster.callee(method) != nil
 	for _, k := range c.roster.known {
-		perhaps = perhaps || k.Kind == pb.KindController && k.ready == nil && !k.OnDemand && !k.Optional
+		perhaps = perhaps || k.Kind() == pb.KindController && k.ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
 	}
 	return yes, perhaps
 }

@@ -13,7 +13,7 @@ import (
 
 // compare begins to compare what is served with the trial's shadow.
 func (t *candidate) compare() *trial.Comparison {
-	ts, name := t.ts, t.known.Name
+	ts, name := t.ts, t.known.Name()
 	w := trial.Compare(t.memo, ts.roster.sensitive)
 	if publishes(t.known) || publishes(ts.roster.known[name]) {
 		shard := ts.roster.known[name].shard
@@ -66,7 +66,7 @@ func (t *candidate) passes(w *trial.Comparison) {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
 			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.peer.Node.GetId(), why))
 		}
-		types := slices.Concat(conn.servedBy(t.known.Name), shadow.Types(conn))
+		types := slices.Concat(conn.servedBy(t.known.Name()), shadow.Types(conn))
 		slices.Sort(types)
 		for _, url := range slices.Compact(types) {
 			at, now, sub := conn.places.At(url), shadow.View(conn, url), conn.subs[url]

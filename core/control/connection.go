@@ -96,12 +96,12 @@ func (r *roster) assign(conn *connection) { conn.generator = r.assignment(conn, 
 func (r *roster) assignment(conn *connection, rules Rules, instead *known) map[string]string {
 	offering := map[string][]string{}
 	for _, k := range r.sorted() {
-		if instead != nil && k.Name == instead.Name {
+		if instead != nil && k.Name() == instead.Name() {
 			k = instead
 		}
-		if k.Kind == pb.KindGenerator && k.ready != nil {
+		if k.Kind() == pb.KindGenerator && k.ready != nil {
 			for _, t := range k.ready.Types {
-				offering[t.Url] = append(offering[t.Url], k.Name)
+				offering[t.Url] = append(offering[t.Url], k.Name())
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (s *session) typesFor(conn *connection) []string {
 		s.shadow.Attach(conn, nil)
 		return s.shadow.Types(conn)
 	}
-	return conn.servedBy(s.Name)
+	return conn.servedBy(s.Name())
 }
 
 // detach tells a generator that a connection has gone, if it was told of it. A list of extensions goes with the last connection that has it.
@@ -266,7 +266,7 @@ func (st *streams) pull(conn *connection) xds.Served {
 // report tells the generator of a type what became of a response, if it asks for that.
 func (st *streams) report(conn *connection, o xds.Outcome) {
 	s := st.roster.session(conn.generator[o.Type])
-	if s == nil || !s.ready.Reports {
+	if s == nil || !s.plugin.ready.Reports {
 		return
 	}
 	event := pb.ReportEventAck
@@ -304,7 +304,7 @@ func (st *streams) disconnect(conn *connection) {
 		s.turns.Leave(conn)
 	}
 	for s := range st.roster.live() {
-		if s.generates() && conn.attached[s.Name] {
+		if s.generates() && conn.attached[s.Name()] {
 			s.detach(conn)
 		}
 	}
@@ -347,8 +347,8 @@ func (p *pipeline) notReady() []string {
 	}
 	var reasons []string
 	for _, k := range p.roster.sorted() {
-		if k.Blocks && k.ready != nil && k.session == nil && !k.asleep {
-			reasons = append(reasons, "plugin "+k.Name+" is away (onFailure: block)")
+		if k.Expected.Blocks && k.ready != nil && k.session == nil && !k.asleep {
+			reasons = append(reasons, "plugin "+k.Name()+" is away (onFailure: block)")
 		}
 	}
 	return reasons

@@ -423,8 +423,8 @@ type connections struct {
 
 // known is what outlives a plugin's sessions.
 type known struct {
-	Expected
-	shard *environment.Shard
+	Expected Expected
+	shard    *environment.Shard
 	// ready is what it last said of itself; nil before the first session.
 	ready *pb.Ready
 	// away is since when it has no session; zero while it has one.
@@ -449,6 +449,12 @@ type known struct {
 	// lastAsked is when it was last to be asked, if it starts on demand.
 	lastAsked time.Time
 }
+
+// Name is its name in plugins.yaml.
+func (k *known) Name() string { return k.Expected.Name }
+
+// Kind is what it does.
+func (k *known) Kind() pb.Kind { return k.Expected.Kind }
 
 // fault is work of a plugin that failed, and since when.
 type fault struct {
@@ -570,8 +576,8 @@ func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 }
 
 func (mb *members) declare(k *known) {
-	mb.roster.known[k.Name] = k
-	if k.Kind == pb.KindPatch {
+	mb.roster.known[k.Name()] = k
+	if k.Kind() == pb.KindPatch {
 		k.patcher = mb.patches.newPatcher(k)
 	}
 }

@@ -39,7 +39,7 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 
 // withdraw takes a plugin out.
 func (o *orders) withdraw(name string, rules Rules, forced bool) error {
-	if p := o.departure.parting; p != nil && p.known.Name == name && p.judged {
+	if p := o.departure.parting; p != nil && p.known.Name() == name && p.judged {
 		o.departure.parting = nil
 		delete(o.roster.rivals, p.known)
 	}
@@ -60,7 +60,7 @@ func (o *orders) withdraw(name string, rules Rules, forced bool) error {
 	for _, conn := range o.conns.sorted() {
 		o.streams.leaveGenerator(conn, name)
 	}
-	if k.Kind == pb.KindPatch {
+	if k.Kind() == pb.KindPatch {
 		o.screen.spoilAll()
 	}
 	o.env.Drop(k.shard)
@@ -110,11 +110,11 @@ func (o *orders) reorder(order map[string]int, rules Rules) {
 	shards := map[*environment.Shard]int{}
 	for name, k := range o.roster.known {
 		if at, ok := order[name]; ok {
-			k.Order = at
+			k.Expected.Order = at
 			shards[k.shard] = at
 			for rival := range o.roster.rivals {
-				if rival.Name == name {
-					rival.Order = at
+				if rival.Name() == name {
+					rival.Expected.Order = at
 				}
 			}
 		}
@@ -136,8 +136,8 @@ func (o *orders) reorder(order map[string]int, rules Rules) {
 // forceReaders makes a revision begin for those who read what changed without a commit.
 func (in *intake) forceReaders(changes environment.Changes) {
 	for s := range in.roster.live() {
-		if concerns(s.ready, changes) {
-			in.course.forced[s.Name] = true
+		if concerns(s.plugin.ready, changes) {
+			in.course.forced[s.Name()] = true
 		}
 	}
 }

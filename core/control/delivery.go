@@ -16,7 +16,7 @@ import (
 // room is how many bytes a message to the plugin may have. It keeps to the size of what the plugin may say, for much of that repeats what it was
 // told.
 func (s *session) room() int {
-	most := cmp.Or(max(s.Limits.Message, 0), carrier.MaxMessage)
+	most := cmp.Or(max(s.Limits().Message, 0), carrier.MaxMessage)
 	return min(most, carrier.MaxMessage) * 7 / 8
 }
 
@@ -35,7 +35,7 @@ func (s *session) fits(attach *pb.Attach, extensions *pb.Extensions) error {
 	if size <= s.room() {
 		return nil
 	}
-	return status.Errorf(codes.InvalidArgument, "the node (with its extensions) has %d bytes; generator %s takes %d: send less metadata", size, s.Name, s.room())
+	return status.Errorf(codes.InvalidArgument, "the node (with its extensions) has %d bytes; generator %s takes %d: send less metadata", size, s.Name(), s.room())
 }
 
 // deny ends a connection that can't be told to a plugin; one that only a shadow would serve is as good as refused by it.
@@ -81,8 +81,8 @@ func (s *session) batch(names []string) int {
 func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg.Log.Warn("a message to a plugin is too large; what it asked for fails, and nothing else", "plugin", s.Name, "error", why)
-	c.cfg.Metrics.Unknown(s.Name, "too large", 1)
+	c.cfg.Log.Warn("a message to a plugin is too large; what it asked for fails, and nothing else", "plugin", s.Name(), "error", why)
+	c.cfg.Metrics.Unknown(s.Name(), "too large", 1)
 	switch {
 	case m.Attach != nil:
 		if conn := c.conns.all[m.Attach.Connection]; conn != nil {
@@ -97,7 +97,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 		c.writes.stores.AnswerUndelivered(s, m.Stored, why)
 		c.writes.tellStores()
 	case m.Patch != nil:
-		if p := s.patcher; p != nil {
+		if p := s.plugin.patcher; p != nil {
 			if r := p.Undelivered(m.Patch.Id, why, c.clock.Now()); r != nil {
 				c.results.answered(p, r)
 			}

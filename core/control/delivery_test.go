@@ -186,4 +186,4 @@ func TestPlaceIntoAViewThatWasForgotten(t *testing.T) {
 	})
 }
 
-func (w *world) room() int { return (&session{known: w.roster.known["istio"]}).room() }
+func (w *world) room() int { return (&session{plugin: w.roster.known["istio"]}).room() }

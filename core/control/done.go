@@ -22,13 +22,13 @@ func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if m.Revision.Number != s.sent {
 		return nil // of a state that a newer one has replaced
 	}
-	s.done, s.busy, s.late = m.Revision.Number, time.Time{}, time.Time{}
-	s.suspects.Done(s.feed.Left())
+	s.done, s.busy, s.plugin.late = m.Revision.Number, time.Time{}, time.Time{}
+	s.plugin.suspects.Done(s.feed.Left())
 	if s.generates() {
 		s.unused.Done()
 		s.letGo()
 	}
-	if s.ready.Derives {
+	if s.plugin.ready.Derives {
 		p.intake.derived(s, now)
 	}
 	f := p.course.flight
@@ -41,7 +41,7 @@ func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 	case f == nil:
 		return nil
 	}
-	switch waited, again := f.Done(s.Name, s.done); {
+	switch waited, again := f.Done(s.Name(), s.done); {
 	case again:
 		p.feeder.sendState(s, f.Number)
 	case waited:
@@ -53,24 +53,24 @@ func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 // takeFaults keeps what failed, since when, and logs and counts what did not fail before.
 func (r *roster) takeFaults(s *session, faults []*pb.Fault, now time.Time) {
 	type said struct{ what, reason string }
-	old := make(map[said]time.Time, len(s.faults))
-	for _, f := range s.faults {
+	old := make(map[said]time.Time, len(s.plugin.faults))
+	for _, f := range s.plugin.faults {
 		old[said{f.What, f.Reason}] = f.since
 	}
-	s.faults = make([]fault, len(faults))
+	s.plugin.faults = make([]fault, len(faults))
 	for i, f := range faults {
 		since, ok := old[said{f.What, f.Reason}]
 		if ok {
-			s.faults[i] = fault{f, since}
+			s.plugin.faults[i] = fault{f, since}
 			continue
 		}
-		s.faults[i] = fault{f, now}
-		r.metrics.Fault(s.Name)
+		s.plugin.faults[i] = fault{f, now}
+		r.metrics.Fault(s.Name())
 		rows := make([]string, len(f.Rows))
 		for i, r := range f.Rows {
 			rows[i] = r.Table + " " + r.Key
 		}
-		r.log.Warn("work failed; its last good result stays", "plugin", s.Name, "what", f.What, "reason", f.Reason, "rows", rows)
+		r.log.Warn("work failed; its last good result stays", "plugin", s.Name(), "what", f.What, "reason", f.Reason, "rows", rows)
 	}
 }
 
@@ -79,7 +79,7 @@ func (p *pipeline) accept(s *session) error {
 	if err := s.apply(); err != nil {
 		return err
 	}
-	p.roster.serving(s.Name)
+	p.roster.serving(s.Name())
 	if p.course.flight == nil && s.done >= p.course.undo {
 		p.course.undo = 0
 		p.instances.tell()

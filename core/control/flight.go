@@ -47,7 +47,7 @@ func (p *pipeline) advance(now time.Time) {
 		case revision.Derive:
 			p.hand(func(k *known) bool { return k.ready.Derives && k.level == f.Level() }, now)
 		case revision.Generate:
-			p.hand(func(k *known) bool { return k.Kind == pb.KindGenerator }, now)
+			p.hand(func(k *known) bool { return k.Kind() == pb.KindGenerator }, now)
 			p.handReaders()
 			p.feeder.feedShadows()
 		case revision.Serve:
@@ -76,10 +76,10 @@ func (p *pipeline) hand(stage func(*known) bool, now time.Time) {
 		if k.ready == nil || !stage(k) {
 			continue
 		}
-		switch s := p.roster.session(k.Name); {
+		switch s := p.roster.session(k.Name()); {
 		case s == nil && concerns(k.ready, f.Changes):
-			f.Away(k.Name, k.away, now)
-		case s != nil && f.Give(k.Name, s.feed.Lacks()):
+			f.Away(k.Name(), k.away, now)
+		case s != nil && f.Give(k.Name(), s.feed.Lacks()):
 			p.feeder.sendState(s, f.Number)
 		}
 	}
@@ -88,12 +88,12 @@ func (p *pipeline) hand(stage func(*known) bool, now time.Time) {
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
 func (p *pipeline) handReaders() {
 	for s := range p.roster.live() {
-		if s.generates() || s.ready.Derives || len(s.feed.Left()) == 0 {
+		if s.generates() || s.plugin.ready.Derives || len(s.feed.Left()) == 0 {
 			continue
 		}
 		p.feeder.sendState(s, p.course.flight.Number)
-		if s.Kind == pb.KindPatch {
-			p.roster.patcher(s.Name).Forget()
+		if s.Kind() == pb.KindPatch {
+			p.roster.patcher(s.Name()).Forget()
 			p.screen.spoilAll()
 		}
 	}
@@ -129,7 +129,7 @@ func (p *pipeline) giveUp(now time.Time) {
 	var asked []string
 	for s := range p.roster.live() {
 		if s.asked.GiveUp() {
-			asked = append(asked, s.Name)
+			asked = append(asked, s.Name())
 		}
 	}
 	for _, name := range f.GiveUp(asked, now) {
@@ -151,17 +151,17 @@ func (p *pipeline) noteLate(name string, now time.Time) {
 func (p *pipeline) serve(now time.Time) {
 	f := p.course.flight
 	for _, k := range p.roster.sorted() {
-		s := p.roster.session(k.Name)
+		s := p.roster.session(k.Name())
 		if s == nil || !s.generates() || s.done != s.sent {
 			continue
 		}
 		before := len(s.ops)
 		if err := s.apply(); err != nil {
-			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name, err))
+			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name(), err))
 			continue
 		}
-		if before > 0 || f.Forced(k.Name) {
-			p.roster.serving(s.Name)
+		if before > 0 || f.Forced(k.Name()) {
+			p.roster.serving(s.Name())
 		}
 		changed := s.views.Publish()
 		p.screen.blame(s)
@@ -170,7 +170,7 @@ func (p *pipeline) serve(now time.Time) {
 		s.free()
 	}
 	if f.Number >= p.course.undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
-		return p.roster.known[name] != nil && p.roster.known[name].Kind == pb.KindGenerator
+		return p.roster.known[name] != nil && p.roster.known[name].Kind() == pb.KindGenerator
 	}) {
 		p.course.undo = 0
 	}

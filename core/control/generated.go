@@ -18,7 +18,7 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	case m.Bodies != nil:
 		return s.store(m.Bodies)
 	case m.View != nil:
-		if !offers(s.ready, m.View.Type) {
+		if !offers(s.plugin.ready, m.View.Type) {
 			return fmt.Errorf("it described a view of type %s, which its Ready doesn't offer", m.View.Type)
 		}
 		s.views.Describe(m.View)
@@ -26,7 +26,7 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	case m.Part != nil:
 		return pl.screen.at(s, m.Part.Revision, func() error { return s.lenient(pl.log, s.views.Part(m.Part)) })
 	case m.Change != nil:
-		if !offers(s.ready, m.Change.Type) {
+		if !offers(s.plugin.ready, m.Change.Type) {
 			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
 		}
 		return pl.screen.at(s, m.Change.Revision, func() error { return s.lenient(pl.log, s.views.Change(m.Change)) })
@@ -35,7 +35,7 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	case m.Wanted != nil:
 		return pl.takeWanted(s, m.Wanted)
 	}
-	pl.metrics.Unknown(s.Name, "message", 1)
+	pl.metrics.Unknown(s.Name(), "message", 1)
 	return nil
 }
 
@@ -44,7 +44,7 @@ func (s *session) store(m *pb.Bodies) error {
 	if err := s.views.Store(m); err != nil {
 		return err
 	}
-	if most := s.Limits.Bodies; most > 0 && s.views.Held() > most {
+	if most := s.Limits().Bodies; most > 0 && s.views.Held() > most {
 		return carrier.Crossed("bodies", "its resources take more than %d bytes of the core's memory (limits.bodies)", most)
 	}
 	return nil
@@ -54,7 +54,7 @@ func (s *session) store(m *pb.Bodies) error {
 func (s *session) lenient(log *slog.Logger, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
-		log.Warn("plugin named bodies that it never sent", "plugin", s.Name, "bodies", len(missing.Bodies))
+		log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
 		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
 			s.out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}
@@ -66,8 +66,8 @@ func (s *session) lenient(log *slog.Logger, err error) error {
 // blame says which resources were not taken, and whose they are.
 func (v *screen) blame(s *session) {
 	for _, r := range s.views.Refused() {
-		v.metrics.Fault(s.Name)
-		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name, "type", r.Type, "resource", r.Name, "reason", r.Reason)
+		v.metrics.Fault(s.Name())
+		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}
 }
 
@@ -139,11 +139,11 @@ func (pl *placer) takePlace(s *session, m *pb.Place) error {
 		return pl.takeShadowPlace(s, conn, m)
 	}
 	if m.Refused != "" {
-		conn.refuse(s.Name, m.Refused)
+		conn.refuse(s.Name(), m.Refused)
 		return nil
 	}
 	for _, p := range m.Placements {
-		if conn.generator[p.Type] != s.Name {
+		if conn.generator[p.Type] != s.Name() {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
 		var to *view.View
@@ -166,7 +166,7 @@ func (pl *placer) takePlace(s *session, m *pb.Place) error {
 // anew has a generator place a connection again that it placed into a view which the core has forgotten: it describes the view again, unless others
 // are in it.
 func (pl *placer) anew(s *session, conn *connection, p *pb.Placement) {
-	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name, "connection", conn.id, "type", p.Type, "view", p.View)
+	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.id, "type", p.Type, "view", p.View)
 	types := s.typesFor(conn)
 	s.detach(conn)
 	s.out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})

@@ -105,10 +105,10 @@ func (p *pipeline) rest() {
 		return
 	}
 	for _, k := range p.roster.known {
-		if k.Kind != pb.KindGenerator || k.ready == nil || k.asleep {
+		if k.Kind() != pb.KindGenerator || k.ready == nil || k.asleep {
 			continue
 		}
-		s := p.roster.session(k.Name)
+		s := p.roster.session(k.Name())
 		switch {
 		case s == nil && p.clock.Now().Sub(k.away) >= p.holdMax: // nobody waits for it any more
 		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
@@ -248,7 +248,7 @@ func (o *orders) dropHold(plugin string) error {
 // guardOf is the guard of a plugin; nil: what it takes away is let through.
 func (r *roster) guardOf(name string) *guard.Guard {
 	k := r.known[name]
-	if k == nil || k.LossApplies {
+	if k == nil || k.Expected.LossApplies {
 		return nil
 	}
 	g := k.guard()
@@ -257,8 +257,8 @@ func (r *roster) guardOf(name string) *guard.Guard {
 
 // guard is the plugin's, or the default.
 func (k *known) guard() guard.Guard {
-	if k.Guard == (guard.Guard{}) {
+	if k.Expected.Guard == (guard.Guard{}) {
 		return guard.Default()
 	}
-	return k.Guard
+	return k.Expected.Guard
 }

@@ -301,7 +301,7 @@ func TestRowsWithoutProxies(t *testing.T) {
 func TestOnLossApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.roster.known["memory"].LossApplies = true
+		m.roster.known["memory"].Expected.LossApplies = true
 		m.deletes("ns/a.com", "ns/b.com", "ns/c.com")
 		m.run()
 		m.sees()

@@ -64,10 +64,10 @@ func (c *Control) Waive(name string) bool {
 
 func (o *orders) waive(name string) bool {
 	k, s := o.roster.known[name], o.roster.session(name)
-	if o.course.started || k == nil || k.Optional || s != nil && (s.synced || !publishesRows(s.ready)) {
+	if o.course.started || k == nil || k.Expected.Optional || s != nil && (s.synced || !publishesRows(s.plugin.ready)) {
 		return false
 	}
-	k.Optional = true
+	k.Expected.Optional = true
 	return true
 }
 

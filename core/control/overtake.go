@@ -31,7 +31,7 @@ func (p *pipeline) overtake() {
 		if !s.feed.Reads(environment.Endpoints) {
 			continue
 		}
-		t, size := s.feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.suspects)
+		t, size := s.feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.plugin.suspects)
 		if !s.generates() || size > outbox.MaxState {
 			s.feed.Changed(changes)
 			continue

@@ -50,8 +50,8 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
 func (p *pipeline) atRest(k *known) bool {
-	s := p.roster.session(k.Name)
-	busy := s != nil && s.ready.Derives && !s.busy.IsZero()
+	s := p.roster.session(k.Name())
+	busy := s != nil && s.plugin.ready.Derives && !s.busy.IsZero()
 	return !busy && p.course.undo == 0 && !p.course.soon && !p.losses.holds.Approved() && len(p.course.forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
 }
 
@@ -61,11 +61,11 @@ const commitsSoon = time.Second
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
 func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	for _, k := range dp.roster.known {
-		s := dp.roster.session(k.Name)
+		s := dp.roster.session(k.Name())
 		switch {
 		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < dp.holdMax:
 			return false // it was declared just now, and has not come yet
-		case s != nil && publishesRows(s.ready) && !s.ready.Derives && !s.synced:
+		case s != nil && publishesRows(s.plugin.ready) && !s.plugin.ready.Derives && !s.synced:
 			return false
 		}
 	}
@@ -90,10 +90,10 @@ func (dp *departure) stepAside(p *parting, now time.Time) {
 	if k.session != nil {
 		k.session.shadow = p.shadow
 	}
-	gone := newKnown(Expected{Name: k.Name, Order: k.Order, Kind: k.Kind}, k.shard, time.Time{})
+	gone := newKnown(Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.shard, time.Time{})
 	gone.ready = &pb.Ready{}
-	dp.roster.known[k.Name] = gone
-	delete(dp.course.forced, k.Name)
+	dp.roster.known[k.Name()] = gone
+	delete(dp.course.forced, k.Name())
 	dp.env.Replace(k.shard, nil)
 	dp.pipeline.begin("removal", dp.env.Of(k.shard), true, now)
 }
@@ -145,7 +145,7 @@ func (dp *departure) comeBack(p *parting, now time.Time) {
 	k := p.known
 	dp.parting = nil
 	delete(dp.roster.rivals, k)
-	dp.roster.known[k.Name] = k
+	dp.roster.known[k.Name()] = k
 	if k.session != nil {
 		k.session.shadow = nil
 	}

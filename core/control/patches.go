@@ -21,7 +21,7 @@ func (pt *patching) newPatcher(k *known) *patch.Patcher {
 }
 
 func (k *known) patches(patience time.Duration) patch.Settings {
-	return patch.Settings{Name: k.Name, Skips: k.Skips, Call: k.Limits.Call, Patience: patience}
+	return patch.Settings{Name: k.Name(), Skips: k.Expected.Skips, Call: k.Expected.Limits.Call, Patience: patience}
 }
 
 // patcher is that of a plugin that is served; nil: it is no patch.
@@ -71,14 +71,14 @@ func (pt *patching) askPatches() {
 
 // takePatched takes an answer. Late answers, and those to unknown calls, harm nobody.
 func (rs *results) takePatched(s *session, m *pb.Patched) error {
-	p := s.patcher
+	p := s.plugin.patcher
 	r := p.Answered(m, rs.clock.Now())
 	if r == nil {
-		rs.metrics.Unknown(s.Name, "answer", 1)
+		rs.metrics.Unknown(s.Name(), "answer", 1)
 		return nil
 	}
 	if manifest.IsLimit(m.Limit) {
-		rs.metrics.Crossed(s.Name, m.Limit)
+		rs.metrics.Crossed(s.Name(), m.Limit)
 	}
 	rs.answered(p, r)
 	return nil

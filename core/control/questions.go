@@ -79,11 +79,11 @@ func (q *questions) awaken(c *Control, name string, find func() *session) func()
 		q.lock.Lock()
 		defer q.lock.Unlock()
 		k := c.roster.known[name]
-		if k == nil || !k.OnDemand {
+		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
 		k.lastAsked = c.clock.Now()
-		if s := find(); !k.asleep && k.ready != nil || s != nil && s.known != k {
+		if s := find(); !k.asleep && k.ready != nil || s != nil && s.plugin != k {
 			return nil
 		}
 		c.roster.rouse(name)
@@ -125,9 +125,9 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 func (q *questions) take(s *session, id uint64, m *pb.FromPlugin) {
 	switch known, late := q.desk.Answered(s, id, s.now(q.clock.Now())); {
 	case !known:
-		q.metrics.Unknown(s.Name, "answer", 1)
+		q.metrics.Unknown(s.Name(), "answer", 1)
 	case late:
-		q.metrics.Unknown(s.Name, "late answer", 1)
+		q.metrics.Unknown(s.Name(), "late answer", 1)
 	default:
 		q.tell(id, m)
 	}

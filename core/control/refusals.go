@@ -32,11 +32,11 @@ func (ts *trials) noteSwitched(served uint64) {
 
 // makes reports whether a plugin has a part in what a stream gets of a type.
 func (ts *trials) makes(k *known, conn *connection, typeURL string) bool {
-	switch k.Kind {
+	switch k.Kind() {
 	case pb.KindGenerator:
-		return conn.generator[typeURL] == k.Name
+		return conn.generator[typeURL] == k.Name()
 	case pb.KindPatch:
-		return slices.ContainsFunc(ts.patches.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name })
+		return slices.ContainsFunc(ts.patches.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
 	}
 	return publishesRows(k.ready)
 }
@@ -71,7 +71,7 @@ func (ts *trials) countRefusal(conn *connection, o xds.Outcome) {
 		return
 	}
 	for _, t := range ts.all {
-		if t.refusals == nil || !ts.makes(ts.roster.known[t.known.Name], conn, o.Type) {
+		if t.refusals == nil || !ts.makes(ts.roster.known[t.known.Name()], conn, o.Type) {
 			continue
 		}
 		over := t.refusals.Refused(trial.Refusal[*connection]{

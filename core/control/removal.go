@@ -25,7 +25,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 		c.mu.Unlock()
 		return err
 	}
-	if k.Kind == pb.KindAuthenticator {
+	if k.Kind() == pb.KindAuthenticator {
 		c.mu.Unlock()
 		return decide(d, c.unknownWithout(ctx, k))
 	}
@@ -59,7 +59,7 @@ func (dp *departure) goes(name string) (*known, *guard.Difference, error) {
 	case k == nil:
 		return nil, nil, errors.New("it is not declared")
 	case dp.parting != nil:
-		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.parting.known.Name)
+		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.parting.known.Name())
 	}
 	d := guard.Rows(dp.env.Shard(k.shard), nil, beside(dp.env, k.shard))
 	d.Silent = false
@@ -82,7 +82,7 @@ func (dp *departure) depart(k *known, d *guard.Difference, decide func(*guard.Di
 // departs reports whether a plugin is being removed, and its rows are gone.
 func (dp *departure) departs(name string) bool {
 	p := dp.parting
-	return p != nil && p.aside && p.known.Name == name
+	return p != nil && p.aside && p.known.Name() == name
 }
 
 // stays has a plugin come back, as nobody waits for what its removal would do.
@@ -102,13 +102,13 @@ func (dp *departure) speaksAgainst(k *known, d *guard.Difference, rules Rules) (
 		}
 		return why
 	}
-	if h := dp.losses.holds.Of(k.Name); h != nil {
-		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name+" says more")...), true
+	if h := dp.losses.holds.Of(k.Name()); h != nil {
+		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name()+" says more")...), true
 	}
 	switch {
-	case k.Kind == pb.KindGenerator:
+	case k.Kind() == pb.KindGenerator:
 		why = dp.losses.goneFrom(dp.streams.orphaned(k))
-	case k.Kind == pb.KindPatch:
+	case k.Kind() == pb.KindPatch:
 		why = guard.Undone(dp.streams.unpatched(k, rules))
 	case !publishes(k) || !dp.course.started:
 	case !dp.streams.anySees():
@@ -143,8 +143,8 @@ func (l *losses) goneFrom(next shown) []string {
 // absent names the plugins that make something of rows and have no session.
 func (r *roster) absent() (names []string) {
 	for _, k := range r.sorted() {
-		if k.ready != nil && (k.Kind == pb.KindGenerator || k.ready.Derives) && !k.asleep && k.session == nil {
-			names = append(names, k.Name)
+		if k.ready != nil && (k.Kind() == pb.KindGenerator || k.ready.Derives) && !k.asleep && k.session == nil {
+			names = append(names, k.Name())
 		}
 	}
 	return names
@@ -164,7 +164,7 @@ func (l *losses) tablesRead() map[string]bool {
 		}
 		for _, table := range k.ready.Publishes {
 			by, known := asked[table]
-			asked[table] = k.Kind == pb.KindGenerator && (by || !known)
+			asked[table] = k.Kind() == pb.KindGenerator && (by || !known)
 		}
 	}
 	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(l.instances.tables, table) })
@@ -174,10 +174,10 @@ func (l *losses) tablesRead() map[string]bool {
 // orphaned is what proxies would be shown of the types that nobody would make for them without a generator: nothing.
 func (st *streams) orphaned(k *known) shown {
 	next := shown{}
-	gone := &known{Expected: Expected{Name: k.Name}} // which offers nothing
+	gone := &known{Expected: Expected{Name: k.Name()}} // which offers nothing
 	for _, conn := range st.conns.sorted() {
 		without := st.roster.assignment(conn, st.roster.rules, gone)
-		for _, url := range conn.servedBy(k.Name) {
+		for _, url := range conn.servedBy(k.Name()) {
 			if without[url] == "" {
 				next.Put(conn, url, nil)
 			}
@@ -194,7 +194,7 @@ func (st *streams) unpatched(k *known, rules Rules) shown {
 		for url, at := range conn.places.All() {
 			v := at.View
 			served := st.patches.chain(conn, url)
-			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name }) {
+			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name() }) {
 				continue
 			}
 			chain := st.patches.chainBy(conn, url, rules, nil)
@@ -213,7 +213,7 @@ func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
 	c.clients.Lock()
 	others := c.roster.authenticators()
 	c.clients.Unlock()
-	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name })
+	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
 	for _, conn := range c.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
 			return c.interview(ctx, a, c.servedSession(a.Name), *conn.shown).Word == caller.Accepted

@@ -22,7 +22,7 @@ func (pl *placer) depart(conn *connection, typeURL string, at placement.Place[*s
 // retains reports whether views of a type outlive their connections. Secrets don't, nor does what
 // is not served any more.
 func (pl *placer) retains(conn *connection, s *session, typeURL string) bool {
-	return pl.retention.For > 0 && s != nil && pl.roster.session(s.Name) == s && !pl.roster.traits(conn.generator[typeURL], typeURL).Sensitive
+	return pl.retention.For > 0 && s != nil && pl.roster.session(s.Name()) == s && !pl.roster.traits(conn.generator[typeURL], typeURL).Sensitive
 }
 
 // expire lets go of what was left too long ago, or is too much.

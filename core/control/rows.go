@@ -18,18 +18,18 @@ import (
 // takeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced, later ones go to the next commit.
 func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 	for _, t := range m.Tables {
-		if !slices.Contains(s.ready.Publishes, t.Table) {
+		if !slices.Contains(s.plugin.ready.Publishes, t.Table) {
 			return fmt.Errorf("it published rows of table %q, which its Ready doesn't declare", t.Table)
 		}
-		if err := wellFormed(t, s.Limits); err != nil {
+		if err := wellFormed(t, s.Limits()); err != nil {
 			return err
 		}
 	}
-	if err := s.live.count(m.Tables, s.Limits); err != nil {
+	if err := s.live.count(m.Tables, s.Limits()); err != nil {
 		return err
 	}
 	switch {
-	case s.ready.Derives:
+	case s.plugin.ready.Derives:
 		s.staged = append(s.staged, m.Tables...)
 	case !s.synced:
 		s.collect(m.Tables)
@@ -37,9 +37,9 @@ func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 		s.shadow.Take(m.Tables)
 	default:
 		for _, t := range m.Tables {
-			in.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+			in.env.Update(s.plugin.shard, t.Table, t.Upserts, t.Deletes)
 		}
-		in.touched(s.Name, now)
+		in.touched(s.Name(), now)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (s *session) collect(tables []*pb.TableRows) {
 
 // takeSynced makes the candidate the shard: rows of an earlier session that did not come again are gone.
 func (in *intake) takeSynced(s *session, now time.Time) error {
-	if s.synced || s.ready.Derives {
+	if s.synced || s.plugin.ready.Derives {
 		return nil
 	}
 	s.synced = true
@@ -70,11 +70,11 @@ func (in *intake) takeSynced(s *session, now time.Time) error {
 		s.candidate = nil
 		return nil
 	}
-	in.env.Replace(s.shard, s.candidate)
+	in.env.Replace(s.plugin.shard, s.candidate)
 	s.candidate = nil
 	in.roster.there(s, now)
-	in.roster.serving(s.Name)
-	in.touched(s.Name, now)
+	in.roster.serving(s.Name())
+	in.touched(s.Name(), now)
 	return nil
 }
 
@@ -98,23 +98,23 @@ func (in *intake) derived(s *session, now time.Time) {
 		s.synced = true
 		s.collect(s.staged)
 		s.staged = nil
-		in.env.Replace(s.shard, s.candidate)
+		in.env.Replace(s.plugin.shard, s.candidate)
 		s.candidate = nil
 		in.roster.there(s, now)
-		in.roster.serving(s.Name)
+		in.roster.serving(s.Name())
 	}
 	staged := s.staged
 	s.staged = nil
-	if in.course.flight != nil && in.course.flight.Owes(s.Name, s.done) {
-		changes := in.env.Amend(s.shard, staged)
+	if in.course.flight != nil && in.course.flight.Owes(s.Name(), s.done) {
+		changes := in.env.Amend(s.plugin.shard, staged)
 		in.course.flight.Changes.Merge(changes)
 		in.markDirty(changes)
 		return
 	}
 	for _, t := range staged {
-		in.env.Update(s.shard, t.Table, t.Upserts, t.Deletes)
+		in.env.Update(s.plugin.shard, t.Table, t.Upserts, t.Deletes)
 	}
-	in.touched(s.Name, now)
+	in.touched(s.Name(), now)
 }
 
 // markDirty notes changed keys for all plugins that read them.
@@ -134,7 +134,7 @@ func (fd *feeder) sendState(s *session, number uint64) {
 	if !s.busy.IsZero() {
 		return
 	}
-	tables, whole := s.feed.Take(fd.env, !fd.course.started && fd.course.flight == nil, s.suspects)
+	tables, whole := s.feed.Take(fd.env, !fd.course.started && fd.course.flight == nil, s.plugin.suspects)
 	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.course.epoch, Number: number}, Whole: whole, Tables: tables})
 	s.sent, s.busy, s.busyLost = number, fd.clock.Now(), s.lost
 	if s.generates() {
@@ -153,7 +153,7 @@ func (fd *feeder) tellEarly() {
 
 // untold reports whether a source that reads has not been sent its first state.
 func (s *session) untold() bool {
-	return s.feed.Whole() && (s.Kind == pb.KindRegistry || s.Kind == pb.KindConfig) && !s.ready.Derives && s.feed.ReadsAny()
+	return s.feed.Whole() && (s.Kind() == pb.KindRegistry || s.Kind() == pb.KindConfig) && !s.plugin.ready.Derives && s.feed.ReadsAny()
 }
 
 // waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
@@ -163,13 +163,13 @@ func (fd *feeder) waits(s *session) bool {
 		return false
 	}
 	for _, k := range fd.roster.known {
-		if k == s.known || k.Optional || k.asleep || k.Kind != pb.KindRegistry && k.Kind != pb.KindConfig {
+		if k == s.plugin || k.Expected.Optional || k.asleep || k.Kind() != pb.KindRegistry && k.Kind() != pb.KindConfig {
 			continue
 		}
 		if k.ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := fd.roster.session(k.Name); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+		if of := fd.roster.session(k.Name()); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {
@@ -181,7 +181,7 @@ func (fd *feeder) waits(s *session) bool {
 
 // stateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.
 func (fd *feeder) stateSent(s *session, number uint64) {
-	if s.generates() || s.ready.Derives || s.sent != number {
+	if s.generates() || s.plugin.ready.Derives || s.sent != number {
 		return
 	}
 	s.busy, s.done = time.Time{}, number
@@ -209,13 +209,13 @@ func (r *roster) takeLog(s *session, m *pb.Log) {
 		return
 	}
 	if s.unsaid > 0 {
-		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name, "lines", s.unsaid)
+		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name(), "lines", s.unsaid)
 		s.unsaid = 0
 	}
 	level := map[pb.LogLevel]slog.Level{
 		pb.LogLevelDebug: slog.LevelDebug, pb.LogLevelWarn: slog.LevelWarn, pb.LogLevelError: slog.LevelError,
 	}[m.Level]
-	args := []any{"plugin", s.Name}
+	args := []any{"plugin", s.Name()}
 	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 		args = append(args, field(k), m.Fields[k])
 	}

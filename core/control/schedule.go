@@ -128,10 +128,10 @@ func (p *pipeline) tidy(now time.Time, at func(time.Time)) bool {
 		after = tidySoon
 	}
 	for s := range p.roster.live() {
-		due, again := s.unused.Tidy(s.generates() && (short || !s.OnDemand), after, !s.busy.IsZero(), now)
+		due, again := s.unused.Tidy(s.generates() && (short || !s.plugin.Expected.OnDemand), after, !s.busy.IsZero(), now)
 		at(again)
 		if due {
-			p.course.forced[s.Name] = true
+			p.course.forced[s.Name()] = true
 		}
 	}
 	return len(p.course.forced) > 0
@@ -165,17 +165,17 @@ func (p *pipeline) hold(now time.Time, at func(time.Time)) {
 func (p *pipeline) unready() []string {
 	var reasons []string
 	for _, k := range p.roster.sorted() {
-		if k.Optional || k.Kind == pb.KindAuthenticator || k.Kind == pb.KindController {
+		if k.Expected.Optional || k.Kind() == pb.KindAuthenticator || k.Kind() == pb.KindController {
 			continue
 		}
-		s := p.roster.session(k.Name)
+		s := p.roster.session(k.Name())
 		switch {
 		case k.asleep:
 		case s == nil:
-			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name))
-		case k.Kind == pb.KindPatch:
-		case !s.ready.Derives && !s.synced && (!s.generates() || len(s.ready.Publishes) > 0):
-			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name))
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
+		case k.Kind() == pb.KindPatch:
+		case !s.plugin.ready.Derives && !s.synced && (!s.generates() || len(s.plugin.ready.Publishes) > 0):
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}
 	}
 	if len(reasons) == 0 && !p.instances.gone {
@@ -186,5 +186,5 @@ func (p *pipeline) unready() []string {
 }
 
 func (r *roster) sorted() []*known {
-	return slices.SortedFunc(maps.Values(r.known), func(a, b *known) int { return a.Order - b.Order })
+	return slices.SortedFunc(maps.Values(r.known), func(a, b *known) int { return a.Expected.Order - b.Expected.Order })
 }

@@ -22,8 +22,8 @@ import (
 
 // session is a live plugin.
 type session struct {
-	*known
-	inst *host.Instance
+	plugin *known
+	inst   *host.Instance
 	// shadow: what it says is not served.
 	shadow *shadow
 	out    *outbox.Box
@@ -81,7 +81,16 @@ const (
 	logsAtOnce    = 500
 )
 
-func (s *session) generates() bool { return s.Kind == pb.KindGenerator }
+// Name, Kind and Limits are the plugin's.
+func (s *session) Name() string { return s.plugin.Name() }
+
+// Kind is its plugin's.
+func (s *session) Kind() pb.Kind { return s.plugin.Kind() }
+
+// Limits are its plugin's.
+func (s *session) Limits() Limits { return s.plugin.Expected.Limits }
+
+func (s *session) generates() bool { return s.Kind() == pb.KindGenerator }
 
 // Serve implements host.Sessions.
 func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
@@ -112,15 +121,15 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 		}
 		inst.Link.Release(cost)
 		if err != nil {
-			c.cfg.Metrics.Broken(s.Name)
-			return fmt.Errorf("plugin %s broke the contract: %w", s.Name, err)
+			c.cfg.Metrics.Broken(s.Name())
+			return fmt.Errorf("plugin %s broke the contract: %w", s.Name(), err)
 		}
 	}
 }
 
 // oversize holds a message, by what it costs, to the plugin's limit.
 func (s *session) oversize(cost int) error {
-	if l := s.Limits.Message; l > 0 && l < carrier.MaxMessage && cost > carrier.Cost(l) {
+	if l := s.Limits().Message; l > 0 && l < carrier.MaxMessage && cost > carrier.Cost(l) {
 		return carrier.Crossed("messageBytes", "it sent a message of some %d bytes, more than it may (limits.messageBytes, %d)", cost, l)
 	}
 	return nil
@@ -144,8 +153,8 @@ func (mb *members) learn(name string, ready *pb.Ready) error {
 		return err
 	}
 	k.asleep, k.roused = true, false
-	if mb.sleepers.wanted(k.Name) {
-		mb.roster.rouse(k.Name)
+	if mb.sleepers.wanted(k.Name()) {
+		mb.roster.rouse(k.Name())
 	}
 	return nil
 }
@@ -156,30 +165,30 @@ func (mb *members) comes(name string, ready *pb.Ready) (*known, error) {
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not declared", name)
 	}
-	if mb.departure.departs(k.Name) {
-		return nil, fmt.Errorf("plugin %s is being removed", k.Name)
+	if mb.departure.departs(k.Name()) {
+		return nil, fmt.Errorf("plugin %s is being removed", k.Name())
 	}
-	if mb.roster.session(k.Name) != nil {
-		return nil, fmt.Errorf("plugin %s has a live session already", k.Name)
+	if mb.roster.session(k.Name()) != nil {
+		return nil, fmt.Errorf("plugin %s has a live session already", k.Name())
 	}
-	levels, err := stage.Levels(mb.roster.stagePlugins(k.Name, ready))
+	levels, err := stage.Levels(mb.roster.stagePlugins(k.Name(), ready))
 	if err != nil {
 		return nil, err
 	}
-	if k.OnDemand {
-		if err := canSleep(k.Kind, ready); err != nil {
+	if k.Expected.OnDemand {
+		if err := canSleep(k.Kind(), ready); err != nil {
 			return nil, err
 		}
 	}
 	k.ready, k.away, k.shard.Derived = ready, time.Time{}, ready.Derives
-	if p := mb.roster.patcher(k.Name); p != nil {
+	if p := mb.roster.patcher(k.Name()); p != nil {
 		p.Describes(k.ready)
 	}
 	for name, level := range levels {
 		mb.roster.known[name].level = level
 	}
 	mb.roster.warnOfWriters(k)
-	if k.Kind == pb.KindGenerator {
+	if k.Kind() == pb.KindGenerator {
 		for _, conn := range mb.conns.sorted() {
 			mb.roster.assign(conn)
 		}
@@ -200,7 +209,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*se
 		return nil, err
 	}
 	if s != nil && !inst.Candidate {
-		c.questions.isAwake(s.Name)
+		c.questions.isAwake(s.Name())
 	}
 	c.schedule(c.clock.Now())
 	return s, err
@@ -212,7 +221,7 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*known) *sessio
 	if err != nil {
 		return nil, err
 	}
-	k.asleep, k.roused = k.OnDemand && !mb.sleepers.wanted(k.Name), false
+	k.asleep, k.roused = k.Expected.OnDemand && !mb.sleepers.wanted(k.Name()), false
 	if k.asleep {
 		return nil, host.ErrAsleep
 	}
@@ -221,19 +230,19 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*known) *sessio
 	if s.generates() {
 		s.views = newViews(ready)
 		for _, conn := range mb.conns.sorted() {
-			delete(conn.attached, k.Name)
-			mb.placer.introduce(conn, k.Name, false)
+			delete(conn.attached, k.Name())
+			mb.placer.introduce(conn, k.Name(), false)
 		}
 	}
 	switch {
 	case s.generates() || ready.Derives:
-		mb.course.forced[k.Name] = true
+		mb.course.forced[k.Name()] = true
 	case s.feed.ReadsAny() && !mb.feeder.waits(s):
 		mb.feeder.sendState(s, mb.env.Number())
 	}
 	mb.pipeline.resume(s)
-	if s.Kind == pb.KindPatch {
-		mb.results.patcherIsBack(mb.roster.patcher(k.Name))
+	if s.Kind() == pb.KindPatch {
+		mb.results.patcherIsBack(mb.roster.patcher(k.Name()))
 	}
 	return s, nil
 }
@@ -254,7 +263,7 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		known: k, inst: inst, cancel: cancel, answered: c.clock.Now(), feed: feed.New(inst.Ready.Reads),
+		plugin: k, inst: inst, cancel: cancel, answered: c.clock.Now(), feed: feed.New(inst.Ready.Reads),
 		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
 	}
 	s.out = outbox.New(func(n uint64) {
@@ -272,8 +281,8 @@ func (c *Control) newSession(k *known, inst *host.Instance, cancel context.Cance
 
 // resume gives a revision in the making to a plugin that died in it and is back.
 func (p *pipeline) resume(s *session) {
-	if p.course.flight != nil && p.course.flight.Back(s.Name) {
-		delete(p.course.forced, s.Name)
+	if p.course.flight != nil && p.course.flight.Back(s.Name()) {
+		delete(p.course.forced, s.Name())
 		p.feeder.sendState(s, p.course.flight.Number)
 	}
 }
@@ -282,19 +291,19 @@ func (r *roster) stagePlugins(name string, ready *pb.Ready) []stage.Plugin {
 	var all []stage.Plugin
 	for _, k := range r.known {
 		r := k.ready
-		if k.Name == name {
+		if k.Name() == name {
 			r = ready
 		}
 		if r == nil {
 			continue
 		}
-		p := stage.Plugin{Name: k.Name, Publishes: r.Publishes, Derives: r.Derives}
+		p := stage.Plugin{Name: k.Name(), Publishes: r.Publishes, Derives: r.Derives}
 		for _, read := range r.Reads {
 			p.Reads = append(p.Reads, stage.Read{Table: read.Table, Sources: read.Sources})
 		}
 		all = append(all, p)
 	}
-	slices.SortFunc(all, func(a, b stage.Plugin) int { return r.known[a.Name].Order - r.known[b.Name].Order })
+	slices.SortFunc(all, func(a, b stage.Plugin) int { return r.known[a.Name].Expected.Order - r.known[b.Name].Expected.Order })
 	return all
 }
 
@@ -315,22 +324,22 @@ func (mb *members) dismiss(s *session) {
 		mb.dismissRival(s)
 		return
 	}
-	s.known.session = nil
-	if p := mb.roster.patcher(s.Name); p != nil {
+	s.plugin.session = nil
+	if p := mb.roster.patcher(s.Name()); p != nil {
 		p.Left()
 	}
-	delete(mb.course.forced, s.Name)
+	delete(mb.course.forced, s.Name())
 	mb.conns.left.Forget(s)
-	s.away = mb.clock.Now()
+	s.plugin.away = mb.clock.Now()
 	mb.roster.died(s)
 	for _, conn := range mb.conns.all {
 		conn.places.Forget(s)
 	}
 	switch {
-	case s.asleep:
-		mb.pipeline.fallAsleep(s, s.away)
-	case s.synced && publishesRows(s.ready) && !mb.course.closed:
-		mb.roster.goesAway(s.known, noSession, s.away)
+	case s.plugin.asleep:
+		mb.pipeline.fallAsleep(s, s.plugin.away)
+	case s.synced && publishesRows(s.plugin.ready) && !mb.course.closed:
+		mb.roster.goesAway(s.plugin, noSession, s.plugin.away)
 	}
 }
 
@@ -349,18 +358,18 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 		return c.pipeline.takeDone(s, m.Done, now)
 	case m.Log != nil:
 		c.roster.takeLog(s, m.Log)
-	case m.Lost != nil && publishesRows(s.ready):
+	case m.Lost != nil && publishesRows(s.plugin.ready):
 		c.roster.sourceLost(s, m.Lost.Reason, now)
-	case m.Found != nil && publishesRows(s.ready):
+	case m.Found != nil && publishesRows(s.plugin.ready):
 		c.roster.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
 		return c.writes.takeStore(s, m.Store, now)
 	case m.Stored != nil:
 		c.writes.takeStored(s, m.Stored)
-	case m.Caller != nil && s.Kind == pb.KindAuthenticator:
+	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
 		c.questions.take(s, m.Caller.Id, m)
-	case m.Called != nil && s.Kind == pb.KindController:
+	case m.Called != nil && s.Kind() == pb.KindController:
 		c.questions.take(s, m.Called.Id, m)
 	case s.generates():
 		err := c.placer.takeGenerated(s, m)
@@ -368,10 +377,10 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 			c.pipeline.advance(now)
 		}
 		return err
-	case m.Patched != nil && s.Kind == pb.KindPatch:
+	case m.Patched != nil && s.Kind() == pb.KindPatch:
 		return c.results.takePatched(s, m.Patched)
 	default:
-		c.cfg.Metrics.Unknown(s.Name, "message", 1)
+		c.cfg.Metrics.Unknown(s.Name(), "message", 1)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ type rival struct {
 // is kept.
 func (r *roster) tried(name string) bool {
 	for k := range r.rivals {
-		if k.Name == name {
+		if k.Name() == name {
 			return true
 		}
 	}
@@ -61,7 +61,7 @@ func (r *roster) tried(name string) bool {
 // awaited returns the rival of a plugin that waits for its session, nil if there is none.
 func (r *roster) awaited(name string) *known {
 	for k := range r.rivals {
-		if k.Name == name && k.session == nil && k.ready == nil {
+		if k.Name() == name && k.session == nil && k.ready == nil {
 			return k
 		}
 	}
@@ -116,12 +116,12 @@ func (r *roster) everybody() iter.Seq[*session] {
 
 // lives says whether a session has not ended.
 func (r *roster) lives(s *session) bool {
-	return s.known.session == s && (r.known[s.Name] == s.known || r.rivals[s.known] != nil)
+	return s.plugin.session == s && (r.known[s.Name()] == s.plugin || r.rivals[s.plugin] != nil)
 }
 
 // lacks says whether there are rows that the session has not been sent.
 func (s *session) lacks() bool {
-	return len(s.feed.Left()) > 0 || s.feed.Whole() && (s.generates() || s.ready.Derives || s.feed.ReadsAny())
+	return len(s.feed.Left()) > 0 || s.feed.Whole() && (s.generates() || s.plugin.ready.Derives || s.feed.ReadsAny())
 }
 
 // feedShadows sends shadows what they lack, once all rows of a revision are made.
@@ -132,9 +132,9 @@ func (fd *feeder) feedShadows() {
 	for s := range fd.roster.rivalling() {
 		if s.lacks() && s.busy.IsZero() {
 			fd.sendState(s, fd.env.Number())
-			if s.patcher != nil {
-				s.patcher.Forget()
-				fd.roster.rivals[s.known].made.Clear()
+			if s.plugin.patcher != nil {
+				s.plugin.patcher.Forget()
+				fd.roster.rivals[s.plugin].made.Clear()
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func (pl *placer) attachShadows(conn *connection) {
 // attachShadow tells a rival's session of a connection that asks for something of its for the
 // first time.
 func (pl *placer) attachShadow(s *session, conn *connection) {
-	types := typesOf(pl.roster.assignment(conn, pl.roster.rivals[s.known].rules, s.known), s.Name)
+	types := typesOf(pl.roster.assignment(conn, pl.roster.rivals[s.plugin].rules, s.plugin), s.Name())
 	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
 	if !s.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
 		s.shadow.Attach(conn, types)
@@ -266,15 +266,15 @@ func (t *candidate) rested() bool {
 	if s.lacks() || !s.busy.IsZero() || s.asked.Len() > 0 || !s.turns.Idle() {
 		return false
 	}
-	return (!publishesRows(s.ready) || s.synced) && t.hasComposed()
+	return (!publishesRows(s.plugin.ready) || s.synced) && t.hasComposed()
 }
 
 // said says whether the session has said all about some revision.
 func (t *candidate) said() bool {
 	switch s := t.known.session; {
-	case s.generates() || s.ready.Derives:
+	case s.generates() || s.plugin.ready.Derives:
 		return s.done > 0 && s.asked.Len() == 0 && s.turns.Idle()
-	case publishesRows(s.ready):
+	case publishesRows(s.plugin.ready):
 		return s.synced
 	}
 	return t.hasComposed()

@@ -12,11 +12,11 @@ import (
 // is blamed.
 func (w *writes) takeStore(s *session, m *pb.Store, now time.Time) error {
 	to := store.Route[*session]{
-		Asker: s.Name, Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: w.roster.writers(m.Table),
+		Asker: s.Name(), Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: w.roster.writers(m.Table),
 	}
 	for _, k := range w.roster.sorted() { // who could say where it is changed
 		if to.Publisher == "" && k.ready != nil && slices.Contains(k.ready.Publishes, m.Table) {
-			to.Publisher, to.Plugin = k.Name, k.ready.Plugin
+			to.Publisher, to.Plugin = k.Name(), k.ready.Plugin
 		}
 	}
 	on, wake, err := w.stores.Ask(s, m, to, now)
@@ -41,8 +41,8 @@ func (w *writes) tellStores() {
 func (r *roster) writers(table string) (all []store.Writer[*session]) {
 	for _, k := range r.sorted() {
 		if k.ready != nil && slices.Contains(k.ready.Writes, table) {
-			s := r.session(k.Name)
-			all = append(all, store.Writer[*session]{Name: k.Name, Session: s, Lives: s != nil, Sleeps: s == nil && k.asleep, Call: k.Limits.Call})
+			s := r.session(k.Name())
+			all = append(all, store.Writer[*session]{Name: k.Name(), Session: s, Lives: s != nil, Sleeps: s == nil && k.asleep, Call: k.Expected.Limits.Call})
 		}
 	}
 	return all
@@ -52,7 +52,7 @@ func (r *roster) writers(table string) (all []store.Writer[*session]) {
 func (r *roster) warnOfWriters(k *known) {
 	for _, table := range k.ready.Writes {
 		if all := r.writers(table); len(all) > 1 {
-			r.log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name)
+			r.log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name())
 			return
 		}
 	}
@@ -62,9 +62,9 @@ func (r *roster) warnOfWriters(k *known) {
 func (w *writes) takeStored(s *session, m *pb.Stored) {
 	switch known, late := w.stores.Answered(s, m); {
 	case !known:
-		w.metrics.Unknown(s.Name, "answer", 1)
+		w.metrics.Unknown(s.Name(), "answer", 1)
 	case late:
-		w.metrics.Unknown(s.Name, "late answer", 1)
+		w.metrics.Unknown(s.Name(), "late answer", 1)
 	}
 	w.tellStores()
 }
@@ -77,9 +77,9 @@ func (w *writes) storedSent(s *session, m *pb.Stored) { w.stores.Sent(s, m) }
 func (w *writes) lateStores(now time.Time, at func(time.Time)) {
 	for _, x := range w.stores.Late(now, at) {
 		s := x.Writer.Session
-		w.metrics.Crossed(s.Name, "call")
-		if s.slow.AllowN(now, 1) {
-			w.log.Warn("a store did not answer in time", "plugin", s.Name, "limit", s.Limits.Call)
+		w.metrics.Crossed(s.Name(), "call")
+		if s.plugin.slow.AllowN(now, 1) {
+			w.log.Warn("a store did not answer in time", "plugin", s.Name(), "limit", s.Limits().Call)
 		}
 		if x.Hangs != nil {
 			s.cancel(x.Hangs)

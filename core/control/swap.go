@@ -13,11 +13,11 @@ import (
 
 // swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
 func (ts *trials) swap(t *candidate, rules Rules, same map[*view.Body]*view.Body) error {
-	if t.key != t.known.Name {
-		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.known.Name)
+	if t.key != t.known.Name() {
+		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.known.Name())
 	}
 	now := ts.clock.Now()
-	name := t.known.Name
+	name := t.known.Name()
 	last, next := ts.roster.session(name), t.known.session
 	shadow := next.shadow
 	before := ts.env.Shard(t.known.shard)
@@ -37,7 +37,7 @@ func (ts *trials) swap(t *candidate, rules Rules, same map[*view.Body]*view.Body
 			ts.roster.known[n].level = level
 		}
 	}
-	ts.course.moved.Merge(ts.env.Prioritize(k.shard, k.Priority))
+	ts.course.moved.Merge(ts.env.Prioritize(k.shard, k.Expected.Priority))
 	if k.succeeds(next); !k.absence.over(now) {
 		ts.course.moved.Merge(ts.env.SetAside(k.shard, false))
 	}
@@ -45,7 +45,7 @@ func (ts *trials) swap(t *candidate, rules Rules, same map[*view.Body]*view.Body
 	ts.losses.holds.Drop(name)
 	ts.losses.holds.ApproveNext(false) // it was judged before
 	ts.env.Replace(k.shard, shadow.Rows())
-	switch k.Kind {
+	switch k.Kind() {
 	case pb.KindGenerator:
 		next.views.Adopt(same)
 		next.views.Publish()
@@ -105,19 +105,19 @@ func (st *streams) takeOver(next *session, conn *connection, url string, to *vie
 // reattach tells other generators which types of a connection are theirs now.
 func (st *streams) reattach(conn *connection, had map[string]string, except string) {
 	for _, k := range st.roster.sorted() {
-		s := st.roster.session(k.Name)
-		before, after := typesOf(had, k.Name), conn.servedBy(k.Name)
-		if k.Name == except || s == nil || !s.generates() || slices.Equal(before, after) {
+		s := st.roster.session(k.Name())
+		before, after := typesOf(had, k.Name()), conn.servedBy(k.Name())
+		if k.Name() == except || s == nil || !s.generates() || slices.Equal(before, after) {
 			continue
 		}
 		switch {
-		case len(after) == 0 && conn.attached[k.Name]:
-			delete(conn.attached, k.Name)
+		case len(after) == 0 && conn.attached[k.Name()]:
+			delete(conn.attached, k.Name())
 			s.detach(conn)
-		case conn.attached[k.Name]:
+		case conn.attached[k.Name()]:
 			s.attach(conn, after)
 		default:
-			st.placer.introduce(conn, k.Name, false)
+			st.placer.introduce(conn, k.Name(), false)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (r *roster) sensitive(typeURL string) bool {
 		return true
 	}
 	for _, k := range r.known {
-		if k.Kind != pb.KindGenerator || k.ready == nil {
+		if k.Kind() != pb.KindGenerator || k.ready == nil {
 			continue
 		}
 		for _, t := range k.ready.Types {

@@ -68,7 +68,7 @@ func (ts *trials) try(e Expected, rules Rules) (*candidate, error) {
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
 	case ts.all[key] != nil:
 		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
-	case k.Kind != e.Kind:
+	case k.Kind() != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
 	t := &candidate{ts: ts, key: key, known: newKnown(e, k.shard, ts.clock.Now()), memo: trial.Memo{}}
@@ -113,9 +113,9 @@ func (mb *members) admitRival(name string, ready *pb.Ready, open func(*known) *s
 			mb.placer.attachShadow(s, conn)
 		}
 	}
-	if s.Kind == pb.KindPatch {
+	if s.Kind() == pb.KindPatch {
 		k.patcher, mb.roster.rivals[k].made = mb.patches.newPatcher(k), patch.NewMade()
-		k.patcher.Learn(mb.roster.patcher(s.Name))
+		k.patcher.Learn(mb.roster.patcher(s.Name()))
 		k.patcher.Begin()
 	}
 	return s, nil
@@ -123,12 +123,12 @@ func (mb *members) admitRival(name string, ready *pb.Ready, open func(*known) *s
 
 // dismissRival takes a session out that was not served.
 func (mb *members) dismissRival(s *session) {
-	s.away = mb.clock.Now()
+	s.plugin.away = mb.clock.Now()
 	mb.conns.left.Forget(s)
-	if s.patcher != nil {
-		s.patcher.Left()
+	if s.plugin.patcher != nil {
+		s.plugin.patcher.Left()
 	}
-	s.known.session = nil
+	s.plugin.session = nil
 }
 
 // Ready waits until the candidate has said all that it has to say at first.

@@ -14,7 +14,7 @@ const mostVerdicts = 200
 
 // judge asks both authenticators about the callers of live connections, and keeps what they say differently.
 func (t *Trial) judge(ctx context.Context) {
-	if t.of.known.Kind != pb.KindAuthenticator {
+	if t.of.known.Kind() != pb.KindAuthenticator {
 		return
 	}
 	c, of := t.c, t.of.known.authenticator()

@@ -38,7 +38,7 @@ func TestReports(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.mu.Lock()
-			w.roster.session("istio").ready.Reports = wanted
+			w.roster.session("istio").plugin.ready.Reports = wanted
 			w.mu.Unlock()
 			w.g.take()
 			w.proxy.Report(xds.Outcome{Type: typeA})

@@ -48,7 +48,7 @@ func (c *Control) owes(s *session) bool {
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
 func (s *session) lookEvery() time.Duration {
 	every := lookEvery
-	for _, l := range []time.Duration{s.Limits.Progress, s.Limits.Revision} {
+	for _, l := range []time.Duration{s.Limits().Progress, s.Limits().Revision} {
 		if l > 0 {
 			every = min(every, l/4)
 		}
@@ -58,7 +58,7 @@ func (s *session) lookEvery() time.Duration {
 
 // pingEvery is a third of the time after which a plugin counts as hung, so that it is known before.
 func (s *session) pingEvery() time.Duration {
-	if l := s.Limits.Progress; l > 0 {
+	if l := s.Limits().Progress; l > 0 {
 		return min(pingEvery, l/3)
 	}
 	return pingEvery
@@ -102,7 +102,7 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping bool) {
 	s.lost += lost
 	if mb.course.flight != nil {
-		mb.course.flight.Lost(s.Name, lost, now)
+		mb.course.flight.Lost(s.Name(), lost, now)
 	}
 	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
 		if s.silent = false; !s.pinged.At.IsZero() {
@@ -114,11 +114,11 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 	}
 	mb.results.askAgain(s, now)
 	why := s.hangs(now)
-	if rival := mb.roster.rivals[s.known]; why == nil && rival != nil && !rival.warm {
+	if rival := mb.roster.rivals[s.plugin]; why == nil && rival != nil && !rival.warm {
 		why = s.gaveUp(now)
 	}
 	if why != nil {
-		mb.metrics.Crossed(s.Name, "hung")
+		mb.metrics.Crossed(s.Name(), "hung")
 		s.cancel(why)
 		s.busy, s.pinged = time.Time{}, deadline.Moment{}
 		return false
@@ -127,7 +127,7 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 	case !s.pinged.At.IsZero():
 		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
 			s.silent = true
-			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name, "since", s.pinged.At.UTC(), "limit", s.Limits.Progress)
+			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
 	case now.Sub(s.answered) >= s.pingEvery():
@@ -142,23 +142,23 @@ func (s *session) hangs(now time.Time) error {
 	over := func(m deadline.Moment, limit time.Duration) bool {
 		return limit > 0 && !m.At.IsZero() && !now.Before(s.due(m, limit))
 	}
-	l := s.Limits
+	l := s.Limits()
 	if over(s.pinged, l.Progress) {
-		return carrier.Crossed("progress", "plugin %s hangs: it answered no ping for limits.progress, %s", s.Name, l.Progress)
+		return carrier.Crossed("progress", "plugin %s hangs: it answered no ping for limits.progress, %s", s.Name(), l.Progress)
 	}
 	if s.busy.IsZero() {
 		return nil
 	}
 	owed := deadline.Moment{At: s.busy, Lost: s.busyLost}
 	if over(owed, l.Revision) {
-		return carrier.Crossed("revision", "plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name, s.sent, l.Revision)
+		return carrier.Crossed("revision", "plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name(), s.sent, l.Revision)
 	}
 	last := s.progress
 	if last.At.Before(owed.At) {
 		last = owed
 	}
 	if over(last, l.Progress) {
-		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name, s.sent, l.Progress)
+		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name(), s.sent, l.Progress)
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (s *session) gaveUp(now time.Time) error {
 	if heard := s.asked.Heard(); heard.After(quiet) {
 		quiet = heard
 	}
-	switch l := s.Limits.Revision; {
+	switch l := s.Limits().Revision; {
 	case s.complaint != "" && now.Sub(quiet) >= placement.PieceLate:
 		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.complaint)
 	case l > 0 && !now.Before(s.due(s.asked.Since(), l)):
@@ -185,8 +185,8 @@ func (s *session) gaveUp(now time.Time) error {
 
 // askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
 func (rs *results) askAgain(s *session, now time.Time) {
-	p := rs.roster.patcher(s.Name)
-	if p == nil || rs.roster.session(s.Name) != s || !p.TryAgain(now, s.pingEvery()) {
+	p := rs.roster.patcher(s.Name())
+	if p == nil || rs.roster.session(s.Name()) != s || !p.TryAgain(now, s.pingEvery()) {
 		return
 	}
 	rs.screen.retryLate()
@@ -207,13 +207,13 @@ func (pg *pages) staleness(k *known, now time.Time) Stale {
 		}
 		return Stale{k.away, "away"}
 	}
-	s := pg.roster.session(k.Name)
+	s := pg.roster.session(k.Name())
 	if s == nil {
 		return Stale{}
 	}
 	overdue, since := pg.overdue(s)
 	missed := Stale{}
-	if p := pg.roster.patcher(k.Name); p != nil {
+	if p := pg.roster.patcher(k.Name()); p != nil {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {

@@ -17,7 +17,7 @@ import (
 func (b *bench) deaf(name string, ready *pb.Ready) <-chan error {
 	b.t.Helper()
 	a, _ := carrier.Pipe()
-	ready.Kind = b.roster.known[name].Kind
+	ready.Kind = b.roster.known[name].Kind()
 	end := make(chan error, 1)
 	go func() {
 		end <- b.Serve(b.t.Context(), &host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
@@ -116,7 +116,7 @@ func TestPatchThatAnswersLate(t *testing.T) {
 
 // Time that a plugin lost to a busy machine does not count, up to ten times a limit.
 func TestLostTime(t *testing.T) {
-	s := &session{known: &known{}}
+	s := &session{plugin: &known{}}
 	from := s.now(time.Now())
 	if got := s.due(from, time.Second).Sub(from.At); got != time.Second {
 		t.Errorf("nothing lost: %s", got)
