@@ -6,6 +6,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"golang.org/x/time/rate"
 )
 
 // absence is since when a plugin has not had what it publishes: its source is lost, or its session has ended. It is a state machine: what happens and
@@ -16,6 +17,12 @@ type absence struct {
 	// since is the zero time while it is there.
 	since time.Time
 	why   string
+	// said bounds how many lines a source may make that comes and goes.
+	said *rate.Limiter
+}
+
+func newAbsence(after time.Duration) absence {
+	return absence{after: after, said: rate.NewLimiter(rate.Every(5*time.Second), 10)}
 }
 
 // begins notes that it is away. What is away already is so since before.
@@ -48,19 +55,19 @@ const noSession = "the plugin is away"
 
 // sourceLost notes that a session says that its source is away.
 func (r *roster) sourceLost(s *session, reason string, now time.Time) {
-	if s.sourceLost = budget.Line(reason, 300); s.sourceLost == "" {
-		s.sourceLost = "it does not say why"
+	if s.Source.Lost = budget.Line(reason, 300); s.Source.Lost == "" {
+		s.Source.Lost = "it does not say why"
 	}
-	s.sourceLostAt = now
+	s.Source.LostAt = now
 	if s.shadow == nil {
-		r.goesAway(s.plugin, s.sourceLost, now)
+		r.goesAway(s.plugin, s.Source.Lost, now)
 	}
 }
 
 // sourceFound notes that a session says that its source is back.
 func (r *roster) sourceFound(s *session, now time.Time) {
-	s.sourceLost = ""
-	if s.shadow == nil && s.synced {
+	s.Source.Lost = ""
+	if s.shadow == nil && s.Source.Synced {
 		r.comesBack(s.plugin, now)
 	}
 }
@@ -71,7 +78,7 @@ func (r *roster) goesAway(k *known, why string, now time.Time) {
 		return
 	}
 	args := []any{"plugin", k.Name(), "reason", why}
-	if k.absence.after == 0 && why == noSession || !k.absences.AllowN(now, 1) {
+	if k.absence.after == 0 && why == noSession || !k.absence.said.AllowN(now, 1) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.absence.due(); !due.IsZero() {
@@ -85,7 +92,7 @@ func (r *roster) comesBack(k *known, now time.Time) {
 	if k.absence.since.IsZero() {
 		return
 	}
-	if (k.absence.after > 0 || k.absence.why != noSession) && k.absences.AllowN(now, 1) {
+	if (k.absence.after > 0 || k.absence.why != noSession) && k.absence.said.AllowN(now, 1) {
 		r.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.absence.since).Round(time.Millisecond))
 	}
 	k.absence.ends()
@@ -93,16 +100,16 @@ func (r *roster) comesBack(k *known, now time.Time) {
 
 // there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
 func (r *roster) there(s *session, now time.Time) {
-	if s.sourceLost == "" {
+	if s.Source.Lost == "" {
 		r.comesBack(s.plugin, now)
 	}
 }
 
 // succeeds takes over from the plugin that was served under a name: whether the source is away is for the new session to say.
 func (k *known) succeeds(s *session) {
-	k.absence = absence{after: k.Expected.DropAfter}
-	if s.sourceLost != "" {
-		k.absence.begins(s.sourceLost, s.sourceLostAt)
+	k.absence = newAbsence(k.Expected.DropAfter)
+	if s.Source.Lost != "" {
+		k.absence.begins(s.Source.Lost, s.Source.LostAt)
 	}
 }
 

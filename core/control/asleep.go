@@ -53,14 +53,14 @@ func (sl *sleepers) wanted(name string) bool {
 
 // askedLately reports whether a plugin that starts on demand was to be asked not long ago.
 func (k *known) askedLately(now time.Time) bool {
-	return !k.lastAsked.IsZero() && now.Sub(k.lastAsked) < drowsy
+	return !k.Sleep.Asked.IsZero() && now.Sub(k.Sleep.Asked) < drowsy
 }
 
 // rouseReaders wakes sources up that sleep and read what changed.
 func (sl *sleepers) rouseReaders(changes environment.Changes) {
 	for _, k := range sl.roster.known {
 		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
-		if k.asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && sl.wanted(k.Name()) {
+		if k.Sleep.Asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.ready.Reads, reads) && sl.wanted(k.Name()) {
 			sl.roster.rouse(k.Name())
 		}
 	}
@@ -69,27 +69,27 @@ func (sl *sleepers) rouseReaders(changes environment.Changes) {
 // rouse wakes a plugin up that sleeps.
 func (r *roster) rouse(name string) {
 	k := r.known[name]
-	if k == nil || !k.asleep || k.roused {
+	if k == nil || !k.Sleep.Asleep || k.Sleep.Roused {
 		return
 	}
-	k.roused = true
+	k.Sleep.Roused = true
 	r.wake(name)
 }
 
 // slumber lets plugins sleep that start on demand and that nobody needs.
 func (sl *sleepers) slumber(now time.Time, at func(time.Time)) {
 	for s := range sl.roster.live() {
-		if !s.plugin.Expected.OnDemand || s.plugin.asleep {
+		if !s.plugin.Expected.OnDemand || s.plugin.Sleep.Asleep {
 			continue
 		}
-		if s.needed.IsZero() || now.Sub(s.needed) >= drowsy && (sl.wanted(s.Name()) || !s.busy.IsZero()) {
-			s.needed = now
+		if s.Watch.Needed.IsZero() || now.Sub(s.Watch.Needed) >= drowsy && (sl.wanted(s.Name()) || !s.State.Busy.IsZero()) {
+			s.Watch.Needed = now
 		}
-		if end := s.needed.Add(drowsy); end.After(now) {
+		if end := s.Watch.Needed.Add(drowsy); end.After(now) {
 			at(end)
 			continue
 		}
-		s.plugin.asleep, s.plugin.roused = true, false
+		s.plugin.Sleep.Asleep, s.plugin.Sleep.Roused = true, false
 		s.cancel(host.ErrAsleep)
 	}
 }

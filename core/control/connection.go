@@ -151,7 +151,7 @@ func (pl *placer) introduce(conn *connection, name string, inTurn bool) {
 		s.attach(conn, conn.servedBy(name))
 		return
 	}
-	s.turns.Attach(conn, peerKey(conn))
+	s.Maker.Turns.Attach(conn, peerKey(conn))
 	s.give(pl.clock.Now(), func(time.Time) {})
 }
 
@@ -162,7 +162,7 @@ func (s *session) attach(conn *connection, types []string) {
 		RemoteAddress: conn.peer.RemoteAddress, Types: types,
 	}
 	var list *pb.Extensions
-	if conn.extensions != 0 && s.extensions[conn.extensions] == 0 {
+	if conn.extensions != 0 && s.Maker.Extensions[conn.extensions] == 0 {
 		list = &pb.Extensions{Id: conn.extensions}
 		for _, e := range conn.peer.Node.Extensions {
 			list.Names = append(list.Names, e.Name)
@@ -175,10 +175,10 @@ func (s *session) attach(conn *connection, types []string) {
 	if list != nil {
 		s.out.Call(&pb.FromCore{Extensions: list})
 	}
-	if conn.extensions != 0 && !s.attached[conn.id] {
-		s.extensions[conn.extensions]++
+	if conn.extensions != 0 && !s.Maker.Attached[conn.id] {
+		s.Maker.Extensions[conn.extensions]++
 	}
-	s.attached[conn.id] = true
+	s.Maker.Attached[conn.id] = true
 	s.out.Call(&pb.FromCore{Attach: m})
 }
 
@@ -193,12 +193,12 @@ func (s *session) typesFor(conn *connection) []string {
 
 // detach tells a generator that a connection has gone, if it was told of it. A list of extensions goes with the last connection that has it.
 func (s *session) detach(conn *connection) {
-	if !s.attached[conn.id] {
+	if !s.Maker.Attached[conn.id] {
 		return
 	}
-	delete(s.attached, conn.id)
-	if s.extensions[conn.extensions]--; s.extensions[conn.extensions] <= 0 {
-		delete(s.extensions, conn.extensions)
+	delete(s.Maker.Attached, conn.id)
+	if s.Maker.Extensions[conn.extensions]--; s.Maker.Extensions[conn.extensions] <= 0 {
+		delete(s.Maker.Extensions, conn.extensions)
 	}
 	s.out.Call(&pb.FromCore{Detach: &pb.Detach{Connection: conn.id}})
 }
@@ -301,7 +301,7 @@ func (st *streams) disconnect(conn *connection) {
 	delete(st.conns.all, conn.id)
 	st.screen.stale.Fresh(conn)
 	for s := range st.roster.everybody() {
-		s.turns.Leave(conn)
+		s.Maker.Turns.Leave(conn)
 	}
 	for s := range st.roster.live() {
 		if s.generates() && conn.attached[s.Name()] {
@@ -347,7 +347,7 @@ func (p *pipeline) notReady() []string {
 	}
 	var reasons []string
 	for _, k := range p.roster.sorted() {
-		if k.Expected.Blocks && k.ready != nil && k.session == nil && !k.asleep {
+		if k.Expected.Blocks && k.ready != nil && k.session == nil && !k.Sleep.Asleep {
 			reasons = append(reasons, "plugin "+k.Name()+" is away (onFailure: block)")
 		}
 	}

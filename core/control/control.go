@@ -430,8 +430,7 @@ type known struct {
 	// away is since when it has no session; zero while it has one.
 	away   time.Time
 	faults []fault
-	// asleep: it starts on demand, and has no session because it needs none; roused: it is being started.
-	asleep, roused bool
+	Sleep  Sleep
 	// absence of what it publishes.
 	absence absence
 	// level among the derivers, as last computed.
@@ -442,12 +441,16 @@ type known struct {
 	patcher *patch.Patcher
 	// late is since when revisions go out without it; zero if they don't.
 	late time.Time
-	// absences bounds how many lines a source may make that comes and goes.
-	absences *rate.Limiter
 	// slow says now and then that it does not answer in time.
 	slow *rate.Limiter
-	// lastAsked is when it was last to be asked, if it starts on demand.
-	lastAsked time.Time
+}
+
+// Sleep is whether a plugin that starts on demand does.
+type Sleep struct {
+	// Asleep: it has no session because it needs none; Roused: it is being started.
+	Asleep, Roused bool
+	// Asked is when it was last to be asked.
+	Asked time.Time
 }
 
 // Name is its name in plugins.yaml.
@@ -571,7 +574,7 @@ func newShard(e Expected) *environment.Shard {
 func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
 	return &known{
 		Expected: e, away: now, shard: shard, suspects: feed.NewSuspects(),
-		slow: rate.NewLimiter(rate.Every(10*time.Second), 1), absence: absence{after: e.DropAfter}, absences: rate.NewLimiter(rate.Every(5*time.Second), 10),
+		slow: rate.NewLimiter(rate.Every(10*time.Second), 1), absence: newAbsence(e.DropAfter),
 	}
 }
 
@@ -596,7 +599,7 @@ func (c *Control) Started() <-chan struct{} { return c.pipeline.startedUp }
 
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
 func (v *screen) publish(s *session) (views int) {
-	changed := s.views.Publish()
+	changed := s.Maker.Views.Publish()
 	v.blame(s)
 	if s.shadow != nil {
 		return 0

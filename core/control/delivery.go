@@ -62,7 +62,7 @@ func (s *session) short(v *view.View, names []string) []string {
 	if len(long) == 0 {
 		return names
 	}
-	_ = s.views.Change(&pb.Change{Type: v.Type, View: v.ID, Upserts: long}) // entries without bodies: nothing can be missing
+	_ = s.Maker.Views.Change(&pb.Change{Type: v.Type, View: v.ID, Upserts: long}) // entries without bodies: nothing can be missing
 	return kept
 }
 
@@ -89,7 +89,7 @@ func (c *Control) undelivered(s *session, m *pb.FromCore, why error) {
 			s.deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
 		}
 	case m.Want != nil:
-		s.asked.Undelivered(m.Want.Id)
+		s.Maker.Asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
 		c.writes.stores.Undelivered(m.Store, why)
 		c.writes.tellStores()

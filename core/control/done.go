@@ -12,20 +12,20 @@ func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 	if m.Revision == nil {
 		return fmt.Errorf("its Done names no revision")
 	}
-	if s.overtaking != 0 && m.Revision.Number == s.overtaking {
+	if s.Maker.Overtaking != 0 && m.Revision.Number == s.Maker.Overtaking {
 		return p.overtaken(s)
 	}
 	p.roster.takeFaults(s, m.Faults, now)
-	if m.Revision.Number == s.done && s.busy.IsZero() {
+	if m.Revision.Number == s.State.Done && s.State.Busy.IsZero() {
 		return nil // it is done already: what failed has changed
 	}
-	if m.Revision.Number != s.sent {
+	if m.Revision.Number != s.State.Sent {
 		return nil // of a state that a newer one has replaced
 	}
-	s.done, s.busy, s.plugin.late = m.Revision.Number, time.Time{}, time.Time{}
+	s.State.Done, s.State.Busy, s.plugin.late = m.Revision.Number, time.Time{}, time.Time{}
 	s.plugin.suspects.Done(s.feed.Left())
 	if s.generates() {
-		s.unused.Done()
+		s.Maker.Unused.Done()
 		s.letGo()
 	}
 	if s.plugin.ready.Derives {
@@ -41,7 +41,7 @@ func (p *pipeline) takeDone(s *session, m *pb.Done, now time.Time) error {
 	case f == nil:
 		return nil
 	}
-	switch waited, again := f.Done(s.Name(), s.done); {
+	switch waited, again := f.Done(s.Name(), s.State.Done); {
 	case again:
 		p.feeder.sendState(s, f.Number)
 	case waited:
@@ -80,7 +80,7 @@ func (p *pipeline) accept(s *session) error {
 		return err
 	}
 	p.roster.serving(s.Name())
-	if p.course.flight == nil && s.done >= p.course.undo {
+	if p.course.flight == nil && s.State.Done >= p.course.undo {
 		p.course.undo = 0
 		p.instances.tell()
 	}

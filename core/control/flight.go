@@ -116,7 +116,7 @@ func (r *roster) lastLevel() int {
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
 func (p *pipeline) wantsOpen() bool {
 	for s := range p.roster.live() {
-		if s.asked.Holds() {
+		if s.Maker.Asked.Holds() {
 			return true
 		}
 	}
@@ -128,7 +128,7 @@ func (p *pipeline) giveUp(now time.Time) {
 	f := p.course.flight
 	var asked []string
 	for s := range p.roster.live() {
-		if s.asked.GiveUp() {
+		if s.Maker.Asked.GiveUp() {
 			asked = append(asked, s.Name())
 		}
 	}
@@ -152,10 +152,10 @@ func (p *pipeline) serve(now time.Time) {
 	f := p.course.flight
 	for _, k := range p.roster.sorted() {
 		s := p.roster.session(k.Name())
-		if s == nil || !s.generates() || s.done != s.sent {
+		if s == nil || !s.generates() || s.State.Done != s.State.Sent {
 			continue
 		}
-		before := len(s.ops)
+		before := len(s.Maker.Ops)
 		if err := s.apply(); err != nil {
 			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name(), err))
 			continue
@@ -163,7 +163,7 @@ func (p *pipeline) serve(now time.Time) {
 		if before > 0 || f.Forced(k.Name()) {
 			p.roster.serving(s.Name())
 		}
-		changed := s.views.Publish()
+		changed := s.Maker.Views.Publish()
 		p.screen.blame(s)
 		p.screen.spoil(changed)
 		f.Views += len(changed)

@@ -21,15 +21,15 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 		if !offers(s.plugin.ready, m.View.Type) {
 			return fmt.Errorf("it described a view of type %s, which its Ready doesn't offer", m.View.Type)
 		}
-		s.views.Describe(m.View)
+		s.Maker.Views.Describe(m.View)
 		return nil
 	case m.Part != nil:
-		return pl.screen.at(s, m.Part.Revision, func() error { return s.lenient(pl.log, s.views.Part(m.Part)) })
+		return pl.screen.at(s, m.Part.Revision, func() error { return s.lenient(pl.log, s.Maker.Views.Part(m.Part)) })
 	case m.Change != nil:
 		if !offers(s.plugin.ready, m.Change.Type) {
 			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
 		}
-		return pl.screen.at(s, m.Change.Revision, func() error { return s.lenient(pl.log, s.views.Change(m.Change)) })
+		return pl.screen.at(s, m.Change.Revision, func() error { return s.lenient(pl.log, s.Maker.Views.Change(m.Change)) })
 	case m.Place != nil:
 		return pl.takePlace(s, m.Place)
 	case m.Wanted != nil:
@@ -41,10 +41,10 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 
 // store keeps bodies, as far as the plugin may bring them.
 func (s *session) store(m *pb.Bodies) error {
-	if err := s.views.Store(m); err != nil {
+	if err := s.Maker.Views.Store(m); err != nil {
 		return err
 	}
-	if most := s.Limits().Bodies; most > 0 && s.views.Held() > most {
+	if most := s.Limits().Bodies; most > 0 && s.Maker.Views.Held() > most {
 		return carrier.Crossed("bodies", "its resources take more than %d bytes of the core's memory (limits.bodies)", most)
 	}
 	return nil
@@ -65,7 +65,7 @@ func (s *session) lenient(log *slog.Logger, err error) error {
 
 // blame says which resources were not taken, and whose they are.
 func (v *screen) blame(s *session) {
-	for _, r := range s.views.Refused() {
+	for _, r := range s.Maker.Views.Refused() {
 		v.metrics.Fault(s.Name())
 		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}
@@ -80,11 +80,11 @@ func (v *screen) at(s *session, r *pb.Revision, o op) error {
 	switch {
 	case r == nil:
 		return errors.New("it said something without naming a revision")
-	case s.overtaking != 0 && r.Number == s.overtaking:
-		s.overtakenOps = append(s.overtakenOps, o)
+	case s.Maker.Overtaking != 0 && r.Number == s.Maker.Overtaking:
+		s.Maker.OvertakenOps = append(s.Maker.OvertakenOps, o)
 		return nil
-	case r.Number > s.acked:
-		s.ops = append(s.ops, o)
+	case r.Number > s.State.Acked:
+		s.Maker.Ops = append(s.Maker.Ops, o)
 		return nil
 	}
 	if err := o(); err != nil {
@@ -96,8 +96,8 @@ func (v *screen) at(s *session, r *pb.Revision, o op) error {
 
 // apply makes what was kept for the session's newest state part of what is served.
 func (s *session) apply() error {
-	ops := s.ops
-	s.ops, s.acked = nil, s.sent
+	ops := s.Maker.Ops
+	s.Maker.Ops, s.State.Acked = nil, s.State.Sent
 	for _, o := range ops {
 		if err := o(); err != nil {
 			return err
@@ -109,8 +109,8 @@ func (s *session) apply() error {
 
 // letGo lets go of what is not used, once nothing waits that was said before the plugin knew of it.
 func (s *session) letGo() {
-	if len(s.ops)+len(s.overtakenOps) == 0 {
-		s.unused.LetGo(s.views)
+	if len(s.Maker.Ops)+len(s.Maker.OvertakenOps) == 0 {
+		s.Maker.Unused.LetGo(s.Maker.Views)
 	}
 }
 
@@ -119,18 +119,18 @@ const idsAtOnce = 50_000
 
 // free tells a generator which of its bodies are no longer used.
 func (s *session) free() {
-	if ids := s.views.Freed(); len(ids) > 0 {
+	if ids := s.Maker.Views.Freed(); len(ids) > 0 {
 		for some := range slices.Chunk(ids, idsAtOnce) {
 			s.out.Call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
 		}
-		s.unused.Freed(ids)
+		s.Maker.Unused.Freed(ids)
 	}
 }
 
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
 func (pl *placer) takePlace(s *session, m *pb.Place) error {
-	defer s.handed(s.turns.Attached, m.Connection, pl.clock.Now())
+	defer s.handed(s.Maker.Turns.Attached, m.Connection, pl.clock.Now())
 	conn := pl.conns.all[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
@@ -148,7 +148,7 @@ func (pl *placer) takePlace(s *session, m *pb.Place) error {
 		}
 		var to *view.View
 		if p.View != 0 {
-			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
+			if to = s.Maker.Views.Get(p.Type, p.View); to == nil && s.Maker.Views.Gone(p.Type, p.View) {
 				pl.anew(s, conn, p)
 				continue
 			}
@@ -180,9 +180,9 @@ func (pl *placer) place(s *session, conn *connection, typeURL string, to *view.V
 	}
 	if to != nil {
 		to.Connections++
-		s.unused.Entered(to)
+		s.Maker.Unused.Entered(to)
 		pl.conns.left.Weigh(to)
-		pl.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.acked)
+		pl.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.State.Acked)
 	}
 	if old := conn.places.Plan(typeURL, next); old.View != nil {
 		pl.unwant(old.Session, old.View, conn.subs[typeURL], true)

@@ -105,13 +105,13 @@ func (p *pipeline) rest() {
 		return
 	}
 	for _, k := range p.roster.known {
-		if k.Kind() != pb.KindGenerator || k.ready == nil || k.asleep {
+		if k.Kind() != pb.KindGenerator || k.ready == nil || k.Sleep.Asleep {
 			continue
 		}
 		s := p.roster.session(k.Name())
 		switch {
 		case s == nil && p.clock.Now().Sub(k.away) >= p.holdMax: // nobody waits for it any more
-		case s == nil, !s.busy.IsZero(), s.overtaking != 0, s.acked < s.sent:
+		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
 			return
 		}
 	}

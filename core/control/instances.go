@@ -64,7 +64,7 @@ func (c *Control) Waive(name string) bool {
 
 func (o *orders) waive(name string) bool {
 	k, s := o.roster.known[name], o.roster.session(name)
-	if o.course.started || k == nil || k.Expected.Optional || s != nil && (s.synced || !publishesRows(s.plugin.ready)) {
+	if o.course.started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !publishesRows(s.plugin.ready)) {
 		return false
 	}
 	k.Expected.Optional = true

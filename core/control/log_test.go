@@ -14,7 +14,7 @@ import (
 func TestFieldsOfALine(t *testing.T) {
 	var out bytes.Buffer
 	c := &Control{roster: &roster{log: slog.New(slog.NewJSONHandler(&out, nil))}}
-	s := &session{plugin: &known{Expected: Expected{Name: "rogue"}}, lines: rate.NewLimiter(rate.Inf, 1)}
+	s := &session{plugin: &known{Expected: Expected{Name: "rogue"}}, Lines: Lines{Limit: rate.NewLimiter(rate.Inf, 1)}}
 	forged := map[string]string{"": "x", "host": "a.example", "audit": "true", "by": "root"}
 	for _, k := range []string{"plugin", "msg", "level", "time", "source", "component", "standby", "stream"} {
 		forged[k] = "forged"

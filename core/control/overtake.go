@@ -9,7 +9,7 @@ import (
 // overtake commits endpoints on top of what is served, while a revision is in the making.
 func (p *pipeline) overtake() {
 	for s := range p.roster.live() {
-		if s.overtaking != 0 || s.generates() && s.acked == 0 {
+		if s.Maker.Overtaking != 0 || s.generates() && s.State.Acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
 	}
@@ -36,22 +36,22 @@ func (p *pipeline) overtake() {
 			s.feed.Changed(changes)
 			continue
 		}
-		s.overtaking = number
+		s.Maker.Overtaking = number
 		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.course.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 
 // overtaken applies what a generator made of endpoints that overtook: now, and again when the revision that they overtook is served.
 func (p *pipeline) overtaken(s *session) error {
-	ops := s.overtakenOps
-	s.overtaking, s.overtakenOps = 0, nil
+	ops := s.Maker.OvertakenOps
+	s.Maker.Overtaking, s.Maker.OvertakenOps = 0, nil
 	for _, o := range ops {
 		if err := o(); err != nil {
 			return err
 		}
 	}
-	if len(s.ops) > 0 {
-		s.ops = append(s.ops, ops...)
+	if len(s.Maker.Ops) > 0 {
+		s.Maker.Ops = append(s.Maker.Ops, ops...)
 	}
 	p.screen.publish(s)
 	p.rest()

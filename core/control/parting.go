@@ -51,7 +51,7 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
 func (p *pipeline) atRest(k *known) bool {
 	s := p.roster.session(k.Name())
-	busy := s != nil && s.plugin.ready.Derives && !s.busy.IsZero()
+	busy := s != nil && s.plugin.ready.Derives && !s.State.Busy.IsZero()
 	return !busy && p.course.undo == 0 && !p.course.soon && !p.losses.holds.Approved() && len(p.course.forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
 }
 
@@ -63,9 +63,9 @@ func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	for _, k := range dp.roster.known {
 		s := dp.roster.session(k.Name())
 		switch {
-		case s == nil && k.ready == nil && !k.asleep && now.Sub(k.away) < dp.holdMax:
+		case s == nil && k.ready == nil && !k.Sleep.Asleep && now.Sub(k.away) < dp.holdMax:
 			return false // it was declared just now, and has not come yet
-		case s != nil && publishesRows(s.plugin.ready) && !s.plugin.ready.Derives && !s.synced:
+		case s != nil && publishesRows(s.plugin.ready) && !s.plugin.ready.Derives && !s.Source.Synced:
 			return false
 		}
 	}

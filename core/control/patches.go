@@ -63,7 +63,7 @@ func (pt *patching) allPatchers() iter.Seq2[*patch.Patcher, *session] {
 func (pt *patching) askPatches() {
 	for p, s := range pt.allPatchers() {
 		for _, call := range p.Calls() {
-			call.Revision = &pb.Revision{Epoch: pt.course.epoch, Number: s.sent}
+			call.Revision = &pb.Revision{Epoch: pt.course.epoch, Number: s.State.Sent}
 			s.out.State(&outbox.Job{Call: &pb.FromCore{Patch: call}})
 		}
 	}

@@ -82,8 +82,8 @@ func (q *questions) awaken(c *Control, name string, find func() *session) func()
 		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
-		k.lastAsked = c.clock.Now()
-		if s := find(); !k.asleep && k.ready != nil || s != nil && s.plugin != k {
+		k.Sleep.Asked = c.clock.Now()
+		if s := find(); !k.Sleep.Asleep && k.ready != nil || s != nil && s.plugin != k {
 			return nil
 		}
 		c.roster.rouse(name)

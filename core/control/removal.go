@@ -143,7 +143,7 @@ func (l *losses) goneFrom(next shown) []string {
 // absent names the plugins that make something of rows and have no session.
 func (r *roster) absent() (names []string) {
 	for _, k := range r.sorted() {
-		if k.ready != nil && (k.Kind() == pb.KindGenerator || k.ready.Derives) && !k.asleep && k.session == nil {
+		if k.ready != nil && (k.Kind() == pb.KindGenerator || k.ready.Derives) && !k.Sleep.Asleep && k.session == nil {
 			names = append(names, k.Name())
 		}
 	}

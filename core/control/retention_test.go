@@ -110,9 +110,9 @@ func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.roster.session("istio")
-	bodies, _ = s.views.Len()
+	bodies, _ = s.Maker.Views.Len()
 	_, bytes = w.conns.left.Kept()
-	return len(s.views.All()), bodies, bytes
+	return len(s.Maker.Views.All()), bodies, bytes
 }
 
 func (w *world) nothingLeft() {

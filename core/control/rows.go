@@ -25,13 +25,13 @@ func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 			return err
 		}
 	}
-	if err := s.live.count(m.Tables, s.Limits()); err != nil {
+	if err := s.Source.Live.count(m.Tables, s.Limits()); err != nil {
 		return err
 	}
 	switch {
 	case s.plugin.ready.Derives:
-		s.staged = append(s.staged, m.Tables...)
-	case !s.synced:
+		s.Source.Staged = append(s.Source.Staged, m.Tables...)
+	case !s.Source.Synced:
 		s.collect(m.Tables)
 	case s.shadow != nil:
 		s.shadow.Take(m.Tables)
@@ -47,31 +47,31 @@ func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 // collect adds rows to the candidate shard.
 func (s *session) collect(tables []*pb.TableRows) {
 	for _, t := range tables {
-		if s.candidate[t.Table] == nil {
-			s.candidate[t.Table] = map[string]*pb.Row{}
+		if s.Source.Candidate[t.Table] == nil {
+			s.Source.Candidate[t.Table] = map[string]*pb.Row{}
 		}
 		for _, r := range t.Upserts {
-			s.candidate[t.Table][r.Key] = r
+			s.Source.Candidate[t.Table][r.Key] = r
 		}
 		for _, k := range t.Deletes {
-			delete(s.candidate[t.Table], k)
+			delete(s.Source.Candidate[t.Table], k)
 		}
 	}
 }
 
 // takeSynced makes the candidate the shard: rows of an earlier session that did not come again are gone.
 func (in *intake) takeSynced(s *session, now time.Time) error {
-	if s.synced || s.plugin.ready.Derives {
+	if s.Source.Synced || s.plugin.ready.Derives {
 		return nil
 	}
-	s.synced = true
+	s.Source.Synced = true
 	if s.shadow != nil {
-		s.shadow.Synced(s.candidate)
-		s.candidate = nil
+		s.shadow.Synced(s.Source.Candidate)
+		s.Source.Candidate = nil
 		return nil
 	}
-	in.env.Replace(s.plugin.shard, s.candidate)
-	s.candidate = nil
+	in.env.Replace(s.plugin.shard, s.Source.Candidate)
+	s.Source.Candidate = nil
 	in.roster.there(s, now)
 	in.roster.serving(s.Name())
 	in.touched(s.Name(), now)
@@ -89,23 +89,23 @@ func (in *intake) touched(source string, now time.Time) {
 // derived takes in what a deriver made of a revision.
 func (in *intake) derived(s *session, now time.Time) {
 	if s.shadow != nil {
-		s.synced, s.candidate = true, nil
-		s.shadow.Take(s.staged)
-		s.staged = nil
+		s.Source.Synced, s.Source.Candidate = true, nil
+		s.shadow.Take(s.Source.Staged)
+		s.Source.Staged = nil
 		return
 	}
-	if !s.synced {
-		s.synced = true
-		s.collect(s.staged)
-		s.staged = nil
-		in.env.Replace(s.plugin.shard, s.candidate)
-		s.candidate = nil
+	if !s.Source.Synced {
+		s.Source.Synced = true
+		s.collect(s.Source.Staged)
+		s.Source.Staged = nil
+		in.env.Replace(s.plugin.shard, s.Source.Candidate)
+		s.Source.Candidate = nil
 		in.roster.there(s, now)
 		in.roster.serving(s.Name())
 	}
-	staged := s.staged
-	s.staged = nil
-	if in.course.flight != nil && in.course.flight.Owes(s.Name(), s.done) {
+	staged := s.Source.Staged
+	s.Source.Staged = nil
+	if in.course.flight != nil && in.course.flight.Owes(s.Name(), s.State.Done) {
 		changes := in.env.Amend(s.plugin.shard, staged)
 		in.course.flight.Changes.Merge(changes)
 		in.markDirty(changes)
@@ -131,14 +131,14 @@ func (in *intake) markDirty(changes environment.Changes) {
 
 // sendState sends what the session has not been sent yet, at a revision; if it still owes a Done, the Done will.
 func (fd *feeder) sendState(s *session, number uint64) {
-	if !s.busy.IsZero() {
+	if !s.State.Busy.IsZero() {
 		return
 	}
 	tables, whole := s.feed.Take(fd.env, !fd.course.started && fd.course.flight == nil, s.plugin.suspects)
 	s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: fd.course.epoch, Number: number}, Whole: whole, Tables: tables})
-	s.sent, s.busy, s.busyLost = number, fd.clock.Now(), s.lost
+	s.State.Sent, s.State.Busy, s.State.BusyLost = number, fd.clock.Now(), s.Watch.Lost
 	if s.generates() {
-		s.unused.Sent(s.views.Unused())
+		s.Maker.Unused.Sent(s.Maker.Views.Unused())
 	}
 }
 
@@ -163,13 +163,13 @@ func (fd *feeder) waits(s *session) bool {
 		return false
 	}
 	for _, k := range fd.roster.known {
-		if k == s.plugin || k.Expected.Optional || k.asleep || k.Kind() != pb.KindRegistry && k.Kind() != pb.KindConfig {
+		if k == s.plugin || k.Expected.Optional || k.Sleep.Asleep || k.Kind() != pb.KindRegistry && k.Kind() != pb.KindConfig {
 			continue
 		}
 		if k.ready == nil {
 			return true // nobody knows yet what it publishes
 		}
-		if of := fd.roster.session(k.Name()); of != nil && of.synced || k.ready.Derives || len(k.ready.Reads) > 0 {
+		if of := fd.roster.session(k.Name()); of != nil && of.Source.Synced || k.ready.Derives || len(k.ready.Reads) > 0 {
 			continue
 		}
 		if slices.ContainsFunc(k.ready.Publishes, s.feed.Reads) {
@@ -181,10 +181,10 @@ func (fd *feeder) waits(s *session) bool {
 
 // stateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.
 func (fd *feeder) stateSent(s *session, number uint64) {
-	if s.generates() || s.plugin.ready.Derives || s.sent != number {
+	if s.generates() || s.plugin.ready.Derives || s.State.Sent != number {
 		return
 	}
-	s.busy, s.done = time.Time{}, number
+	s.State.Busy, s.State.Done = time.Time{}, number
 	if len(s.feed.Left()) > 0 {
 		fd.sendState(s, fd.env.Number())
 	}
@@ -202,15 +202,15 @@ func complaint(m *pb.Log) string {
 // takeLog logs a plugin's line. Floods are cut, and how much was cut is said.
 func (r *roster) takeLog(s *session, m *pb.Log) {
 	if m.Level == pb.LogLevelError {
-		s.complaint = complaint(m)
+		s.Lines.Complaint = complaint(m)
 	}
-	if !s.lines.Allow() {
-		s.unsaid++
+	if !s.Lines.Limit.Allow() {
+		s.Lines.Unsaid++
 		return
 	}
-	if s.unsaid > 0 {
-		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name(), "lines", s.unsaid)
-		s.unsaid = 0
+	if s.Lines.Unsaid > 0 {
+		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name(), "lines", s.Lines.Unsaid)
+		s.Lines.Unsaid = 0
 	}
 	level := map[pb.LogLevel]slog.Level{
 		pb.LogLevelDebug: slog.LevelDebug, pb.LogLevelWarn: slog.LevelWarn, pb.LogLevelError: slog.LevelError,

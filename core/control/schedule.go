@@ -128,7 +128,7 @@ func (p *pipeline) tidy(now time.Time, at func(time.Time)) bool {
 		after = tidySoon
 	}
 	for s := range p.roster.live() {
-		due, again := s.unused.Tidy(s.generates() && (short || !s.plugin.Expected.OnDemand), after, !s.busy.IsZero(), now)
+		due, again := s.Maker.Unused.Tidy(s.generates() && (short || !s.plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)
 		at(again)
 		if due {
 			p.course.forced[s.Name()] = true
@@ -170,11 +170,11 @@ func (p *pipeline) unready() []string {
 		}
 		s := p.roster.session(k.Name())
 		switch {
-		case k.asleep:
+		case k.Sleep.Asleep:
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
 		case k.Kind() == pb.KindPatch:
-		case !s.plugin.ready.Derives && !s.synced && (!s.generates() || len(s.plugin.ready.Publishes) > 0):
+		case !s.plugin.ready.Derives && !s.Source.Synced && (!s.generates() || len(s.plugin.ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}
 	}

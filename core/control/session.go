@@ -29,47 +29,72 @@ type session struct {
 	out    *outbox.Box
 	cancel context.CancelCauseFunc
 	feed   *feed.Feed
+	State  Progress
+	Watch  Watch
+	Source Source
+	Lines  Lines
+	Maker  Maker
+}
 
-	// Numbers of the newest state sent, done, and of the one whose results proxies have been given.
-	sent, done, acked uint64
-	busy              time.Time // since when a Done is owed; zero if none
-	busyLost          time.Duration
-	needed            time.Time // when somebody last needed it that starts on demand, as far as was looked
+// Progress is how far a session is with revisions.
+type Progress struct {
+	// Sent is the number of the newest state that it was sent, Done of the one that it is done with,
+	// Acked of the one whose results proxies have been given.
+	Sent, Done, Acked uint64
+	// Busy is since when a Done is owed; the zero time: none is. BusyLost is what Watch.Lost was then.
+	Busy     time.Time
+	BusyLost time.Duration
+}
 
-	// Watching: how much time it lost to a busy machine, its last progress, the ping that it has not answered yet, whether that is for so long that it
-	// is marked, and when it answered last.
-	lost     time.Duration
-	progress deadline.Moment
-	pinged   deadline.Moment
-	silent   bool
-	answered time.Time
-	// Of one that is to take another's place: its last line about an error.
-	complaint string
+// Watch is what shows whether a session hangs.
+type Watch struct {
+	// Lost is how much time it lost to a busy machine.
+	Lost     time.Duration
+	Progress deadline.Moment
+	// Pinged is when the ping was sent that it has not answered yet, Answered when it answered last;
+	// Silent: it is marked, as it has not answered for so long.
+	Pinged   deadline.Moment
+	Silent   bool
+	Answered time.Time
+	// Needed is when somebody last needed it that starts on demand, as far as was looked.
+	Needed time.Time
+}
 
-	// Publishing.
-	synced    bool
-	candidate map[string]map[string]*pb.Row // sources: rows before Synced
-	staged    []*pb.TableRows               // derivers: rows before Done
-	live      sizes
+// Source is what a session publishes, until it counts.
+type Source struct {
+	Synced bool
+	// Candidate are a source's rows before Synced, Staged a deriver's before Done.
+	Candidate map[string]map[string]*pb.Row
+	Staged    []*pb.TableRows
+	Live      sizes
+	// Lost is why its source is away, as it says, LostAt since when; empty: it isn't.
+	Lost   string
+	LostAt time.Time
+}
 
-	// sourceLost is why its source is away, as it says, since when; empty: it isn't.
-	sourceLost   string
-	sourceLostAt time.Time
+// Lines are what a session logs.
+type Lines struct {
+	Limit  *rate.Limiter
+	Unsaid int
+	// Complaint is its last line about an error.
+	Complaint string
+}
 
-	// Logging.
-	lines  *rate.Limiter
-	unsaid int
-
-	// Generating.
-	views        *view.Views
-	ops          []op
-	overtaking   uint64
-	overtakenOps []op
-	turns        *placement.Turns[*connection]
-	asked        *placement.Asked
-	unused       *placement.Unused
-	attached     map[uint64]bool // connections that the plugin knows of
-	extensions   map[uint64]int  // lists that the plugin knows, and how many connections that it knows of have them
+// Maker is what a generator makes.
+type Maker struct {
+	Views *view.Views
+	// Ops are what it said about a revision that is not served yet, OvertakenOps about the endpoints
+	// of revision Overtaking; 0: none overtake.
+	Ops          []op
+	Overtaking   uint64
+	OvertakenOps []op
+	Turns        *placement.Turns[*connection]
+	Asked        *placement.Asked
+	Unused       *placement.Unused
+	// Attached are connections that the plugin knows of, Extensions the lists that it knows, and how
+	// many of these connections have them.
+	Attached   map[uint64]bool
+	Extensions map[uint64]int
 }
 
 // op is something a generator said about a revision that is not served yet.
@@ -152,7 +177,7 @@ func (mb *members) learn(name string, ready *pb.Ready) error {
 	if err != nil {
 		return err
 	}
-	k.asleep, k.roused = true, false
+	k.Sleep.Asleep, k.Sleep.Roused = true, false
 	if mb.sleepers.wanted(k.Name()) {
 		mb.roster.rouse(k.Name())
 	}
@@ -221,14 +246,14 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*known) *sessio
 	if err != nil {
 		return nil, err
 	}
-	k.asleep, k.roused = k.Expected.OnDemand && !mb.sleepers.wanted(k.Name()), false
-	if k.asleep {
+	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.wanted(k.Name()), false
+	if k.Sleep.Asleep {
 		return nil, host.ErrAsleep
 	}
 	s := open(k)
 	k.session = s
 	if s.generates() {
-		s.views = newViews(ready)
+		s.Maker.Views = newViews(ready)
 		for _, conn := range mb.conns.sorted() {
 			delete(conn.attached, k.Name())
 			mb.placer.introduce(conn, k.Name(), false)
@@ -263,8 +288,14 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		plugin: k, inst: inst, cancel: cancel, answered: c.clock.Now(), feed: feed.New(inst.Ready.Reads),
-		candidate: map[string]map[string]*pb.Row{}, lines: rate.NewLimiter(logsPerSecond, logsAtOnce), turns: placement.NewTurns[*connection](), asked: placement.NewAsked(), unused: placement.NewUnused(), extensions: map[uint64]int{}, attached: map[uint64]bool{},
+		plugin: k, inst: inst, cancel: cancel, feed: feed.New(inst.Ready.Reads),
+		Watch:  Watch{Answered: c.clock.Now()},
+		Source: Source{Candidate: map[string]map[string]*pb.Row{}},
+		Lines:  Lines{Limit: rate.NewLimiter(logsPerSecond, logsAtOnce)},
+		Maker: Maker{
+			Turns: placement.NewTurns[*connection](), Asked: placement.NewAsked(), Unused: placement.NewUnused(),
+			Extensions: map[uint64]int{}, Attached: map[uint64]bool{},
+		},
 	}
 	s.out = outbox.New(func(n uint64) {
 		c.mu.Lock()
@@ -336,9 +367,9 @@ func (mb *members) dismiss(s *session) {
 		conn.places.Forget(s)
 	}
 	switch {
-	case s.plugin.asleep:
+	case s.plugin.Sleep.Asleep:
 		mb.pipeline.fallAsleep(s, s.plugin.away)
-	case s.synced && publishesRows(s.plugin.ready) && !mb.course.closed:
+	case s.Source.Synced && publishesRows(s.plugin.ready) && !mb.course.closed:
 		mb.roster.goesAway(s.plugin, noSession, s.plugin.away)
 	}
 }

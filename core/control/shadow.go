@@ -130,7 +130,7 @@ func (fd *feeder) feedShadows() {
 		return
 	}
 	for s := range fd.roster.rivalling() {
-		if s.lacks() && s.busy.IsZero() {
+		if s.lacks() && s.State.Busy.IsZero() {
 			fd.sendState(s, fd.env.Number())
 			if s.plugin.patcher != nil {
 				s.plugin.patcher.Forget()
@@ -213,7 +213,7 @@ func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 		}
 		var to *view.View
 		if p.View != 0 {
-			if to = s.views.Get(p.Type, p.View); to == nil && s.views.Gone(p.Type, p.View) {
+			if to = s.Maker.Views.Get(p.Type, p.View); to == nil && s.Maker.Views.Gone(p.Type, p.View) {
 				pl.anew(s, conn, p)
 				continue
 			}
@@ -221,7 +221,7 @@ func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 				return fmt.Errorf("it placed connection %d into view %d of %s, which it never described", m.Connection, p.View, p.Type)
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
-			s.unused.Entered(to)
+			s.Maker.Unused.Entered(to)
 			pl.conns.left.Weigh(to)
 		}
 		if err := pl.screen.at(s, m.Revision, func() error { pl.seatAt(s, conn, p.Type, to); return nil }); err != nil {
@@ -263,19 +263,19 @@ func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
 // rested says whether the session has said all about what is in the tables.
 func (t *candidate) rested() bool {
 	s := t.known.session
-	if s.lacks() || !s.busy.IsZero() || s.asked.Len() > 0 || !s.turns.Idle() {
+	if s.lacks() || !s.State.Busy.IsZero() || s.Maker.Asked.Len() > 0 || !s.Maker.Turns.Idle() {
 		return false
 	}
-	return (!publishesRows(s.plugin.ready) || s.synced) && t.hasComposed()
+	return (!publishesRows(s.plugin.ready) || s.Source.Synced) && t.hasComposed()
 }
 
 // said says whether the session has said all about some revision.
 func (t *candidate) said() bool {
 	switch s := t.known.session; {
 	case s.generates() || s.plugin.ready.Derives:
-		return s.done > 0 && s.asked.Len() == 0 && s.turns.Idle()
+		return s.State.Done > 0 && s.Maker.Asked.Len() == 0 && s.Maker.Turns.Idle()
 	case publishesRows(s.plugin.ready):
-		return s.synced
+		return s.Source.Synced
 	}
 	return t.hasComposed()
 }

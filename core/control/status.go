@@ -77,7 +77,7 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 		r.Faults = append(r.Faults, pg.refusedOf(name)...)
 		r.Rows = rowsOf(pg.env, k.shard)
 		if s := pg.roster.session(name); s != nil {
-			r.Revision, r.Sign = s.done, s.inst.Link.LastProgress()
+			r.Revision, r.Sign = s.State.Done, s.inst.Link.LastProgress()
 		}
 		if pg.losses.holds.Of(name) != nil {
 			h := pg.losses.held(name)
@@ -95,7 +95,7 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 func (pg *pages) refusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
 	if s := pg.roster.session(plugin); s != nil && s.generates() {
-		for _, r := range s.views.Standing() {
+		for _, r := range s.Maker.Views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
@@ -124,7 +124,7 @@ func (pg *pages) views() []report.View {
 		if s == nil || !s.generates() {
 			continue
 		}
-		for _, v := range s.views.All() {
+		for _, v := range s.Maker.Views.All() {
 			if v.Connections == 0 {
 				continue
 			}

@@ -42,7 +42,7 @@ func (r *roster) writers(table string) (all []store.Writer[*session]) {
 	for _, k := range r.sorted() {
 		if k.ready != nil && slices.Contains(k.ready.Writes, table) {
 			s := r.session(k.Name())
-			all = append(all, store.Writer[*session]{Name: k.Name(), Session: s, Lives: s != nil, Sleeps: s == nil && k.asleep, Call: k.Expected.Limits.Call})
+			all = append(all, store.Writer[*session]{Name: k.Name(), Session: s, Lives: s != nil, Sleeps: s == nil && k.Sleep.Asleep, Call: k.Expected.Limits.Call})
 		}
 	}
 	return all

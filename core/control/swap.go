@@ -47,8 +47,8 @@ func (ts *trials) swap(t *candidate, rules Rules, same map[*view.Body]*view.Body
 	ts.env.Replace(k.shard, shadow.Rows())
 	switch k.Kind() {
 	case pb.KindGenerator:
-		next.views.Adopt(same)
-		next.views.Publish()
+		next.Maker.Views.Adopt(same)
+		next.Maker.Views.Publish()
 		ts.streams.exchange(name, last, shadow)
 	case pb.KindPatch:
 		k.patcher.Succeeds(t.known.patcher, same)

@@ -12,16 +12,16 @@ import (
 func TestLetGo(t *testing.T) {
 	var next op = func() error { return nil }
 	for _, s := range []*session{
-		{}, {ops: []op{next}}, {overtakenOps: []op{next}}, {ops: []op{next}, overtakenOps: []op{next}},
+		{}, {Maker: Maker{Ops: []op{next}}}, {Maker: Maker{OvertakenOps: []op{next}}}, {Maker: Maker{Ops: []op{next}, OvertakenOps: []op{next}}},
 	} {
-		s.views, s.unused = view.NewViews(), placement.NewUnused()
-		s.views.Describe(&pb.View{Type: typeA, View: 1})
-		s.unused.Emptied(s.views.Get(typeA, 1))
-		s.unused.Sent(nil)
-		s.unused.Done()
+		s.Maker.Views, s.Maker.Unused = view.NewViews(), placement.NewUnused()
+		s.Maker.Views.Describe(&pb.View{Type: typeA, View: 1})
+		s.Maker.Unused.Emptied(s.Maker.Views.Get(typeA, 1))
+		s.Maker.Unused.Sent(nil)
+		s.Maker.Unused.Done()
 		s.letGo()
-		if kept, waits := s.views.Get(typeA, 1) != nil, len(s.ops)+len(s.overtakenOps) > 0; kept != waits {
-			t.Errorf("with %d and %d steps to come it is kept: %v", len(s.ops), len(s.overtakenOps), kept)
+		if kept, waits := s.Maker.Views.Get(typeA, 1) != nil, len(s.Maker.Ops)+len(s.Maker.OvertakenOps) > 0; kept != waits {
+			t.Errorf("with %d and %d steps to come it is kept: %v", len(s.Maker.Ops), len(s.Maker.OvertakenOps), kept)
 		}
 	}
 }

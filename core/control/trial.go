@@ -108,7 +108,7 @@ func (mb *members) admitRival(name string, ready *pb.Ready, open func(*known) *s
 	s.shadow = newShadow(environment.Tables{})
 	k.session = s
 	if s.generates() {
-		s.views = newViews(ready)
+		s.Maker.Views = newViews(ready)
 		for _, conn := range mb.conns.sorted() {
 			mb.placer.attachShadow(s, conn)
 		}
@@ -149,8 +149,8 @@ func (t *candidate) trouble() string {
 			break
 		}
 	}
-	if t.known.session != nil && t.known.session.complaint != "" {
-		said = append(said, t.known.session.complaint)
+	if t.known.session != nil && t.known.session.Lines.Complaint != "" {
+		said = append(said, t.known.session.Lines.Complaint)
 	}
 	return strings.Join(said, "; ")
 }

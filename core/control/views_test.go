@@ -437,8 +437,8 @@ func TestNothingIsLeftOver(t *testing.T) {
 			t.Errorf("%d connections are left", n)
 		}
 		s := w.roster.session("istio")
-		if bodies, _ := s.views.Len(); len(s.views.All()) != 0 || bodies != 0 || s.asked.Len() != 0 {
-			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.views.All()), bodies, s.asked.Len())
+		if bodies, _ := s.Maker.Views.Len(); len(s.Maker.Views.All()) != 0 || bodies != 0 || s.Maker.Asked.Len() != 0 {
+			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.Maker.Views.All()), bodies, s.Maker.Asked.Len())
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (pl *placer) want(s *session, v *view.View, conn *connection, sub placement
 		return // it is gone; the next session is asked anew
 	}
 	all, fresh := v.Want(sub.Wildcard, sub.Names)
-	s.turns.Wish(conn, peerKey(conn), v, sub, all, s.short(v, fresh))
+	s.Maker.Turns.Wish(conn, peerKey(conn), v, sub, all, s.short(v, fresh))
 	if hold {
 		s.keepPromises(v, conn, sub, pl.clock.Now())
 	}
@@ -46,8 +46,8 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 		return
 	}
 	promised := func(name string) bool { b := has.Get(name); return b != nil && b.Exists() }
-	s.asked.Promise(v, sub, promised) // for others
-	all, names := s.turns.Promised(v, sub, promised)
+	s.Maker.Asked.Promise(v, sub, promised) // for others
+	all, names := s.Maker.Turns.Promised(v, sub, promised)
 	if all {
 		s.ask(&pb.Want{Type: v.Type, View: v.ID, Wildcard: true}, true, now)
 	}
@@ -60,14 +60,14 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 // all.
 func (s *session) ask(m *pb.Want, hold bool, now time.Time) {
 	if m.Wildcard {
-		s.asked.Ask(m, hold, s.now(now))
+		s.Maker.Asked.Ask(m, hold, s.now(now))
 		s.out.Call(&pb.FromCore{Want: m})
 		return
 	}
 	for names := m.Names; len(names) > 0; {
 		n := s.batch(names)
 		some := &pb.Want{Type: m.Type, View: m.View, Names: names[:n]}
-		s.asked.Ask(some, hold, s.now(now))
+		s.Maker.Asked.Ask(some, hold, s.now(now))
 		s.out.Call(&pb.FromCore{Want: some})
 		names = names[n:]
 	}
@@ -76,7 +76,7 @@ func (s *session) ask(m *pb.Want, hold bool, now time.Time) {
 // unwant takes wishes back; leave says that the connection leaves the view.
 func (pl *placer) unwant(s *session, v *view.View, sub placement.Wish, leave bool) {
 	all, gone := v.Drop(sub.Wildcard, sub.Names)
-	tellAll, told := s.turns.Drop(v, all, gone)
+	tellAll, told := s.Maker.Turns.Drop(v, all, gone)
 	if leave {
 		v.Connections--
 	}
@@ -88,13 +88,13 @@ func (pl *placer) unwant(s *session, v *view.View, sub placement.Wish, leave boo
 		}
 	}
 	if all {
-		s.views.Unwant(v, true, nil)
+		s.Maker.Views.Unwant(v, true, nil)
 	}
 	if tellAll {
 		tell(&pb.Drop{Wildcard: true})
 	}
 	if len(gone) > 0 {
-		s.views.Unwant(v, false, gone)
+		s.Maker.Views.Unwant(v, false, gone)
 	}
 	told = slices.DeleteFunc(told, func(n string) bool { return len(n) > s.mostName() })
 	for len(told) > 0 {
@@ -104,42 +104,42 @@ func (pl *placer) unwant(s *session, v *view.View, sub placement.Wish, leave boo
 	}
 	if v.Unused() {
 		tell(&pb.Drop{All: true})
-		s.unused.Emptied(v)
+		s.Maker.Unused.Emptied(v)
 	}
 }
 
 // give hands a generator as much of what connections wait for as it may have in hand.
 func (s *session) give(now time.Time, at func(time.Time)) {
-	for piece, ok := s.turns.Next(now); ok; piece, ok = s.turns.Next(now) {
+	for piece, ok := s.Maker.Turns.Next(now); ok; piece, ok = s.Maker.Turns.Next(now) {
 		if conn := piece.Attach; piece.Want == nil {
-			if s.attach(conn, s.typesFor(conn)); s.attached[conn.id] {
-				s.turns.Given(piece, conn.id, now)
+			if s.attach(conn, s.typesFor(conn)); s.Maker.Attached[conn.id] {
+				s.Maker.Turns.Given(piece, conn.id, now)
 			}
 			continue
 		}
 		s.ask(piece.Want, false, now)
-		s.turns.Given(piece, s.asked.Last(), now)
+		s.Maker.Turns.Given(piece, s.Maker.Asked.Last(), now)
 	}
-	at(s.turns.Again())
+	at(s.Maker.Turns.Again())
 }
 
 // handed notes that a piece of work was answered, and gives the next.
 func (s *session) handed(answered func(id uint64, now time.Time, steady bool), id uint64, now time.Time) {
-	answered(id, now, s.busy.IsZero())
+	answered(id, now, s.State.Busy.IsZero())
 	s.give(now, func(time.Time) {})
 }
 
 // takeWanted notes that a wish has been answered.
 func (pl *placer) takeWanted(s *session, m *pb.Wanted) error {
 	now := pl.clock.Now()
-	asked := s.asked.Answered(m.Id, s.now(now))
+	asked := s.Maker.Asked.Answered(m.Id, s.now(now))
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}
-	defer s.handed(s.turns.Wanted, m.Id, now)
+	defer s.handed(s.Maker.Turns.Wanted, m.Id, now)
 	return pl.screen.at(s, m.Revision, func() error {
-		if v := s.views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
-			s.views.Complete(v)
+		if v := s.Maker.Views.Get(asked.Type, asked.View); v != nil && asked.Wildcard {
+			s.Maker.Views.Complete(v)
 		}
 		return nil
 	})

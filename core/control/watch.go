@@ -20,10 +20,14 @@ const (
 	lookEvery = time.Second
 )
 
-func (s *session) now(at time.Time) deadline.Moment { return deadline.Moment{At: at, Lost: s.lost} }
+func (s *session) now(at time.Time) deadline.Moment {
+	return deadline.Moment{At: at, Lost: s.Watch.Lost}
+}
 
 // due is when a limit that began at a moment ends, as far as is known now.
-func (s *session) due(m deadline.Moment, limit time.Duration) time.Time { return m.End(limit, s.lost) }
+func (s *session) due(m deadline.Moment, limit time.Duration) time.Time {
+	return m.End(limit, s.Watch.Lost)
+}
 
 // watch looks after a session until ctx ends.
 func (c *Control) watch(ctx context.Context, s *session) {
@@ -42,7 +46,7 @@ func (c *Control) watch(ctx context.Context, s *session) {
 func (c *Control) owes(s *session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.busy.IsZero() || !s.pinged.At.IsZero() || s.asked.Len() > 0 || c.questions.desk.Owes(s)
+	return !s.State.Busy.IsZero() || !s.Watch.Pinged.At.IsZero() || s.Maker.Asked.Len() > 0 || c.questions.desk.Owes(s)
 }
 
 // lookEvery is how often the session is looked at: limits are kept to within a quarter of them.
@@ -100,17 +104,17 @@ func (c *Control) look(s *session, now time.Time, lost time.Duration) (ping bool
 }
 
 func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping bool) {
-	s.lost += lost
+	s.Watch.Lost += lost
 	if mb.course.flight != nil {
 		mb.course.flight.Lost(s.Name(), lost, now)
 	}
-	if seen := s.inst.Link.LastSeen(); s.pinged.At.IsZero() || !seen.Before(s.pinged.At) {
-		if s.silent = false; !s.pinged.At.IsZero() {
-			s.answered, s.pinged = now, deadline.Moment{}
+	if seen := s.inst.Link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
+		if s.Watch.Silent = false; !s.Watch.Pinged.At.IsZero() {
+			s.Watch.Answered, s.Watch.Pinged = now, deadline.Moment{}
 		}
 	}
-	if p := s.inst.Link.LastProgress(); p.After(s.progress.At) {
-		s.progress = s.now(p)
+	if p := s.inst.Link.LastProgress(); p.After(s.Watch.Progress.At) {
+		s.Watch.Progress = s.now(p)
 	}
 	mb.results.askAgain(s, now)
 	why := s.hangs(now)
@@ -120,18 +124,18 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 	if why != nil {
 		mb.metrics.Crossed(s.Name(), "hung")
 		s.cancel(why)
-		s.busy, s.pinged = time.Time{}, deadline.Moment{}
+		s.State.Busy, s.Watch.Pinged = time.Time{}, deadline.Moment{}
 		return false
 	}
 	switch {
-	case !s.pinged.At.IsZero():
-		if end := s.due(s.pinged, s.pingEvery()); !s.silent && !now.Before(end) {
-			s.silent = true
-			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.pinged.At.UTC(), "limit", s.Limits().Progress)
+	case !s.Watch.Pinged.At.IsZero():
+		if end := s.due(s.Watch.Pinged, s.pingEvery()); !s.Watch.Silent && !now.Before(end) {
+			s.Watch.Silent = true
+			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
-	case now.Sub(s.answered) >= s.pingEvery():
-		s.pinged = s.now(now)
+	case now.Sub(s.Watch.Answered) >= s.pingEvery():
+		s.Watch.Pinged = s.now(now)
 		return true
 	}
 	return false
@@ -143,22 +147,22 @@ func (s *session) hangs(now time.Time) error {
 		return limit > 0 && !m.At.IsZero() && !now.Before(s.due(m, limit))
 	}
 	l := s.Limits()
-	if over(s.pinged, l.Progress) {
+	if over(s.Watch.Pinged, l.Progress) {
 		return carrier.Crossed("progress", "plugin %s hangs: it answered no ping for limits.progress, %s", s.Name(), l.Progress)
 	}
-	if s.busy.IsZero() {
+	if s.State.Busy.IsZero() {
 		return nil
 	}
-	owed := deadline.Moment{At: s.busy, Lost: s.busyLost}
+	owed := deadline.Moment{At: s.State.Busy, Lost: s.State.BusyLost}
 	if over(owed, l.Revision) {
-		return carrier.Crossed("revision", "plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name(), s.sent, l.Revision)
+		return carrier.Crossed("revision", "plugin %s did not finish revision %d: it took longer than limits.revision, %s", s.Name(), s.State.Sent, l.Revision)
 	}
-	last := s.progress
+	last := s.Watch.Progress
 	if last.At.Before(owed.At) {
 		last = owed
 	}
 	if over(last, l.Progress) {
-		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name(), s.sent, l.Progress)
+		return carrier.Crossed("progress", "plugin %s did not finish revision %d: it showed no progress for limits.progress, %s", s.Name(), s.State.Sent, l.Progress)
 	}
 	return nil
 }
@@ -166,18 +170,18 @@ func (s *session) hangs(now time.Time) error {
 // gaveUp says why a plugin that is to take another's place will not get ready: it leaves questions without an answer, and says that its work failed, or
 // nothing for as long as it may take for a revision. Nobody else waits for its answers, so nobody would see.
 func (s *session) gaveUp(now time.Time) error {
-	open := s.asked.Len()
+	open := s.Maker.Asked.Len()
 	if open == 0 {
 		return nil
 	}
 	quiet := s.inst.Link.LastProgress()
-	if heard := s.asked.Heard(); heard.After(quiet) {
+	if heard := s.Maker.Asked.Heard(); heard.After(quiet) {
 		quiet = heard
 	}
 	switch l := s.Limits().Revision; {
-	case s.complaint != "" && now.Sub(quiet) >= placement.PieceLate:
-		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.complaint)
-	case l > 0 && !now.Before(s.due(s.asked.Since(), l)):
+	case s.Lines.Complaint != "" && now.Sub(quiet) >= placement.PieceLate:
+		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.Lines.Complaint)
+	case l > 0 && !now.Before(s.due(s.Maker.Asked.Since(), l)):
 		return carrier.Crossed("revision", "it left %d questions about views without an answer for limits.revision, %s", open, l)
 	}
 	return nil
@@ -217,14 +221,14 @@ func (pg *pages) staleness(k *known, now time.Time) Stale {
 		missed.Since, missed.Why = p.Stale()
 	}
 	switch {
-	case s.silent:
-		return Stale{s.pinged.At, "hung: it answers no ping"}
+	case s.Watch.Silent:
+		return Stale{s.Watch.Pinged.At, "hung: it answers no ping"}
 	case missed.Why != "":
 		return missed
 	case overdue > 0:
 		return Stale{since, fmt.Sprintf("hung: %d questions without an answer", overdue)}
-	case !s.busy.IsZero() && now.Sub(s.busy) >= pg.holdMax:
-		return Stale{s.busy, fmt.Sprintf("late: it is not done with revision %d", s.sent)}
+	case !s.State.Busy.IsZero() && now.Sub(s.State.Busy) >= pg.holdMax:
+		return Stale{s.State.Busy, fmt.Sprintf("late: it is not done with revision %d", s.State.Sent)}
 	}
 	return Stale{}
 }

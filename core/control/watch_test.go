@@ -121,11 +121,11 @@ func TestLostTime(t *testing.T) {
 	if got := s.due(from, time.Second).Sub(from.At); got != time.Second {
 		t.Errorf("nothing lost: %s", got)
 	}
-	s.lost += 3 * time.Second
+	s.Watch.Lost += 3 * time.Second
 	if got := s.due(from, time.Second).Sub(from.At); got != 4*time.Second {
 		t.Errorf("3s lost: %s", got)
 	}
-	s.lost += time.Hour
+	s.Watch.Lost += time.Hour
 	if got := s.due(from, time.Second).Sub(from.At); got != 10*time.Second {
 		t.Errorf("an hour lost: %s", got)
 	}

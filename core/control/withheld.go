@@ -7,7 +7,7 @@ import (
 
 // suspect notes changed rows that the plugin will be given, or is not given any more.
 func (k *known) suspect(changes environment.Changes) {
-	if !k.asleep && k.ready != nil && (k.ready.Derives || k.Kind() == pb.KindGenerator) {
+	if !k.Sleep.Asleep && k.ready != nil && (k.ready.Derives || k.Kind() == pb.KindGenerator) {
 		k.suspects.Changed(k.ready.Reads, changes)
 	}
 }
@@ -15,7 +15,7 @@ func (k *known) suspect(changes environment.Changes) {
 // died counts deaths of a plugin that owed a Done. After the third in a row it gets the rows that
 // had changed since its last Done as they were before, until they change again.
 func (r *roster) died(s *session) {
-	if s.busy.IsZero() || r.course.closed || !s.generates() && !s.plugin.ready.Derives {
+	if s.State.Busy.IsZero() || r.course.closed || !s.generates() && !s.plugin.ready.Derives {
 		return
 	}
 	names, deaths := s.plugin.suspects.Died()
