@@ -54,25 +54,25 @@ func (a *absence) over(now time.Time) bool {
 const noSession = "the plugin is away"
 
 // sourceLost notes that a session says that its source is away.
-func (r *roster) sourceLost(s *session, reason string, now time.Time) {
+func (in *intake) sourceLost(s *session, reason string, now time.Time) {
 	if s.Source.Lost = budget.Line(reason, 300); s.Source.Lost == "" {
 		s.Source.Lost = "it does not say why"
 	}
 	s.Source.LostAt = now
 	if s.shadow == nil {
-		r.goesAway(s.plugin, s.Source.Lost, now)
+		in.goesAway(s.plugin, s.Source.Lost, now)
 	}
 }
 
 // sourceFound notes that a session says that its source is back.
-func (r *roster) sourceFound(s *session, now time.Time) {
+func (in *intake) sourceFound(s *session, now time.Time) {
 	s.Source.Lost = ""
 	if s.shadow == nil && s.Source.Synced {
-		r.comesBack(s.plugin, now)
+		in.comesBack(s.plugin, now)
 	}
 }
 
-func (r *roster) goesAway(k *known, why string, now time.Time) {
+func (in *intake) goesAway(k *known, why string, now time.Time) {
 	news := k.absence.since.IsZero()
 	if k.absence.begins(why, now); !news {
 		return
@@ -82,26 +82,26 @@ func (r *roster) goesAway(k *known, why string, now time.Time) {
 		return // that it ended is said elsewhere
 	}
 	if due := k.absence.due(); !due.IsZero() {
-		r.log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
+		in.log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
 		return
 	}
-	r.log.Warn("a plugin's source is away: its rows stay served", args...)
+	in.log.Warn("a plugin's source is away: its rows stay served", args...)
 }
 
-func (r *roster) comesBack(k *known, now time.Time) {
+func (in *intake) comesBack(k *known, now time.Time) {
 	if k.absence.since.IsZero() {
 		return
 	}
 	if (k.absence.after > 0 || k.absence.why != noSession) && k.absence.said.AllowN(now, 1) {
-		r.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.absence.since).Round(time.Millisecond))
+		in.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.absence.since).Round(time.Millisecond))
 	}
 	k.absence.ends()
 }
 
 // there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
-func (r *roster) there(s *session, now time.Time) {
+func (in *intake) there(s *session, now time.Time) {
 	if s.Source.Lost == "" {
-		r.comesBack(s.plugin, now)
+		in.comesBack(s.plugin, now)
 	}
 }
 

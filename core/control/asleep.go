@@ -103,7 +103,7 @@ func (p *pipeline) fallAsleep(s *session, now time.Time) {
 		p.env.Replace(s.plugin.shard, nil)
 		p.intake.touched(s.Name(), now)
 	}
-	if p.sleepers.wanted(s.Name()) { // since it was told to go
+	if p.intake.sleepers.wanted(s.Name()) { // since it was told to go
 		p.roster.rouse(s.Name())
 	}
 	if p.course.flight != nil {

@@ -295,6 +295,7 @@ type sleepers struct {
 
 // intake takes rows from plugins.
 type intake struct {
+	log               *slog.Logger
 	env               *environment.Environment
 	clock             *clock
 	roster            *roster
@@ -304,14 +305,18 @@ type intake struct {
 	debounceEndpoints bool
 }
 
+// timing is how long revisions wait.
+type timing struct {
+	holdMax, endpointPatience time.Duration
+	debounceEndpoints         bool
+}
+
 // pipeline leads revisions through the stages.
 type pipeline struct {
 	log     *slog.Logger
 	metrics Metrics
 
-	holdMax, endpointPatience time.Duration
-	debounceEndpoints         bool
-
+	timing    timing
 	env       *environment.Environment
 	clock     *clock
 	roster    *roster
@@ -323,7 +328,6 @@ type pipeline struct {
 	instances *instances
 	feeder    *feeder
 	intake    *intake
-	sleepers  *sleepers
 
 	startedUp chan struct{}
 	// onServed is called when a revision is served.
@@ -379,6 +383,7 @@ type members struct {
 	placer    *placer
 	feeder    *feeder
 	sleepers  *sleepers
+	intake    *intake
 	pipeline  *pipeline
 	results   *results
 	departure *departure
@@ -518,13 +523,14 @@ func New(cfg Config) (*Control, error) {
 	c.feeder = &feeder{env: c.env, clock: c.clock, roster: c.roster, course: c.course}
 	c.sleepers = &sleepers{env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns}
 	c.intake = &intake{
+		log: cfg.Log,
 		env: c.env, clock: c.clock, roster: c.roster, course: c.course, instances: c.instances, sleepers: c.sleepers,
 		debounceEndpoints: cfg.DebounceEndpoints,
 	}
 	c.pipeline = &pipeline{
-		log: cfg.Log, metrics: cfg.Metrics, holdMax: cfg.HoldMax, endpointPatience: cfg.EndpointPatience, debounceEndpoints: cfg.DebounceEndpoints,
+		log: cfg.Log, metrics: cfg.Metrics, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
 		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses, screen: c.screen,
-		instances: c.instances, feeder: c.feeder, intake: c.intake, sleepers: c.sleepers, startedUp: make(chan struct{}), onServed: func(number uint64) { c.trials.noteSwitched(number) },
+		instances: c.instances, feeder: c.feeder, intake: c.intake, startedUp: make(chan struct{}), onServed: func(number uint64) { c.trials.noteSwitched(number) },
 	}
 	c.results = &results{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, patches: c.patches, screen: c.screen, pipeline: c.pipeline,
@@ -536,7 +542,7 @@ func New(cfg Config) (*Control, error) {
 	}
 	c.members = &members{
 		log: cfg.Log, metrics: cfg.Metrics, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches,
-		placer: c.placer, feeder: c.feeder, sleepers: c.sleepers, pipeline: c.pipeline, results: c.results, departure: c.departure,
+		placer: c.placer, feeder: c.feeder, sleepers: c.sleepers, intake: c.intake, pipeline: c.pipeline, results: c.results, departure: c.departure,
 	}
 	c.orders = &orders{
 		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,

@@ -35,7 +35,7 @@ func (p *pipeline) begin(kind string, accept func(environment.Name) bool, force 
 	p.metrics.Hidden(p.env.Hidden())
 	p.metrics.Committed(kind)
 	p.intake.markDirty(changes)
-	p.course.flight = revision.Begin(p.env.Number(), kind, changes, p.course.forced, p.holdMax, now)
+	p.course.flight = revision.Begin(p.env.Number(), kind, changes, p.course.forced, p.timing.holdMax, now)
 	p.course.forced = map[string]bool{}
 	p.advance(now)
 }

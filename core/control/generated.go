@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -24,12 +23,12 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 		s.Maker.Views.Describe(m.View)
 		return nil
 	case m.Part != nil:
-		return pl.screen.at(s, m.Part.Revision, func() error { return s.lenient(pl.log, s.Maker.Views.Part(m.Part)) })
+		return pl.screen.at(s, m.Part.Revision, func() error { return pl.lenient(s, s.Maker.Views.Part(m.Part)) })
 	case m.Change != nil:
 		if !offers(s.plugin.ready, m.Change.Type) {
 			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
 		}
-		return pl.screen.at(s, m.Change.Revision, func() error { return s.lenient(pl.log, s.Maker.Views.Change(m.Change)) })
+		return pl.screen.at(s, m.Change.Revision, func() error { return pl.lenient(s, s.Maker.Views.Change(m.Change)) })
 	case m.Place != nil:
 		return pl.takePlace(s, m.Place)
 	case m.Wanted != nil:
@@ -51,10 +50,10 @@ func (s *session) store(m *pb.Bodies) error {
 }
 
 // lenient answers missing bodies by asking for them; other faults end the session.
-func (s *session) lenient(log *slog.Logger, err error) error {
+func (pl *placer) lenient(s *session, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
-		log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
+		pl.log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
 		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
 			s.out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}

@@ -110,7 +110,7 @@ func (p *pipeline) rest() {
 		}
 		s := p.roster.session(k.Name())
 		switch {
-		case s == nil && p.clock.Now().Sub(k.away) >= p.holdMax: // nobody waits for it any more
+		case s == nil && p.clock.Now().Sub(k.away) >= p.timing.holdMax: // nobody waits for it any more
 		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
 			return
 		}

@@ -111,7 +111,7 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 	if s = find(); s == nil {
 		return nil, 0, nil, "is away"
 	}
-	id, why := q.desk.Ask(s, size, s.now(q.clock.Now()))
+	id, why := q.desk.Ask(s, size, s.Watch.now(q.clock.Now()))
 	if why != "" {
 		return nil, 0, nil, why
 	}
@@ -123,7 +123,7 @@ func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb
 
 // take takes an answer. One that comes late, twice or unasked harms nobody.
 func (q *questions) take(s *session, id uint64, m *pb.FromPlugin) {
-	switch known, late := q.desk.Answered(s, id, s.now(q.clock.Now())); {
+	switch known, late := q.desk.Answered(s, id, s.Watch.now(q.clock.Now())); {
 	case !known:
 		q.metrics.Unknown(s.Name(), "answer", 1)
 	case late:
@@ -150,7 +150,7 @@ func (q *questions) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Call != nil:
 		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
 	}
-	if known, late := q.desk.Answered(s, id, s.now(q.clock.Now())); known && !late {
+	if known, late := q.desk.Answered(s, id, s.Watch.now(q.clock.Now())); known && !late {
 		q.tell(id, answer)
 	}
 }
@@ -161,7 +161,7 @@ func (q *questions) waitedFor(s *session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
-	if why := q.desk.Unanswered(id, of, s.now(q.clock.Now()), s.inst.Link.LastProgress()); why != nil {
+	if why := q.desk.Unanswered(id, of, s.Watch.now(q.clock.Now()), s.inst.Link.LastProgress()); why != nil {
 		s.cancel(why)
 	}
 }

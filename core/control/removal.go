@@ -70,7 +70,7 @@ func (dp *departure) goes(name string) (*known, *guard.Difference, error) {
 func (dp *departure) depart(k *known, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
 	rows := slices.Concat(guard.Only(dp.env, k.shard, dp.losses.tablesRead()), d.Emptied)
 	now := dp.clock.Now()
-	dp.parting = &parting{known: k, since: now, until: now.Add(dp.pipeline.holdMax), done: make(chan error, 1), decide: func(why []string) error {
+	dp.parting = &parting{known: k, since: now, until: now.Add(dp.holdMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
 			why = append(why, rows...)
 		}

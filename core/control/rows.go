@@ -32,7 +32,7 @@ func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 	case s.plugin.ready.Derives:
 		s.Source.Staged = append(s.Source.Staged, m.Tables...)
 	case !s.Source.Synced:
-		s.collect(m.Tables)
+		s.Source.collect(m.Tables)
 	case s.shadow != nil:
 		s.shadow.Take(m.Tables)
 	default:
@@ -45,16 +45,16 @@ func (in *intake) takeRows(s *session, m *pb.Rows, now time.Time) error {
 }
 
 // collect adds rows to the candidate shard.
-func (s *session) collect(tables []*pb.TableRows) {
+func (s *Source) collect(tables []*pb.TableRows) {
 	for _, t := range tables {
-		if s.Source.Candidate[t.Table] == nil {
-			s.Source.Candidate[t.Table] = map[string]*pb.Row{}
+		if s.Candidate[t.Table] == nil {
+			s.Candidate[t.Table] = map[string]*pb.Row{}
 		}
 		for _, r := range t.Upserts {
-			s.Source.Candidate[t.Table][r.Key] = r
+			s.Candidate[t.Table][r.Key] = r
 		}
 		for _, k := range t.Deletes {
-			delete(s.Source.Candidate[t.Table], k)
+			delete(s.Candidate[t.Table], k)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (in *intake) takeSynced(s *session, now time.Time) error {
 	}
 	in.env.Replace(s.plugin.shard, s.Source.Candidate)
 	s.Source.Candidate = nil
-	in.roster.there(s, now)
+	in.there(s, now)
 	in.roster.serving(s.Name())
 	in.touched(s.Name(), now)
 	return nil
@@ -96,11 +96,11 @@ func (in *intake) derived(s *session, now time.Time) {
 	}
 	if !s.Source.Synced {
 		s.Source.Synced = true
-		s.collect(s.Source.Staged)
+		s.Source.collect(s.Source.Staged)
 		s.Source.Staged = nil
 		in.env.Replace(s.plugin.shard, s.Source.Candidate)
 		s.Source.Candidate = nil
-		in.roster.there(s, now)
+		in.there(s, now)
 		in.roster.serving(s.Name())
 	}
 	staged := s.Source.Staged

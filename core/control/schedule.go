@@ -151,9 +151,9 @@ func (p *pipeline) hold(now time.Time, at func(time.Time)) {
 		return
 	}
 	at(until)
-	overtaken := f.Overtaken(p.endpointPatience)
+	overtaken := f.Overtaken(p.timing.endpointPatience)
 	switch endpoints, _ := p.env.Pending(); {
-	case !endpoints || !p.course.started || p.debounceEndpoints || overtaken.IsZero():
+	case !endpoints || !p.course.started || p.timing.debounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
 	case p.paced(now, at):

@@ -370,7 +370,7 @@ func (mb *members) dismiss(s *session) {
 	case s.plugin.Sleep.Asleep:
 		mb.pipeline.fallAsleep(s, s.plugin.away)
 	case s.Source.Synced && publishesRows(s.plugin.ready) && !mb.course.closed:
-		mb.roster.goesAway(s.plugin, noSession, s.plugin.away)
+		mb.intake.goesAway(s.plugin, noSession, s.plugin.away)
 	}
 }
 
@@ -390,9 +390,9 @@ func (c *Control) handle(s *session, m *pb.FromPlugin) error {
 	case m.Log != nil:
 		c.roster.takeLog(s, m.Log)
 	case m.Lost != nil && publishesRows(s.plugin.ready):
-		c.roster.sourceLost(s, m.Lost.Reason, now)
+		c.intake.sourceLost(s, m.Lost.Reason, now)
 	case m.Found != nil && publishesRows(s.plugin.ready):
-		c.roster.sourceFound(s, now)
+		c.intake.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
 		return c.writes.takeStore(s, m.Store, now)

@@ -60,14 +60,14 @@ func (s *session) keepPromises(v *view.View, conn *connection, sub placement.Wis
 // all.
 func (s *session) ask(m *pb.Want, hold bool, now time.Time) {
 	if m.Wildcard {
-		s.Maker.Asked.Ask(m, hold, s.now(now))
+		s.Maker.Asked.Ask(m, hold, s.Watch.now(now))
 		s.out.Call(&pb.FromCore{Want: m})
 		return
 	}
 	for names := m.Names; len(names) > 0; {
 		n := s.batch(names)
 		some := &pb.Want{Type: m.Type, View: m.View, Names: names[:n]}
-		s.Maker.Asked.Ask(some, hold, s.now(now))
+		s.Maker.Asked.Ask(some, hold, s.Watch.now(now))
 		s.out.Call(&pb.FromCore{Want: some})
 		names = names[n:]
 	}
@@ -132,7 +132,7 @@ func (s *session) handed(answered func(id uint64, now time.Time, steady bool), i
 // takeWanted notes that a wish has been answered.
 func (pl *placer) takeWanted(s *session, m *pb.Wanted) error {
 	now := pl.clock.Now()
-	asked := s.Maker.Asked.Answered(m.Id, s.now(now))
+	asked := s.Maker.Asked.Answered(m.Id, s.Watch.now(now))
 	if asked == nil {
 		return fmt.Errorf("it answered want %d, which was never asked or is answered already", m.Id)
 	}

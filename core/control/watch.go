@@ -20,14 +20,11 @@ const (
 	lookEvery = time.Second
 )
 
-func (s *session) now(at time.Time) deadline.Moment {
-	return deadline.Moment{At: at, Lost: s.Watch.Lost}
-}
+// now is a moment of what is watched.
+func (w *Watch) now(at time.Time) deadline.Moment { return deadline.Moment{At: at, Lost: w.Lost} }
 
 // due is when a limit that began at a moment ends, as far as is known now.
-func (s *session) due(m deadline.Moment, limit time.Duration) time.Time {
-	return m.End(limit, s.Watch.Lost)
-}
+func (w *Watch) due(m deadline.Moment, limit time.Duration) time.Time { return m.End(limit, w.Lost) }
 
 // watch looks after a session until ctx ends.
 func (c *Control) watch(ctx context.Context, s *session) {
@@ -114,7 +111,7 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 		}
 	}
 	if p := s.inst.Link.LastProgress(); p.After(s.Watch.Progress.At) {
-		s.Watch.Progress = s.now(p)
+		s.Watch.Progress = s.Watch.now(p)
 	}
 	mb.results.askAgain(s, now)
 	why := s.hangs(now)
@@ -129,13 +126,13 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 	}
 	switch {
 	case !s.Watch.Pinged.At.IsZero():
-		if end := s.due(s.Watch.Pinged, s.pingEvery()); !s.Watch.Silent && !now.Before(end) {
+		if end := s.Watch.due(s.Watch.Pinged, s.pingEvery()); !s.Watch.Silent && !now.Before(end) {
 			s.Watch.Silent = true
 			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
 		}
 		return false
 	case now.Sub(s.Watch.Answered) >= s.pingEvery():
-		s.Watch.Pinged = s.now(now)
+		s.Watch.Pinged = s.Watch.now(now)
 		return true
 	}
 	return false
@@ -144,7 +141,7 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 // hangs says why a session counts as hung; nil: it doesn't.
 func (s *session) hangs(now time.Time) error {
 	over := func(m deadline.Moment, limit time.Duration) bool {
-		return limit > 0 && !m.At.IsZero() && !now.Before(s.due(m, limit))
+		return limit > 0 && !m.At.IsZero() && !now.Before(s.Watch.due(m, limit))
 	}
 	l := s.Limits()
 	if over(s.Watch.Pinged, l.Progress) {
@@ -181,7 +178,7 @@ func (s *session) gaveUp(now time.Time) error {
 	switch l := s.Limits().Revision; {
 	case s.Lines.Complaint != "" && now.Sub(quiet) >= placement.PieceLate:
 		return fmt.Errorf("it left %d questions about views without an answer; it said: %s", open, s.Lines.Complaint)
-	case l > 0 && !now.Before(s.due(s.Maker.Asked.Since(), l)):
+	case l > 0 && !now.Before(s.Watch.due(s.Maker.Asked.Since(), l)):
 		return carrier.Crossed("revision", "it left %d questions about views without an answer for limits.revision, %s", open, l)
 	}
 	return nil

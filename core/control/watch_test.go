@@ -117,16 +117,16 @@ func TestPatchThatAnswersLate(t *testing.T) {
 // Time that a plugin lost to a busy machine does not count, up to ten times a limit.
 func TestLostTime(t *testing.T) {
 	s := &session{plugin: &known{}}
-	from := s.now(time.Now())
-	if got := s.due(from, time.Second).Sub(from.At); got != time.Second {
+	from := s.Watch.now(time.Now())
+	if got := s.Watch.due(from, time.Second).Sub(from.At); got != time.Second {
 		t.Errorf("nothing lost: %s", got)
 	}
 	s.Watch.Lost += 3 * time.Second
-	if got := s.due(from, time.Second).Sub(from.At); got != 4*time.Second {
+	if got := s.Watch.due(from, time.Second).Sub(from.At); got != 4*time.Second {
 		t.Errorf("3s lost: %s", got)
 	}
 	s.Watch.Lost += time.Hour
-	if got := s.due(from, time.Second).Sub(from.At); got != 10*time.Second {
+	if got := s.Watch.due(from, time.Second).Sub(from.At); got != 10*time.Second {
 		t.Errorf("an hour lost: %s", got)
 	}
 }
