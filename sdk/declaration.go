@@ -15,6 +15,8 @@ type RegistryPlugin struct {
 	Reads []string
 	// Publishes names tables that it writes, such as services, endpoints and workloads.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it.
 	New Constructor[Registry]
 }
@@ -27,6 +29,8 @@ type ConfigSourcePlugin struct {
 	Reads []string
 	// Publishes names tables that it writes, such as networking.istio.io/VirtualService.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it. What it returns may be a Store as well.
 	New Constructor[ConfigSource]
 }
@@ -39,6 +43,8 @@ type ControllerPlugin struct {
 	Reads []string
 	// Publishes names tables that it writes.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it. What it returns may be a CallHandler as well.
 	New Constructor[Controller]
 }
@@ -52,6 +58,8 @@ type DeriverPlugin struct {
 	Reads []string
 	// Publishes names tables that it writes.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it.
 	New Constructor[Deriver]
 }
@@ -66,6 +74,8 @@ type GeneratorPlugin struct {
 	Types []Type
 	// Publishes names tables of a generator that is a Source as well.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Source or Offerer as well.
 	New Constructor[Generator]
 }
@@ -80,6 +90,8 @@ type EnginePlugin struct {
 	Types []Type
 	// Publishes names tables of an engine that is a Source as well.
 	Publishes []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Rester, Source or Offerer as well.
 	New Constructor[Engine]
 }
@@ -90,6 +102,8 @@ type PatchPlugin struct {
 	Name, Version string
 	// Reads names tables that the patch wants in its State. `services@sources` leaves derived rows out.
 	Reads []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// Types are those of the resources that it changes.
 	Types []Type
 	// Names are the resources that it wants to see, as globs with *; none means all.
@@ -108,22 +122,24 @@ type AuthenticatorPlugin struct {
 	Name, Version string
 	// Reads names tables that it wants to see, if it is a Source as well: its Publisher's State has them.
 	Reads []string
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	Secrets []string
 	// New makes it. What it returns may be a Source as well.
 	New Constructor[Authenticator]
 }
 
 func (p RegistryPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
 		maker: p.New.maker("registry", func(t *talk, r Registry) kind { return newSource(t, pb.KindRegistry, r.Run) })}
 }
 
 func (p ConfigSourcePlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
 		maker: p.New.maker("config", func(t *talk, c ConfigSource) kind { return newConfigSource(t, c) })}
 }
 
 func (p ControllerPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets,
 		maker: p.New.maker("controller", func(t *talk, c Controller) kind { return newController(t, c) })}
 }
 
@@ -132,27 +148,27 @@ func (p DeriverPlugin) declare() *plugin {
 	if deriverKind(p.Publishes) == pb.KindRegistry {
 		name = "registry"
 	}
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Derives: true,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Publishes: p.Publishes, Secrets: p.Secrets, Derives: true,
 		maker: p.New.maker(name, func(t *talk, d Deriver) kind { return newDerivation(t, d) })}
 }
 
 func (p GeneratorPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Secrets: p.Secrets,
 		maker: p.New.maker("generator", func(t *talk, g Generator) kind { return newGeneration(t, newGeneratorEngine(g), g) })}
 }
 
 func (p EnginePlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Publishes: p.Publishes, Secrets: p.Secrets,
 		maker: p.New.maker("generator", func(t *talk, e Engine) kind { return newGeneration(t, e, e) })}
 }
 
 func (p PatchPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Types: p.Types, Names: p.Names, Facts: p.Facts, JSON: p.JSON,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets, Types: p.Types, Names: p.Names, Facts: p.Facts, JSON: p.JSON,
 		maker: p.New.maker("patch", func(t *talk, p Patch) kind { return newPatching(t, p) })}
 }
 
 func (p AuthenticatorPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets,
 		maker: p.New.maker("authenticator", func(t *talk, a Authenticator) kind { return newAuthentication(t, a) })}
 }
 
@@ -160,6 +176,7 @@ func (p AuthenticatorPlugin) declare() *plugin {
 type plugin struct {
 	Name, Version    string
 	Reads, Publishes []string
+	Secrets          []string
 	Types            []Type
 	Names, Facts     []string
 	JSON, Derives    bool

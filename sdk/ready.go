@@ -58,7 +58,7 @@ func (t *talk) ready(k kind) *pb.Ready {
 	p, types := t.plugin, t.plugin.Types
 	r := &pb.Ready{
 		Version: session.Version, Plugin: p.Name, PluginVersion: p.Version, Kind: k.proto(),
-		Publishes: p.Publishes, ConfigSchema: p.schema(), Derives: p.Derives,
+		Publishes: p.Publishes, Secrets: p.Secrets, ConfigSchema: p.schema(), Derives: p.Derives,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
 	reads := p.Reads

@@ -11,7 +11,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/analysis"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/recording"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -22,7 +21,7 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 		return err
 	}
 	for _, t := range tables {
-		if !strings.Contains(t.Name, "/") && t.Name != state.Mesh || recording.SecretTable(t.Name) {
+		if !strings.Contains(t.Name, "/") && t.Name != state.Mesh || t.Secret {
 			continue
 		}
 		if err := liveTable(ctx, r, addr, t.Name); err != nil {

@@ -40,8 +40,10 @@ func (s twin) Streams() []Stream {
 }
 func (s twin) Tables() []Table {
 	return []Table{{Name: "services", Shards: map[string]int{"se": 1}}, {Name: "networking.istio.io/Gateway", Shards: map[string]int{"files": 1}},
-		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}, {Name: "networking.istio.io/Sidecar", Shards: map[string]int{"files": 1}}}
+		{Name: "networking.istio.io/EnvoyFilter", Shards: map[string]int{"files": 1}}, {Name: "networking.istio.io/Sidecar", Shards: map[string]int{"files": 1}},
+		{Name: "example.com/Account", Shards: map[string]int{"others": 1}}}
 }
+func (s twin) SecretTable(name string) bool { return name == "example.com/Account" }
 func (s twin) Rows(table string) []*pb.Row {
 	switch table {
 	case "services":
@@ -56,6 +58,8 @@ func (s twin) Rows(table string) []*pb.Row {
 		return []*pb.Row{{Key: "a/ef", Shard: "files", Source: "ef.yaml:1:1"}}
 	case "networking.istio.io/Sidecar":
 		return []*pb.Row{{Key: "a/sc", Shard: "files", Source: "sc.yaml:1:1"}}
+	case "example.com/Account":
+		return []*pb.Row{{Key: "a/account", Shard: "others", Payload: []byte("hush"), Annotations: map[string]string{"applied": "hush"}}}
 	case "faults":
 		return []*pb.Row{
 			{Key: "gw.yaml:3:1", Shard: "files", Payload: []byte(`{"file":"gw.yaml","line":3,"column":1,"kind":"Gateway","namespace":"a","name":"gw","code":"COX1003","severity":"error","message":"unknown field"}`)},
@@ -109,8 +113,8 @@ func TestPages(t *testing.T) {
 		"/debug/registryz":      {`"host": "web.example"`, `"plugin": "se"`},
 		"/debug/endpointShardz": {`"Shards"`, `"10.0.0.1"`},
 		"/debug/configz": {`"kind": "Gateway"`, `"source": "gw.yaml:1:1"`, `"state": "refused"`, `"served": true`, `"message": "unknown field"`, `"state": "warned"`, `"served": false`,
-			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"since": "1970-01-01`},
-		"/debug/tables": {`"services"`},
+			`"state": "held"`, `"message": "cluster x: Envoy would refuse it"`, `"since": "1970-01-01`, `"a/account"`},
+		"/debug/tables": {`"services"`, `"secret": true`},
 		"/debug/rowz?table=networking.istio.io/Gateway": {`"key": "a/gw"`, `"payload"`},
 		"/debug/config_dump?proxyID=a":                  {"ListenersConfigDump", `"strange"`, `"redacted": true`},
 		"/debug/config_dump?proxyID=a&types=lds":        {"dynamic_listeners", "active_state"},
@@ -128,7 +132,7 @@ func TestPages(t *testing.T) {
 		if strings.HasPrefix(path, "/debug/") && !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: not JSON", path)
 		}
-		if strings.Contains(w.Body.String(), "hush") {
+		if strings.Contains(w.Body.String(), "hush") || strings.Contains(w.Body.String(), "aHVzaA") {
 			t.Errorf("%s shows a secret", path)
 		}
 	}
@@ -161,6 +165,8 @@ func TestAnswersThatHelp(t *testing.T) {
 		{"/ready", "", 503, "plugin files: syncing\n"},
 		{"/ready", "application/json", 503, `{"ready":false,"reasons":["plugin files: syncing"]}`},
 		{"/debug/config_dump", "", 400, "proxyID"},
+		{"/debug/rowz?table=services", "", 400, "?table=GROUP/KIND, mesh or networks is wanted"},
+		{"/debug/rowz?table=example.com/Account", "", 403, "the rows of example.com/Account are secrets"},
 		{"/debug/config_dump?proxyID=x", "", 404, "not connected"},
 		{"/debug/nothing", "", 404, ""},
 	} {

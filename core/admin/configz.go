@@ -43,9 +43,14 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 		if !config {
 			continue
 		}
-		for _, r := range s.rows(t.Name) {
+		rows := s.rows(t.Name)
+		secret := s.cfg.Source.SecretTable(t.Name)
+		for _, r := range rows {
 			n := name{kind, r.Key}
 			o := newObject(Object{Kind: kind, Group: group, entry: newEntry(r), Served: true}, wrong[n])
+			if secret {
+				o.Annotations = nil // kubectl's has the whole object
+			}
 			o.hold(kept[RowName{Table: t.Name, Key: r.Key}])
 			all = append(all, o)
 			delete(wrong, n)

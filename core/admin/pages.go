@@ -55,6 +55,9 @@ func (s *Server) syncz(w http.ResponseWriter, r *http.Request) {
 func (s *Server) tables(w http.ResponseWriter, _ *http.Request) {
 	all := append([]Table{}, s.cfg.Source.Tables()...)
 	slices.SortFunc(all, func(a, b Table) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		all[i].Secret = s.cfg.Source.SecretTable(all[i].Name)
+	}
 	write(w, all)
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/sdk/recording"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
@@ -19,13 +18,17 @@ type Row struct {
 // not to be shown.
 func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
 	table := r.URL.Query().Get("table")
-	config := strings.Contains(table, "/") && !recording.SecretTable(table)
-	if !config && !slices.Contains([]string{state.Mesh, state.Networks}, table) {
+	rows := s.rows(table) // before the question, as who publishes secrets has said so by then
+	if s.cfg.Source.SecretTable(table) {
+		http.Error(w, "the rows of "+table+" are secrets, which no page shows; /debug/configz lists them", http.StatusForbidden)
+		return
+	}
+	if !strings.Contains(table, "/") && !slices.Contains([]string{state.Mesh, state.Networks}, table) {
 		http.Error(w, "?table=GROUP/KIND, mesh or networks is wanted; /debug/tables lists what there is", http.StatusBadRequest)
 		return
 	}
 	all := []Row{}
-	for _, row := range s.rows(table) {
+	for _, row := range rows {
 		all = append(all, Row{newEntry(row), row.Payload})
 	}
 	write(w, all)

@@ -23,6 +23,8 @@ type Source interface {
 	Tables() []Table
 	// Rows returns the rows of a table; none where there is no such table.
 	Rows(table string) []*pb.Row
+	// SecretTable reports whether the rows of a table are secrets.
+	SecretTable(name string) bool
 	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is false where no such node is connected.
 	Dump(nodeID string) (types []TypeDump, ok bool)
 }

@@ -6,12 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
+
+// shown are tables that can't be of secrets: of these the contract says what is in them, and pages and messages have it.
+var shown = []string{
+	state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks, state.ClusterServices, state.NetworkGateways, state.Faults, "proxies",
+}
 
 var tablePattern = regexp.MustCompile(`^[A-Za-z0-9.-]+(/[A-Za-z0-9.-]+)?$`)
 
@@ -53,6 +60,17 @@ func checkTables(r *pb.Ready) error {
 	for _, name := range r.Writes {
 		if r.Kind != pb.KindConfig || r.Derives {
 			return fmt.Errorf("it takes writes of the table %s: only a plugin of kind config can that derives nothing", name)
+		}
+	}
+	if err := tables("has the secrets of", r.Secrets); err != nil {
+		return err
+	}
+	for _, name := range r.Secrets {
+		switch {
+		case slices.Contains(shown, name):
+			return fmt.Errorf("it says that the rows of the table %s are secrets, but pages show what the contract says is in them: keep secrets in a table of their own", name)
+		case !slices.Contains(slices.Concat(reads, r.Publishes, r.Writes), name):
+			return fmt.Errorf("it says that the rows of the table %s are secrets, which it neither reads nor publishes nor writes", name)
 		}
 	}
 	source := r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig

@@ -48,6 +48,14 @@ func TestCheck(t *testing.T) {
 			pb.Ready{Kind: pb.KindConfig, Derives: true, Reads: []*pb.Read{{Table: "b"}}, Publishes: []string{"a"}, Writes: []string{"a"}}, "that derives nothing"},
 		{"writes twice", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Writes: []string{"a", "a"}}, "it writes the table a twice"},
+		{"secrets", manifest.Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Reads: []*pb.Read{{Table: "b"}}, Writes: []string{"c"}, Secrets: []string{"a", "b", "c"}}, ""},
+		{"secrets of others", manifest.Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Secrets: []string{"b"}}, "the table b are secrets, which it neither reads nor publishes nor writes"},
+		{"secrets that are shown", manifest.Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"services"}, Secrets: []string{"services"}}, "keep secrets in a table of their own"},
+		{"secrets twice", manifest.Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Secrets: []string{"a", "a"}}, "it has the secrets of the table a twice"},
 		{"the core's table", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"proxies"}}, "the core's own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

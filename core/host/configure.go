@@ -34,6 +34,7 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 	if err := conforms(s.entry, with, ready.ConfigSchema); err != nil {
 		return nil, err
 	}
+	h.secrets.Declare(ready)
 	return &Instance{Entry: s.entry, Order: s.order, Ready: ready, Link: link}, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
 
 // Config of a Host.
@@ -73,6 +74,7 @@ type Host struct {
 	err      error
 
 	recorders recorders
+	secrets   recording.SecretTables
 	meters    load.Meters
 
 	mu    sync.Mutex

@@ -9,6 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
+// SecretTable reports whether a table's rows are secrets. What a plugin has said of one counts for as long as the host runs.
+func (h *Host) SecretTable(name string) bool { return h.secrets.Has(name) }
+
 // recorders listen to sessions that will begin, by the plugin's name.
 type recorders struct {
 	mu sync.Mutex
@@ -41,7 +44,7 @@ func (h *Host) tapped(e *manifest.Entry, c session.Carrier) session.Carrier {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if to := r.of[e.Name]; to != nil {
-		return recording.Tap(c, to.Session(h.launcher.environment(e, func(string) bool { return true })...))
+		return recording.Tap(c, to.Session(&h.secrets, h.launcher.environment(e, func(string) bool { return true })...))
 	}
 	return c
 }

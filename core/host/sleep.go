@@ -46,6 +46,7 @@ func (h *Host) declare(s *slot) bool {
 	if err != nil || check(e, ready) != nil {
 		return false
 	}
+	h.secrets.Declare(ready)
 	inst := &Instance{Entry: e, Order: s.order, Ready: ready}
 	if h.cfg.Sessions.Learn(inst) != nil {
 		return false

@@ -121,6 +121,8 @@ type Table struct {
 	Name string `json:"name"`
 	// Shards counts rows by plugin.
 	Shards map[string]int `json:"shards"`
+	// Secret: what is in its rows is not shown.
+	Secret bool `json:"secret,omitempty"`
 }
 
 // TypeDump is what a node is to have of a type.

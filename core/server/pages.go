@@ -106,6 +106,9 @@ func (p *pages) rows(plugin string) ([]admin.TableRows, []admin.DroppedRows) {
 	return p.TableRows(plugin), dropped
 }
 
+// SecretTable implements admin.Source.
+func (p *pages) SecretTable(name string) bool { return p.host.SecretTable(name) }
+
 // misfits are the rows that an entry has no instance for.
 func misfits(all []manifest.Misfit, entry string) (out []admin.WorkFault) {
 	for _, m := range all {

@@ -45,6 +45,11 @@ func (k *kit) ready() *pb.Ready {
 	case (r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig) && len(r.Publishes) == 0:
 		h.failed("a %s declares the tables that it publishes in Ready.publishes", kindName(r.Kind))
 	}
+	for _, table := range r.Secrets {
+		if !slices.Contains(slices.Concat(r.Publishes, r.Writes), table) && !slices.ContainsFunc(r.Reads, func(read *pb.Read) bool { return read.Table == table }) {
+			h.failed("the plugin says of the table %s that its rows are secrets (Ready.secrets), and neither reads nor publishes nor writes it", table)
+		}
+	}
 	return r
 }
 

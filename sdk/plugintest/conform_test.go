@@ -91,6 +91,34 @@ func answering(call answers) sdk.Declaration {
 	return sdk.ControllerPlugin{Name: "echo", New: sdk.WithoutConfig(func() (sdk.Controller, error) { return call, nil })}
 }
 
+// holders is a deriver that reads a table, of which it says that its rows are secrets, and does something with each of its rows.
+func holders(do func(sdk.Publisher, *sdk.Row) error) sdk.DeriverPlugin {
+	return sdk.DeriverPlugin{
+		Name: "holders", Reads: []string{"example.com/Account"}, Publishes: []string{"example.com/Holder"}, Secrets: []string{"example.com/Account"},
+		New: sdk.WithoutConfig(func() (sdk.Deriver, error) {
+			return sdk.DeriverFunc(func(_ context.Context, change *state.Change, out sdk.Publisher) error {
+				for _, key := range change.Keys["example.com/Account"] {
+					if row := change.State.Table("example.com/Account").Get(key); row != nil {
+						if err := do(out, row); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			}), nil
+		}),
+	}
+}
+
+// TestConformSecrets: a deriver that makes rows of secrets' keys passes.
+func TestConformSecrets(t *testing.T) {
+	own := []*sdk.Row{{Key: "test/own", Payload: []byte("own")}}
+	plugintest.Conform(t, plugintest.Suite{Kind: "config", Many: 1000, Rows: map[string][]*sdk.Row{"example.com/Account": own}},
+		plugintest.Memory(holders(func(out sdk.Publisher, row *sdk.Row) error {
+			return out.Update("example.com/Holder", []*sdk.Row{{Key: row.Key}}, nil)
+		})))
+}
+
 // TestConformCalled: a controller that answers calls passes.
 func TestConformCalled(t *testing.T) {
 	plugintest.Conform(t, plugintest.Suite{Kind: "controller", Many: 1000}, plugintest.Memory(answering(func(_ context.Context, c sdk.Call) ([]byte, error) {
@@ -144,6 +172,19 @@ func TestSuiteFindsFaults(t *testing.T) {
 			<-stuck
 			return nil, nil
 		})},
+		{"a secret in the log", "secrets in words", "the log has a secret that is in a row of the table example.com/Account", holders(func(out sdk.Publisher, row *sdk.Row) error {
+			out.Log(sdk.Warn, "it can't be read", "text", string(row.Payload))
+			return nil
+		})},
+		{"a secret in a row", "secrets in words", "the row planted of example.com/Holder has a secret", holders(func(out sdk.Publisher, row *sdk.Row) error {
+			return out.Update("example.com/Holder", []*sdk.Row{row}, nil)
+		})},
+		{"a secret in an error", "secrets in words", "has a secret that is in a row of the table example.com/Account", holders(func(_ sdk.Publisher, row *sdk.Row) error {
+			return fmt.Errorf("what is %s?", row.Payload)
+		})},
+		{"secrets of nobody's", "ready", "neither reads nor publishes nor writes it", sdk.ControllerPlugin{
+			Name: "rogue", Secrets: []string{"example.com/Account"}, New: sdk.WithoutConfig(func() (sdk.Controller, error) { return answers(nil), nil }),
+		}},
 		{"a leak", "secrets in refusals", "repeats the token", sdk.AuthenticatorPlugin{Name: "rogue", New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 			return sdk.AuthenticatorFunc(func(_ context.Context, c sdk.Credentials) ([]string, error) {
 				return nil, fmt.Errorf("what is %s?", c.Bearer())

@@ -18,6 +18,7 @@ func readerCases() []suiteCase {
 		{"flapping", (*kit).stateFlapping},
 		{"skipped revisions", (*kit).skippedRevisions},
 		{"many endpoints", (*kit).stateMany},
+		{"secrets in words", secretsInWords},
 	}
 }
 

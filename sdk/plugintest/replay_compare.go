@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"runtime"
@@ -42,10 +43,10 @@ func (r *replay) source() {
 		r.note("the recording ends before the plugin had its first full list: nothing is compared")
 		return
 	}
-	before := rowsOf(&r.then)
+	before := r.rows(&r.then)
 	var list []string
 	r.now.waitSoftly(settles, func() bool {
-		list = differences(before, rowsOf(&r.now.world))
+		list = differences(before, r.rows(&r.now.world))
 		return len(list) == 0
 	})
 	for i, d := range list {
@@ -73,7 +74,7 @@ func (r *replay) last(difference string) string {
 
 // said is all that a plugin has said, by what it is about and not by numbers of its own.
 func (r *replay) said(w *world, recorded bool) map[string]string {
-	found := rowsOf(w)
+	found := r.rows(w)
 	body := func(b []byte) string {
 		if b != nil && !recorded && recording.Sensitive(r.ready) {
 			b = recording.Hash(b)
@@ -123,14 +124,17 @@ func patchSaid(p *pb.Patched, patch string, found func(name string, body []byte)
 	}
 }
 
-// rowsOf are the rows that a plugin has published; of secrets only the keys.
-func rowsOf(w *world) map[string]string {
+// rows are those that a plugin has published. Of a secret the recording has a hash, which stands for what has it.
+func (r *replay) rows(w *world) map[string]string {
 	found := map[string]string{}
 	for table, rows := range w.rows {
 		for key, row := range rows {
-			if found[table+" "+key] = ""; !recording.SecretTable(table) {
-				found[table+" "+key] = string(row.AppendTo(nil))
+			if then := r.then.rows[table][key]; then != nil && bytes.Equal(then.Payload, recording.Hash(row.Payload)) {
+				masked := *row
+				masked.Payload, masked.Annotations = then.Payload, then.Annotations
+				row = &masked
 			}
+			found[table+" "+key] = string(row.AppendTo(nil))
 		}
 	}
 	return found

@@ -106,6 +106,34 @@ func TestReplayDeriver(t *testing.T) {
 	}
 }
 
+// TestReplaySecrets: rows of which the recording has hashes are compared by these, whoever said that they are secrets.
+func TestReplaySecrets(t *testing.T) {
+	source := func(payload string) plugintest.Target {
+		return plugintest.Memory(sdk.ConfigSourcePlugin{
+			Name: "accounts", Publishes: []string{"example.com/Account"},
+			New: sdk.WithoutConfig(func() (sdk.ConfigSource, error) {
+				return sdk.ConfigSourceFunc(func(_ context.Context, out sdk.Publisher) error {
+					row := &sdk.Row{Key: "a", Payload: []byte(payload), Annotations: map[string]string{"applied": payload}}
+					return errors.Join(out.Update("example.com/Account", []*sdk.Row{row}, nil), out.Synced())
+				}), nil
+			}),
+		})
+	}
+	row := &pb.Row{Key: "a", Payload: recording.Hash([]byte("password")), Annotations: map[string]string{"applied": recording.Masked}}
+	r := conversation(
+		&pb.FromPlugin{Ready: &pb.Ready{Version: 1, Plugin: "accounts", Kind: pb.KindConfig, Publishes: []string{"example.com/Account"}}},
+		&pb.FromPlugin{Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "example.com/Account", Upserts: []*pb.Row{row}}}}},
+		&pb.FromPlugin{Synced: &pb.Synced{}},
+	)
+	if same := plugintest.Replay(source("password"), r, nil)[0]; !same.Passed() {
+		t.Errorf("the same plugin fails: %v", same.Failures)
+	}
+	other := plugintest.Replay(source("other"), r, nil)[0]
+	if text := strings.Join(other.Failures, "\n"); !strings.Contains(text, "example.com/Account a has other bytes") {
+		t.Errorf("another plugin: %s", text)
+	}
+}
+
 // TestReplayAuthenticator: nobody can be authenticated with masked credentials, and that is said.
 func TestReplayAuthenticator(t *testing.T) {
 	r := conversation(

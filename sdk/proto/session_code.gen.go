@@ -800,6 +800,9 @@ func (m *Ready) Size() int {
 	for _, v := range m.Methods {
 		n += 1 + protowire.SizeBytes(len(v))
 	}
+	for _, v := range m.Secrets {
+		n += 2 + protowire.SizeBytes(len(v))
+	}
 	return n
 }
 
@@ -850,6 +853,9 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	for _, v := range m.Methods {
 		b = addString(b, 0x7a, v)
 	}
+	for _, v := range m.Secrets {
+		b = addString(b, 0x82, v)
+	}
 	return b
 }
 
@@ -892,6 +898,8 @@ func (m *Ready) Unmarshal(b []byte) error {
 			m.Writes = append(m.Writes, c.string())
 		case 0x7a:
 			m.Methods = append(m.Methods, c.string())
+		case 0x82:
+			m.Secrets = append(m.Secrets, c.string())
 		default:
 			c.unknown()
 		}

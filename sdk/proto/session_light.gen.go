@@ -243,6 +243,9 @@ type Ready struct {
 	// Controllers only: methods of gRPC, as `/package.Service/Method`, whose unary calls the core's xDS ports take for it. It is sent Call for them. Of
 	// several plugins that name the same method the first in plugins.yaml is asked.
 	Methods []string `json:"methods,omitempty"`
+	// Tables, of those that it reads, publishes or writes, whose rows are secrets: no page, recording or dump has what is in them. What one plugin says of a
+	// table counts for all, for as long as the core runs. Tables with `secret` in their name are such without it; those of model.proto can't be.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Refused ends a session that cannot begin, most often because of the config.

@@ -165,6 +165,7 @@ var layoutReady = layout{
 		{number: 13, offset: uint16(unsafe.Offsetof(Ready{}.Facts)), kind: kindString, repeated: true},
 		{number: 14, offset: uint16(unsafe.Offsetof(Ready{}.Writes)), kind: kindString, repeated: true},
 		{number: 15, offset: uint16(unsafe.Offsetof(Ready{}.Methods)), kind: kindString, repeated: true},
+		{number: 16, offset: uint16(unsafe.Offsetof(Ready{}.Secrets)), kind: kindString, repeated: true},
 	},
 }
 

@@ -3,7 +3,6 @@ package recording
 import (
 	"crypto/sha256"
 	"slices"
-	"strings"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -17,8 +16,9 @@ const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v
 // types, and what texts repeat of the config and of credentials. What may have to be compared becomes its hash. The names of bodies' types are told
 // only later: of a plugin that makes sensitive types all bodies are hashed.
 type mask struct {
-	ready *pb.Ready
-	texts texts
+	ready  *pb.Ready
+	tables *SecretTables
+	texts  texts
 }
 
 // frame returns the message without secrets; false for one that can't be decoded.
@@ -51,7 +51,7 @@ func (k *mask) fromCore(m *pb.FromCore) {
 			m.Authenticate.Certificates[i] = Hash(c)
 		}
 	case m.State != nil:
-		maskTables(m.State.Tables)
+		k.rows(m.State.Tables)
 	case m.Patch != nil && SensitiveType(k.ready, m.Patch.Type):
 		maskResources(m.Patch.Resources)
 	case m.Fetched != nil:
@@ -70,8 +70,9 @@ func (k *mask) fromPlugin(m *pb.FromPlugin) {
 	switch {
 	case m.Ready != nil:
 		k.ready = m.Ready
+		k.tables.Declare(m.Ready)
 	case m.Rows != nil:
-		maskTables(m.Rows.Tables)
+		k.rows(m.Rows.Tables)
 	case m.Bodies != nil && Sensitive(k.ready):
 		for _, b := range m.Bodies.Bodies {
 			b.Bytes, b.Base, b.Head, b.Tail = Hash(b.Bytes), 0, 0, 0 // no part of another hash
@@ -127,20 +128,19 @@ func SensitiveType(r *pb.Ready, url string) bool {
 	})
 }
 
-// SecretTable reports whether a table's rows are secrets.
-func SecretTable(name string) bool { return strings.Contains(strings.ToLower(name), "secret") }
-
 // Hash stands in the place of bytes.
 func Hash(b []byte) []byte {
 	sum := sha256.Sum256(b)
 	return sum[:]
 }
 
-func maskTables(tables []*pb.TableRows) {
+// rows masks what rows of secrets hold; annotations often repeat the object.
+func (k *mask) rows(tables []*pb.TableRows) {
 	for _, t := range tables {
-		if SecretTable(t.Table) {
+		if k.tables.Has(t.Table) {
 			for _, r := range t.Upserts {
 				r.Payload = Hash(r.Payload)
+				maskValues(r.Annotations)
 			}
 		}
 	}

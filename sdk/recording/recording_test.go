@@ -15,11 +15,19 @@ const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v
 func TestSecrets(t *testing.T) {
 	const secret = "s3cret-word"
 	bytesOf := []byte(secret)
-	ready := &pb.FromPlugin{Ready: &pb.Ready{Types: []*pb.Type{{Url: "example.com/Own", Traits: &pb.Traits{Sensitive: true}}}}}
+	ready := &pb.FromPlugin{Ready: &pb.Ready{
+		Types: []*pb.Type{{Url: "example.com/Own", Traits: &pb.Traits{Sensitive: true}}}, Secrets: []string{"example.com/Own"},
+	}}
+	var tables recording.SecretTables
+	tables.Declare(&pb.Ready{Plugin: "another", Secrets: []string{"example.com/Anothers"}})
+	rows := []*pb.TableRows{{Table: "example.com/Own"}, {Table: "example.com/Anothers"}, {Table: "secrets"}, {Table: "example.com/MySecretThing"}}
+	for _, t := range rows {
+		t.Upserts = []*pb.Row{{Key: "a", Payload: bytesOf, Annotations: map[string]string{"applied": secret}}}
+	}
 	fromCore := map[string]*pb.FromCore{
 		"config":      {Hello: &pb.Hello{Config: []byte(`{"deep": [{"password": "` + secret + `"}]}`), Grants: bytesOf}},
 		"credentials": {Authenticate: &pb.Authenticate{Headers: map[string]string{"authorization": "Bearer " + secret}, Certificates: [][]byte{bytesOf}}},
-		"rows":        {State: &pb.State{Tables: []*pb.TableRows{{Table: "example.com/Secret", Upserts: []*pb.Row{{Key: "a", Payload: bytesOf}}}}}},
+		"rows":        {State: &pb.State{Tables: rows}},
 		"patch":       {Patch: &pb.Patch{Type: secretType, Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"own patch":   {Patch: &pb.Patch{Type: "example.com/Own", Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"response":    {Fetched: &pb.Fetched{Headers: map[string]string{"set-cookie": secret}, Body: bytesOf}},
@@ -27,7 +35,7 @@ func TestSecrets(t *testing.T) {
 		"stored":      {Stored: &pb.Stored{Object: bytesOf, Objects: [][]byte{bytesOf}, Error: "not " + secret}},
 	}
 	fromPlugin := map[string]*pb.FromPlugin{
-		"rows":    {Rows: &pb.Rows{Tables: []*pb.TableRows{{Table: "secrets", Upserts: []*pb.Row{{Key: "a", Payload: bytesOf}}}}}},
+		"rows":    {Rows: &pb.Rows{Tables: rows}},
 		"bodies":  {Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: bytesOf}}}},
 		"patched": {Patched: &pb.Patched{Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
 		"answer":  {Answer: &pb.Answer{Resources: []*pb.Resource{{Name: "a", Bytes: bytesOf}}}},
@@ -40,7 +48,7 @@ func TestSecrets(t *testing.T) {
 		"request": {Fetch: &pb.Fetch{Url: "http://example.com?key=" + secret, Headers: map[string]string{"authorization": secret}, Body: bytesOf}},
 	}
 	var file bytes.Buffer
-	add := recording.NewWriter(&file, "a", 1<<20).Session()
+	add := recording.NewWriter(&file, "a", 1<<20).Session(&tables)
 	add(true, fromCore["config"].AppendTo(nil))
 	add(false, ready.AppendTo(nil))
 	for _, m := range fromCore {
@@ -66,7 +74,7 @@ func TestSecrets(t *testing.T) {
 // TestPlain: what is no secret is recorded as it is.
 func TestPlain(t *testing.T) {
 	var file bytes.Buffer
-	add := recording.NewWriter(&file, "a", 1<<20).Session()
+	add := recording.NewWriter(&file, "a", 1<<20).Session(&recording.SecretTables{})
 	frames := [][]byte{
 		(&pb.FromPlugin{Ready: &pb.Ready{Plugin: "a", Types: []*pb.Type{{Url: "example.com/Plain"}}}}).AppendTo(nil),
 		(&pb.FromPlugin{Bodies: &pb.Bodies{Bodies: []*pb.Body{{Id: 1, Bytes: []byte("text")}}}}).AppendTo(nil),
@@ -90,7 +98,7 @@ func TestPlain(t *testing.T) {
 func TestLimit(t *testing.T) {
 	var file bytes.Buffer
 	w := recording.NewWriter(&file, "a", 1000)
-	add := w.Session()
+	add := w.Session(&recording.SecretTables{})
 	for range 100 {
 		add(false, (&pb.FromPlugin{Log: &pb.Log{Text: "text"}}).AppendTo(nil))
 	}

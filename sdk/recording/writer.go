@@ -38,12 +38,13 @@ func (w *Writer) End() {
 	w.end()
 }
 
-// Session returns what takes the messages of one more session. Besides what the messages tell to be secret, texts that repeat secrets are masked.
-func (w *Writer) Session(secrets ...string) func(fromCore bool, frame []byte) {
+// Session returns what takes the messages of one more session. Besides what the messages tell to be secret, rows of tables are masked and texts that
+// repeat secrets.
+func (w *Writer) Session(tables *SecretTables, secrets ...string) func(fromCore bool, frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sessions++
-	number, hide := w.sessions, &mask{}
+	number, hide := w.sessions, &mask{tables: tables}
 	for _, text := range secrets {
 		hide.texts.add(text)
 	}

@@ -14,6 +14,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/file",
 		Version:   "1",
 		Publishes: append(kinds.Tables(), secrets.SecretTable, secrets.ConfigMapTable, secrets.Grants, kinds.FaultTable),
+		Secrets:   []string{secrets.SecretTable},
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) { return New(c), nil }),
 	}
 }

@@ -45,6 +45,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Name:      "config/pem",
 		Version:   "1",
 		Publishes: []string{secrets.SecretTable, kinds.FaultTable},
+		Secrets:   []string{secrets.SecretTable},
 		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.ConfigSource, error) { return newSource(c), nil }),
 	}
 }

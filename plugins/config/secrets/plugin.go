@@ -43,6 +43,7 @@ func Plugin() sdk.ConfigSourcePlugin {
 		Version:   "1",
 		Reads:     []string{secrets.Requests},
 		Publishes: []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights},
+		Secrets:   []string{secrets.SecretTable},
 		New: sdk.WithConfig(Config{Access: kube.DefaultAccess()}, func(c Config) (sdk.ConfigSource, error) {
 			if c.Remote == "" {
 				c.Cluster = "" // the first cluster's objects are told without it

@@ -31,6 +31,7 @@ func Plugin() sdk.EnginePlugin {
 		Name:    "generator/sds",
 		Version: "1",
 		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, secrets.Grants, clusterTable},
+		Secrets: []string{secrets.SecretTable},
 		Types:   []sdk.Type{{Url: secretType}},
 		// It is a sdk.Source as well.
 		Publishes: []string{secrets.Requests},
