@@ -44,6 +44,7 @@ func testsExamples(t *testing.T, dir string) bool {
 	}
 	return slices.ContainsFunc(tests, func(file string) bool {
 		text, err := os.ReadFile(file)
-		return err == nil && strings.Contains(string(text), `"README.md"`)
+		runs := func(how string) bool { return strings.Contains(string(text), how) }
+		return err == nil && slices.ContainsFunc([]string{`"README.md"`, "readme.Example(t, ", "registrytest.Readme{"}, runs)
 	})
 }

@@ -44,14 +44,7 @@ func certificate(t *testing.T, uris ...string) []byte {
 
 // TestReadme: the example's plugin knows the example's caller, and nobody else.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 2)
 	_, web, _ := strings.Cut(strings.TrimSpace(blocks[1].Text), "URI:")
 	h := plugintest.Start(t, Plugin(), config)
 	for _, c := range []struct {

@@ -16,16 +16,9 @@ import (
 
 // TestReadme: the example's key is that of RFC 8037, appendix A.1, whose private half is known; a token of it is the example's identity.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("ci.json", []byte(blocks[1].Text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
 		t.Fatal(err)
 	}
 	seed, err := base64.RawURLEncoding.DecodeString("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")

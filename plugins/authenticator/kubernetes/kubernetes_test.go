@@ -444,14 +444,7 @@ func TestConfig(t *testing.T) {
 
 // TestReadme: the example's config is one, but for its kubeconfig, which is that of the pod.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, text := readme.Example(t, 3)
 	var config map[string]any
 	if err := json.Unmarshal(text, &config); err != nil {
 		t.Fatal(err)

@@ -11,13 +11,10 @@ import (
 )
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 4)
 	texts := map[string]string{}
 	for _, b := range blocks {
-		texts[b.Title[strings.Index(b.Title, " ")+1:]] = b.Text
+		texts[b.Name()] = b.Text
 	}
 	t.Chdir(t.TempDir())
 	save := func(name string) {
@@ -27,10 +24,6 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	save("tokens.yaml")
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := plugintest.Start(t, Plugin(), config)
 	check := func() {
 		t.Helper()

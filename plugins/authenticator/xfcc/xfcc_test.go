@@ -110,14 +110,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	h := plugintest.Start(t, Plugin(), config)
 	_, text, _ := strings.Cut(strings.TrimSpace(blocks[1].Text), ": ")
 	if got := h.Authenticate(shown(text, "10.1.2.3:5")); !slices.Equal(got.Identities, strings.Fields(blocks[2].Text)) {

@@ -79,14 +79,7 @@ func must(t *testing.T, p *publication, b etcd.Batch) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 2 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 2)
 	c, err := parse(config)
 	if err != nil || len(c.Endpoints) != 3 || c.TLS == nil {
 		t.Fatalf("%+v, %v", c, err)

@@ -15,22 +15,15 @@ import (
 )
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 5)
 	t.Chdir(t.TempDir())
 	texts := make(map[string]string)
 	for _, b := range blocks {
-		name := b.Title[strings.Index(b.Title, " ")+1:]
+		name := b.Name()
 		texts[name] = b.Text
 		if strings.HasPrefix(name, "demo/") {
 			write(t, name, b.Text)
 		}
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
 	}
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()

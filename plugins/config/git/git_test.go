@@ -211,14 +211,7 @@ func (s *shard) wants(t *testing.T, fault string, rows ...string) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 3 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	c, err := parse(config)
 	if err != nil {
 		t.Fatal(err)

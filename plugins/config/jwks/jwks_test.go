@@ -165,14 +165,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 2)
 	plugintest.Start(t, Plugin(), config)
 	rows := kinds.Read("rule", []byte(blocks[1].Text))
 	if len(rows) != 1 || rows[0].Row == nil || rows[0].Table != kinds.RequestAuthentication {

@@ -15,22 +15,15 @@ import (
 )
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 5)
 	t.Chdir(t.TempDir())
 	texts := make(map[string]string)
 	for _, b := range blocks {
-		name := b.Title[strings.Index(b.Title, " ")+1:]
+		name := b.Name()
 		texts[name] = b.Text
 		if err := os.WriteFile(name, []byte(b.Text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
 	}
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()

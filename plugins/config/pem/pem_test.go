@@ -26,22 +26,15 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	t.Chdir(t.TempDir())
 	want := ""
 	for _, b := range blocks[1:] {
-		if name := b.Title[strings.Index(b.Title, " ")+1:]; name == "rows" {
+		if name := b.Name(); name == "rows" {
 			want = b.Text
 		} else {
 			put(t, name, b.Text)
 		}
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
 	}
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()

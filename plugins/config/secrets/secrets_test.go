@@ -38,10 +38,7 @@ func kubeconfig(t *testing.T) string {
 
 // TestReadme: the example's config is taken. An API server that is away keeps nobody from serving, and answers nothing. Answers are tested with a real one in test/kube.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 1 {
-		t.Fatal(err, blocks)
-	}
+	readme.Example(t, 1)
 	path := kubeconfig(t)
 	h := plugintest.Start(t, Plugin(), map[string]any{"kubeconfig": path})
 	q := secrets.Request{Account: secrets.Account{Namespace: "edge", Name: "gw"}, Objects: []secrets.Object{{Kind: secrets.Secret, Namespace: "edge", Name: "web"}}}

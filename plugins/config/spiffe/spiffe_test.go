@@ -221,13 +221,6 @@ func TestConfig(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := readme.Example(t, 1)
 	plugintest.Start(t, Plugin(), config)
 }

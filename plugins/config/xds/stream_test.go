@@ -20,14 +20,7 @@ import (
 )
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 1 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := readme.Example(t, 1)
 	if c, err := parse(config); err != nil || c.TLS == nil || len(c.asked) != allKinds {
 		t.Fatalf("%+v, %v", c, err)
 	}

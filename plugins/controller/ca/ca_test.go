@@ -466,14 +466,7 @@ func TestConform(t *testing.T) {
 
 // TestReadme: the example's config is one.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := readme.Example(t, 2)
 	t.Chdir(t.TempDir())
 	h := started(t, string(config))
 	signed(t, h, &pb.Call{Identities: []string{web}, Request: encoded(t, &security.IstioCertificateRequest{})})

@@ -24,14 +24,7 @@ const (
 
 // TestReadme serves the README's object as it says.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 3 {
-		t.Fatal(err, blocks)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	h := plugintest.Start(t, api.Plugin(), config)
 	doc := kinds.Read("routes.yaml", []byte(blocks[1].Text))[0]
 	h.Update(doc.Table, []*sdk.Row{doc.Row})

@@ -16,14 +16,7 @@ import (
 
 // TestReadme asks for what the README's example names.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 2 {
-		t.Fatal(err, blocks)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 2)
 	metadata, err := structpb.NewStruct(map[string]any{"GENERATOR": "grpc", "NAMESPACE": "shop"})
 	if err != nil {
 		t.Fatal(err)

@@ -32,14 +32,7 @@ import (
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 3 {
-		t.Fatal(err, blocks)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	h := plugintest.Start(t, sds.Plugin(), config)
 	doc := kinds.Reader{Secrets: true}.Read("secret.yaml", []byte(blocks[1].Text))[0]
 	if doc.Row == nil {

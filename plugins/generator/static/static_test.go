@@ -322,18 +322,10 @@ func TestOwns(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 4 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 4)
 	t.Chdir(t.TempDir())
 	for _, b := range blocks[1:3] {
-		_, path, _ := strings.Cut(b.Title, " ")
-		write(t, path, b.Text)
+		write(t, b.Name(), b.Text)
 	}
 	s := serve(t, config)
 	types := []string{typeCDS, typeLDS, typeRDS}

@@ -6,9 +6,24 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"testing"
 
 	"go.yaml.in/yaml/v3"
 )
+
+// Example returns the blocks under `## Examples` of README.md in the working directory, and the config of
+// the first, as Config does. The test fails where there is another number of blocks than want.
+func Example(t testing.TB, want int) (blocks []Block, config []byte) {
+	t.Helper()
+	blocks, err := read("README.md")
+	if err != nil || len(blocks) != want {
+		t.Fatalf("README.md has %d blocks in its examples, the test runs %d: %v", len(blocks), want, err)
+	}
+	if config, err = blocks[0].Config(); err != nil {
+		t.Fatal(err)
+	}
+	return blocks, config
+}
 
 // Block is a fenced block of text.
 type Block struct {
@@ -16,8 +31,14 @@ type Block struct {
 	Title, Text string
 }
 
-// Blocks returns the fenced blocks under `## Examples`, in order.
-func Blocks(path string) ([]Block, error) {
+// Name returns the title without the language that it begins with.
+func (b Block) Name() string {
+	_, name, _ := strings.Cut(b.Title, " ")
+	return name
+}
+
+// read returns the fenced blocks under `## Examples`, in order.
+func read(path string) ([]Block, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

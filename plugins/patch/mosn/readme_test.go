@@ -14,10 +14,7 @@ import (
 
 // TestReadme patches the README's listener.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 3 {
-		t.Fatal(err, blocks)
-	}
+	blocks, _ := readme.Example(t, 3)
 	var given, wanted, got listenerv3.Listener
 	for i, m := range []*listenerv3.Listener{&given, &wanted} {
 		if err := protojson.Unmarshal([]byte(blocks[i+1].Text), m); err != nil {

@@ -158,10 +158,7 @@ func TestConfig(t *testing.T) {
 
 // TestReadme: the README's configs are ones.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 1 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
+	blocks, _ := readme.Example(t, 1)
 	var set struct {
 		Plugins []struct {
 			Builtin string `json:"builtin"`

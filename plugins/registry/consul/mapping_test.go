@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/instances"
-	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -267,15 +266,11 @@ func TestStatus(t *testing.T) {
 
 // TestReadme runs the examples.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	registrytest.Readme{
 		Schema: string(sdk.ConfigSchema(Plugin())), Parse: func(config []byte) error { _, err := parse(config); return err },
 		Secret: "token",
 		Describe: func(example string) string {
 			return describe(t, configured(t, `{}`), "web", entries(t, strings.NewReader(example)))
 		}, Reasons: registrytest.Names(reasons),
-	}.Check(t, blocks)
+	}.Check(t)
 }

@@ -82,10 +82,7 @@ func (p *publication) must(t *testing.T, b etcd.Batch) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 4 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
+	blocks, _ := readme.Example(t, 4)
 	text := strings.Replace(blocks[0].Text, "{env: ETCD_PASSWORD}", "secret", 1)
 	config, err := readme.Block{Text: text}.Config()
 	if err != nil {

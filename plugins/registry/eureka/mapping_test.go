@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/coxswain-mesh/coxswain/plugins/internal/readme"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/registrytest"
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
@@ -162,14 +161,10 @@ func FuzzMapping(f *testing.F) {
 
 // TestReadme runs the examples.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	registrytest.Readme{
 		Schema: string(sdk.ConfigSchema(Plugin())), Parse: func(config []byte) error { _, err := parse(config); return err },
 		Describe: func(example string) string { return describe(t, configured(t, `{}`), []byte(example)) }, Reasons: registrytest.Names(reasons),
-	}.Check(t, blocks)
+	}.Check(t)
 }
 
 // TestConfig: mistakes are told with their field, and no password.

@@ -365,14 +365,7 @@ func TestConfig(t *testing.T) {
 
 // TestReadme: the README's config is one, and makes a client.
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 1 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := readme.Example(t, 1)
 	c, err := parse(config)
 	if err != nil || c.Cluster != "east" {
 		t.Fatalf("%+v, %v", c, err)

@@ -103,14 +103,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 2 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 2)
 	registrytest.CheckSchema(t, string(sdk.ConfigSchema(Plugin())), config)
 	h := plugintest.Start(t, Plugin(), config)
 	h.WaitSynced()

@@ -375,14 +375,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestReadme(t *testing.T) {
-	blocks, err := readme.Blocks("README.md")
-	if err != nil || len(blocks) != 3 {
-		t.Fatalf("%d blocks, %v", len(blocks), err)
-	}
-	config, err := blocks[0].Config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	blocks, config := readme.Example(t, 3)
 	h := plugintest.Start(t, Plugin(), config)
 	h.Commit(read(t, blocks[1].Text)...)
 	var got strings.Builder
