@@ -91,7 +91,8 @@ func referred(root, s *jsonschema.Schema) *jsonschema.Schema {
 func refuses(root, part *jsonschema.Schema, value any) error {
 	own := part.CloneSchemas()
 	if own.Defs == nil && own.Definitions == nil {
-		own.Defs, own.Definitions = root.CloneSchemas().Defs, root.CloneSchemas().Definitions
+		whole := root.CloneSchemas()
+		own.Defs, own.Definitions = whole.Defs, whole.Definitions
 	}
 	resolved, err := own.Resolve(nil)
 	if err != nil { // it refers to something else; what holds it is refused
