@@ -215,7 +215,7 @@ func (p *publication) discover(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var left []kinds.Kind
-	before := asked{}
+	before := kube.Answers{}
 	for i, k := range p.missing {
 		at, ok, err := p.watched.server.serves(asking, k, before)
 		if err == nil && ok {

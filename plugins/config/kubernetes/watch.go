@@ -38,29 +38,16 @@ func connect(c Config) (*server, error) {
 	return &server{about: about, objects: objects, found: map[string]schema.GroupVersionResource{}}, nil
 }
 
-// asked is what the API server said that it serves, by group and version; nil: it hasn't got that version.
-type asked map[schema.GroupVersion][]metav1.APIResource
-
 // serves returns where a kind's objects are, in the first of its versions that the API server has; ok: it has one. What was asked before, while it
 // looked for other kinds, is not asked again.
-func (s *server) serves(ctx context.Context, k kinds.Kind, before asked) (at schema.GroupVersionResource, ok bool, err error) {
+func (s *server) serves(ctx context.Context, k kinds.Kind, before kube.Answers) (at schema.GroupVersionResource, ok bool, err error) {
+	var versions []schema.GroupVersion
 	for _, version := range k.Versions {
-		of := schema.GroupVersion{Group: k.Group(), Version: version}
-		resources, known := before[of]
-		if !known {
-			if resources, err = kube.Resources(ctx, s.about, of); err != nil {
-				return at, false, err
-			}
-			before[of] = resources
-		}
-		i := slices.IndexFunc(resources, func(r metav1.APIResource) bool {
-			return r.Kind == k.Name() && r.Namespaced && slices.Contains(r.Verbs, "watch")
-		})
-		if i >= 0 {
-			return of.WithResource(resources[i].Name), true, nil
-		}
+		versions = append(versions, schema.GroupVersion{Group: k.Group(), Version: version})
 	}
-	return at, false, nil
+	return before.Find(ctx, s.about, versions, func(r metav1.APIResource) bool {
+		return r.Kind == k.Name() && r.Namespaced && slices.Contains(r.Verbs, "watch")
+	})
 }
 
 // find is serves for who asks often: where a kind is served is asked once.
@@ -71,7 +58,7 @@ func (s *server) find(ctx context.Context, k kinds.Kind) (at schema.GroupVersion
 	if ok {
 		return at, true, nil
 	}
-	if at, ok, err = s.serves(ctx, k, asked{}); ok && err == nil {
+	if at, ok, err = s.serves(ctx, k, kube.Answers{}); ok && err == nil {
 		s.mu.Lock()
 		s.found[k.Table] = at
 		s.mu.Unlock()

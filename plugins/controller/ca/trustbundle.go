@@ -27,7 +27,7 @@ const (
 )
 
 // trustVersions are those that the kind is served in, the best first.
-var trustVersions = []string{"v1", "v1beta1"}
+var trustVersions = []schema.GroupVersion{{Group: trustGroup, Version: "v1"}, {Group: trustGroup, Version: "v1beta1"}}
 
 var errNoTrustBundles = errors.New("the API server has no ClusterTrustBundle: it is of its feature gate ClusterTrustBundle, and to be enabled by " +
 	"--runtime-config; without it, `distribute: namespaces` gives each namespace a ConfigMap")
@@ -101,20 +101,15 @@ func (c *Controller) announce(ctx context.Context, out sdk.Publisher) error {
 func (a *announcing) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	for _, version := range trustVersions {
-		of := schema.GroupVersion{Group: trustGroup, Version: version}
-		all, err := kube.Resources(ctx, a.client.About, of)
-		if err != nil {
-			return err
-		}
-		for _, r := range all {
-			if r.Name == trustResource {
-				a.version, a.objects = of, a.client.Objects.Resource(of.WithResource(trustResource))
-				return nil
-			}
-		}
+	at, ok, err := kube.Answers{}.Find(ctx, a.client.About, trustVersions, func(r metav1.APIResource) bool { return r.Name == trustResource })
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return errNoTrustBundles
 	}
-	return errNoTrustBundles
+	a.version, a.objects = at.GroupVersion(), a.client.Objects.Resource(at)
+	return nil
 }
 
 func (a *announcing) failed(err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,29 @@ func Resources(ctx context.Context, about rest.Interface, of schema.GroupVersion
 		return nil, fmt.Errorf("what is served of %s: %w", of, err)
 	}
 	return list.APIResources, nil
+}
+
+// Answers are what an API server said that it has, by group and version; nil for a version that it hasn't got.
+type Answers map[schema.GroupVersion][]metav1.APIResource
+
+// Find returns where the first resource is that match accepts, in the first of versions that has one; ok reports
+// whether any has. Versions that were asked for before are not asked for again.
+func (a Answers) Find(
+	ctx context.Context, about rest.Interface, versions []schema.GroupVersion, match func(metav1.APIResource) bool,
+) (at schema.GroupVersionResource, ok bool, err error) {
+	for _, of := range versions {
+		resources, known := a[of]
+		if !known {
+			if resources, err = Resources(ctx, about, of); err != nil {
+				return at, false, err
+			}
+			a[of] = resources
+		}
+		if i := slices.IndexFunc(resources, match); i >= 0 {
+			return of.WithResource(resources[i].Name), true, nil
+		}
+	}
+	return at, false, nil
 }
 
 // Follow makes an informer of objects; fields narrows them down as a field selector does, ""

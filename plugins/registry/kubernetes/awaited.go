@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +18,8 @@ const lookAgain, unreached = 5 * time.Second, time.Second
 
 // awaited is the informer of a kind whose definition may come later.
 type awaited struct {
-	kind []schema.GroupVersionKind
+	kind     string
+	versions []schema.GroupVersion // the best first
 
 	mu sync.Mutex
 	// is nil until there is a definition. looked: the API server has said whether there is one; denied: it doesn't let it be read.
@@ -50,7 +50,7 @@ func (a *awaited) run(ctx context.Context, c *kube.Client, lean cache.TransformF
 			err = a.follow(ctx, c, at, lean, handler, failed)
 		}
 		if err != nil {
-			failed(a.kind[0].Kind, err)
+			failed(a.kind, err)
 			again = unreached
 		}
 		select {
@@ -64,14 +64,9 @@ func (a *awaited) run(ctx context.Context, c *kube.Client, lean cache.TransformF
 func (a *awaited) find(ctx context.Context, c *kube.Client) (at schema.GroupVersionResource, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	for _, k := range a.kind {
-		resources, err := kube.Resources(ctx, c.About, k.GroupVersion())
-		if err != nil {
-			return at, false, err
-		}
-		if i := slices.IndexFunc(resources, func(r metav1.APIResource) bool { return r.Kind == k.Kind }); i >= 0 {
-			return k.GroupVersion().WithResource(resources[i].Name), true, nil
-		}
+	at, ok, err = kube.Answers{}.Find(ctx, c.About, a.versions, func(r metav1.APIResource) bool { return r.Kind == a.kind })
+	if err != nil || ok {
+		return at, ok, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

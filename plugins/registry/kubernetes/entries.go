@@ -22,11 +22,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// entryKind are the versions of WorkloadEntry that are read, the newest first.
-var entryKind = []schema.GroupVersionKind{
-	{Group: "networking.istio.io", Version: "v1", Kind: "WorkloadEntry"},
-	{Group: "networking.istio.io", Version: "v1beta1", Kind: "WorkloadEntry"},
-	{Group: "networking.istio.io", Version: "v1alpha3", Kind: "WorkloadEntry"},
+// entryVersions are the versions of WorkloadEntry that are read, the newest first.
+var entryVersions = []schema.GroupVersion{
+	{Group: "networking.istio.io", Version: "v1"},
+	{Group: "networking.istio.io", Version: "v1beta1"},
+	{Group: "networking.istio.io", Version: "v1alpha3"},
 }
 
 // WorkloadEntries says what WorkloadEntries of a remote cluster count for. Names in parentheses are

@@ -56,7 +56,7 @@ func newExports(c *MultiCluster) *exports {
 		return nil
 	}
 	of := func(kind string) *awaited {
-		return &awaited{kind: []schema.GroupVersionKind{{Group: c.Group, Version: c.Version, Kind: kind}}}
+		return &awaited{kind: kind, versions: []schema.GroupVersion{{Group: c.Group, Version: c.Version}}}
 	}
 	out := &exports{config: c, exports: of("ServiceExport")}
 	if c.Hosts {
@@ -96,7 +96,7 @@ func (e *exports) run(ctx context.Context, client *kube.Client, changed func(...
 func (e *exports) late() (out []string) {
 	for _, of := range e.kinds() {
 		if of.late() {
-			out = append(out, of.kind[0].Kind)
+			out = append(out, of.kind)
 		}
 	}
 	return out

@@ -15,10 +15,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// gatewayKind are the versions of Gateway that are read, the newest first, and its name.
+// gatewayVersions are the versions of Gateway that are read, the newest first.
 // Source: Gateway API, "Versioning".
-var gatewayKind = []schema.GroupVersionKind{
-	{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "Gateway"}, {Group: "gateway.networking.k8s.io", Version: "v1beta1", Kind: "Gateway"},
+var gatewayVersions = []schema.GroupVersion{
+	{Group: "gateway.networking.k8s.io", Version: "v1"}, {Group: "gateway.networking.k8s.io", Version: "v1beta1"},
 }
 
 // gateway is a Gateway of the Gateway API, as far as it is read.

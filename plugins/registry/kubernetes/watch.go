@@ -80,10 +80,10 @@ func watch(c *kube.Client, entries bool, changed func(object any), failed func(k
 		pods:       informerOf(c.Core, "pods", &corev1.Pod{}, cache.Indexers{byNode: keysOf(func(p *pod) []string { return []string{p.node} })}),
 		nodes:      informerOf(c.Core, "nodes", &corev1.Node{}, cache.Indexers{}),
 		namespaces: informerOf(c.Core, "namespaces", &corev1.Namespace{}, cache.Indexers{}),
-		gateways:   &awaited{kind: gatewayKind},
+		gateways:   &awaited{kind: "Gateway", versions: gatewayVersions},
 	}
 	if entries {
-		w.entries = &awaited{kind: entryKind}
+		w.entries = &awaited{kind: "WorkloadEntry", versions: entryVersions}
 	}
 	w.await = func(ctx context.Context) {
 		var running sync.WaitGroup
