@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -9,66 +8,15 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
 const patience = 2 * time.Minute
 
-// visit runs the demo and does what it says one may try. It ends the process, with status 1 if something is not as the demo says.
-func visit(routes string, demo []string) {
-	if err := visited(routes, demo); err != nil {
-		fmt.Println("not as the demo says:", err)
-		os.Exit(1)
-	}
-}
-
-func visited(routes string, args []string) error {
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stderr = os.Stdout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(out)
-	said, err := until(lines, "Ctrl-C stops everything.")
-	if err == nil {
-		err = try(said, routes)
-	}
-	if err == nil {
-		err = cmd.Process.Signal(syscall.SIGTERM)
-	} else {
-		_ = cmd.Process.Kill()
-	}
-	rest, _ := io.ReadAll(lines)
-	fmt.Printf("%s%s", said, rest)
-	_ = cmd.Wait() // make ends by the signal that ends what it runs
-	if err != nil {
-		return err
-	}
-	return gone(said)
-}
-
-// until reads lines, up to one with these words.
-func until(r *bufio.Reader, words string) (said string, err error) {
-	for !strings.Contains(said, words) {
-		line, err := r.ReadString('\n')
-		said += line
-		if err != nil {
-			return said, fmt.Errorf("it ended before it said %q: %w", words, err)
-		}
-	}
-	return said, nil
-}
-
 // try does what the demo says one may try.
-func try(said, routes string) error {
+func try(said, _, dir string) error {
 	gateway, err := address(said, "gateway ")
 	if err != nil {
 		return err
@@ -85,6 +33,7 @@ func try(said, routes string) error {
 	if from, err := ask(sidecar, 10); err != nil {
 		return fmt.Errorf("at the sidecar: %v %v", from, err)
 	}
+	routes := filepath.Join(dir, "config", "routes.yaml")
 	text, err := os.ReadFile(routes)
 	if err != nil {
 		return err

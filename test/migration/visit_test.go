@@ -1,16 +1,12 @@
 package migration
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,50 +15,6 @@ import (
 )
 
 const patience = 2 * time.Minute
-
-// visit runs the demo and walks through the migration. It ends the process, with status 1 if something is not as it
-// should be.
-func visit(root, dir string, demo []string) {
-	if err := visited(root, dir, demo); err != nil {
-		fmt.Println("not as the demo says:", err)
-		os.Exit(1)
-	}
-}
-
-func visited(root, dir string, args []string) error {
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stderr = os.Stdout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	lines := bufio.NewReader(out)
-	said := ""
-	for err == nil && !strings.Contains(said, "Ctrl-C stops everything.") {
-		var line string
-		line, err = lines.ReadString('\n')
-		said += line
-	}
-	var rest []byte
-	var read sync.WaitGroup
-	read.Go(func() { rest, _ = io.ReadAll(lines) }) // a pipe that nobody reads would stop the demo
-	if err == nil {
-		err = walk(root, dir)
-	}
-	if err == nil {
-		err = cmd.Process.Signal(syscall.SIGTERM)
-	} else {
-		_ = cmd.Process.Kill()
-	}
-	read.Wait()
-	fmt.Printf("%s%s", said, rest)
-	_ = cmd.Wait() // make ends by the signal that ends what it runs
-	return err
-}
 
 // client calls all the time and counts.
 type client struct {
@@ -112,7 +64,7 @@ func (c *client) sample(calls int) float64 {
 }
 
 // walk moves the calls in steps, and back, and waits each time until shares are as the weights say.
-func walk(root, dir string) error {
+func walk(_, root, dir string) error {
 	conn, err := grpc.NewClient("passthrough:///127.0.0.1:7180", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("greet.example"), grpc.WithDisableRetry())
 	if err != nil {
 		return err
