@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/coxswain-mesh/coxswain/internal/replace"
 )
 
 // Pin writes into an entry the hashes of what it runs, as it is now: the program or module, and its files. dir is the directory of plugins.yaml;
@@ -70,16 +72,7 @@ func Write(file string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".plugins-*.yaml")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return replace.File(path, text, info.Mode().Perm(), nil)
 }
 
 // Pinned reports whether the program's bytes are; a built-in's are the core's own.

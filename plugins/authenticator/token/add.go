@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/coxswain-mesh/coxswain/internal/replace"
 )
 
 // tokenBytes is how much of a new token is random.
@@ -49,7 +51,7 @@ func Create(path, identity string, expires time.Time) (token string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("%s:%w", path, err)
 	}
-	return token, replace(path, before, after)
+	return token, exchange(path, before, after)
 }
 
 // lock keeps others who do the same from a folder, until the func that it returns is called.
@@ -108,29 +110,21 @@ func with(text []byte, token, identity string, expires time.Time) ([]byte, error
 	return b.Bytes(), nil
 }
 
-// replace puts a text into the place of a file that said before, at once, and for its owner alone.
-func replace(path string, before, after []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tokens-") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
+// exchange puts a text into the place of a file that said before, at once, and for its owner alone.
+func exchange(path string, before, after []byte) error {
+	return replace.File(path, after, 0o600, func(next *os.File) error {
+		if err := owner(next, path); err != nil {
+			return err
 		}
-	}()
-	_, err = f.Write(after)
-	if err = errors.Join(err, owner(f, path), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	now, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if !bytes.Equal(now, before) {
-		return fmt.Errorf("%s was changed by somebody else meanwhile; nothing was added: try again", path)
-	}
-	return os.Rename(f.Name(), path)
+		now, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !bytes.Equal(now, before) {
+			return fmt.Errorf("%s was changed by somebody else meanwhile; nothing was added: try again", path)
+		}
+		return nil
+	})
 }
 
 // owner gives a file the owner of the one whose place it takes, if there is one.

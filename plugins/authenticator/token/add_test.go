@@ -78,7 +78,7 @@ func TestCreateRefuses(t *testing.T) {
 			t.Errorf("it became %s (%v)", now, err)
 		}
 	}
-	if err := replace(path, []byte("what was read before"), []byte("tokens: []")); err == nil || !strings.Contains(err.Error(), "changed by somebody else") {
+	if err := exchange(path, []byte("what was read before"), []byte("tokens: []")); err == nil || !strings.Contains(err.Error(), "changed by somebody else") {
 		t.Error(err)
 	}
 	if _, err := Create(filepath.Join(dir, "none", "tokens.yaml"), web, time.Time{}); err == nil {

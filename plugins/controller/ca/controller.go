@@ -15,6 +15,7 @@ import (
 
 	api "istio.io/api/mesh/v1alpha1"
 
+	"github.com/coxswain-mesh/coxswain/internal/replace"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca/authority"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
@@ -350,10 +351,7 @@ func (l *life) write(roots []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", []byte(strings.Join(roots, "")), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return replace.File(path, []byte(strings.Join(roots, "")), 0o644, nil)
 }
 
 // concerns reports whether what signs is read from a path, or below it.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/coxswain-mesh/coxswain/internal/replace"
 	"github.com/coxswain-mesh/coxswain/plugins/controller/ca/authority"
 )
 
@@ -83,21 +84,11 @@ func (f file) load(context.Context) (*authority.Files, error) {
 
 // save writes the whole file, or nothing.
 func (f file) save(_ context.Context, files authority.Files) error {
-	dir := filepath.Dir(string(f))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(string(f)), 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(dir, ".ca-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
 	others := bytes.TrimPrefix(files.Roots, files.Certificate)
-	_, err = temporary.Write(bytes.Join([][]byte{files.Certificate, files.Key, others}, nil))
-	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), string(f))
+	return replace.File(string(f), bytes.Join([][]byte{files.Certificate, files.Key, others}, nil), 0o600, nil)
 }
 
 func (f file) String() string { return string(f) }
