@@ -265,7 +265,7 @@ func TestPlugged(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.WaitLog(func(level sdk.Level, text string, fields map[string]string) bool {
-		return level == sdk.Warn && strings.Contains(fields["error"], "key can't be read")
+		return level == sdk.Warn && strings.Contains(fields["error"], "key that can't be read")
 	})
 	signed(t, h, call())
 	next, err := authority.Root("acme", nil, 2048, time.Hour, time.Now())

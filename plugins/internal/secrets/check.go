@@ -1,7 +1,6 @@
 package secrets
 
 import (
-	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rsa"
@@ -11,6 +10,8 @@ import (
 	"fmt"
 
 	"golang.org/x/crypto/ocsp"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/pemkey"
 )
 
 // minRSA is how many bits an RSA key must have for Envoy.
@@ -124,7 +125,7 @@ func match(chain string, certs []byte, key string, private []byte) error {
 	if err != nil {
 		return err
 	}
-	signer, err := privateKey(key, private)
+	signer, err := pemkey.Parse(key, private)
 	if err != nil {
 		return err
 	}
@@ -147,32 +148,6 @@ func match(chain string, certs []byte, key string, private []byte) error {
 		return fmt.Errorf("%s is not the key of the first certificate in %s", key, chain)
 	}
 	return nil
-}
-
-// privateKey reads a key in PEM: of PKCS #1, of SEC 1, or of PKCS #8.
-func privateKey(value string, text []byte) (crypto.Signer, error) {
-	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
-		var key any
-		var err error
-		switch block.Type {
-		case "RSA PRIVATE KEY":
-			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-		case "EC PRIVATE KEY":
-			key, err = x509.ParseECPrivateKey(block.Bytes)
-		case "PRIVATE KEY":
-			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-		case "ENCRYPTED PRIVATE KEY":
-			return nil, fmt.Errorf("%s is encrypted; it must not be", value)
-		default:
-			continue
-		}
-		signer, ok := key.(crypto.Signer)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("%s has a key that can't be read", value)
-		}
-		return signer, nil
-	}
-	return nil, fmt.Errorf("%s has no private key in PEM", value)
 }
 
 // checkRevoked checks a value with lists of revoked certificates in PEM; there may be none.

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/plugins/internal/pemkey"
 )
 
 // Files are an authority as text, in PEM.
@@ -111,36 +113,17 @@ func parseCertificates(what string, text []byte) (all []*x509.Certificate, err e
 	return all, nil
 }
 
-// parseKey reads a key as openssl, cert-manager and istiod write it.
+// parseKey reads a key such as signs certificates of workloads.
 func parseKey(text []byte) (crypto.Signer, error) {
-	for rest := text; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return nil, errors.New("the key is no private key in PEM (PKCS #1, PKCS #8 or SEC 1)")
-		}
-		var key any
-		var err error
-		switch block.Type {
-		case "RSA PRIVATE KEY":
-			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-		case "EC PRIVATE KEY":
-			key, err = x509.ParseECPrivateKey(block.Bytes)
-		case "PRIVATE KEY":
-			key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-		default:
-			continue // parameters of a curve come first
-		}
-		if err != nil {
-			return nil, errors.New("the key can't be read")
-		}
-		switch k := key.(type) {
-		case *rsa.PrivateKey:
-			return k, nil
-		case *ecdsa.PrivateKey:
-			return k, nil
-		}
-		return nil, errors.New("the key is neither RSA nor ECDSA")
+	key, err := pemkey.Parse("the text of the key", text)
+	if err != nil {
+		return nil, err
 	}
+	switch key.(type) {
+	case *rsa.PrivateKey, *ecdsa.PrivateKey:
+		return key, nil
+	}
+	return nil, errors.New("the key is neither RSA nor ECDSA")
 }
 
 // Encode returns the authority as text.
