@@ -24,7 +24,7 @@ func (s *Source) wants(now *state.State) map[string]Endpoint {
 	for _, e := range s.config.Endpoints {
 		all[e.TrustDomain+"/"+e.URL] = e
 	}
-	settings := settingsOf(now)
+	settings, _ := kinds.Mesh(now) // who reads them first says that they can't be read
 	for _, c := range settings.CaCertificates {
 		url := c.GetSpiffeBundleUrl()
 		if url == "" || checkURL(url) != nil {
@@ -40,7 +40,7 @@ func (s *Source) wants(now *state.State) map[string]Endpoint {
 // given are the bundles that the mesh's settings have (MeshConfig.caCertificates[].pem). The error names
 // those that can't be used.
 func given(now *state.State) (rows []*sdk.Row, err error) {
-	settings := settingsOf(now)
+	settings, _ := kinds.Mesh(now) // who reads them first says that they can't be read
 	var wrong []error
 	for i, c := range settings.CaCertificates {
 		at := "caCertificates[" + strconv.Itoa(i) + "]"
@@ -64,17 +64,6 @@ func given(now *state.State) (rows []*sdk.Row, err error) {
 		}
 	}
 	return rows, errors.Join(wrong...)
-}
-
-// settingsOf reads the mesh's settings; none are empty ones, and those that can't be read, too: who reads
-// them first says so.
-func settingsOf(now *state.State) *mesh.MeshConfig {
-	if row := now.Row(state.Mesh, state.Mesh); row != nil {
-		if settings, err := kinds.Decode[*mesh.MeshConfig](row); err == nil {
-			return settings
-		}
-	}
-	return &mesh.MeshConfig{}
 }
 
 // domains are the trust domains that a certificate's authorities sign for: those that it names, or else

@@ -23,7 +23,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/shared/bundle"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
-	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 const (
@@ -123,7 +122,7 @@ func (c *Controller) Run(ctx context.Context, out sdk.Publisher) error {
 	l := &life{Controller: c, out: out, pause: retryFirst}
 	for {
 		s, _ := out.State()
-		l.mesh = meshOf(s)
+		l.mesh, _ = kinds.Mesh(s) // no config source publishes settings that can't be read
 		c.nodes.saw(s)
 		wait := l.look(ctx)
 		l.watch(w)
@@ -150,16 +149,6 @@ func follow(ctx context.Context, out sdk.Publisher, wake chan<- struct{}) {
 			return
 		}
 	}
-}
-
-// meshOf are the mesh's settings.
-func meshOf(s *state.State) *api.MeshConfig {
-	if row := s.Row(state.Mesh, state.Mesh); row != nil {
-		if read, err := kinds.Decode[*api.MeshConfig](row); err == nil { // no config source publishes another one
-			return read
-		}
-	}
-	return &api.MeshConfig{}
 }
 
 // life is one Run's.

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	api "istio.io/api/mesh/v1alpha1"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/clusterlocal"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kube"
@@ -130,13 +128,9 @@ func (w *work) follow(ctx context.Context) error {
 
 // read takes the mesh's settings.
 func (w *work) read(s *state.State) {
-	mesh := &api.MeshConfig{}
-	if row := s.Row(state.Mesh, state.Mesh); row != nil {
-		read, err := kinds.Decode[*api.MeshConfig](row)
-		if err != nil {
-			return // no config source publishes such a row
-		}
-		mesh = read
+	mesh, err := kinds.Mesh(s)
+	if err != nil {
+		return // no config source publishes such a row
 	}
 	w.local = clusterlocal.Hosts(mesh, w.config.Domain)
 }

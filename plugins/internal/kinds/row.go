@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/protobuf/proto"
+	mesh "istio.io/api/mesh/v1alpha1"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // AutoAddresses is an annotation that rows of ServiceEntries have whose object came with status.addresses: addresses that
@@ -46,6 +49,21 @@ func Decode[M proto.Message](row *pb.Row) (M, error) {
 		return kind, fmt.Errorf("row %s (%s): no %s: %w", row.Key, row.Source, kind.ProtoReflect().Descriptor().FullName(), err)
 	}
 	return spec, nil
+}
+
+// Mesh returns the mesh's settings in a state; where there are none, or they can't be read, empty ones. The error says
+// why they can't be: no config source publishes such a row.
+// Source: Istio, MeshConfig.
+func Mesh(s *state.State) (*mesh.MeshConfig, error) {
+	row := s.Row(state.Mesh, state.Mesh)
+	if row == nil {
+		return &mesh.MeshConfig{}, nil
+	}
+	settings, err := Decode[*mesh.MeshConfig](row)
+	if err != nil {
+		return &mesh.MeshConfig{}, err
+	}
+	return settings, nil
 }
 
 // Encode returns a spec as a row's payload: binary, equal for equal messages.

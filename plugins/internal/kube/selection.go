@@ -24,11 +24,7 @@ type Selection struct {
 
 // SelectionOf returns the selection of the mesh's settings in a state; an error names what is no selector.
 func SelectionOf(s *state.State) (Selection, error) {
-	row := s.Row(state.Mesh, state.Mesh)
-	if row == nil {
-		return Selection{}, nil
-	}
-	mesh, err := kinds.Decode[*api.MeshConfig](row)
+	mesh, err := kinds.Mesh(s)
 	if err != nil || len(mesh.DiscoverySelectors) == 0 {
 		return Selection{}, err
 	}

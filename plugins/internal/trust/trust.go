@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	api "istio.io/api/mesh/v1alpha1"
-
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/shared/istio"
 	"github.com/coxswain-mesh/coxswain/sdk"
@@ -41,12 +39,9 @@ func (d *Domain) Saw(s *state.State) error {
 	if s.Revision().Epoch == 0 {
 		return nil
 	}
-	mesh := &api.MeshConfig{}
-	if row := s.Row(state.Mesh, state.Mesh); row != nil {
-		var err error
-		if mesh, err = kinds.Decode[*api.MeshConfig](row); err != nil {
-			return err
-		}
+	mesh, err := kinds.Mesh(s)
+	if err != nil {
+		return err
 	}
 	d.mu.Lock()
 	d.name = cmp.Or(mesh.TrustDomain, istio.LocalTrustDomain)
