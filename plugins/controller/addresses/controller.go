@@ -36,7 +36,7 @@ func (c *Config) run(ctx context.Context, out sdk.Publisher) error {
 	if c.Alone {
 		return give(ctx)
 	}
-	return lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.Namespace, Name: leaseName, Duration: c.lease}.Run(ctx, give)
+	return lead.Election{Objects: sdk.ObjectsOf(out), Log: out.Log, Namespace: c.Namespace, Name: leaseName, Duration: c.Lease}.Run(ctx, give)
 }
 
 // follow writes what is missing in the status of ServiceEntries, until ctx ends. Where another replica does the same at once, a status that has changed meanwhile is not

@@ -19,28 +19,23 @@ type Config struct {
 	IPv4 string `json:"ipv4" doc:"Range of IPv4 addresses; empty: none are given."`
 	IPv6 string `json:"ipv6" doc:"Range of IPv6 addresses; empty: none are given."`
 	// Namespace is that of the Lease by which replicas agree on who gives addresses, Lease how long it lasts.
-	Namespace string `json:"namespace" min:"1" doc:"The namespace of the Lease by which replicas agree on who gives addresses."`
-	Lease     string `json:"lease" doc:"How long that Lease lasts: a replica that leads and can't renew it stops after half of it."`
+	Namespace string        `json:"namespace" min:"1" doc:"The namespace of the Lease by which replicas agree on who gives addresses."`
+	Lease     time.Duration `json:"lease" min:"1s" max:"1h" doc:"How long that Lease lasts: a replica that leads and can't renew it stops after half of it."`
 	// Alone: there is no other replica, and no Lease.
 	Alone bool `json:"alone" doc:"No other replica gives addresses: there is no Lease."`
 
-	lease  time.Duration
 	ranges []netip.Prefix
 }
 
 // defaults are what counts where the config says nothing.
 func defaults() Config {
-	return Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48", Namespace: "istio-system", Lease: lead.Duration.String()}
+	return Config{IPv4: "240.240.0.0/16", IPv6: "2001:2::/48", Namespace: "istio-system", Lease: lead.Duration}
 }
 
 // Check is an sdk.Checker's.
 func (c *Config) Check() error {
 	if c.Namespace == "" {
 		return strict.Errorf("namespace", "is empty")
-	}
-	var err error
-	if c.lease, err = time.ParseDuration(c.Lease); err != nil || c.lease < lead.Shortest || c.lease > time.Hour {
-		return strict.Errorf("lease", "%q is no duration between %s and an hour, such as 30s", c.Lease, lead.Shortest)
 	}
 	for _, of := range []struct {
 		field, text string

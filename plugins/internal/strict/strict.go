@@ -35,7 +35,9 @@ func Parse[C any](text []byte, defaults C) (C, error) {
 		return defaults, err
 	}
 	if c, ok := any(&defaults).(sdk.Checker); ok {
-		return defaults, c.Check()
+		if err := c.Check(); err != nil {
+			return defaults, err
+		}
 	}
 	return defaults, nil
 }

@@ -1,7 +1,6 @@
 package consul
 
 import (
-	"cmp"
 	"net/url"
 	"os"
 	"slices"
@@ -15,16 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml, checked, with its durations read.
+// Config is the entry's `config` in plugins.yaml; the schema says what each field means.
 type Config struct {
-	written
-	Wait, Refresh, Interval, MaxRetry time.Duration
-	// socket is the path of a Unix socket, where the address is one.
-	socket string
-}
-
-// written is the config as it is written.
-type written struct {
 	// Address is a URL, such as http://127.0.0.1:8500, or unix:///PATH.
 	Address string `json:"address" doc:"URL of an agent or a server: http://, https:// or unix:///PATH."`
 	// Token is an ACL token; TokenFile has one, and is read anew for each question.
@@ -44,17 +35,19 @@ type written struct {
 	Protocol  string     `json:"protocol" doc:"Where neither metadata nor tags say; empty: found out by each proxy."`
 	Meta      metaFields `json:"meta" doc:"Keys of an instance's metadata."`
 	// ServicePort is the port of all services in the mesh; 0: that of the instances.
-	ServicePort   uint32 `json:"servicePort" max:"65535" doc:"The port of all services in the mesh, whatever ports their instances have; 0: those of the instances."`
-	TaggedAddress string `json:"taggedAddress" doc:"Which tagged address of instances and nodes is used, where there is one: lan, wan, lan_ipv4, …"`
-	MeshNamespace string `json:"meshNamespace" doc:"The namespace that the services are in."`
-	Cluster       string `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
-	Watches       int    `json:"watches" min:"2" max:"1000" doc:"Questions under way at once, at most."`
-	MaxBytes      int64  `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
-	// Durations.
-	WrittenWait     string `json:"wait" doc:"How long Consul lets a question wait for news."`
-	WrittenRefresh  string `json:"refresh" doc:"How late news may be where there are more services than watches."`
-	WrittenInterval string `json:"interval" doc:"The least time between two questions about the same."`
-	WrittenMaxRetry string `json:"maxRetry" doc:"The longest wait after failures."`
+	ServicePort   uint32        `json:"servicePort" max:"65535" doc:"The port of all services in the mesh, whatever ports their instances have; 0: those of the instances."`
+	TaggedAddress string        `json:"taggedAddress" doc:"Which tagged address of instances and nodes is used, where there is one: lan, wan, lan_ipv4, …"`
+	MeshNamespace string        `json:"meshNamespace" doc:"The namespace that the services are in."`
+	Cluster       string        `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
+	Watches       int           `json:"watches" min:"2" max:"1000" doc:"Questions under way at once, at most."`
+	MaxBytes      int64         `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
+	Wait          time.Duration `json:"wait" min:"1s" max:"10m" doc:"How long Consul lets a question wait for news."`
+	Refresh       time.Duration `json:"refresh" min:"100ms" max:"1h" doc:"How late news may be where there are more services than watches."`
+	Interval      time.Duration `json:"interval" max:"1h" doc:"The least time between two questions about the same."`
+	MaxRetry      time.Duration `json:"maxRetry" min:"250ms" max:"1h" doc:"The longest wait after failures."`
+
+	// socket is the path of a Unix socket, where the address is one.
+	socket string
 }
 
 type tlsFiles struct {
@@ -90,25 +83,24 @@ type metaFields struct {
 }
 
 // defaults are what counts where the config says nothing.
-func defaults() written {
-	return written{
+func defaults() Config {
+	return Config{
 		Address: "http://127.0.0.1:8500", Stale: true, Healthy: []string{passing, warning},
 		Services: selection{Names: instances.Names{Exclude: []string{"consul"}}},
 		Host:     "{service}.service.consul", Locality: placeKeys{"region", "zone", "subzone"}, Protocol: "HTTP",
 		Meta: metaFields{"protocol", "port", "external", "service-account"}, MeshNamespace: "default", Cluster: "Kubernetes",
-		Watches: min(most, 90), MaxBytes: 64 << 20, WrittenWait: "1m", WrittenRefresh: "15s", WrittenInterval: "250ms", WrittenMaxRetry: "15s",
+		Watches: min(most, 90), MaxBytes: 64 << 20, Wait: time.Minute, Refresh: 15 * time.Second, Interval: 250 * time.Millisecond, MaxRetry: 15 * time.Second,
 	}
 }
 
-// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
-func complete(w written) (*Config, error) {
-	c := &Config{written: w}
-	for _, check := range []func() error{c.checkAddress, c.checkDurations, c.checkBounds, c.checkMapping} {
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
+	for _, check := range []func() error{c.checkAddress, c.checkBounds, c.checkMapping} {
 		if err := check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Config) checkAddress() error {
@@ -140,30 +132,11 @@ func (c *Config) checkAddress() error {
 	return nil
 }
 
-func (c *Config) checkDurations() error {
-	err := cmp.Or(
-		strict.Between("wait", c.WrittenWait, &c.Wait, time.Second, 10*time.Minute),
-		strict.Between("refresh", c.WrittenRefresh, &c.Refresh, 100*time.Millisecond, time.Hour),
-		strict.Between("interval", c.WrittenInterval, &c.Interval, 0, time.Hour),
-		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
-	)
-	if err != nil {
-		return err
-	}
-	c.Wait = min(c.Wait, longest)
-	return nil
-}
-
 func (c *Config) checkBounds() error {
-	if c.Watches < 2 || c.Watches > most {
+	if c.Watches > most {
 		return strict.Errorf("watches", "%d is not between 2 and %d", c.Watches, most)
 	}
-	if c.MaxBytes < 1<<10 {
-		return strict.Errorf("maxBytes", "%d is less than 1024", c.MaxBytes)
-	}
-	if c.ServicePort > 65535 {
-		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
-	}
+	c.Wait = min(c.Wait, longest)
 	for i, d := range c.Datacenters {
 		if d == "" || slices.Contains(c.Datacenters[:i], d) {
 			return strict.Errorf(strict.At("datacenters", i), "%q is empty, or there twice", d)

@@ -3,9 +3,9 @@ package consul
 import "github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 
 func parse(config []byte) (*Config, error) {
-	w, err := strict.Parse(config, defaults())
+	c, err := strict.Parse(config, defaults())
 	if err != nil {
 		return nil, err
 	}
-	return complete(w)
+	return &c, nil
 }

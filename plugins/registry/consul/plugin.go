@@ -19,12 +19,6 @@ func Plugin() sdk.RegistryPlugin {
 		Name:      "registry/consul",
 		Version:   "1",
 		Publishes: instances.Tables(),
-		New: sdk.WithConfig(defaults(), func(w written) (sdk.Registry, error) {
-			c, err := complete(w)
-			if err != nil {
-				return nil, err
-			}
-			return New(c)
-		}),
+		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) { return New(&c) }),
 	}
 }

@@ -329,7 +329,7 @@ func TestRefusals(t *testing.T) {
 		{`{"tls": {"caFile": "a"}}`, "tls", "https://"},
 		{`{"address": "https://a", "tls": {"certFile": "a"}}`, "tls", "belong together"},
 		{`{"address": "https://a", "tls": {"caFile": "/nowhere"}}`, "tls", "/nowhere"},
-		{`{"wait": "1ms"}`, "wait", "between 1s and 10m0s"},
+		{`{"wait": "1ms"}`, "wait", "between 1s and 10m"},
 		{`{"wait": "soon"}`, "wait", "no duration"},
 		{`{"watches": 1}`, "watches", "between 2 and 1000"},
 		{`{"maxBytes": 1}`, "maxBytes", "less than 1024"},

@@ -1,7 +1,6 @@
 package eureka
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,14 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml, checked, with its durations read.
+// Config is the entry's `config` in plugins.yaml; the schema says what each field means.
 type Config struct {
-	written
-	Interval, Full, DeltaWindow, Keep, Timeout, MaxRetry time.Duration
-}
-
-// written is the config as it is written; the schema says what each field means.
-type written struct {
 	secure.Login
 	Servers           []string        `json:"servers" min:"1" doc:"URLs of Eureka's servers, up to and without /apps. One is asked; where it fails, the next."`
 	RemoteRegions     []string        `json:"remoteRegions" doc:"Other regions, as the servers call them, whose instances count, too."`
@@ -41,13 +34,12 @@ type written struct {
 	Cluster           string          `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	AllowEmpty        bool            `json:"allowEmpty" doc:"A server that has no instance at all is believed."`
 	MaxBytes          int64           `json:"maxBytes" min:"1024" doc:"The largest answer that is taken."`
-	// Durations.
-	WrittenInterval    string `json:"interval" doc:"How often it is asked what changed."`
-	WrittenFull        string `json:"full" doc:"How often it is asked for everything, whatever changes say."`
-	WrittenDeltaWindow string `json:"deltaWindow" doc:"After how long without an answer everything is asked for: less than what the server keeps changes for (3m)."`
-	WrittenKeep        string `json:"keep" doc:"For how long what a server has forgotten stays, at most; the instance's lease is what counts below that."`
-	WrittenTimeout     string `json:"timeout" doc:"How long an answer may take."`
-	WrittenMaxRetry    string `json:"maxRetry" doc:"The longest wait after failures."`
+	Interval          time.Duration   `json:"interval" min:"50ms" max:"1h" doc:"How often it is asked what changed."`
+	Full              time.Duration   `json:"full" min:"1s" max:"24h" doc:"How often it is asked for everything, whatever changes say."`
+	DeltaWindow       time.Duration   `json:"deltaWindow" max:"1h" doc:"After how long without an answer everything is asked for: less than what the server keeps changes for (3m)."`
+	Keep              time.Duration   `json:"keep" max:"24h" doc:"For how long what a server has forgotten stays, at most; the instance's lease is what counts below that."`
+	Timeout           time.Duration   `json:"timeout" min:"1s" max:"10m" doc:"How long an answer may take."`
+	MaxRetry          time.Duration   `json:"maxRetry" min:"250ms" max:"1h" doc:"The longest wait after failures."`
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
@@ -73,24 +65,23 @@ const (
 )
 
 // defaults are what counts where the config says nothing.
-func defaults() written {
-	return written{
+func defaults() Config {
+	return Config{
 		Servers: []string{"http://127.0.0.1:8761/eureka"}, By: byVIP, Healthy: []string{up}, Host: "{service}.eureka", Address: atIP, Protocol: "HTTP",
 		Meta: metaKeys{"weight", "protocol", "external", "service-account"}, Locality: placeKeys{"region", "zone", "subzone"},
 		MeshNamespace: "default", Cluster: "Kubernetes", MaxBytes: 128 << 20,
-		WrittenInterval: "5s", WrittenFull: "30s", WrittenDeltaWindow: "2m", WrittenKeep: "5m", WrittenTimeout: "20s", WrittenMaxRetry: "15s",
+		Interval: 5 * time.Second, Full: 30 * time.Second, DeltaWindow: 2 * time.Minute, Keep: 5 * time.Minute, Timeout: 20 * time.Second, MaxRetry: 15 * time.Second,
 	}
 }
 
-// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
-func complete(w written) (*Config, error) {
-	c := &Config{written: w}
-	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkDurations, c.checkSelection, c.checkMapping} {
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
+	for _, check := range []func() error{c.checkServers, c.checkAccess, c.checkSelection, c.checkMapping} {
 		if err := check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // mostServers is how many servers may be listed.
@@ -150,24 +141,6 @@ func (c *Config) checkAccess() error {
 	return c.TLS.Check("tls")
 }
 
-func (c *Config) checkDurations() error {
-	err := cmp.Or(
-		strict.Between("interval", c.WrittenInterval, &c.Interval, 50*time.Millisecond, time.Hour),
-		strict.Between("full", c.WrittenFull, &c.Full, time.Second, 24*time.Hour),
-		strict.Between("deltaWindow", c.WrittenDeltaWindow, &c.DeltaWindow, 0, time.Hour),
-		strict.Between("keep", c.WrittenKeep, &c.Keep, 0, 24*time.Hour),
-		strict.Between("timeout", c.WrittenTimeout, &c.Timeout, time.Second, 10*time.Minute),
-		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
-	)
-	if err != nil {
-		return err
-	}
-	if c.MaxBytes < 1<<10 {
-		return strict.Errorf("maxBytes", "%d is less than 1024", c.MaxBytes)
-	}
-	return nil
-}
-
 func (c *Config) checkSelection() error {
 	for i, h := range c.Healthy {
 		if !slices.Contains(statuses, h) {
@@ -197,12 +170,6 @@ func (c *Config) checkMapping() error {
 	}
 	if err := instances.CheckProtocol("protocol", &c.Protocol); err != nil {
 		return err
-	}
-	if c.ServicePort > 65535 {
-		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
-	}
-	if c.SecureServicePort > 65535 {
-		return strict.Errorf("secureServicePort", "%d is not between 1 and 65535", c.SecureServicePort)
 	}
 	if c.ServicePort != 0 && c.ServicePort == c.SecureServicePort {
 		return strict.Errorf("secureServicePort", "%d is servicePort, too", c.ServicePort)

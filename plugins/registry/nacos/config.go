@@ -1,7 +1,6 @@
 package nacos
 
 import (
-	"cmp"
 	"net"
 	"net/url"
 	"slices"
@@ -16,18 +15,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml, checked, with its durations and servers read.
-type Config struct {
-	written
-	Interval, Refresh, Keep, Timeout, MaxRetry time.Duration
-	servers                                    []server
-}
-
+// Config is the entry's `config` in plugins.yaml; the schema says what each field means.
 // server is one: the URL of its HTTP API, up to and with the context path, and HOST:PORT of its gRPC.
 type server struct{ http, grpc string }
 
-// written is the config as it is written; the schema says what each field means.
-type written struct {
+type Config struct {
 	secure.Login
 	Servers       []string          `json:"servers" min:"1" doc:"HOST:PORT, or https://HOST:PORT, of Nacos' servers: their HTTP port. One is asked; where it fails, the next."`
 	GRPCOffset    int               `json:"grpcOffset" doc:"How far a server's gRPC port is from its HTTP port."`
@@ -47,12 +39,13 @@ type written struct {
 	MeshNamespace string            `json:"meshNamespace" doc:"The namespace that the services are in."`
 	Cluster       string            `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
 	Limits        limits            `json:"limits"`
-	// Durations.
-	WrittenInterval string `json:"interval" doc:"How often the services are listed."`
-	WrittenRefresh  string `json:"refresh" doc:"How often each service is asked for, whatever the server tells by itself."`
-	WrittenKeep     string `json:"keep" doc:"For how long stays what a server has forgotten, and for how long a server that has nothing is not believed at the start."`
-	WrittenTimeout  string `json:"timeout" doc:"How long an answer may take."`
-	WrittenMaxRetry string `json:"maxRetry" doc:"The longest wait after failures."`
+	Interval      time.Duration     `json:"interval" min:"50ms" max:"1h" doc:"How often the services are listed."`
+	Refresh       time.Duration     `json:"refresh" min:"1s" max:"24h" doc:"How often each service is asked for, whatever the server tells by itself."`
+	Keep          time.Duration     `json:"keep" max:"24h" doc:"For how long stays what a server has forgotten, and for how long a server that has nothing is not believed at the start."`
+	Timeout       time.Duration     `json:"timeout" min:"500ms" max:"1m" doc:"How long an answer may take."`
+	MaxRetry      time.Duration     `json:"maxRetry" min:"250ms" max:"1h" doc:"The longest wait after failures."`
+
+	servers []server
 }
 
 // metaKeys and placeKeys are keys of an instance's metadata.
@@ -85,8 +78,8 @@ const (
 )
 
 // defaults are what counts where the config says nothing.
-func defaults() written {
-	return written{
+func defaults() Config {
+	return Config{
 		Servers: []string{"127.0.0.1:8848"}, GRPCOffset: 1000, ContextPath: "/nacos",
 		Namespaces: []string{"public"}, Groups: []string{"DEFAULT_GROUP"},
 		Host: "{service}.{group}.{namespace}.nacos", Protocol: "HTTP",
@@ -94,21 +87,20 @@ func defaults() written {
 		Ports:         map[string]string{"gRPC_port": "GRPC", "gRPC.port": "GRPC"},
 		Locality:      placeKeys{Region: "region", Zone: "zone", Subzone: "subzone"},
 		MeshNamespace: "default", Cluster: "Kubernetes", Limits: limits{10_000, 100_000, 64 << 20, 16},
-		WrittenInterval: "5s", WrittenRefresh: "1m", WrittenKeep: "30s", WrittenTimeout: "5s", WrittenMaxRetry: "15s",
+		Interval: 5 * time.Second, Refresh: time.Minute, Keep: 30 * time.Second, Timeout: 5 * time.Second, MaxRetry: 15 * time.Second,
 	}
 }
 
-// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
-func complete(w written) (*Config, error) {
-	c := &Config{written: w}
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
 	for _, check := range []func() error{
-		c.checkServers, c.checkAccess, c.checkDurations, c.checkLimits, c.checkSelection, c.checkHost, c.checkMapping,
+		c.checkServers, c.checkAccess, c.checkSelection, c.checkHost, c.checkMapping,
 	} {
 		if err := check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // mostServers is how many servers may be listed, most how many namespaces or groups: each namespace has a connection.
@@ -164,25 +156,6 @@ func (c *Config) checkAccess() error {
 		return strict.Errorf("passwordFile", "is required where there is a username")
 	}
 	return c.TLS.Check("tls")
-}
-
-func (c *Config) checkDurations() error {
-	return cmp.Or(
-		strict.Between("interval", c.WrittenInterval, &c.Interval, 50*time.Millisecond, time.Hour),
-		strict.Between("refresh", c.WrittenRefresh, &c.Refresh, time.Second, 24*time.Hour),
-		strict.Between("keep", c.WrittenKeep, &c.Keep, 0, 24*time.Hour),
-		strict.Between("timeout", c.WrittenTimeout, &c.Timeout, 500*time.Millisecond, time.Minute),
-		strict.Between("maxRetry", c.WrittenMaxRetry, &c.MaxRetry, firstRetry, time.Hour),
-	)
-}
-
-func (c *Config) checkLimits() error {
-	return cmp.Or(
-		strict.Within("limits.services", c.Limits.Services, 1, 1_000_000),
-		strict.Within("limits.instances", c.Limits.Instances, 1, 10_000_000),
-		strict.Within("limits.messageBytes", c.Limits.MessageBytes, 1<<10, 1<<30),
-		strict.Within("limits.requests", c.Limits.Requests, 1, 1000),
-	)
 }
 
 func (c *Config) checkSelection() error {
@@ -243,9 +216,6 @@ func (c *Config) checkMapping() error {
 			return err
 		}
 		c.Ports[name] = p
-	}
-	if c.ServicePort > 65535 {
-		return strict.Errorf("servicePort", "%d is not between 1 and 65535", c.ServicePort)
 	}
 	if values := []string{"", clusterIsRegion, clusterIsZone}; !slices.Contains(values, c.Locality.Cluster) {
 		return strict.Errorf("locality.cluster", "%q is neither region nor zone%s", c.Locality.Cluster, nearest.Suggest(c.Locality.Cluster, values[1:]))

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -17,14 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/strict"
 )
 
-// Config is the entry's `config` in plugins.yaml, checked.
+// Config is the entry's `config` in plugins.yaml; the schema says what each field means.
 type Config struct {
-	written
-	session, settle, maxRetry, refresh time.Duration
-}
-
-// written is the config as it is written; the schema says what the fields mean.
-type written struct {
 	Servers         []string          `json:"servers" min:"1" doc:"Servers of one ensemble, as HOST:PORT."`
 	Username        string            `json:"username" doc:"User of the authentication scheme digest."`
 	Password        string            `json:"password" doc:"The user's password."`
@@ -40,10 +33,10 @@ type written struct {
 	Meta            metaFields        `json:"meta" doc:"Names of parameters."`
 	MeshNamespace   string            `json:"meshNamespace" doc:"The namespace that the services are in."`
 	Cluster         string            `json:"cluster" doc:"The cluster that the endpoints are said to be in."`
-	Session         string            `json:"session" doc:"Session timeout that is asked for; a server that is silent for two thirds of it is given up."`
-	Settle          string            `json:"settle" doc:"How long after the beginning of a session a list that has become empty is not believed."`
-	MaxRetry        string            `json:"maxRetry" doc:"The longest wait after failures."`
-	Refresh         string            `json:"refresh" doc:"How often all is read once more: ZooKeeper loses a watch on what may not be read when it changes."`
+	Session         time.Duration     `json:"session" min:"1s" max:"10m" doc:"Session timeout that is asked for; a server that is silent for two thirds of it is given up."`
+	Settle          time.Duration     `json:"settle" max:"1h" doc:"How long after the beginning of a session a list that has become empty is not believed."`
+	MaxRetry        time.Duration     `json:"maxRetry" min:"250ms" max:"1h" doc:"The longest wait after failures."`
+	Refresh         time.Duration     `json:"refresh" min:"1s" max:"24h" doc:"How often all is read once more: ZooKeeper loses a watch on what may not be read when it changes."`
 	Limits          limits            `json:"limits"`
 }
 
@@ -70,35 +63,34 @@ type metaFields struct {
 }
 
 type limits struct {
-	Services    int `json:"services" min:"1" doc:"Interfaces, and applications; of more the first in order count."`
-	Instances   int `json:"instances" min:"1" doc:"Nodes of providers and instances; those that come when there are as many are left out."`
+	Services    int `json:"services" min:"1" max:"1073741824" doc:"Interfaces, and applications; of more the first in order count."`
+	Instances   int `json:"instances" min:"1" max:"1073741824" doc:"Nodes of providers and instances; those that come when there are as many are left out."`
 	NodeBytes   int `json:"nodeBytes" min:"64" max:"900000" doc:"A larger name or value of a provider or an instance is refused."`
-	AnswerBytes int `json:"answerBytes" min:"65536" doc:"The largest answer that is taken."`
+	AnswerBytes int `json:"answerBytes" min:"65536" max:"1073741824" doc:"The largest answer that is taken."`
 	Reads       int `json:"reads" min:"1" max:"256" doc:"Nodes that are read at once."`
 }
 
 // defaults are what counts where the config says nothing.
-func defaults() written {
-	return written{
+func defaults() Config {
+	return Config{
 		Servers:    []string{"127.0.0.1:2181"},
 		Roots:      roots{"/dubbo", "/services", "/dubbo/metadata", "/dubbo/config/dubbo"},
 		Interfaces: instances.Names{Exclude: []string{"org.apache.dubbo.metadata.*"}},
 		Host:       "{service}.dubbo", ApplicationHost: "{application}.dubbo-application",
 		Labels: map[string]string{"tag": "dubbo.tag"}, Meta: metaFields{"region", "zone", "subzone", "service-account"},
-		MeshNamespace: "default", Cluster: "Kubernetes", Session: "10s", Settle: "30s", MaxRetry: "15s", Refresh: "5m",
+		MeshNamespace: "default", Cluster: "Kubernetes", Session: 10 * time.Second, Settle: 30 * time.Second, MaxRetry: 15 * time.Second, Refresh: 5 * time.Minute,
 		Limits: limits{10_000, 100_000, 64 << 10, 64 << 20, 32},
 	}
 }
 
-// complete returns what was written with what follows from it. Errors are *sdk.FieldError.
-func complete(w written) (*Config, error) {
-	c := &Config{written: w}
-	for _, check := range []func() error{c.checkServers, c.checkRoots, c.checkNames, c.checkPorts, c.checkDurations, c.checkLimits} {
+// Check is an sdk.Checker's.
+func (c *Config) Check() error {
+	for _, check := range []func() error{c.checkServers, c.checkRoots, c.checkNames, c.checkPorts} {
 		if err := check(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c, nil
+	return nil
 }
 
 func (c *Config) checkServers() error {
@@ -176,25 +168,6 @@ func (c *Config) checkPorts() error {
 	}
 	c.Protocols = known
 	return nil
-}
-
-func (c *Config) checkDurations() error {
-	return cmp.Or(
-		strict.Between("session", c.Session, &c.session, time.Second, 10*time.Minute),
-		strict.Between("settle", c.Settle, &c.settle, 0, time.Hour),
-		strict.Between("maxRetry", c.MaxRetry, &c.maxRetry, firstRetry, time.Hour),
-		strict.Between("refresh", c.Refresh, &c.refresh, time.Second, 24*time.Hour),
-	)
-}
-
-func (c *Config) checkLimits() error {
-	return cmp.Or(
-		strict.Within("limits.services", c.Limits.Services, 1, 1<<30),
-		strict.Within("limits.instances", c.Limits.Instances, 1, 1<<30),
-		strict.Within("limits.nodeBytes", c.Limits.NodeBytes, 64, 900_000),
-		strict.Within("limits.answerBytes", c.Limits.AnswerBytes, 64<<10, 1<<30),
-		strict.Within("limits.reads", c.Limits.Reads, 1, 256),
-	)
 }
 
 // config returns what connections are made with; the files are read anew each time.

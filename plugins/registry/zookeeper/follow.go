@@ -257,7 +257,7 @@ func (f *follower) take(r found, now time.Time) error {
 // refuse notes that a target may not be read. What was read of it stays; nothing tells of a change of rights, so that it
 // is tried again.
 func (f *follower) refuse(r found, n *node, now time.Time) {
-	f.later[r.target], n.sum = now.Add(f.config.maxRetry), 0
+	f.later[r.target], n.sum = now.Add(f.config.MaxRetry), 0
 	f.book.note(shown(r.path), lostHidden, 1, r.path)
 	if f.unread[r.target] && n.what <= applications {
 		f.refused[r.target] = r.err
@@ -301,9 +301,9 @@ func (f *follower) list(r found, n *node, now time.Time) {
 	}
 	kept, example := 0, ""
 	for _, child := range sortedKeys(n.seen) {
-		at := f.began.Add(f.config.settle)
+		at := f.began.Add(f.config.Settle)
 		if f.goneAbove(r.path) {
-			at = now.Add(f.config.maxRetry)
+			at = now.Add(f.config.MaxRetry)
 		}
 		switch {
 		case there[child]:

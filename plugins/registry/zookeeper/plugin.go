@@ -17,12 +17,6 @@ func Plugin() sdk.RegistryPlugin {
 		Name:      "registry/zookeeper",
 		Version:   "1",
 		Publishes: []string{state.Services, state.Endpoints, state.Faults},
-		New: sdk.WithConfig(defaults(), func(w written) (sdk.Registry, error) {
-			c, err := complete(w)
-			if err != nil {
-				return nil, err
-			}
-			return registry{c}, nil
-		}),
+		New:       sdk.WithConfig(defaults(), func(c Config) (sdk.Registry, error) { return registry{&c}, nil }),
 	}
 }

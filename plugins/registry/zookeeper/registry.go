@@ -29,7 +29,7 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 		if l.failed != nil {
 			return l.failed
 		}
-		if time.Since(began) > r.config.maxRetry {
+		if time.Since(began) > r.config.MaxRetry {
 			failures = 0
 		}
 		if err := l.give(); err != nil {
@@ -37,7 +37,7 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 		}
 		l.fails(err)
 		sdk.Lost(ctx, err)
-		wait := min(firstRetry<<min(failures, 20), r.config.maxRetry)
+		wait := min(firstRetry<<min(failures, 20), r.config.MaxRetry)
 		if sdk.Sleep(ctx, wait-rand.N(wait/2+1)) != nil {
 			return nil
 		}
@@ -90,7 +90,7 @@ func (l *loop) visit(ctx context.Context) error {
 	defer close(work)
 	defer s.close()
 	defer close(done)
-	refresh := time.NewTicker(l.config.refresh)
+	refresh := time.NewTicker(l.config.Refresh)
 	defer refresh.Stop()
 	for {
 		var to chan<- errand

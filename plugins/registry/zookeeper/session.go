@@ -34,13 +34,13 @@ var errSilent = errors.New("no session within the session timeout")
 // open begins one. close must be called.
 func open(ctx context.Context, c *Config) (*session, error) {
 	s := &session{config: c, ready: make(chan struct{}), over: make(chan struct{}), wake: make(chan struct{}, 1)}
-	conn, _, err := zk.Connect(c.Servers, c.session, zk.WithLogger(quiet{s}), zk.WithLogInfo(false), zk.WithDialer(s.dial), zk.WithEventCallback(s.event),
+	conn, _, err := zk.Connect(c.Servers, c.Session, zk.WithLogger(quiet{s}), zk.WithLogInfo(false), zk.WithDialer(s.dial), zk.WithEventCallback(s.event),
 		zk.WithMaxBufferSize(c.Limits.AnswerBytes))
 	if err != nil {
 		return nil, err
 	}
 	s.conn = conn
-	late := time.NewTimer(c.session)
+	late := time.NewTimer(c.Session)
 	defer late.Stop()
 	select {
 	case <-ctx.Done():
