@@ -22,10 +22,10 @@ import (
 
 // connection is one xDS stream.
 type connection struct {
-	c    *Control
-	id   uint64
-	peer xds.Peer
-	node []byte // encoded, without extensions
+	roster *roster
+	id     uint64
+	peer   xds.Peer
+	node   []byte // encoded, without extensions
 	// extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
 	extensions uint64
 	// shown are the caller's credentials; nil where nobody asks for them.
@@ -62,7 +62,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.conns.last++
 	conn := &connection{
-		c: c, id: c.conns.last, peer: p, node: node, extensions: extensions, since: c.clock.Now(), wake: wake,
+		roster: c.roster, id: c.conns.last, peer: p, node: node, extensions: extensions, since: c.clock.Now(), wake: wake,
 		generator: map[string]string{}, attached: map[string]bool{}, subs: map[string]placement.Wish{},
 		outcomes: map[string]outcome{}, visible: map[string]*view.Snapshot{},
 	}
@@ -219,7 +219,7 @@ func (conn *connection) Label(typeURL string) string {
 
 // After is the type whose resources name those of this one.
 func (conn *connection) After(typeURL string) string {
-	return conn.c.roster.traits(conn.generator[typeURL], typeURL).After
+	return conn.roster.traits(conn.generator[typeURL], typeURL).After
 }
 
 // Generator is the plugin that serves a type to it.

@@ -8,6 +8,8 @@ import (
 // clock is the time of what happens: when the lock was taken for it.
 type clock struct{ at time.Time }
 
+func (k *clock) set(now time.Time) { k.at = now }
+
 // Now is that time.
 func (k *clock) Now() time.Time { return k.at }
 
@@ -20,7 +22,7 @@ type timed struct {
 // Lock implements sync.Locker.
 func (g *timed) Lock() {
 	g.Mutex.Lock()
-	g.clock.at = time.Now()
+	g.clock.set(time.Now())
 }
 
 // door is the lock for what clients do: one of them at a time waits for the lock itself. So what plugins say, edits above all, waits for one client,

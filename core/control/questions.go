@@ -161,7 +161,7 @@ func (q *questions) waitedFor(s *session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
-	if why := q.desk.Unanswered(id, of, s.Watch.now(q.clock.Now()), s.inst.Link.LastProgress()); why != nil {
+	if why := q.desk.Unanswered(id, of, s.Watch.now(q.clock.Now()), s.link.LastProgress()); why != nil {
 		s.cancel(why)
 	}
 }

@@ -23,7 +23,9 @@ import (
 // session is a live plugin.
 type session struct {
 	plugin *known
-	inst   *host.Instance
+	link   Link
+	// mayStore reports whether it may write objects of a table.
+	mayStore func(table string) bool
 	// shadow: what it says is not served.
 	shadow *shadow
 	out    *outbox.Box
@@ -34,6 +36,13 @@ type session struct {
 	Source Source
 	Lines  Lines
 	Maker  Maker
+}
+
+// Link is how a session's messages come.
+type Link interface {
+	// LastSeen is when any message came, LastProgress when one did that shows progress.
+	LastSeen() time.Time
+	LastProgress() time.Time
 }
 
 // Progress is how far a session is with revisions.
@@ -127,7 +136,7 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 		return err
 	}
 	defer c.leave(s)
-	go c.watch(ctx, s)
+	go c.watch(ctx, s, inst)
 	go func() {
 		if err := s.out.Run(ctx, inst.Link); err != nil {
 			cancel(err)
@@ -288,7 +297,7 @@ func newViews(r *pb.Ready) *view.Views {
 
 func (c *Control) newSession(k *known, inst *host.Instance, cancel context.CancelCauseFunc) *session {
 	s := &session{
-		plugin: k, inst: inst, cancel: cancel, feed: feed.New(inst.Ready.Reads),
+		plugin: k, link: inst.Link, mayStore: inst.Entry.MayStore, cancel: cancel, feed: feed.New(inst.Ready.Reads),
 		Watch:  Watch{Answered: c.clock.Now()},
 		Source: Source{Candidate: map[string]map[string]*pb.Row{}},
 		Lines:  Lines{Limit: rate.NewLimiter(logsPerSecond, logsAtOnce)},

@@ -77,7 +77,7 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 		r.Faults = append(r.Faults, pg.refusedOf(name)...)
 		r.Rows = rowsOf(pg.env, k.shard)
 		if s := pg.roster.session(name); s != nil {
-			r.Revision, r.Sign = s.State.Done, s.inst.Link.LastProgress()
+			r.Revision, r.Sign = s.State.Done, s.link.LastProgress()
 		}
 		if pg.losses.holds.Of(name) != nil {
 			h := pg.losses.held(name)

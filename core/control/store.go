@@ -12,7 +12,7 @@ import (
 // is blamed.
 func (w *writes) takeStore(s *session, m *pb.Store, now time.Time) error {
 	to := store.Route[*session]{
-		Asker: s.Name(), Served: s.shadow == nil, Allowed: s.inst.Entry.MayStore(m.Table), Writers: w.roster.writers(m.Table),
+		Asker: s.Name(), Served: s.shadow == nil, Allowed: s.mayStore(m.Table), Writers: w.roster.writers(m.Table),
 	}
 	for _, k := range w.roster.sorted() { // who could say where it is changed
 		if to.Publisher == "" && k.ready != nil && slices.Contains(k.ready.Publishes, m.Table) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/deadline"
+	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
@@ -27,13 +28,13 @@ func (w *Watch) now(at time.Time) deadline.Moment { return deadline.Moment{At: a
 func (w *Watch) due(m deadline.Moment, limit time.Duration) time.Time { return m.End(limit, w.Lost) }
 
 // watch looks after a session until ctx ends.
-func (c *Control) watch(ctx context.Context, s *session) {
+func (c *Control) watch(ctx context.Context, s *session, inst *host.Instance) {
 	every, id := s.lookEvery(), uint64(1)
-	w := &watcher{every: every, last: time.Now(), pid: s.inst.PID}
+	w := &watcher{every: every, last: time.Now(), pid: inst.PID}
 	for range ticks.Every(ctx, every) {
 		lost := w.lost(time.Now(), c.owes(s))
 		if c.look(s, time.Now(), lost) {
-			_ = s.inst.Link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: id}}) // costs no credit, so it never waits; an error is the session's end
+			_ = inst.Link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: id}}) // costs no credit, so it never waits; an error is the session's end
 			id++
 		}
 	}
@@ -105,12 +106,12 @@ func (mb *members) inspect(s *session, now time.Time, lost time.Duration) (ping 
 	if mb.course.flight != nil {
 		mb.course.flight.Lost(s.Name(), lost, now)
 	}
-	if seen := s.inst.Link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
+	if seen := s.link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
 		if s.Watch.Silent = false; !s.Watch.Pinged.At.IsZero() {
 			s.Watch.Answered, s.Watch.Pinged = now, deadline.Moment{}
 		}
 	}
-	if p := s.inst.Link.LastProgress(); p.After(s.Watch.Progress.At) {
+	if p := s.link.LastProgress(); p.After(s.Watch.Progress.At) {
 		s.Watch.Progress = s.Watch.now(p)
 	}
 	mb.results.askAgain(s, now)
@@ -171,7 +172,7 @@ func (s *session) gaveUp(now time.Time) error {
 	if open == 0 {
 		return nil
 	}
-	quiet := s.inst.Link.LastProgress()
+	quiet := s.link.LastProgress()
 	if heard := s.Maker.Asked.Heard(); heard.After(quiet) {
 		quiet = heard
 	}
