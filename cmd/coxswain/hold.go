@@ -8,7 +8,8 @@ import (
 	"net/url"
 	"text/tabwriter"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
 )
@@ -41,7 +42,7 @@ func (p *program) holdList() *cobra.Command {
 		if format != "table" && format != "json" {
 			return usageError{fmt.Errorf("--output is table or json, not %q", format)}
 		}
-		var all []control.Held
+		var all []state.Held
 		_, raw, err := p.ask(c.Context(), at, http.MethodGet, "/holds", nil, &all)
 		switch {
 		case err != nil:
@@ -102,7 +103,7 @@ func (p *program) holdOne(what, short, method, path string) *cobra.Command {
 	return c
 }
 
-func printHold(w io.Writer, h *control.Held) {
+func printHold(w io.Writer, h *state.Held) {
 	fmt.Fprintf(w, "%s: held since %s\n", h.Plugin, h.Since.Format("2006-01-02 15:04:05"))
 	for _, r := range h.Reasons {
 		fmt.Fprintf(w, "  because: %s\n", r)

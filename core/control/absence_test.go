@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -21,24 +23,24 @@ func TestAbsence(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		after time.Duration
-		do    func(a *absence)
+		do    func(a *state.Absence)
 		due   time.Time
 		over  map[int]bool
 	}{
-		{"it is there", time.Minute, func(*absence) {}, time.Time{}, map[int]bool{0: false, 3600: false}},
-		{"away for a minute", time.Minute, func(a *absence) { a.begins("x", at(0)) }, at(60), map[int]bool{0: false, 59: false, 60: true, 3600: true}},
-		{"away twice is away since the first time", time.Minute, func(a *absence) { a.begins("x", at(0)); a.begins("y", at(30)) }, at(60), map[int]bool{59: false, 60: true}},
-		{"back in time", time.Minute, func(a *absence) { a.begins("x", at(0)); a.ends() }, time.Time{}, map[int]bool{3600: false}},
-		{"away again", time.Minute, func(a *absence) { a.begins("x", at(0)); a.ends(); a.begins("x", at(100)) }, at(160), map[int]bool{159: false, 160: true}},
-		{"the default never drops", 0, func(a *absence) { a.begins("x", at(0)) }, time.Time{}, map[int]bool{1 << 30: false}},
+		{"it is there", time.Minute, func(*state.Absence) {}, time.Time{}, map[int]bool{0: false, 3600: false}},
+		{"away for a minute", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)) }, at(60), map[int]bool{0: false, 59: false, 60: true, 3600: true}},
+		{"away twice is away since the first time", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Begins("y", at(30)) }, at(60), map[int]bool{59: false, 60: true}},
+		{"back in time", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Ends() }, time.Time{}, map[int]bool{3600: false}},
+		{"away again", time.Minute, func(a *state.Absence) { a.Begins("x", at(0)); a.Ends(); a.Begins("x", at(100)) }, at(160), map[int]bool{159: false, 160: true}},
+		{"the default never drops", 0, func(a *state.Absence) { a.Begins("x", at(0)) }, time.Time{}, map[int]bool{1 << 30: false}},
 	} {
-		a := absence{after: c.after}
+		a := state.Absence{After: c.after}
 		c.do(&a)
-		if a.due() != c.due {
-			t.Errorf("%s: due at %v, want %v", c.name, a.due(), c.due)
+		if a.Due() != c.due {
+			t.Errorf("%s: due at %v, want %v", c.name, a.Due(), c.due)
 		}
 		for s, want := range c.over {
-			if a.over(at(s)) != want {
+			if a.Over(at(s)) != want {
 				t.Errorf("%s: after %d s it is over: %v, want %v", c.name, s, !want, want)
 			}
 		}
@@ -48,7 +50,7 @@ func TestAbsence(t *testing.T) {
 // dropping is a mirror whose source's rows go after five minutes.
 func dropping(t *testing.T, after time.Duration) *mirror {
 	m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-	m.roster.known["memory"].Expected.DropAfter, m.roster.known["memory"].absence.after = after, after
+	m.roster.Plugins["memory"].Expected.DropAfter, m.roster.Plugins["memory"].Absence.After = after, after
 	return m
 }
 
@@ -144,7 +146,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		m.run()
 		m.sees()
-		trial, err := m.Try(m.roster.known["memory"].Expected, m.roster.rules)
+		trial, err := m.Try(m.roster.Plugins["memory"].Expected, m.roster.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +154,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		next.rows("services", nil, row("ns/a.com", "m"), row("ns/b.com", "m"))
 		next.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
 		next.synced()
-		if err := trial.Switch(t.Context(), m.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), m.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		m.run()
@@ -168,7 +170,7 @@ func TestSwapOfALostSource(t *testing.T) {
 // merged is a mirror beside which a second registry has the same services, with a priority.
 func merged(t *testing.T, priority int, names ...string) (*mirror, *plugin) {
 	m := newMirror(t, names...)
-	if err := m.Declare(Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.roster.rules); err != nil {
+	if err := m.Declare(state.Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.roster.Rules); err != nil {
 		t.Fatal(err)
 	}
 	consul := m.join("consul", readyMemory())
@@ -255,7 +257,7 @@ func TestServicesMoveToAnotherRegistry(t *testing.T) {
 func TestPreferredSourceThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 10, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.roster.known["consul"].absence.after = time.Minute
+		m.roster.Plugins["consul"].Absence.After = time.Minute
 		for _, step := range []struct {
 			say  *pb.FromPlugin
 			wait time.Duration
@@ -279,7 +281,7 @@ func TestPreferredSourceThatIsDropped(t *testing.T) {
 func TestDropLetsNothingElseThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 0, "ns/a.com", "ns/b.com")
-		m.roster.known["consul"].absence.after = time.Minute
+		m.roster.Plugins["consul"].Absence.After = time.Minute
 		_ = m.g.kill()
 		m.g = m.join("istio", readyIstio())
 		s := m.g.state()

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -18,7 +20,7 @@ func TestOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken []string
 		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-			memory, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
+			memory, state.Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
 		lazy := b.join("lazy", readyIstio())
 		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("nobody asks, and Serve returns %v", err)
@@ -59,12 +61,12 @@ func TestOnDemand(t *testing.T) {
 			t.Errorf("the proxy has %v", p.names(typeA))
 		}
 
-		time.Sleep(2 * drowsy)
+		time.Sleep(2 * state.Drowsy)
 		if synctest.Wait(); len(lazy.end) > 0 {
 			t.Fatal("it sleeps while a proxy needs it")
 		}
 		p.Close()
-		time.Sleep(2 * drowsy)
+		time.Sleep(2 * state.Drowsy)
 		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
 			t.Errorf("nobody asks any more, and Serve returns %v", err)
 		}
@@ -95,7 +97,7 @@ func TestLearn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var woken []string
 			b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-				memory, Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true, Optional: early})
+				memory, state.Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true, Optional: early})
 			inst := &host.Instance{Entry: &manifest.Entry{Name: "lazy"}, Ready: readyIstio()}
 			m := b.join("memory", readyMemory())
 			m.synced()
@@ -133,8 +135,8 @@ func TestLearn(t *testing.T) {
 // TestLearnWhatCannotSleep: the rule is the same as for one that starts.
 func TestLearnWhatCannotSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
-		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "lazy"}, Ready: readyMemory()}); !errors.Is(err, errReads) {
+		b := newBench(t, nil, state.Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
+		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "lazy"}, Ready: readyMemory()}); !errors.Is(err, state.ErrReads) {
 			t.Error(err)
 		}
 		if err := b.Learn(&host.Instance{Entry: &manifest.Entry{Name: "other"}, Ready: readyMemory()}); err == nil {
@@ -146,7 +148,7 @@ func TestLearnWhatCannotSleep(t *testing.T) {
 func testReaderOnDemand(t *testing.T, kind pb.Kind) {
 	var woken []string
 	b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-		Expected{Name: "memory", Kind: pb.KindRegistry, LossApplies: true}, Expected{Name: "keys", Kind: kind, OnDemand: true})
+		state.Expected{Name: "memory", Kind: pb.KindRegistry, LossApplies: true}, state.Expected{Name: "keys", Kind: kind, OnDemand: true})
 	ready := func() *pb.Ready {
 		return &pb.Ready{Reads: []*pb.Read{{Table: "services"}}, Publishes: []string{"jwks"}}
 	}
@@ -175,13 +177,13 @@ func testReaderOnDemand(t *testing.T, kind pb.Kind) {
 	}
 	k.rows("jwks", nil, row("u", "set"))
 	k.synced()
-	if pass(2 * drowsy); len(k.end) > 0 {
+	if pass(2 * state.Drowsy); len(k.end) > 0 {
 		t.Fatal("it sleeps while there is something to read")
 	}
 	m.send(deletes("services", "ns/a.com", "ns/b.com"))
 	pass(time.Second)
 	k.send(deletes("jwks", "u"))
-	pass(2 * drowsy)
+	pass(2 * state.Drowsy)
 	if err := <-k.end; !errors.Is(err, host.ErrAsleep) {
 		t.Errorf("there is nothing to read any more, and Serve returns %v", err)
 	}
@@ -198,9 +200,9 @@ func deletes(table string, keys ...string) *pb.FromPlugin {
 // Nothing says when what reads no rows is needed; what derives rows is always.
 func TestOnDemandReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil, Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
+		b := newBench(t, nil, state.Expected{Name: "lazy", Kind: pb.KindRegistry, OnDemand: true})
 		for _, ready := range []*pb.Ready{readyMemory(), readyEntries()} {
-			if err := <-b.join("lazy", ready).end; !errors.Is(err, errReads) {
+			if err := <-b.join("lazy", ready).end; !errors.Is(err, state.ErrReads) {
 				t.Error(err)
 			}
 		}
@@ -210,8 +212,8 @@ func TestOnDemandReads(t *testing.T) {
 // What a generator publishes is for those whom it serves: its rows go when it sleeps, and who reads them is told.
 func TestOnDemandPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, nil, memory, Expected{Name: "reader", Kind: pb.KindConfig, LossApplies: true},
-			Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
+		b := newBench(t, nil, memory, state.Expected{Name: "reader", Kind: pb.KindConfig, LossApplies: true},
+			state.Expected{Name: "lazy", Kind: pb.KindGenerator, OnDemand: true})
 		ready := readyIstio()
 		ready.Publishes = []string{"nodes"}
 		if err := <-b.join("lazy", ready).end; !errors.Is(err, host.ErrAsleep) {
@@ -236,7 +238,7 @@ func TestOnDemandPublishes(t *testing.T) {
 			t.Fatalf("the reader was sent %v", got)
 		}
 		p.Close()
-		time.Sleep(2 * drowsy)
+		time.Sleep(2 * state.Drowsy)
 		if err := <-lazy.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("nobody asks any more, and Serve returns %v", err)
 		}
@@ -252,7 +254,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken []string
 		b := newBench(t, func(c *Config) { c.OnWanted = func(name string) { woken = append(woken, name) } },
-			Expected{Name: "door", Kind: pb.KindAuthenticator, OnDemand: true, Limits: Limits{Call: 5 * time.Second}})
+			state.Expected{Name: "door", Kind: pb.KindAuthenticator, OnDemand: true, Limits: state.Limits{Call: 5 * time.Second}})
 		g := &gate{bench: b}
 		early := g.call(t.Context(), nil)
 		d := g.join("door", &pb.Ready{})
@@ -260,7 +262,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		if v := <-early; v.err != nil || len(woken) > 0 {
 			t.Errorf("a caller before its first start: %v; woken: %v", v.err, woken)
 		}
-		time.Sleep(3 * drowsy)
+		time.Sleep(3 * state.Drowsy)
 		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("no caller came, and Serve returns %v", err)
 		}
@@ -281,14 +283,14 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 			}
 		}
 		for range 3 {
-			time.Sleep(drowsy * 2 / 3)
+			time.Sleep(state.Drowsy * 2 / 3)
 			got := g.call(t.Context(), nil)
 			d.accept(asked(d).Id, webIdentity)
 			if v := <-got; v.err != nil {
 				t.Fatalf("it sleeps while callers come: %v", v.err)
 			}
 		}
-		time.Sleep(3 * drowsy)
+		time.Sleep(3 * state.Drowsy)
 		if err := <-d.end; !errors.Is(err, host.ErrAsleep) {
 			t.Fatalf("no caller came, and Serve returns %v", err)
 		}
@@ -299,7 +301,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		got := g.call(t.Context(), nil)
 		wantErr(t, (<-got).err, codes.Unavailable, "did not start within limits.call")
 		got = g.call(t.Context(), nil)
-		if err := g.Withdraw("door", g.roster.rules, true); err != nil {
+		if err := g.Withdraw("door", g.roster.Rules, true); err != nil {
 			t.Fatal(err)
 		}
 		wantErr(t, (<-got).err, codes.Unavailable, "is away")

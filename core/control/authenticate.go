@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -14,7 +16,7 @@ import (
 // caller.Inquiry says what it returns.
 func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	c.clients.Lock()
-	inquiry, err := caller.Begin(shown, c.roster.authenticators())
+	inquiry, err := caller.Begin(shown, c.roster.Authenticators())
 	c.clients.Unlock()
 	if err != nil {
 		return caller.Known{}, err
@@ -40,40 +42,21 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 	c.cfg.Metrics.Crossed(name, v.Limit)
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if k := c.roster.known[name]; k != nil {
-		if k.slow.AllowN(c.clock.Now(), 1) {
+	if k := c.roster.Plugins[name]; k != nil {
+		if k.Slow.AllowN(c.clock.Now(), 1) {
 			c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
 		}
 	}
-}
-
-// authenticators returns the declared ones in order.
-func (r *roster) authenticators() []caller.Authenticator {
-	var all []caller.Authenticator
-	for _, k := range r.sorted() {
-		if k.Kind() == pb.KindAuthenticator {
-			all = append(all, k.authenticator())
-		}
-	}
-	return all
-}
-
-func (k *known) authenticator() caller.Authenticator {
-	return caller.Authenticator{Asked: k.asked(), Headers: k.Expected.Headers}
-}
-
-func (k *known) asked() caller.Asked {
-	return caller.Asked{Name: k.Name(), Call: k.Expected.Limits.Call, Progress: k.Expected.Limits.Progress}
 }
 
 // WantedHeaders returns the headers that any authenticator gets, sorted.
 func (c *Control) WantedHeaders() []string {
 	all := caller.CommonHeaders()
 	c.clients.Lock()
-	for _, a := range c.roster.authenticators() {
+	for _, a := range c.roster.Authenticators() {
 		all = append(all, a.Headers...)
 	}
-	for k := range c.roster.rivals {
+	for k := range c.roster.Rivals {
 		all = append(all, k.Expected.Headers...)
 	}
 	c.clients.Unlock()
@@ -82,12 +65,12 @@ func (c *Control) WantedHeaders() []string {
 }
 
 // servedSession returns a func that finds the session that is served, under the lock.
-func (c *Control) servedSession(name string) func() *session {
-	return func() *session { return c.roster.session(name) }
+func (c *Control) servedSession(name string) func() *state.Session {
+	return func() *state.Session { return c.roster.Session(name) }
 }
 
 // interview asks one authenticator, by whichever session is there.
-func (c *Control) interview(ctx context.Context, a caller.Authenticator, find func() *session, shown caller.Credentials) caller.Verdict {
+func (c *Control) interview(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
 	q := a.Question(shown)
 	answer, silence := c.questions.ask(ctx, a.Asked, c.questions.awaken(c, a.Name, find), find, q.Size(), func(id uint64) *pb.FromCore {
 		q.Id = id

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -41,10 +43,10 @@ type gate struct {
 	counts map[string]int
 }
 
-func newGate(t *testing.T, limits Limits) *gate {
+func newGate(t *testing.T, limits state.Limits) *gate {
 	m := &counts{n: map[string]int{}}
 	b := newBench(t, func(c *Config) { c.Metrics = m },
-		Expected{Name: "first", Kind: pb.KindAuthenticator, Limits: limits}, Expected{Name: "second", Kind: pb.KindAuthenticator, Limits: limits})
+		state.Expected{Name: "first", Kind: pb.KindAuthenticator, Limits: limits}, state.Expected{Name: "second", Kind: pb.KindAuthenticator, Limits: limits})
 	return &gate{b, m.n}
 }
 
@@ -110,7 +112,7 @@ func wantErr(t *testing.T, err error, code codes.Code, words ...string) {
 // TestOrderOfAuthenticators: bad credentials for the first and good ones for the second are good credentials.
 func TestOrderOfAuthenticators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		second, first := g.join("second", &pb.Ready{}), g.join("first", &pb.Ready{})
 		got := g.call(t.Context(), map[string]string{"authorization": "Bearer x"})
 		if asked(second) != nil {
@@ -143,7 +145,7 @@ func TestOrderOfAuthenticators(t *testing.T) {
 
 func TestAllRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		first, second := g.join("first", &pb.Ready{}), g.join("second", &pb.Ready{})
 		got := g.call(t.Context(), map[string]string{"authorization": "Bearer hunter2-hunter2"})
 		first.reject(asked(first).Id, "I don't know\nhunter2-hunter2\x1b[1m")
@@ -159,7 +161,7 @@ func TestAllRefuse(t *testing.T) {
 // TestSomeRefuseAndSomeAreAway: who is away might have known the caller.
 func TestSomeRefuseAndSomeAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{})
+		g := newGate(t, state.Limits{})
 		first := g.join("first", &pb.Ready{})
 		got := g.call(t.Context(), nil)
 		first.reject(asked(first).Id, "no")
@@ -170,7 +172,7 @@ func TestSomeRefuseAndSomeAreAway(t *testing.T) {
 // TestFailureIsNoVerdict: one that could not tell is as good as away, but says why, at once.
 func TestFailureIsNoVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		first, second := g.join("first", &pb.Ready{}), g.join("second", &pb.Ready{})
 		fail := func(p *plugin, why string) {
 			p.send(&pb.FromPlugin{Caller: &pb.Caller{Id: asked(p).Id, Identities: []string{webIdentity}, Failure: why}})
@@ -194,7 +196,7 @@ func TestFailureIsNoVerdict(t *testing.T) {
 
 func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		wantErr(t, (<-g.call(t.Context(), nil)).err, codes.Unavailable, "first is away; second is away")
 
 		first := g.join("first", &pb.Ready{})
@@ -227,11 +229,11 @@ func TestNobodyAnswers(t *testing.T) {
 // TestQuestionThatIsTooLarge: a call that can't be sent fails, and nobody waits for it.
 func TestQuestionThatIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: time.Hour})
+		g := newGate(t, state.Limits{Call: time.Hour})
 		first := g.join("first", &pb.Ready{})
 		got := g.call(t.Context(), nil)
 		q := asked(first)
-		g.undelivered(g.roster.session("first"), &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
+		g.undelivered(g.roster.Session("first"), &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
 		synctest.Wait()
 		wantErr(t, (<-got).err, codes.Unavailable, "message is too large")
 		g.keepsNothing()
@@ -241,7 +243,7 @@ func TestQuestionThatIsTooLarge(t *testing.T) {
 // TestAnswerOfAnother: an authenticator can't answer what another was asked, and its late answers don't count for its next session's.
 func TestAnswerOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		first, second := g.join("first", &pb.Ready{}), g.join("second", &pb.Ready{})
 		got := g.call(t.Context(), nil)
 		q := asked(first)
@@ -263,7 +265,7 @@ func TestAnswerOfAnother(t *testing.T) {
 // TestHungAuthenticator: one that answers nothing for limits.progress is started again; one that answers others is not.
 func TestHungAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second, Progress: 12 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second, Progress: 12 * time.Second})
 		first := g.join("first", &pb.Ready{})
 		time.Sleep(time.Hour) // quiet is not hung
 		for range 2 {
@@ -300,7 +302,7 @@ func lastAsked(p *plugin) (last *pb.Authenticate) {
 // TestQuestionsAreBounded: what one plugin has in hand is bounded, and so are the credentials.
 func TestQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: 5 * time.Second})
+		g := newGate(t, state.Limits{Call: 5 * time.Second})
 		first := g.join("first", &pb.Ready{})
 		large := map[string]string{"authorization": "Bearer " + strings.Repeat("x", caller.MaxCredentials)}
 		wantErr(t, (<-g.call(t.Context(), large)).err, codes.Unauthenticated, "262144 are taken")
@@ -323,7 +325,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 // TestOverdueQuestionsAreBounded: a plugin that answers some questions and not others is started again before memory is full of them.
 func TestOverdueQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: time.Second})
+		g := newGate(t, state.Limits{Call: time.Second})
 		first := g.join("first", &pb.Ready{})
 		for range 1001 {
 			g.call(t.Context(), nil)
@@ -338,7 +340,7 @@ func TestOverdueQuestionsAreBounded(t *testing.T) {
 // TestCallerGoes: nothing is kept of a caller that doesn't wait.
 func TestCallerGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(t, Limits{Call: time.Second})
+		g := newGate(t, state.Limits{Call: time.Second})
 		first := g.join("first", &pb.Ready{})
 		ctx, cancel := context.WithCancel(t.Context())
 		got := g.call(ctx, nil)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -19,13 +18,13 @@ const maxCallError = 1000
 // says.
 func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
 	c.clients.Lock()
-	k := c.roster.callee(m.Method)
+	k := c.roster.Callee(m.Method)
 	c.clients.Unlock()
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
 	find := c.servedSession(k.Name())
-	answer, silence := c.questions.ask(ctx, k.asked(), c.questions.awaken(c, k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
+	answer, silence := c.questions.ask(ctx, k.Asked(), c.questions.awaken(c, k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
 		return &pb.FromCore{Call: m}
 	})
@@ -45,22 +44,11 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 func (c *Control) Offers(method string) (yes, perhaps bool) {
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	yes = c.roster.callee(method) != nil
-	for _, k := range c.roster.known {
-		perhaps = perhaps || k.Kind() == pb.KindController && k.ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
+	yes = c.roster.Callee(method) != nil
+	for _, k := range c.roster.Plugins {
+		perhaps = perhaps || k.Kind() == pb.KindController && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
 	}
 	return yes, perhaps
-}
-
-// callee returns the plugin that is asked for a method: the first in plugins.yaml that offers it,
-// whether it is there now or not.
-func (r *roster) callee(method string) *known {
-	for _, k := range r.sorted() {
-		if k.ready != nil && slices.Contains(k.ready.Methods, method) {
-			return k
-		}
-	}
-	return nil
 }
 
 // tooLarge answers a call that does not fit into a message.

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/codes"
 )
@@ -14,10 +16,10 @@ import (
 const method = "/test.Service/Do"
 
 // callBench is a bench with two controllers that may offer methods.
-func callBench(t *testing.T, limits Limits) *gate {
+func callBench(t *testing.T, limits state.Limits) *gate {
 	m := &counts{n: map[string]int{}}
 	b := newBench(t, func(c *Config) { c.Metrics = m },
-		Expected{Name: "first", Kind: pb.KindController, Limits: limits}, Expected{Name: "second", Kind: pb.KindController, Limits: limits})
+		state.Expected{Name: "first", Kind: pb.KindController, Limits: limits}, state.Expected{Name: "second", Kind: pb.KindController, Limits: limits})
 	return &gate{b, m.n}
 }
 
@@ -52,7 +54,7 @@ func callOf(p *plugin) *pb.Call {
 // TestCall: a call goes to the first plugin in the file that offers its method, and its answer back, whatever becomes of it.
 func TestCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := callBench(t, Limits{Call: 5 * time.Second})
+		g := callBench(t, state.Limits{Call: 5 * time.Second})
 		if yes, perhaps := g.Offers(method); yes || !perhaps {
 			t.Errorf("before anybody is there: %v, %v", yes, perhaps)
 		}
@@ -92,7 +94,7 @@ func TestCall(t *testing.T) {
 // TestCallWithoutAnswer: a plugin that is late, that ends, or that nobody waits for any more, leaves nothing behind.
 func TestCallWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := callBench(t, Limits{Call: time.Second})
+		g := callBench(t, state.Limits{Call: time.Second})
 		first := g.join("first", &pb.Ready{Methods: []string{method}})
 		late := g.do(t.Context(), "a")
 		q := callOf(first)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -9,20 +10,20 @@ import (
 // client is a stream's side of its connection: what it does goes through the door.
 type client struct {
 	c    *Control
-	conn *connection
+	conn *state.Connection
 }
 
 // ID implements xds.Connection.
-func (s client) ID() uint64 { return s.conn.id }
+func (s client) ID() uint64 { return s.conn.ID }
 
 // Offers implements xds.Connection.
 func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	if s.conn.generator[typeURL] == "" {
+	if s.conn.Generators[typeURL] == "" {
 		return nil, false
 	}
-	return s.c.roster.traits(s.conn.generator[typeURL], typeURL), true
+	return s.c.roster.Traits(s.conn.Generators[typeURL], typeURL), true
 }
 
 // Subscribe implements xds.Connection.
@@ -55,5 +56,5 @@ func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	s.c.streams.disconnect(s.conn)
-	s.c.course.ring()
+	s.c.course.Ring()
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
@@ -14,27 +16,27 @@ import (
 // compare begins to compare what is served with the trial's shadow.
 func (t *candidate) compare() *trial.Comparison {
 	ts, name := t.ts, t.known.Name()
-	w := trial.Compare(t.memo, ts.roster.sensitive)
-	if publishes(t.known) || publishes(ts.roster.known[name]) {
-		shard := ts.roster.known[name].shard
-		w.Difference = guard.Rows(ts.env.Shard(shard), t.known.session.shadow.Rows(), beside(ts.env, shard))
+	w := trial.Compare(t.memo, ts.roster.Sensitive)
+	if state.Publishes(t.known) || state.Publishes(ts.roster.Plugins[name]) {
+		shard := ts.roster.Plugins[name].Shard
+		w.Difference = guard.Rows(ts.env.Shard(shard), t.known.Session.Shadow.Rows(), beside(ts.env, shard))
 	}
-	if t.known.session.generates() {
+	if t.known.Session.Generates() {
 		t.passes(w)
 	}
 	w.Difference.Verdicts = t.verdicts
 	w.Difference.Refused = append(w.Difference.Refused, t.losses...)
-	if t.known.patcher == nil {
+	if t.known.Patcher == nil {
 		return w
 	}
-	t.compose(patch.Waiting{}, func(conn *connection, url string, snap *view.Snapshot) {
-		old, sub := conn.visible[url], conn.subs[url]
+	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
+		old, sub := conn.Seen[url], conn.Subs[url]
 		w.Pass(trial.Passage{
 			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
 		})
 	})
-	failed, of, reason := 0, t.known.patcher.Results(), ""
-	for r := range t.known.patcher.Failures() {
+	failed, of, reason := 0, t.known.Patcher.Results(), ""
+	for r := range t.known.Patcher.Failures() {
 		failed, reason = failed+1, r.Failed()
 	}
 	if of > 0 && failed == of {
@@ -61,16 +63,16 @@ func beside(env *environment.Environment, shard *environment.Shard) func(table, 
 
 // passes adds what connections have of the served generator, and would have of the trial's.
 func (t *candidate) passes(w *trial.Comparison) {
-	shadow := t.known.session.shadow
-	for _, conn := range t.ts.conns.sorted() {
+	shadow := t.known.Session.Shadow
+	for _, conn := range t.ts.conns.Sorted() {
 		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
-			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.peer.Node.GetId(), why))
+			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
 		}
-		types := slices.Concat(conn.servedBy(t.known.Name()), shadow.Types(conn))
+		types := slices.Concat(conn.ServedBy(t.known.Name()), shadow.Types(conn))
 		slices.Sort(types)
 		for _, url := range slices.Compact(types) {
-			at, now, sub := conn.places.At(url), shadow.View(conn, url), conn.subs[url]
-			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.known.session) {
+			at, now, sub := conn.Places.At(url), shadow.View(conn, url), conn.Subs[url]
+			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.known.Session) {
 				continue
 			}
 			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}

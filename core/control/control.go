@@ -35,69 +35,23 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"golang.org/x/time/rate"
 )
 
-// Expected is a plugin that is declared.
-type Expected struct {
-	Name string
-	// Order is its place in plugins.yaml.
-	Order int
-	Kind  pb.Kind
-	// Optional ones don't hold the first revision.
-	Optional bool
-	// Blocks: the core isn't ready while it is away (onFailure: block).
-	Blocks bool
-	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that does while there are rows that it reads (start: onDemand).
-	OnDemand bool
-	// Guard is how much it may take away at once, LossApplies that it may take away anything (onLoss: apply).
-	Guard       guard.Guard
-	LossApplies bool
-	// Priority is that of its rows among those of others (merge); DropAfter how long they are served while their source is away, 0: for ever (onLoss).
-	Priority  int
-	DropAfter time.Duration
-	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
-	Skips bool
-	// Headers that an authenticator wants of callers, besides those that each gets.
-	Headers []string
-	Limits  Limits
-}
-
-// Limits of one plugin.
-type Limits struct {
-	// Revision is how long it may take for a revision before it counts as hung and is started again.
-	Revision time.Duration
-	// Progress is how long it may show no sign of life while it owes something.
-	Progress time.Duration
-	// Call is how long it may take for the answer to a call.
-	Call time.Duration
-	// Rows of its shard, the bytes of one and of all; 0: no limit. Message is the bytes of a message.
-	Rows, RowBytes, Bytes, Bodies, Message int
-}
-
-// Rules say which plugins serve which proxies.
-type Rules struct {
-	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "". named says whether it
-	// asks for listeners by name (xds.Peer).
-	Choose func(typeURL string, node *corev3.Node, named bool, offering []string) string
-	// Patches returns the patches for a node, in the order in which they apply; nil: there are none.
-	Patches func(typeURL string, node *corev3.Node) []string
-}
-
 // Config of a Control.
 type Config struct {
-	Plugins []Expected
-	Rules
+	Plugins []state.Expected
+	state.Rules
 	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints alone, too.
 	DebounceAfter, DebounceMax time.Duration
 	DebounceEndpoints          bool
@@ -111,7 +65,7 @@ type Config struct {
 	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and Go is called: what came may ask for more plugins.
 	Gather  bool
 	Log     *slog.Logger
-	Metrics Metrics
+	Metrics state.Metrics
 	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
 	// another authenticator can be asked about it.
 	Shown func(context.Context) (*caller.Credentials, error)
@@ -121,34 +75,18 @@ type Config struct {
 	OnWanted func(plugin string)
 }
 
-// Metrics takes what Control counts. All methods must be quick and must not block.
-type Metrics interface {
-	Committed(kind string)                     // full, endpoints, overtaking
-	Served(kind string, took time.Duration)    // a revision was served
-	Partial(plugin string)                     // a revision was served without it
-	Fault(plugin string)                       // it reported failed work
-	Broken(plugin string)                      // its session ended because it broke a rule
-	Hidden(rows int)                           // rows that another shard's row hides
-	Debounced(waited time.Duration)            // from the first change to the commit
-	Woken(connections int, changedViews int)   // by one revision
-	Unknown(plugin string, what string, n int) // messages skipped
-	Crossed(plugin, limit string)              // it did not keep a limit that is no reason to end it
-	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
-	Retained(views int, bytes int64)           // views that are kept though nobody is in them, and what they count
-}
-
 // Control is the core's middle.
 type Control struct {
 	cfg Config
 
 	// mu guards all below; what clients do takes it by the door.
 	mu        timed
-	clock     *clock
+	clock     *state.Clock
 	clients   door
 	env       *environment.Environment
-	roster    *roster
-	course    *course
-	conns     *connections
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
 	patches   *patching
 	losses    *losses
 	screen    *screen
@@ -163,7 +101,7 @@ type Control struct {
 	wake      chan struct{}
 	questions *questions
 	// instances are plugins that rows ask for.
-	instances *instances
+	instances *state.Instances
 	departure *departure
 	members   *members
 	orders    *orders
@@ -171,50 +109,11 @@ type Control struct {
 	pages     *pages
 }
 
-// roster is who is declared: the plugins that are served, and those that may be.
-type roster struct {
-	log     *slog.Logger
-	metrics Metrics
-	course  *course
-	// wake is called when a plugin that sleeps is needed, serving when what a plugin's session said
-	// is being served.
-	wake, serving func(plugin string)
-	// known are those that are served, by name; rivals those that may take the place of another of
-	// their name, or had it.
-	known  map[string]*known
-	rivals map[*known]*rival
-	// rules are those of the declared plugins.
-	rules Rules
-}
-
-// course is how far revisions are.
-type course struct {
-	epoch    uint64
-	debounce environment.Debounce
-	pace     *revision.Pace // of revisions of endpoints alone
-	// flight is the revision in the making; nil: there is none.
-	flight *revision.Flight
-	// served is the one that proxies have been given; started: there is one. closed: there will be
-	// no more.
-	served          served
-	started, closed bool
-	// forced are plugins that take part in the revision that begins next in any case; soon: it is to
-	// begin at once. Until one of number undo is ready, nothing is shown (0: there is none).
-	forced map[string]bool
-	soon   bool
-	undo   uint64
-	// moved are rows that are served or hidden otherwise without a commit: they belong to the
-	// revision that begins next.
-	moved environment.Changes
-	// ring has somebody look soon at what is due.
-	ring func()
-}
-
 // patching is what patches make of views.
 type patching struct {
-	clock  *clock
-	roster *roster
-	course *course
+	clock  *state.Clock
+	roster *state.Roster
+	course *state.Course
 	// patience is how long a patch is waited for.
 	patience time.Duration
 	made     *patch.Made
@@ -223,40 +122,40 @@ type patching struct {
 // losses are what connections would lose, and what is held for that.
 type losses struct {
 	log       *slog.Logger
-	clock     *clock
+	clock     *state.Clock
 	env       *environment.Environment
-	roster    *roster
-	course    *course
-	conns     *connections
-	instances *instances
-	holds     *guard.Holds[*connection]
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
+	instances *state.Instances
+	holds     *guard.Holds[*state.Connection]
 	// instead judges what connections are about to be shown in place of the guards, or does not.
-	instead func(next shown) (held, judges bool)
+	instead func(next state.Shown) (held, judges bool)
 }
 
 // screen is what connections see.
 type screen struct {
 	log     *slog.Logger
-	metrics Metrics
-	clock   *clock
+	metrics state.Metrics
+	clock   *state.Clock
 	env     *environment.Environment
-	roster  *roster
-	course  *course
-	conns   *connections
+	roster  *state.Roster
+	course  *state.Course
+	conns   *state.Connections
 	patches *patching
 	losses  *losses
 	// stale is what connections do not see yet.
-	stale *placement.Stale[*connection]
+	stale *placement.Stale[*state.Connection]
 }
 
 // placer is who is in which view, and what is wanted of it.
 type placer struct {
 	log       *slog.Logger
-	metrics   Metrics
-	clock     *clock
-	roster    *roster
-	course    *course
-	conns     *connections
+	metrics   state.Metrics
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
 	screen    *screen
 	retention placement.Retention
 }
@@ -264,10 +163,10 @@ type placer struct {
 // streams are what connections do, and which generators serve them.
 type streams struct {
 	log     *slog.Logger
-	clock   *clock
-	roster  *roster
-	course  *course
-	conns   *connections
+	clock   *state.Clock
+	roster  *state.Roster
+	course  *state.Course
+	conns   *state.Connections
 	patches *patching
 	losses  *losses
 	screen  *screen
@@ -279,28 +178,28 @@ type streams struct {
 // feeder sends plugins what they read.
 type feeder struct {
 	env    *environment.Environment
-	clock  *clock
-	roster *roster
-	course *course
+	clock  *state.Clock
+	roster *state.Roster
+	course *state.Course
 }
 
 // sleepers are plugins that start on demand.
 type sleepers struct {
 	env    *environment.Environment
-	clock  *clock
-	roster *roster
-	course *course
-	conns  *connections
+	clock  *state.Clock
+	roster *state.Roster
+	course *state.Course
+	conns  *state.Connections
 }
 
 // intake takes rows from plugins.
 type intake struct {
 	log               *slog.Logger
 	env               *environment.Environment
-	clock             *clock
-	roster            *roster
-	course            *course
-	instances         *instances
+	clock             *state.Clock
+	roster            *state.Roster
+	course            *state.Course
+	instances         *state.Instances
 	sleepers          *sleepers
 	debounceEndpoints bool
 }
@@ -314,18 +213,18 @@ type timing struct {
 // pipeline leads revisions through the stages.
 type pipeline struct {
 	log     *slog.Logger
-	metrics Metrics
+	metrics state.Metrics
 
 	timing    timing
 	env       *environment.Environment
-	clock     *clock
-	roster    *roster
-	course    *course
-	conns     *connections
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
 	patches   *patching
 	losses    *losses
 	screen    *screen
-	instances *instances
+	instances *state.Instances
 	feeder    *feeder
 	intake    *intake
 
@@ -337,10 +236,10 @@ type pipeline struct {
 // results are what patches answer.
 type results struct {
 	log      *slog.Logger
-	metrics  Metrics
-	clock    *clock
-	roster   *roster
-	course   *course
+	metrics  state.Metrics
+	clock    *state.Clock
+	roster   *state.Roster
+	course   *state.Course
 	patches  *patching
 	screen   *screen
 	pipeline *pipeline
@@ -349,20 +248,20 @@ type results struct {
 // writes are requests for objects where they are kept.
 type writes struct {
 	log     *slog.Logger
-	metrics Metrics
-	clock   *clock
-	roster  *roster
-	stores  *store.Requests[*session]
+	metrics state.Metrics
+	clock   *state.Clock
+	roster  *state.Roster
+	stores  *store.Requests[*state.Session]
 }
 
 // departure is a plugin that may be removed.
 type departure struct {
 	holdMax  time.Duration
 	env      *environment.Environment
-	clock    *clock
-	roster   *roster
-	course   *course
-	conns    *connections
+	clock    *state.Clock
+	roster   *state.Roster
+	course   *state.Course
+	conns    *state.Connections
 	losses   *losses
 	streams  *streams
 	pipeline *pipeline
@@ -373,12 +272,12 @@ type departure struct {
 // members takes sessions in and out.
 type members struct {
 	log       *slog.Logger
-	metrics   Metrics
+	metrics   state.Metrics
 	env       *environment.Environment
-	clock     *clock
-	roster    *roster
-	course    *course
-	conns     *connections
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
 	patches   *patching
 	placer    *placer
 	feeder    *feeder
@@ -392,10 +291,10 @@ type members struct {
 // orders are what operators and plugins.yaml have done.
 type orders struct {
 	env       *environment.Environment
-	clock     *clock
-	roster    *roster
-	course    *course
-	conns     *connections
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
 	losses    *losses
 	streams   *streams
 	screen    *screen
@@ -410,72 +309,13 @@ type orders struct {
 type pages struct {
 	holdMax time.Duration
 	env     *environment.Environment
-	clock   *clock
-	roster  *roster
-	course  *course
-	conns   *connections
+	clock   *state.Clock
+	roster  *state.Roster
+	course  *state.Course
+	conns   *state.Connections
 	losses  *losses
 	// overdue is how many questions a session has not answered in time, and since when.
-	overdue func(*session) (n int, since time.Time)
-}
-
-// connections are those that are there, and what those that left still have of views.
-type connections struct {
-	all  map[uint64]*connection
-	last uint64 // the last one's number
-	left *placement.Left[*session]
-}
-
-// known is what outlives a plugin's sessions.
-type known struct {
-	Expected Expected
-	shard    *environment.Shard
-	// ready is what it last said of itself; nil before the first session.
-	ready *pb.Ready
-	// away is since when it has no session; zero while it has one.
-	away   time.Time
-	faults []fault
-	Sleep  Sleep
-	// absence of what it publishes.
-	absence absence
-	// level among the derivers, as last computed.
-	level    int
-	suspects *feed.Suspects
-	// session is its live one; nil: there is none. patcher is what a patch has said.
-	session *session
-	patcher *patch.Patcher
-	// late is since when revisions go out without it; zero if they don't.
-	late time.Time
-	// slow says now and then that it does not answer in time.
-	slow *rate.Limiter
-}
-
-// Sleep is whether a plugin that starts on demand does.
-type Sleep struct {
-	// Asleep: it has no session because it needs none; Roused: it is being started.
-	Asleep, Roused bool
-	// Asked is when it was last to be asked.
-	Asked time.Time
-}
-
-// Name is its name in plugins.yaml.
-func (k *known) Name() string { return k.Expected.Name }
-
-// Kind is what it does.
-func (k *known) Kind() pb.Kind { return k.Expected.Kind }
-
-// fault is work of a plugin that failed, and since when.
-type fault struct {
-	*pb.Fault
-	since time.Time
-}
-
-// served describes the revision that proxies have been given.
-type served struct {
-	Number  uint64
-	Kind    string
-	Partial []string
-	Rows    int
+	overdue func(*state.Session) (n int, since time.Time)
 }
 
 // New returns a Control. It checks nothing that needs plugins; Run must be called.
@@ -490,27 +330,27 @@ func New(cfg Config) (*Control, error) {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
 	c := &Control{
-		cfg: cfg, clock: &clock{}, env: environment.New(),
-		course: &course{
-			epoch: newEpoch(), debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, pace: revision.NewPace(cfg.EndpointPause),
-			forced: map[string]bool{}, moved: environment.Changes{},
+		cfg: cfg, clock: &state.Clock{}, env: environment.New(),
+		course: &state.Course{
+			Epoch: newEpoch(), Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, Pace: revision.NewPace(cfg.EndpointPause),
+			Forced: map[string]bool{}, Moved: environment.Changes{},
 		},
-		conns: &connections{all: map[uint64]*connection{}, left: placement.NewLeft[*session]()}, wake: make(chan struct{}, 1),
-		instances: &instances{gathered: make(chan struct{}), moved: make(chan struct{}, 1), gone: !cfg.Gather},
+		conns: &state.Connections{All: map[uint64]*state.Connection{}, Left: placement.NewLeft[*state.Session]()}, wake: make(chan struct{}, 1),
+		instances: &state.Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
 	}
-	c.roster = &roster{
-		log: cfg.Log, metrics: cfg.Metrics, course: c.course, known: map[string]*known{}, rivals: map[*known]*rival{}, rules: cfg.Rules,
-		wake: inBackground(cfg.OnWanted), serving: inBackground(cfg.OnServing),
+	c.roster = &state.Roster{
+		Log: cfg.Log, Metrics: cfg.Metrics, Course: c.course, Plugins: map[string]*state.Plugin{}, Rivals: map[*state.Plugin]*state.Rival{}, Rules: cfg.Rules,
+		Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 	}
-	c.course.ring = c.ring
+	c.course.Ring = c.ring
 	c.patches = &patching{clock: c.clock, roster: c.roster, course: c.course, patience: cfg.HoldMax, made: patch.NewMade()}
 	c.losses = &losses{
 		log: cfg.Log, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns, instances: c.instances,
-		holds: guard.NewHolds[*connection](), instead: func(next shown) (held, judges bool) { return c.departure.partingLoses(next) },
+		holds: guard.NewHolds[*state.Connection](), instead: func(next state.Shown) (held, judges bool) { return c.departure.partingLoses(next) },
 	}
 	c.screen = &screen{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns,
-		patches: c.patches, losses: c.losses, stale: placement.NewStale[*connection](),
+		patches: c.patches, losses: c.losses, stale: placement.NewStale[*state.Connection](),
 	}
 	c.placer = &placer{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, screen: c.screen,
@@ -518,7 +358,7 @@ func New(cfg Config) (*Control, error) {
 	}
 	c.streams = &streams{
 		log: cfg.Log, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses,
-		screen: c.screen, placer: c.placer, refusals: rate.NewLimiter(logsPerSecond, logsAtOnce),
+		screen: c.screen, placer: c.placer, refusals: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce),
 	}
 	c.feeder = &feeder{env: c.env, clock: c.clock, roster: c.roster, course: c.course}
 	c.sleepers = &sleepers{env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns}
@@ -535,7 +375,7 @@ func New(cfg Config) (*Control, error) {
 	c.results = &results{
 		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, patches: c.patches, screen: c.screen, pipeline: c.pipeline,
 	}
-	c.writes = &writes{log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, stores: store.New[*session](cfg.HoldMax)}
+	c.writes = &writes{log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, stores: store.New[*state.Session](cfg.HoldMax)}
 	c.departure = &departure{
 		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
 		streams: c.streams, pipeline: c.pipeline,
@@ -554,13 +394,13 @@ func New(cfg Config) (*Control, error) {
 	}
 	c.pages = &pages{
 		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
-		overdue: func(s *session) (n int, since time.Time) { return c.questions.desk.Overdue(s) },
+		overdue: func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) },
 	}
 	c.mu.clock, c.clients.inner = c.clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.members.declare(newKnown(e, newShard(e), now))
+		c.members.declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
 }
@@ -573,21 +413,10 @@ func inBackground(f func(string)) func(string) {
 	return func(plugin string) { go f(plugin) }
 }
 
-func newShard(e Expected) *environment.Shard {
-	return &environment.Shard{Name: e.Name, Order: e.Order, Priority: e.Priority}
-}
-
-func newKnown(e Expected, shard *environment.Shard, now time.Time) *known {
-	return &known{
-		Expected: e, away: now, shard: shard, suspects: feed.NewSuspects(),
-		slow: rate.NewLimiter(rate.Every(10*time.Second), 1), absence: newAbsence(e.DropAfter),
-	}
-}
-
-func (mb *members) declare(k *known) {
-	mb.roster.known[k.Name()] = k
+func (mb *members) declare(k *state.Plugin) {
+	mb.roster.Plugins[k.Name()] = k
 	if k.Kind() == pb.KindPatch {
-		k.patcher = mb.patches.newPatcher(k)
+		k.Patcher = mb.patches.newPatcher(k)
 	}
 }
 
@@ -598,16 +427,16 @@ func newEpoch() uint64 {
 }
 
 // Epoch is the start of the core that revisions belong to.
-func (c *Control) Epoch() uint64 { return c.course.epoch }
+func (c *Control) Epoch() uint64 { return c.course.Epoch }
 
 // Started is closed when the first complete revision is served.
 func (c *Control) Started() <-chan struct{} { return c.pipeline.startedUp }
 
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
-func (v *screen) publish(s *session) (views int) {
+func (v *screen) publish(s *state.Session) (views int) {
 	changed := s.Maker.Views.Publish()
 	v.blame(s)
-	if s.shadow != nil {
+	if s.Shadow != nil {
 		return 0
 	}
 	v.spoil(changed)

@@ -6,16 +6,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
 
 var (
-	files    = Expected{Name: "files", Kind: pb.KindConfig}
-	memory   = Expected{Name: "memory", Kind: pb.KindRegistry}
-	entries  = Expected{Name: "serviceentry", Kind: pb.KindRegistry}
-	istio    = Expected{Name: "istio", Kind: pb.KindGenerator}
+	files    = state.Expected{Name: "files", Kind: pb.KindConfig}
+	memory   = state.Expected{Name: "memory", Kind: pb.KindRegistry}
+	entries  = state.Expected{Name: "serviceentry", Kind: pb.KindRegistry}
+	istio    = state.Expected{Name: "istio", Kind: pb.KindGenerator}
 	entryRow = "ServiceEntry"
 )
 

@@ -3,30 +3,32 @@ package control
 import (
 	"fmt"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Declare adds a plugin that Serve may then be given sessions of.
-func (c *Control) Declare(e Expected, rules Rules) error {
+func (c *Control) Declare(e state.Expected, rules state.Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.orders.add(e, rules)
 }
 
 // add declares a plugin.
-func (o *orders) add(e Expected, rules Rules) error {
-	if o.roster.known[e.Name] != nil {
+func (o *orders) add(e state.Expected, rules state.Rules) error {
+	if o.roster.Plugins[e.Name] != nil {
 		return fmt.Errorf("plugin %s is declared already", e.Name)
 	}
-	o.members.declare(newKnown(e, newShard(e), o.clock.Now()))
-	o.roster.rules = rules
+	o.members.declare(state.NewPlugin(e, state.NewShard(e), o.clock.Now()))
+	o.roster.Rules = rules
 	return nil
 }
 
 // Withdraw takes a plugin away, whose session must have ended: what rows it still has go, in a revision of their own, and others serve the types that
 // it served. Unless it is forced, proxies that would lose much by that keep what they have.
-func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
+func (c *Control) Withdraw(name string, rules state.Rules, forced bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.orders.withdraw(name, rules, forced); err != nil {
@@ -38,59 +40,57 @@ func (c *Control) Withdraw(name string, rules Rules, forced bool) error {
 }
 
 // withdraw takes a plugin out.
-func (o *orders) withdraw(name string, rules Rules, forced bool) error {
+func (o *orders) withdraw(name string, rules state.Rules, forced bool) error {
 	if p := o.departure.parting; p != nil && p.known.Name() == name && p.judged {
 		o.departure.parting = nil
-		delete(o.roster.rivals, p.known)
+		delete(o.roster.Rivals, p.known)
 	}
-	k := o.roster.known[name]
+	k := o.roster.Plugins[name]
 	switch {
 	case k == nil:
 		return fmt.Errorf("plugin %s is not declared", name)
-	case o.roster.session(name) != nil || o.roster.tried(name):
+	case o.roster.Session(name) != nil || o.roster.Tried(name):
 		return fmt.Errorf("plugin %s still runs", name)
 	}
 	now := o.clock.Now()
-	delete(o.roster.known, name)
-	delete(o.course.forced, name)
-	o.roster.rules = rules
-	if o.course.flight != nil {
-		o.course.flight.Leave(name)
+	delete(o.roster.Plugins, name)
+	delete(o.course.Forced, name)
+	o.roster.Rules = rules
+	if o.course.Flight != nil {
+		o.course.Flight.Leave(name)
 	}
-	for _, conn := range o.conns.sorted() {
+	for _, conn := range o.conns.Sorted() {
 		o.streams.leaveGenerator(conn, name)
 	}
 	if k.Kind() == pb.KindPatch {
 		o.screen.spoilAll()
 	}
-	o.env.Drop(k.shard)
+	o.env.Drop(k.Shard)
 	o.losses.holds.Drop(name)
-	if forced || publishes(k) { // it was judged before
-		if o.losses.holds.Approve(); publishes(k) {
+	if forced || state.Publishes(k) { // it was judged before
+		if o.losses.holds.Approve(); state.Publishes(k) {
 			o.losses.holds.ApproveNext(false)
 		}
 	}
-	o.env.Replace(k.shard, nil)
-	if !publishes(k) && o.course.flight == nil {
+	o.env.Replace(k.Shard, nil)
+	if !state.Publishes(k) && o.course.Flight == nil {
 		o.screen.settle()
 	}
 	o.intake.touched(name, now)
-	if o.pipeline.advance(now); o.course.flight == nil {
-		o.pipeline.begin("swap", o.env.Of(k.shard), false, now)
+	if o.pipeline.advance(now); o.course.Flight == nil {
+		o.pipeline.begin("swap", o.env.Of(k.Shard), false, now)
 	}
 	o.pipeline.rest()
 	return nil
 }
 
-func publishes(k *known) bool { return k.ready != nil && publishesRows(k.ready) }
-
 // leaveGenerator gives the types that a generator served to others; those that nobody serves go.
-func (st *streams) leaveGenerator(conn *connection, name string) {
-	had := conn.generator
-	lost := conn.servedBy(name)
-	st.roster.assign(conn)
+func (st *streams) leaveGenerator(conn *state.Connection, name string) {
+	had := conn.Generators
+	lost := conn.ServedBy(name)
+	st.roster.Assign(conn)
 	for _, url := range lost {
-		if at := conn.places.At(url); conn.generator[url] == "" && at.View != nil {
+		if at := conn.Places.At(url); conn.Generators[url] == "" && at.View != nil {
 			st.placer.move(at.Session, conn, url, nil)
 		}
 	}
@@ -98,21 +98,21 @@ func (st *streams) leaveGenerator(conn *connection, name string) {
 }
 
 // Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.
-func (c *Control) Reorder(order map[string]int, rules Rules) {
+func (c *Control) Reorder(order map[string]int, rules state.Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.orders.reorder(order, rules)
 	c.schedule(c.clock.Now())
 }
 
-func (o *orders) reorder(order map[string]int, rules Rules) {
-	o.roster.rules = rules
+func (o *orders) reorder(order map[string]int, rules state.Rules) {
+	o.roster.Rules = rules
 	shards := map[*environment.Shard]int{}
-	for name, k := range o.roster.known {
+	for name, k := range o.roster.Plugins {
 		if at, ok := order[name]; ok {
 			k.Expected.Order = at
-			shards[k.shard] = at
-			for rival := range o.roster.rivals {
+			shards[k.Shard] = at
+			for rival := range o.roster.Rivals {
 				if rival.Name() == name {
 					rival.Expected.Order = at
 				}
@@ -124,9 +124,9 @@ func (o *orders) reorder(order map[string]int, rules Rules) {
 		o.intake.markDirty(changes)
 		o.intake.forceReaders(changes)
 	}
-	for _, conn := range o.conns.sorted() {
-		had := conn.generator
-		o.roster.assign(conn)
+	for _, conn := range o.conns.Sorted() {
+		had := conn.Generators
+		o.roster.Assign(conn)
 		o.streams.reattach(conn, had, "")
 	}
 	o.screen.spoilAll()
@@ -135,15 +135,15 @@ func (o *orders) reorder(order map[string]int, rules Rules) {
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
 func (in *intake) forceReaders(changes environment.Changes) {
-	for s := range in.roster.live() {
-		if concerns(s.plugin.ready, changes) {
-			in.course.forced[s.Name()] = true
+	for s := range in.roster.Sessions() {
+		if state.Concerns(s.Plugin.Ready, changes) {
+			in.course.Forced[s.Name()] = true
 		}
 	}
 }
 
 // Redeclare changes what is known of a plugin that does not run.
-func (c *Control) Redeclare(e Expected, rules Rules) error {
+func (c *Control) Redeclare(e state.Expected, rules state.Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.orders.redeclare(e, rules); err != nil {
@@ -153,19 +153,19 @@ func (c *Control) Redeclare(e Expected, rules Rules) error {
 	return nil
 }
 
-func (o *orders) redeclare(e Expected, rules Rules) error {
-	k := o.roster.known[e.Name]
-	if k == nil || o.roster.session(e.Name) != nil {
+func (o *orders) redeclare(e state.Expected, rules state.Rules) error {
+	k := o.roster.Plugins[e.Name]
+	if k == nil || o.roster.Session(e.Name) != nil {
 		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
 	}
-	k.Expected, o.roster.rules = e, rules
-	k.absence.after = e.DropAfter
-	if p := o.roster.patcher(e.Name); p != nil {
-		p.Settings = k.patches(o.patches.patience)
+	k.Expected, o.roster.Rules = e, rules
+	k.Absence.After = e.DropAfter
+	if p := o.roster.Patcher(e.Name); p != nil {
+		p.Settings = k.PatchSettings(o.patches.patience)
 	}
-	if changes := o.env.Prioritize(k.shard, e.Priority); len(changes) > 0 {
-		o.course.moved.Merge(changes)
-		o.course.soon = true
+	if changes := o.env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
+		o.course.Moved.Merge(changes)
+		o.course.Soon = true
 	}
 	return nil
 }

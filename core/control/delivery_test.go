@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -75,7 +77,7 @@ func TestNoClientEndsASession(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, most), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					held, ready := istio, readyIstio()
-					held.Limits, ready.Reports = Limits{Message: most}, true
+					held.Limits, ready.Reports = state.Limits{Message: most}, true
 					w := worldOf(newBench(t, nil, memory, held), ready)
 					abuse(t, w)
 					for _, m := range w.g.take() {
@@ -186,4 +188,4 @@ func TestPlaceIntoAViewThatWasForgotten(t *testing.T) {
 	})
 }
 
-func (w *world) room() int { return (&session{plugin: w.roster.known["istio"]}).room() }
+func (w *world) room() int { return (&state.Session{Plugin: w.roster.Plugins["istio"]}).Room() }

@@ -3,26 +3,20 @@ package control
 import (
 	"sync"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/state"
 )
-
-// clock is the time of what happens: when the lock was taken for it.
-type clock struct{ at time.Time }
-
-func (k *clock) set(now time.Time) { k.at = now }
-
-// Now is that time.
-func (k *clock) Now() time.Time { return k.at }
 
 // timed is a lock that sets a clock.
 type timed struct {
 	sync.Mutex
-	clock *clock
+	clock *state.Clock
 }
 
 // Lock implements sync.Locker.
 func (g *timed) Lock() {
 	g.Mutex.Lock()
-	g.clock.set(time.Now())
+	g.clock.Set(time.Now())
 }
 
 // door is the lock for what clients do: one of them at a time waits for the lock itself. So what plugins say, edits above all, waits for one client,

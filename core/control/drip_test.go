@@ -8,13 +8,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // second adds a registry beside that of a mirror, with these services; each has an endpoint.
 func (m *mirror) second(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(Expected{Name: "second", Kind: pb.KindRegistry, Order: 9}, m.roster.rules); err != nil {
+	if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindRegistry, Order: 9}, m.roster.Rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("second", readyMemory())

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,7 +14,7 @@ import (
 // in sync and not earlier; two that read each other's tables don't wait for each other.
 func TestSourceReadsBeforeItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mesh, keys2 := Expected{Name: "mesh", Kind: pb.KindConfig}, Expected{Name: "keys", Kind: pb.KindConfig}
+		mesh, keys2 := state.Expected{Name: "mesh", Kind: pb.KindConfig}, state.Expected{Name: "keys", Kind: pb.KindConfig}
 		b := newBench(t, nil, memory, keys2, mesh)
 		reader := func(reads, publishes string) *pb.Ready {
 			return &pb.Ready{Reads: []*pb.Read{{Table: "mesh"}, {Table: reads}}, Publishes: []string{publishes}}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -12,21 +14,21 @@ import (
 
 // begin commits what waits (of accept) and starts its revision.
 func (p *pipeline) begin(kind string, accept func(environment.Name) bool, force bool, now time.Time) {
-	if accept == nil && !p.course.debounce.Due().IsZero() {
-		p.metrics.Debounced(now.Sub(p.course.debounce.Due().Add(-p.course.debounce.After)))
-		p.course.debounce.Reset()
+	if accept == nil && !p.course.Debounce.Due().IsZero() {
+		p.metrics.Debounced(now.Sub(p.course.Debounce.Due().Add(-p.course.Debounce.After)))
+		p.course.Debounce.Reset()
 	}
 	if kind != revision.Endpoints {
 		if endpoints, _ := p.env.Pending(); endpoints {
-			p.course.pace.Carried(now)
+			p.course.Pace.Carried(now)
 		}
 		p.losses.holds.Begin()
-		p.course.soon = false
+		p.course.Soon = false
 	}
-	force = force || len(p.course.forced) > 0 || !p.course.started
+	force = force || len(p.course.Forced) > 0 || !p.course.Started
 	before := p.env.Number()
-	changes := p.course.moved
-	p.course.moved = environment.Changes{}
+	changes := p.course.Moved
+	p.course.Moved = environment.Changes{}
 	changes.Merge(p.env.Commit(force || len(changes) > 0, accept))
 	if p.env.Number() == before {
 		p.rest()
@@ -35,19 +37,19 @@ func (p *pipeline) begin(kind string, accept func(environment.Name) bool, force 
 	p.metrics.Hidden(p.env.Hidden())
 	p.metrics.Committed(kind)
 	p.intake.markDirty(changes)
-	p.course.flight = revision.Begin(p.env.Number(), kind, changes, p.course.forced, p.timing.holdMax, now)
-	p.course.forced = map[string]bool{}
+	p.course.Flight = revision.Begin(p.env.Number(), kind, changes, p.course.Forced, p.timing.holdMax, now)
+	p.course.Forced = map[string]bool{}
 	p.advance(now)
 }
 
 // advance leads the revision through the stages as far as nobody is waited for.
 func (p *pipeline) advance(now time.Time) {
-	for f := p.course.flight; f != nil; f = p.course.flight {
-		switch f.Next(p.roster.lastLevel(), p.wantsOpen) {
+	for f := p.course.Flight; f != nil; f = p.course.Flight {
+		switch f.Next(p.roster.LastLevel(), p.wantsOpen) {
 		case revision.Derive:
-			p.hand(func(k *known) bool { return k.ready.Derives && k.level == f.Level() }, now)
+			p.hand(func(k *state.Plugin) bool { return k.Ready.Derives && k.Level == f.Level() }, now)
 		case revision.Generate:
-			p.hand(func(k *known) bool { return k.Kind() == pb.KindGenerator }, now)
+			p.hand(func(k *state.Plugin) bool { return k.Kind() == pb.KindGenerator }, now)
 			p.handReaders()
 			p.feeder.feedShadows()
 		case revision.Serve:
@@ -70,16 +72,16 @@ func (p *pipeline) show(now time.Time) {
 }
 
 // hand gives the revision to those plugins of a stage that it concerns, and waits for them; also for one that died just now.
-func (p *pipeline) hand(stage func(*known) bool, now time.Time) {
-	f := p.course.flight
-	for _, k := range p.roster.sorted() {
-		if k.ready == nil || !stage(k) {
+func (p *pipeline) hand(stage func(*state.Plugin) bool, now time.Time) {
+	f := p.course.Flight
+	for _, k := range p.roster.Sorted() {
+		if k.Ready == nil || !stage(k) {
 			continue
 		}
-		switch s := p.roster.session(k.Name()); {
-		case s == nil && concerns(k.ready, f.Changes):
-			f.Away(k.Name(), k.away, now)
-		case s != nil && f.Give(k.Name(), s.feed.Lacks()):
+		switch s := p.roster.Session(k.Name()); {
+		case s == nil && state.Concerns(k.Ready, f.Changes):
+			f.Away(k.Name(), k.Away, now)
+		case s != nil && f.Give(k.Name(), s.Feed.Lacks()):
 			p.feeder.sendState(s, f.Number)
 		}
 	}
@@ -87,35 +89,21 @@ func (p *pipeline) hand(stage func(*known) bool, now time.Time) {
 
 // handReaders gives the revision to patches and to sources that read; they owe no Done.
 func (p *pipeline) handReaders() {
-	for s := range p.roster.live() {
-		if s.generates() || s.plugin.ready.Derives || len(s.feed.Left()) == 0 {
+	for s := range p.roster.Sessions() {
+		if s.Generates() || s.Plugin.Ready.Derives || len(s.Feed.Left()) == 0 {
 			continue
 		}
-		p.feeder.sendState(s, p.course.flight.Number)
+		p.feeder.sendState(s, p.course.Flight.Number)
 		if s.Kind() == pb.KindPatch {
-			p.roster.patcher(s.Name()).Forget()
+			p.roster.Patcher(s.Name()).Forget()
 			p.screen.spoilAll()
 		}
 	}
 }
 
-func concerns(ready *pb.Ready, changes environment.Changes) bool {
-	return slices.ContainsFunc(ready.Reads, func(r *pb.Read) bool { return len(changes[r.Table]) > 0 })
-}
-
-func (r *roster) lastLevel() int {
-	last := -1
-	for _, k := range r.known {
-		if k.ready != nil && k.ready.Derives {
-			last = max(last, k.level)
-		}
-	}
-	return last
-}
-
 // wantsOpen says whether a view that the revision moves connections to still lacks answers.
 func (p *pipeline) wantsOpen() bool {
-	for s := range p.roster.live() {
+	for s := range p.roster.Sessions() {
 		if s.Maker.Asked.Holds() {
 			return true
 		}
@@ -125,9 +113,9 @@ func (p *pipeline) wantsOpen() bool {
 
 // giveUp serves the revision without the plugins that are late.
 func (p *pipeline) giveUp(now time.Time) {
-	f := p.course.flight
+	f := p.course.Flight
 	var asked []string
-	for s := range p.roster.live() {
+	for s := range p.roster.Sessions() {
 		if s.Maker.Asked.GiveUp() {
 			asked = append(asked, s.Name())
 		}
@@ -142,37 +130,37 @@ func (p *pipeline) giveUp(now time.Time) {
 // noteLate notes that the revision goes out without a plugin.
 func (p *pipeline) noteLate(name string, now time.Time) {
 	p.metrics.Partial(name)
-	if k := p.roster.known[name]; k != nil && k.late.IsZero() {
-		k.late = now
+	if k := p.roster.Plugins[name]; k != nil && k.Late.IsZero() {
+		k.Late = now
 	}
 }
 
 // serve gives the revision to the proxies, whole.
 func (p *pipeline) serve(now time.Time) {
-	f := p.course.flight
-	for _, k := range p.roster.sorted() {
-		s := p.roster.session(k.Name())
-		if s == nil || !s.generates() || s.State.Done != s.State.Sent {
+	f := p.course.Flight
+	for _, k := range p.roster.Sorted() {
+		s := p.roster.Session(k.Name())
+		if s == nil || !s.Generates() || s.State.Done != s.State.Sent {
 			continue
 		}
 		before := len(s.Maker.Ops)
-		if err := s.apply(); err != nil {
-			s.cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name(), err))
+		if err := s.Apply(); err != nil {
+			s.Cancel(fmt.Errorf("plugin %s broke the contract: %w", s.Name(), err))
 			continue
 		}
 		if before > 0 || f.Forced(k.Name()) {
-			p.roster.serving(s.Name())
+			p.roster.Serving(s.Name())
 		}
 		changed := s.Maker.Views.Publish()
 		p.screen.blame(s)
 		p.screen.spoil(changed)
 		f.Views += len(changed)
-		s.free()
+		s.Free()
 	}
-	if f.Number >= p.course.undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
-		return p.roster.known[name] != nil && p.roster.known[name].Kind() == pb.KindGenerator
+	if f.Number >= p.course.Undo && !slices.ContainsFunc(f.Late(), func(name string) bool {
+		return p.roster.Plugins[name] != nil && p.roster.Plugins[name].Kind() == pb.KindGenerator
 	}) {
-		p.course.undo = 0
+		p.course.Undo = 0
 	}
 	p.screen.retryLate()
 	p.show(now)
@@ -180,22 +168,22 @@ func (p *pipeline) serve(now time.Time) {
 
 // finish notes that the revision is served.
 func (p *pipeline) finish(now time.Time) {
-	f := p.course.flight
-	p.course.flight = nil
-	p.course.ring() // somebody may wait for a moment without a revision
-	if f.Number < p.course.undo {
+	f := p.course.Flight
+	p.course.Flight = nil
+	p.course.Ring() // somebody may wait for a moment without a revision
+	if f.Number < p.course.Undo {
 		return // it is held
 	}
-	if !p.course.started {
-		p.course.started = true
+	if !p.course.Started {
+		p.course.Started = true
 		p.env.Settle()
 		close(p.startedUp)
 	}
-	p.course.served = served{Number: max(f.Number, p.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
-	p.instances.tell()
+	p.course.Served = state.Served{Number: max(f.Number, p.env.Number()), Kind: f.Kind, Partial: f.Late(), Rows: f.Rows()}
+	p.instances.Tell()
 	p.onServed(f.Number)
 	took := f.Took(now)
 	p.metrics.Served(f.Kind, took)
 	p.rest()
-	p.log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", p.course.served.Rows, "views", f.Views, "took", took)
+	p.log.Debug("revision served", "revision", f.Number, "kind", f.Kind, "rows", p.course.Served.Rows, "views", f.Views, "took", took)
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -25,7 +27,7 @@ func TestCandidateThatGivesUp(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				e := istio
-				e.Limits = Limits{Revision: 30 * time.Second, Progress: 30 * time.Second}
+				e.Limits = state.Limits{Revision: 30 * time.Second, Progress: 30 * time.Second}
 				trial, err := w.Try(e, w.cfg.Rules)
 				if err != nil {
 					t.Fatal(err)

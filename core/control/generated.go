@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
 // takeGenerated takes a message of a generator: into the served state if it belongs to what is served, aside if to a later revision.
-func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
+func (pl *placer) takeGenerated(s *state.Session, m *pb.FromPlugin) error {
 	switch {
 	case m.Bodies != nil:
-		return s.store(m.Bodies)
+		return s.Store(m.Bodies)
 	case m.View != nil:
-		if !offers(s.plugin.ready, m.View.Type) {
+		if !state.Offers(s.Plugin.Ready, m.View.Type) {
 			return fmt.Errorf("it described a view of type %s, which its Ready doesn't offer", m.View.Type)
 		}
 		s.Maker.Views.Describe(m.View)
@@ -25,7 +26,7 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	case m.Part != nil:
 		return pl.screen.at(s, m.Part.Revision, func() error { return pl.lenient(s, s.Maker.Views.Part(m.Part)) })
 	case m.Change != nil:
-		if !offers(s.plugin.ready, m.Change.Type) {
+		if !state.Offers(s.Plugin.Ready, m.Change.Type) {
 			return fmt.Errorf("it changed a view of type %s, which its Ready doesn't offer", m.Change.Type)
 		}
 		return pl.screen.at(s, m.Change.Revision, func() error { return pl.lenient(s, s.Maker.Views.Change(m.Change)) })
@@ -38,24 +39,13 @@ func (pl *placer) takeGenerated(s *session, m *pb.FromPlugin) error {
 	return nil
 }
 
-// store keeps bodies, as far as the plugin may bring them.
-func (s *session) store(m *pb.Bodies) error {
-	if err := s.Maker.Views.Store(m); err != nil {
-		return err
-	}
-	if most := s.Limits().Bodies; most > 0 && s.Maker.Views.Held() > most {
-		return carrier.Crossed("bodies", "its resources take more than %d bytes of the core's memory (limits.bodies)", most)
-	}
-	return nil
-}
-
 // lenient answers missing bodies by asking for them; other faults end the session.
-func (pl *placer) lenient(s *session, err error) error {
+func (pl *placer) lenient(s *state.Session, err error) error {
 	var missing *view.MissingError
 	if errors.As(err, &missing) {
 		pl.log.Warn("plugin named bodies that it never sent", "plugin", s.Name(), "bodies", len(missing.Bodies))
-		for some := range slices.Chunk(missing.Bodies, idsAtOnce) {
-			s.out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
+		for some := range slices.Chunk(missing.Bodies, state.IDsAtOnce) {
+			s.Out.Call(&pb.FromCore{Missing: &pb.Missing{Bodies: some}})
 		}
 		return nil
 	}
@@ -63,19 +53,15 @@ func (pl *placer) lenient(s *session, err error) error {
 }
 
 // blame says which resources were not taken, and whose they are.
-func (v *screen) blame(s *session) {
+func (v *screen) blame(s *state.Session) {
 	for _, r := range s.Maker.Views.Refused() {
 		v.metrics.Fault(s.Name())
 		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
 	}
 }
 
-func offers(ready *pb.Ready, typeURL string) bool {
-	return slices.ContainsFunc(ready.Types, func(t *pb.Type) bool { return t.Url == typeURL })
-}
-
 // at runs an op now if its revision is served, and keeps it otherwise.
-func (v *screen) at(s *session, r *pb.Revision, o op) error {
+func (v *screen) at(s *state.Session, r *pb.Revision, o state.Op) error {
 	switch {
 	case r == nil:
 		return errors.New("it said something without naming a revision")
@@ -93,56 +79,23 @@ func (v *screen) at(s *session, r *pb.Revision, o op) error {
 	return nil
 }
 
-// apply makes what was kept for the session's newest state part of what is served.
-func (s *session) apply() error {
-	ops := s.Maker.Ops
-	s.Maker.Ops, s.State.Acked = nil, s.State.Sent
-	for _, o := range ops {
-		if err := o(); err != nil {
-			return err
-		}
-	}
-	s.letGo()
-	return nil
-}
-
-// letGo lets go of what is not used, once nothing waits that was said before the plugin knew of it.
-func (s *session) letGo() {
-	if len(s.Maker.Ops)+len(s.Maker.OvertakenOps) == 0 {
-		s.Maker.Unused.LetGo(s.Maker.Views)
-	}
-}
-
-// idsAtOnce is how many numbers of bodies go into a message.
-const idsAtOnce = 50_000
-
-// free tells a generator which of its bodies are no longer used.
-func (s *session) free() {
-	if ids := s.Maker.Views.Freed(); len(ids) > 0 {
-		for some := range slices.Chunk(ids, idsAtOnce) {
-			s.out.Call(&pb.FromCore{Freed: &pb.Freed{Bodies: some}})
-		}
-		s.Maker.Unused.Freed(ids)
-	}
-}
-
 // takePlace moves a connection between views. What the connection wants is wanted of the new view at once, so that the move is complete
 // when it is served.
-func (pl *placer) takePlace(s *session, m *pb.Place) error {
-	defer s.handed(s.Maker.Turns.Attached, m.Connection, pl.clock.Now())
-	conn := pl.conns.all[m.Connection]
+func (pl *placer) takePlace(s *state.Session, m *pb.Place) error {
+	defer s.Handed(s.Maker.Turns.Attached, m.Connection, pl.clock.Now())
+	conn := pl.conns.All[m.Connection]
 	if conn == nil {
 		return nil // it went meanwhile
 	}
-	if s.shadow != nil {
+	if s.Shadow != nil {
 		return pl.takeShadowPlace(s, conn, m)
 	}
 	if m.Refused != "" {
-		conn.refuse(s.Name(), m.Refused)
+		conn.Refuse(s.Name(), m.Refused)
 		return nil
 	}
 	for _, p := range m.Placements {
-		if conn.generator[p.Type] != s.Name() {
+		if conn.Generators[p.Type] != s.Name() {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
 		var to *view.View
@@ -164,30 +117,30 @@ func (pl *placer) takePlace(s *session, m *pb.Place) error {
 
 // anew has a generator place a connection again that it placed into a view which the core has forgotten: it describes the view again, unless others
 // are in it.
-func (pl *placer) anew(s *session, conn *connection, p *pb.Placement) {
-	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.id, "type", p.Type, "view", p.View)
-	types := s.typesFor(conn)
-	s.detach(conn)
-	s.out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
-	s.attach(conn, types)
+func (pl *placer) anew(s *state.Session, conn *state.Connection, p *pb.Placement) {
+	pl.log.Warn("a generator placed a connection into a view that was forgotten; it is asked again", "plugin", s.Name(), "connection", conn.ID, "type", p.Type, "view", p.View)
+	types := s.TypesFor(conn)
+	s.Detach(conn)
+	s.Out.Call(&pb.FromCore{Drop: &pb.Drop{Type: p.Type, View: p.View, All: true}})
+	s.Attach(conn, types)
 }
 
-func (pl *placer) place(s *session, conn *connection, typeURL string, to *view.View, r *pb.Revision) error {
-	next := placement.Place[*session]{Session: s, View: to}
-	if conn.places.Is(typeURL, next) {
+func (pl *placer) place(s *state.Session, conn *state.Connection, typeURL string, to *view.View, r *pb.Revision) error {
+	next := placement.Place[*state.Session]{Session: s, View: to}
+	if conn.Places.Is(typeURL, next) {
 		return nil
 	}
 	if to != nil {
 		to.Connections++
 		s.Maker.Unused.Entered(to)
-		pl.conns.left.Weigh(to)
-		pl.want(s, to, conn, conn.subs[typeURL], r != nil && r.Number > s.State.Acked)
+		pl.conns.Left.Weigh(to)
+		pl.want(s, to, conn, conn.Subs[typeURL], r != nil && r.Number > s.State.Acked)
 	}
-	if old := conn.places.Plan(typeURL, next); old.View != nil {
-		pl.unwant(old.Session, old.View, conn.subs[typeURL], true)
+	if old := conn.Places.Plan(typeURL, next); old.View != nil {
+		pl.unwant(old.Session, old.View, conn.Subs[typeURL], true)
 	}
 	return pl.screen.at(s, r, func() error {
-		if pl.conns.all[conn.id] == conn && conn.places.Due(typeURL, next) { // it was not moved again, nor went
+		if pl.conns.All[conn.ID] == conn && conn.Places.Due(typeURL, next) { // it was not moved again, nor went
 			pl.move(s, conn, typeURL, to)
 		}
 		return nil
@@ -195,10 +148,10 @@ func (pl *placer) place(s *session, conn *connection, typeURL string, to *view.V
 }
 
 // move makes a placement the served one.
-func (pl *placer) move(s *session, conn *connection, typeURL string, to *view.View) {
-	from := conn.places.Move(typeURL, placement.Place[*session]{Session: s, View: to})
-	if from.View != nil && !from.Session.keep(conn, typeURL, from.View) {
-		pl.unwant(from.Session, from.View, conn.subs[typeURL], true)
+func (pl *placer) move(s *state.Session, conn *state.Connection, typeURL string, to *view.View) {
+	from := conn.Places.Move(typeURL, placement.Place[*state.Session]{Session: s, View: to})
+	if from.View != nil && !from.Session.Keep(conn, typeURL, from.View) {
+		pl.unwant(from.Session, from.View, conn.Subs[typeURL], true)
 	}
 	pl.screen.stale.Spoil(conn, typeURL)
 }

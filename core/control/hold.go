@@ -5,46 +5,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// shown is what connections are to get next of each type.
-type shown = guard.Shown[*connection]
-
-// Held is a hold as people see it.
-type Held struct {
-	Plugin string    `json:"plugin"`
-	Since  time.Time `json:"since"`
-	// Rows is how many changes of its rows are kept aside, Proxies how many keep what they had.
-	Rows    int `json:"rows,omitempty"`
-	Proxies int `json:"proxies,omitempty"`
-	// Reasons say what would go.
-	Reasons []string `json:"reasons"`
-	// Difference of its rows, where it is asked for.
-	Difference *guard.Difference `json:"difference,omitempty"`
-}
-
 // guards judges what connections are about to be shown. If too much would go nothing is shown, and
 // the rows that caused it are taken back in a revision that begins at once. Where there is no row
 // to take back, the connections that would lose are frozen.
-func (l *losses) guards(next shown) (held bool) {
-	if !l.course.started {
+func (l *losses) guards(next state.Shown) (held bool) {
+	if !l.course.Started {
 		return false
 	}
 	if held, judged := l.instead(next); judged {
 		return held
 	}
-	held = l.holds.Judge(guard.Scene[*connection]{
-		Next: next, Connected: len(l.conns.all), Mature: l.course.flight == nil || l.course.flight.Patching(),
-		Env: l.env, Read: l.tablesRead, Sources: l.roster.shards, Guard: l.roster.guardOf,
+	held = l.holds.Judge(guard.Scene[*state.Connection]{
+		Next: next, Connected: len(l.conns.All), Mature: l.course.Flight == nil || l.course.Flight.Patching(),
+		Env: l.env, Read: l.tablesRead, Sources: l.roster.Shards, Guard: l.roster.GuardOf,
 	}, l.clock.Now())
 	if held {
-		l.course.undo, l.course.soon = l.env.Number()+1, true
-		l.course.ring()
+		l.course.Undo, l.course.Soon = l.env.Number()+1, true
+		l.course.Ring()
 	}
 	l.tellHolds()
 	return held
@@ -70,14 +55,6 @@ func (l *losses) tellHolds() {
 	}
 }
 
-// shards are those of the declared plugins, in order.
-func (r *roster) shards() (all []*environment.Shard) {
-	for _, k := range r.sorted() {
-		all = append(all, k.shard)
-	}
-	return all
-}
-
 // release ends a hold.
 func (l *losses) release(plugin, why string) {
 	l.holds.Release(plugin, why)
@@ -87,12 +64,12 @@ func (l *losses) release(plugin, why string) {
 // overHolds ends the holds of which nothing is left. What was let go by itself may be held again by
 // the revision in the making, and counts its tries.
 func (l *losses) overHolds() {
-	if l.course.soon || l.course.flight != nil {
+	if l.course.Soon || l.course.Flight != nil {
 		return
 	}
-	l.holds.Over(func(conn *connection) bool { return l.conns.all[conn.id] != conn }, func(plugin string) int {
-		if k := l.roster.known[plugin]; k != nil {
-			return l.env.HeldRows(k.shard)
+	l.holds.Over(func(conn *state.Connection) bool { return l.conns.All[conn.ID] != conn }, func(plugin string) int {
+		if k := l.roster.Plugins[plugin]; k != nil {
+			return l.env.HeldRows(k.Shard)
 		}
 		return 0
 	})
@@ -101,35 +78,35 @@ func (l *losses) overHolds() {
 
 // rest notes that proxies see all that was committed.
 func (p *pipeline) rest() {
-	if p.course.flight != nil || p.course.undo != 0 || len(p.course.served.Partial) > 0 {
+	if p.course.Flight != nil || p.course.Undo != 0 || len(p.course.Served.Partial) > 0 {
 		return
 	}
-	for _, k := range p.roster.known {
-		if k.Kind() != pb.KindGenerator || k.ready == nil || k.Sleep.Asleep {
+	for _, k := range p.roster.Plugins {
+		if k.Kind() != pb.KindGenerator || k.Ready == nil || k.Sleep.Asleep {
 			continue
 		}
-		s := p.roster.session(k.Name())
+		s := p.roster.Session(k.Name())
 		switch {
-		case s == nil && p.clock.Now().Sub(k.away) >= p.timing.holdMax: // nobody waits for it any more
+		case s == nil && p.clock.Now().Sub(k.Away) >= p.timing.holdMax: // nobody waits for it any more
 		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
 			return
 		}
 	}
-	if p.losses.holds.Settled(p.env, p.roster.shards(), p.clock.Now()) {
-		p.course.soon = true
-		p.course.ring()
+	if p.losses.holds.Settled(p.env, p.roster.Shards(), p.clock.Now()) {
+		p.course.Soon = true
+		p.course.Ring()
 	}
 }
 
 // Holds returns what is held, by plugin.
-func (c *Control) Holds() []Held {
+func (c *Control) Holds() []state.Held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pages.held()
 }
 
-func (pg *pages) held() []Held {
-	var all []Held
+func (pg *pages) held() []state.Held {
+	var all []state.Held
 	for _, name := range pg.losses.holds.Plugins() {
 		all = append(all, pg.losses.held(name))
 	}
@@ -145,30 +122,30 @@ func (c *Control) Holding() []string {
 	return lines
 }
 
-func (l *losses) held(name string) Held {
+func (l *losses) held(name string) state.Held {
 	h := l.holds.Of(name)
-	out := Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
-	if k := l.roster.known[name]; k != nil {
-		out.Rows = l.env.HeldRows(k.shard)
+	out := state.Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
+	if k := l.roster.Plugins[name]; k != nil {
+		out.Rows = l.env.HeldRows(k.Shard)
 	}
 	return out
 }
 
 // Hold returns what is held of a plugin, with the difference of its rows.
-func (c *Control) Hold(plugin string) (*Held, error) {
+func (c *Control) Hold(plugin string) (*state.Held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pages.holdOf(plugin)
 }
 
-func (pg *pages) holdOf(plugin string) (*Held, error) {
+func (pg *pages) holdOf(plugin string) (*state.Held, error) {
 	if pg.losses.holds.Of(plugin) == nil {
 		return nil, errNotHeld(plugin)
 	}
 	out := pg.losses.held(plugin)
 	before, after := environment.Tables{}, environment.Tables{}
-	if k := pg.roster.known[plugin]; k != nil {
-		for u := range pg.env.Held(k.shard) {
+	if k := pg.roster.Plugins[plugin]; k != nil {
+		for u := range pg.env.Held(k.Shard) {
 			if u.Before != nil {
 				before.Put(u.Table, u.Before)
 			}
@@ -211,9 +188,9 @@ func (o *orders) applyHold(plugin string) error {
 		o.pipeline.rest()
 		return nil
 	}
-	o.env.Release(o.roster.known[plugin].shard)
+	o.env.Release(o.roster.Plugins[plugin].Shard)
 	o.losses.holds.ApproveNext(false)
-	o.course.soon = true
+	o.course.Soon = true
 	return nil
 }
 
@@ -236,29 +213,11 @@ func (o *orders) dropHold(plugin string) error {
 		return errNotHeld(plugin)
 	}
 	o.losses.release(plugin, "it was dropped by command")
-	if k := o.roster.known[plugin]; k != nil {
-		o.env.Drop(k.shard)
+	if k := o.roster.Plugins[plugin]; k != nil {
+		o.env.Drop(k.Shard)
 	}
-	if s := o.roster.session(plugin); s != nil {
-		s.cancel(errAsked)
+	if s := o.roster.Session(plugin); s != nil {
+		s.Cancel(errAsked)
 	}
 	return nil
-}
-
-// guardOf is the guard of a plugin; nil: what it takes away is let through.
-func (r *roster) guardOf(name string) *guard.Guard {
-	k := r.known[name]
-	if k == nil || k.Expected.LossApplies {
-		return nil
-	}
-	g := k.guard()
-	return &g
-}
-
-// guard is the plugin's, or the default.
-func (k *known) guard() guard.Guard {
-	if k.Expected.Guard == (guard.Guard{}) {
-		return guard.Default()
-	}
-	return k.Expected.Guard
 }

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/google/go-cmp/cmp"
@@ -301,7 +303,7 @@ func TestRowsWithoutProxies(t *testing.T) {
 func TestOnLossApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.roster.known["memory"].Expected.LossApplies = true
+		m.roster.Plugins["memory"].Expected.LossApplies = true
 		m.deletes("ns/a.com", "ns/b.com", "ns/c.com")
 		m.run()
 		m.sees()
@@ -313,7 +315,7 @@ func TestOnLossApply(t *testing.T) {
 func TestGeneratorThatStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com", "ns/e.com")
-		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())

@@ -1,55 +1,19 @@
 package control
 
 import (
-	"slices"
+	"github.com/coxswain-mesh/coxswain/core/state"
 
-	"github.com/coxswain-mesh/coxswain/core/environment"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// instances are what those need who run a plugin for each row of a table.
-type instances struct {
-	// tables are those with such rows; changed: one of them has, since it was told.
-	tables  []string
-	changed bool
-	moved   chan struct{}
-	// gathered is closed when all that was declared is in; gone: what it asks for is declared, too.
-	gathered  chan struct{}
-	announced bool
-	gone      bool
-}
-
-func (i *instances) gather() {
-	if !i.announced {
-		i.announced = true
-		close(i.gathered)
-	}
-}
-
-func (i *instances) mark(changes environment.Changes) {
-	i.changed = i.changed || slices.ContainsFunc(i.tables, func(t string) bool { return len(changes[t]) > 0 })
-}
-
-// tell says that rows have changed, once what they belong to is served.
-func (i *instances) tell() {
-	if !i.changed {
-		return
-	}
-	i.changed = false
-	select {
-	case i.moved <- struct{}{}:
-	default:
-	}
-}
-
 // Gathered is closed when all that was declared at first is in, and the first revision waits for Go.
-func (c *Control) Gathered() <-chan struct{} { return c.instances.gathered }
+func (c *Control) Gathered() <-chan struct{} { return c.instances.Gathered }
 
 // Go lets the first revision be made once what was declared meanwhile is in, too.
 func (c *Control) Go() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.instances.gone = true
+	c.instances.Gone = true
 	c.schedule(c.clock.Now())
 }
 
@@ -63,8 +27,8 @@ func (c *Control) Waive(name string) bool {
 }
 
 func (o *orders) waive(name string) bool {
-	k, s := o.roster.known[name], o.roster.session(name)
-	if o.course.started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !publishesRows(s.plugin.ready)) {
+	k, s := o.roster.Plugins[name], o.roster.Session(name)
+	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
 		return false
 	}
 	k.Expected.Optional = true
@@ -72,16 +36,16 @@ func (o *orders) waive(name string) bool {
 }
 
 // Moved receives after rows of the tables that Following was called with last have changed.
-func (c *Control) Moved() <-chan struct{} { return c.instances.moved }
+func (c *Control) Moved() <-chan struct{} { return c.instances.Moved }
 
 // Following returns the rows of tables as proxies are served by them, and has Moved told of changes from now on. ok is false while a revision is in the
 // making: Moved is told when it is served.
 func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.instances.tables = tables
-	if c.course.flight != nil || c.course.undo != 0 || c.departure.parting != nil {
-		c.instances.changed = true
+	c.instances.Tables = tables
+	if c.course.Flight != nil || c.course.Undo != 0 || c.departure.parting != nil {
+		c.instances.Changed = true
 		return nil, false
 	}
 	rows = map[string][]*pb.Row{}

@@ -2,9 +2,10 @@ package control
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/report"
@@ -26,9 +27,9 @@ func (c *Control) Hiding() map[string]Hiding {
 
 func (pg *pages) hiding() map[string]Hiding {
 	all := map[string]Hiding{}
-	for name, k := range pg.roster.known {
-		if publishes(k) {
-			all[name] = Hiding{pg.env.HiddenRows(k.shard), k.absence.since}
+	for name, k := range pg.roster.Plugins {
+		if state.Publishes(k) {
+			all[name] = Hiding{pg.env.HiddenRows(k.Shard), k.Absence.Since}
 		}
 	}
 	return all
@@ -48,7 +49,7 @@ func (c *Control) TableRows(plugin string) []report.TableRows {
 }
 
 func (pg *pages) tableRows(plugin string, pause func()) []report.TableRows {
-	k := pg.roster.known[plugin]
+	k := pg.roster.Plugins[plugin]
 	if k == nil {
 		return nil
 	}
@@ -59,12 +60,12 @@ func (pg *pages) tableRows(plugin string, pause func()) []report.TableRows {
 		}
 		return tables[name]
 	}
-	for name, n := range pg.env.LenOf(k.shard) {
+	for name, n := range pg.env.LenOf(k.Shard) {
 		if n > 0 {
 			of(name).Served = n
 		}
 	}
-	for u := range pg.env.Held(k.shard) {
+	for u := range pg.env.Held(k.Shard) {
 		of(u.Table).Held++
 	}
 	type why struct {
@@ -73,14 +74,14 @@ func (pg *pages) tableRows(plugin string, pause func()) []report.TableRows {
 		by    *environment.Shard
 	}
 	hidden, seen := map[why]*report.HiddenRows{}, 0
-	for h := range pg.env.HiddenOf(k.shard) {
+	for h := range pg.env.HiddenOf(k.Shard) {
 		if seen++; seen%atOnce == 0 { // others have work to do, which may change what is still to come
 			pause()
 		}
 		of(h.Table).Served = max(0, of(h.Table).Served-1)
 		w := why{h.Table, h.Why, h.By}
 		if hidden[w] == nil {
-			hidden[w] = k.hidden(h)
+			hidden[w] = k.Hidden(h)
 		}
 		if hidden[w].Rows++; h.Key < hidden[w].Example {
 			hidden[w].Example = h.Key
@@ -98,21 +99,4 @@ func (pg *pages) tableRows(plugin string, pause func()) []report.TableRows {
 	}
 	slices.SortFunc(all, func(a, b report.TableRows) int { return cmp.Compare(a.Table, b.Table) })
 	return all
-}
-
-// hidden says why a row of a plugin is hidden.
-func (k *known) hidden(h environment.Hidden) *report.HiddenRows {
-	rows := &report.HiddenRows{Reason: string(h.Why), Example: h.Key}
-	if h.By != nil {
-		rows.By = h.By.Name
-	}
-	switch h.Why {
-	case environment.Lower:
-		rows.Text = fmt.Sprintf("plugin %s has priority %d (merge), this one %d", rows.By, h.By.Priority, k.shard.Priority)
-	case environment.Later:
-		rows.Text = fmt.Sprintf("plugin %s has the same key, and stands earlier in plugins.yaml", rows.By)
-	case environment.Away:
-		rows.Text = fmt.Sprintf("the source is away for longer than onLoss allows (drop-after: %s)", k.absence.after)
-	}
-	return rows
 }

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -16,21 +18,21 @@ import (
 func TestLimitsOfRows(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, c := range []struct {
-		limits Limits
+		limits state.Limits
 		// fine is taken, worse is not.
 		fine, worse func(p *plugin)
 		name, want  string
 	}{
-		{Limits{Rows: 3},
+		{state.Limits{Rows: 3},
 			func(p *plugin) {
 				p.rows("services", nil, row("a", "1"), row("b", "1"))
 				p.rows("services", nil, row("a", "2"), row("b", "2"), row("c", "1"))
 			},
 			func(p *plugin) { p.rows("endpoints", nil, row("d", "1")) }, "rows", "more than 3 rows (limits.rows)"},
-		{Limits{RowBytes: 500},
+		{state.Limits{RowBytes: 500},
 			func(p *plugin) { p.rows("services", nil, row("a", long[:400])) },
 			func(p *plugin) { p.rows("services", nil, row("b", long)) }, "rowBytes", `row "b" of table "services" with 1`},
-		{Limits{Bytes: 2500},
+		{state.Limits{Bytes: 2500},
 			func(p *plugin) {
 				for range 9 { // as the same row takes the place of the one before
 					p.rows("services", nil, row("a", long), row("b", long))
@@ -39,7 +41,7 @@ func TestLimitsOfRows(t *testing.T) {
 				p.rows("endpoints", nil, row("c", long))
 			},
 			func(p *plugin) { p.rows("endpoints", nil, row("d", long)) }, "bytes", "more than 2500 bytes of rows (limits.bytes)"},
-		{Limits{Message: 1500},
+		{state.Limits{Message: 1500},
 			func(p *plugin) { p.rows("services", nil, row("a", long)) },
 			func(p *plugin) { p.rows("services", nil, row("a", long), row("b", long)) }, "messageBytes", "more than it may (limits.messageBytes, 1500)"},
 	} {
@@ -89,7 +91,7 @@ func TestLimitsOfCallsInModules(t *testing.T) {
 	for limit, want := range map[string]string{"call": "tokens call", "wasm.memory": "tokens wasm.memory", "": "", "own": ""} {
 		synctest.Test(t, func(t *testing.T) {
 			counts := &crossings{}
-			b := newBench(t, func(c *Config) { c.Metrics = counts }, Expected{Name: "tokens", Kind: pb.KindAuthenticator})
+			b := newBench(t, func(c *Config) { c.Metrics = counts }, state.Expected{Name: "tokens", Kind: pb.KindAuthenticator})
 			c := b.Control
 			c.slowCall("tokens", caller.Judge(&pb.Caller{Failure: "no", Limit: limit}, nil, caller.Credentials{}))
 			if got := strings.Join(counts.all, ","); got != want {
@@ -104,7 +106,7 @@ func TestBodiesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.mu.Lock()
-		w.roster.known["istio"].Expected.Limits.Bodies = 4096
+		w.roster.Plugins["istio"].Expected.Limits.Bodies = 4096
 		w.mu.Unlock()
 		w.g.send(body(2, strings.Repeat("x", 3000)))
 		select {

@@ -3,13 +3,14 @@ package control
 import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // overtake commits endpoints on top of what is served, while a revision is in the making.
 func (p *pipeline) overtake() {
-	for s := range p.roster.live() {
-		if s.Maker.Overtaking != 0 || s.generates() && s.State.Acked == 0 {
+	for s := range p.roster.Sessions() {
+		if s.Maker.Overtaking != 0 || s.Generates() && s.State.Acked == 0 {
 			return // one at a time, and not before there is something to go on top of
 		}
 	}
@@ -20,29 +21,29 @@ func (p *pipeline) overtake() {
 	number := p.env.Number()
 	if others := changes[environment.ClusterServices]; others != nil { // of services that others serve now: they wait for the next revision
 		delete(changes, environment.ClusterServices)
-		p.course.moved.Merge(environment.Changes{environment.ClusterServices: others})
-		p.course.soon = true
+		p.course.Moved.Merge(environment.Changes{environment.ClusterServices: others})
+		p.course.Soon = true
 	}
 	p.metrics.Committed("overtaking")
-	for s := range p.roster.rivalling() {
-		s.feed.Changed(changes)
+	for s := range p.roster.RivalSessions() {
+		s.Feed.Changed(changes)
 	}
-	for s := range p.roster.live() {
-		if !s.feed.Reads(environment.Endpoints) {
+	for s := range p.roster.Sessions() {
+		if !s.Feed.Reads(environment.Endpoints) {
 			continue
 		}
-		t, size := s.feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.plugin.suspects)
-		if !s.generates() || size > outbox.MaxState {
-			s.feed.Changed(changes)
+		t, size := s.Feed.Ahead(p.env, environment.Endpoints, changes[environment.Endpoints], s.Plugin.Suspects)
+		if !s.Generates() || size > outbox.MaxState {
+			s.Feed.Changed(changes)
 			continue
 		}
 		s.Maker.Overtaking = number
-		s.out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.course.epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
+		s.Out.State(&outbox.Job{Revision: pb.Revision{Epoch: p.course.Epoch, Number: number}, Overtakes: true, Tables: []*pb.TableRows{t}})
 	}
 }
 
 // overtaken applies what a generator made of endpoints that overtook: now, and again when the revision that they overtook is served.
-func (p *pipeline) overtaken(s *session) error {
+func (p *pipeline) overtaken(s *state.Session) error {
 	ops := s.Maker.OvertakenOps
 	s.Maker.Overtaking, s.Maker.OvertakenOps = 0, nil
 	for _, o := range ops {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -14,7 +16,7 @@ import (
 // parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to what proxies lose by it. Meanwhile its session goes
 // on in the shadow, so that it can come back as if nothing had been.
 type parting struct {
-	known *known
+	known *state.Plugin
 	// since is when it began, until how long a moment is waited for at which proxies see all that was committed.
 	since, until time.Time
 	decide       func(why []string) error
@@ -23,7 +25,7 @@ type parting struct {
 	// aside: its rows are gone; judged: decide was asked, and said err.
 	aside, judged bool
 	err           error
-	shadow        *shadow
+	shadow        *state.Shadow
 	// endpoints are how many its services had, with those of others.
 	endpoints map[string]int
 }
@@ -34,7 +36,7 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && dp.course.flight == nil && dp.pipeline.atRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
+	case !p.aside && dp.course.Flight == nil && dp.pipeline.atRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
 		dp.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		dp.parting = nil
@@ -43,16 +45,16 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 	case !p.aside:
 		at(p.until)
 	}
-	if p.judged && p.err != nil && dp.course.flight == nil {
+	if p.judged && p.err != nil && dp.course.Flight == nil {
 		dp.comeBack(p, now)
 	}
 }
 
 // atRest reports whether proxies see all that was committed, so that a plugin can step aside.
-func (p *pipeline) atRest(k *known) bool {
-	s := p.roster.session(k.Name())
-	busy := s != nil && s.plugin.ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.course.undo == 0 && !p.course.soon && !p.losses.holds.Approved() && len(p.course.forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
+func (p *pipeline) atRest(k *state.Plugin) bool {
+	s := p.roster.Session(k.Name())
+	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
+	return !busy && p.course.Undo == 0 && !p.course.Soon && !p.losses.holds.Approved() && len(p.course.Forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -60,12 +62,12 @@ const commitsSoon = time.Second
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
 func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
-	for _, k := range dp.roster.known {
-		s := dp.roster.session(k.Name())
+	for _, k := range dp.roster.Plugins {
+		s := dp.roster.Session(k.Name())
 		switch {
-		case s == nil && k.ready == nil && !k.Sleep.Asleep && now.Sub(k.away) < dp.holdMax:
+		case s == nil && k.Ready == nil && !k.Sleep.Asleep && now.Sub(k.Away) < dp.holdMax:
 			return false // it was declared just now, and has not come yet
-		case s != nil && publishesRows(s.plugin.ready) && !s.plugin.ready.Derives && !s.Source.Synced:
+		case s != nil && state.PublishesRows(s.Plugin.Ready) && !s.Plugin.Ready.Derives && !s.Source.Synced:
 			return false
 		}
 	}
@@ -81,37 +83,37 @@ func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 // stepAside begins the revision without a plugin's rows.
 func (dp *departure) stepAside(p *parting, now time.Time) {
 	k := p.known
-	p.aside, p.shadow, p.endpoints = true, newShadow(dp.env.Shard(k.shard)), map[string]int{}
+	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.env.Shard(k.Shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
 		service := environment.ServiceOf(key)
 		p.endpoints[service] = dp.env.EndpointsOf(service)
 	}
-	dp.roster.rivals[k] = &rival{rules: dp.roster.rules, warm: true}
-	if k.session != nil {
-		k.session.shadow = p.shadow
+	dp.roster.Rivals[k] = &state.Rival{Rules: dp.roster.Rules, Warm: true}
+	if k.Session != nil {
+		k.Session.Shadow = p.shadow
 	}
-	gone := newKnown(Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.shard, time.Time{})
-	gone.ready = &pb.Ready{}
-	dp.roster.known[k.Name()] = gone
-	delete(dp.course.forced, k.Name())
-	dp.env.Replace(k.shard, nil)
-	dp.pipeline.begin("removal", dp.env.Of(k.shard), true, now)
+	gone := state.NewPlugin(state.Expected{Name: k.Name(), Order: k.Expected.Order, Kind: k.Kind()}, k.Shard, time.Time{})
+	gone.Ready = &pb.Ready{}
+	dp.roster.Plugins[k.Name()] = gone
+	delete(dp.course.Forced, k.Name())
+	dp.env.Replace(k.Shard, nil)
+	dp.pipeline.begin("removal", dp.env.Of(k.Shard), true, now)
 }
 
 // partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
 // is not known yet. If it is too much nothing is shown.
-func (dp *departure) partingLoses(next shown) (held, judges bool) {
+func (dp *departure) partingLoses(next state.Shown) (held, judges bool) {
 	p := dp.parting
 	if p == nil || !p.aside || p.judged {
 		return false, false
 	}
-	if dp.course.flight == nil || !dp.course.flight.Patching() {
+	if dp.course.Flight == nil || !dp.course.Flight.Patching() {
 		return false, true // of endpoints that overtake, or of connections that came
 	}
 	p.judged, p.err = true, p.decide(p.loses(dp, next))
 	if p.err != nil {
-		dp.course.undo = dp.env.Number() + 1
-		dp.course.ring()
+		dp.course.Undo = dp.env.Number() + 1
+		dp.course.Ring()
 		return true, true
 	}
 	dp.losses.holds.Approve()
@@ -122,14 +124,14 @@ func (dp *departure) partingLoses(next shown) (held, judges bool) {
 }
 
 // loses says what proxies would lose.
-func (p *parting) loses(dp *departure, next shown) []string {
-	if late := dp.course.flight.Late(); len(late) > 0 {
+func (p *parting) loses(dp *departure, next state.Shown) []string {
+	if late := dp.course.Flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
 	var thin []string
 	for service, had := range p.endpoints {
 		left := dp.env.EndpointsOf(service)
-		if lost := had - left; left > 0 && lost > 1 && p.known.guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
+		if lost := had - left; left > 0 && lost > 1 && p.known.Guard().MaxRemoved.Exceeded(lost, had) && len(next) > 0 {
 			thin = append(thin, fmt.Sprintf("%d of %d endpoints of service %s would go", lost, had, service))
 		}
 	}
@@ -144,12 +146,12 @@ func (p *parting) loses(dp *departure, next shown) []string {
 func (dp *departure) comeBack(p *parting, now time.Time) {
 	k := p.known
 	dp.parting = nil
-	delete(dp.roster.rivals, k)
-	dp.roster.known[k.Name()] = k
-	if k.session != nil {
-		k.session.shadow = nil
+	delete(dp.roster.Rivals, k)
+	dp.roster.Plugins[k.Name()] = k
+	if k.Session != nil {
+		k.Session.Shadow = nil
 	}
-	dp.env.Replace(k.shard, p.shadow.Rows())
-	dp.pipeline.begin("removal", dp.env.Of(k.shard), true, now)
+	dp.env.Replace(k.Shard, p.shadow.Rows())
+	dp.pipeline.begin("removal", dp.env.Of(k.Shard), true, now)
 	p.done <- p.err
 }

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -21,14 +23,14 @@ type patchWorld struct {
 	upper *plugin
 }
 
-func newPatchWorld(t *testing.T, edit func(*Expected)) *patchWorld {
+func newPatchWorld(t *testing.T, edit func(*state.Expected)) *patchWorld {
 	t.Helper()
 	return newPatchWorldOf(t, edit, func(*pb.Ready) {})
 }
 
-func newPatchWorldOf(t *testing.T, edit func(*Expected), says func(*pb.Ready)) *patchWorld {
+func newPatchWorldOf(t *testing.T, edit func(*state.Expected), says func(*pb.Ready)) *patchWorld {
 	t.Helper()
-	upper := Expected{Name: "upper", Kind: pb.KindPatch, Limits: Limits{Call: time.Second}}
+	upper := state.Expected{Name: "upper", Kind: pb.KindPatch, Limits: state.Limits{Call: time.Second}}
 	if edit != nil {
 		edit(&upper)
 	}
@@ -144,12 +146,12 @@ func TestPatchThatFails(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct {
-		edit   func(*Expected)
+		edit   func(*state.Expected)
 		first  []string // failed from the beginning
 		second []string // failed at the second version of a1
 	}{
 		"last good": {nil, []string{"b=3"}, []string{"a1=11", "a2=22", "a2-copy=2", "b=3"}},
-		"skip":      {func(e *Expected) { e.Skips = true }, []string{"a1=1", "a2=2", "b=3"}, []string{"a1=4", "a2=22", "a2-copy=2", "b=3"}},
+		"skip":      {func(e *state.Expected) { e.Skips = true }, []string{"a1=1", "a2=2", "b=3"}, []string{"a1=4", "a2=22", "a2-copy=2", "b=3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -42,16 +44,16 @@ type bench struct {
 }
 
 // relay is Metrics that may be exchanged.
-type relay struct{ Metrics }
+type relay struct{ state.Metrics }
 
-func newBench(t *testing.T, edit func(*Config), plugins ...Expected) *bench {
+func newBench(t *testing.T, edit func(*Config), plugins ...state.Expected) *bench {
 	t.Helper()
 	for i := range plugins {
 		plugins[i].Order = i
 	}
 	cfg := Config{
 		Plugins:       plugins,
-		Rules:         Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
+		Rules:         state.Rules{Choose: func(_ string, _ *corev3.Node, _ bool, offering []string) string { return offering[0] }},
 		DebounceAfter: 100 * time.Millisecond, DebounceMax: time.Second, EndpointPatience: 200 * time.Millisecond, HoldMax: 10 * time.Second,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{},
 	}
@@ -92,7 +94,7 @@ func (b *bench) begin(inst *host.Instance) *plugin {
 	b.t.Helper()
 	a, z := carrier.Pipe()
 	p := &plugin{t: b.t, link: carrier.NewPlugin(z), end: make(chan error, 1)}
-	inst.Ready.Kind, inst.Link = b.roster.known[inst.Entry.Name].Kind(), carrier.NewCore(a)
+	inst.Ready.Kind, inst.Link = b.roster.Plugins[inst.Entry.Name].Kind(), carrier.NewCore(a)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	p.stop = cancel
 	go func() {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -16,18 +18,18 @@ import (
 // answers.
 type questions struct {
 	lock  sync.Locker // what is below, and sessions
-	clock *clock
-	desk  *caller.Desk[*session]
+	clock *state.Clock
+	desk  *caller.Desk[*state.Session]
 	// waiting gets the answer to a question, or is closed when the session ends.
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
 	awake   map[string]chan struct{}
-	metrics Metrics
+	metrics state.Metrics
 }
 
-func newQuestions(lock sync.Locker, at *clock, m Metrics) *questions {
+func newQuestions(lock sync.Locker, at *state.Clock, m state.Metrics) *questions {
 	return &questions{
-		lock: lock, clock: at, desk: caller.NewDesk[*session](), waiting: map[uint64]chan *pb.FromPlugin{},
+		lock: lock, clock: at, desk: caller.NewDesk[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{},
 		awake: map[string]chan struct{}{}, metrics: m,
 	}
 }
@@ -36,7 +38,7 @@ func newQuestions(lock sync.Locker, at *clock, m Metrics) *questions {
 // waits for the answer. awaken wakes it up if it sleeps: what it returns is closed once there is a
 // session; nil if it need not be waited for. size is the question's in bytes. silence says why there
 // is no answer.
-func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *session, size int,
+func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *state.Session, size int,
 	put func(id uint64) *pb.FromCore,
 ) (answer *pb.FromPlugin, silence error) {
 	var late <-chan time.Time
@@ -74,19 +76,19 @@ func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-ch
 
 // awaken returns a func that wakes a plugin up that starts on demand, if it sleeps. What that
 // returns is closed once it has a session, its first one too; nil if it need not be waited for.
-func (q *questions) awaken(c *Control, name string, find func() *session) func() <-chan struct{} {
+func (q *questions) awaken(c *Control, name string, find func() *state.Session) func() <-chan struct{} {
 	return func() <-chan struct{} {
 		q.lock.Lock()
 		defer q.lock.Unlock()
-		k := c.roster.known[name]
+		k := c.roster.Plugins[name]
 		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
 		k.Sleep.Asked = c.clock.Now()
-		if s := find(); !k.Sleep.Asleep && k.ready != nil || s != nil && s.plugin != k {
+		if s := find(); !k.Sleep.Asleep && k.Ready != nil || s != nil && s.Plugin != k {
 			return nil
 		}
-		c.roster.rouse(name)
+		c.roster.Rouse(name)
 		if q.awake[name] == nil {
 			q.awake[name] = make(chan struct{})
 		}
@@ -103,27 +105,27 @@ func (q *questions) isAwake(name string) {
 }
 
 // pose sends a question; no session, and why, if there is nobody to ask.
-func (q *questions) pose(find func() *session, size int, put func(id uint64) *pb.FromCore) (
-	s *session, id uint64, answer <-chan *pb.FromPlugin, silence string,
+func (q *questions) pose(find func() *state.Session, size int, put func(id uint64) *pb.FromCore) (
+	s *state.Session, id uint64, answer <-chan *pb.FromPlugin, silence string,
 ) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	if s = find(); s == nil {
 		return nil, 0, nil, "is away"
 	}
-	id, why := q.desk.Ask(s, size, s.Watch.now(q.clock.Now()))
+	id, why := q.desk.Ask(s, size, s.Watch.Now(q.clock.Now()))
 	if why != "" {
 		return nil, 0, nil, why
 	}
 	got := make(chan *pb.FromPlugin, 1)
 	q.waiting[id] = got
-	s.out.Call(put(id))
+	s.Out.Call(put(id))
 	return s, id, got, ""
 }
 
 // take takes an answer. One that comes late, twice or unasked harms nobody.
-func (q *questions) take(s *session, id uint64, m *pb.FromPlugin) {
-	switch known, late := q.desk.Answered(s, id, s.Watch.now(q.clock.Now())); {
+func (q *questions) take(s *state.Session, id uint64, m *pb.FromPlugin) {
+	switch known, late := q.desk.Answered(s, id, s.Watch.Now(q.clock.Now())); {
 	case !known:
 		q.metrics.Unknown(s.Name(), "answer", 1)
 	case late:
@@ -142,7 +144,7 @@ func (q *questions) tell(id uint64, m *pb.FromPlugin) {
 }
 
 // undelivered answers a question that was too large to be sent.
-func (q *questions) undelivered(s *session, m *pb.FromCore, why error) {
+func (q *questions) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	id, answer := uint64(0), &pb.FromPlugin{}
 	switch reason := fmt.Sprintf("the call's %v", why); {
 	case m.Authenticate != nil:
@@ -150,24 +152,24 @@ func (q *questions) undelivered(s *session, m *pb.FromCore, why error) {
 	case m.Call != nil:
 		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
 	}
-	if known, late := q.desk.Answered(s, id, s.Watch.now(q.clock.Now())); known && !late {
+	if known, late := q.desk.Answered(s, id, s.Watch.Now(q.clock.Now())); known && !late {
 		q.tell(id, answer)
 	}
 }
 
 // waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none
 // for too long, is started again.
-func (q *questions) waitedFor(s *session, id uint64, of caller.Asked) {
+func (q *questions) waitedFor(s *state.Session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
-	if why := q.desk.Unanswered(id, of, s.Watch.now(q.clock.Now()), s.link.LastProgress()); why != nil {
-		s.cancel(why)
+	if why := q.desk.Unanswered(id, of, s.Watch.Now(q.clock.Now()), s.Link.LastProgress()); why != nil {
+		s.Cancel(why)
 	}
 }
 
 // abandon ends the questions of a session that ended.
-func (q *questions) abandon(s *session) {
+func (q *questions) abandon(s *state.Session) {
 	for _, id := range q.desk.Left(s) {
 		if got := q.waiting[id]; got != nil {
 			delete(q.waiting, id)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/trial"
@@ -14,9 +16,9 @@ import (
 
 // countRefusals begins to count what proxies refuse of a switch.
 func (t *candidate) countRefusals() {
-	before := make(map[*connection]map[string]*view.Snapshot, len(t.ts.conns.all))
-	for _, conn := range t.ts.conns.all {
-		before[conn] = maps.Clone(conn.visible)
+	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.conns.All))
+	for _, conn := range t.ts.conns.All {
+		before[conn] = maps.Clone(conn.Seen)
 	}
 	t.refusals, t.over = trial.NewRefusals(t.ts.env.Number()+1, before), make(chan struct{})
 }
@@ -25,20 +27,20 @@ func (t *candidate) countRefusals() {
 func (ts *trials) noteSwitched(served uint64) {
 	for _, t := range ts.all {
 		if t.refusals != nil {
-			t.refusals.Served(served, func(conn *connection) map[string]*view.Snapshot { return conn.visible })
+			t.refusals.Served(served, func(conn *state.Connection) map[string]*view.Snapshot { return conn.Seen })
 		}
 	}
 }
 
 // makes reports whether a plugin has a part in what a stream gets of a type.
-func (ts *trials) makes(k *known, conn *connection, typeURL string) bool {
+func (ts *trials) makes(k *state.Plugin, conn *state.Connection, typeURL string) bool {
 	switch k.Kind() {
 	case pb.KindGenerator:
-		return conn.generator[typeURL] == k.Name()
+		return conn.Generators[typeURL] == k.Name()
 	case pb.KindPatch:
 		return slices.ContainsFunc(ts.patches.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
 	}
-	return publishesRows(k.ready)
+	return state.PublishesRows(k.Ready)
 }
 
 // OnRefusals returns a channel that is closed when more proxies than limit have refused what they
@@ -46,7 +48,7 @@ func (ts *trials) makes(k *known, conn *connection, typeURL string) bool {
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.of.refusals.Limit(limit, len(t.c.conns.all)) {
+	if t.of.refusals.Limit(limit, len(t.c.conns.All)) {
 		close(t.of.over)
 	}
 	return t.of.over
@@ -65,19 +67,19 @@ func (t *Trial) Refusals() (proxies int, lines []string) {
 
 // countRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches
 // that it may be about.
-func (ts *trials) countRefusal(conn *connection, o xds.Outcome) {
-	last, sub := conn.outcomes[o.Type], conn.subs[o.Type]
-	if o.Refused == "" || last.refused != "" {
+func (ts *trials) countRefusal(conn *state.Connection, o xds.Outcome) {
+	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
+	if o.Refused == "" || last.Refused != "" {
 		return
 	}
 	for _, t := range ts.all {
-		if t.refusals == nil || !ts.makes(ts.roster.known[t.known.Name()], conn, o.Type) {
+		if t.refusals == nil || !ts.makes(ts.roster.Plugins[t.known.Name()], conn, o.Type) {
 			continue
 		}
-		over := t.refusals.Refused(trial.Refusal[*connection]{
-			Stream: conn, Node: conn.peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.revision,
-			Has: conn.visible[o.Type], Wish: sub,
-		}, len(ts.conns.all))
+		over := t.refusals.Refused(trial.Refusal[*state.Connection]{
+			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
+			Has: conn.Seen[o.Type], Wish: sub,
+		}, len(ts.conns.All))
 		if over {
 			close(t.over)
 		}

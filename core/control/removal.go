@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
@@ -18,7 +20,7 @@ import (
 // Removal finds out what would go with a plugin by rules that leave it out, and has decide judge that; why is what speaks against it. Rows go in a
 // revision of their own, of which proxies see nothing before decide has agreed; if it doesn't, they are put back. Once the plugin's session has ended
 // Withdraw is to follow.
-func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide func(d *guard.Difference, why []string) error) error {
+func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
 	k, d, err := c.departure.goes(name)
 	if err != nil {
@@ -53,22 +55,22 @@ func (c *Control) Removal(ctx context.Context, name string, rules Rules, decide 
 }
 
 // goes returns a plugin that may be removed, and its rows as the difference that this makes.
-func (dp *departure) goes(name string) (*known, *guard.Difference, error) {
-	k := dp.roster.known[name]
+func (dp *departure) goes(name string) (*state.Plugin, *guard.Difference, error) {
+	k := dp.roster.Plugins[name]
 	switch {
 	case k == nil:
 		return nil, nil, errors.New("it is not declared")
 	case dp.parting != nil:
 		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.parting.known.Name())
 	}
-	d := guard.Rows(dp.env.Shard(k.shard), nil, beside(dp.env, k.shard))
+	d := guard.Rows(dp.env.Shard(k.Shard), nil, beside(dp.env, k.Shard))
 	d.Silent = false
 	return k, d, nil
 }
 
 // depart begins to find out what proxies would lose by a plugin's removal.
-func (dp *departure) depart(k *known, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
-	rows := slices.Concat(guard.Only(dp.env, k.shard, dp.losses.tablesRead()), d.Emptied)
+func (dp *departure) depart(k *state.Plugin, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
+	rows := slices.Concat(guard.Only(dp.env, k.Shard, dp.losses.tablesRead()), d.Emptied)
 	now := dp.clock.Now()
 	dp.parting = &parting{known: k, since: now, until: now.Add(dp.holdMax), done: make(chan error, 1), decide: func(why []string) error {
 		if len(why) > 0 {
@@ -94,9 +96,9 @@ func (dp *departure) stays(p *parting, why error) {
 }
 
 // speaksAgainst says what speaks against a removal, where no revision is needed to know.
-func (dp *departure) speaksAgainst(k *known, d *guard.Difference, rules Rules) (why []string, known bool) {
+func (dp *departure) speaksAgainst(k *state.Plugin, d *guard.Difference, rules state.Rules) (why []string, known bool) {
 	byRows := func(reason string) []string {
-		why := append(guard.Only(dp.env, k.shard, dp.losses.tablesRead()), d.Emptied...)
+		why := append(guard.Only(dp.env, k.Shard, dp.losses.tablesRead()), d.Emptied...)
 		if len(why) > 0 {
 			why = append(why, reason)
 		}
@@ -110,11 +112,11 @@ func (dp *departure) speaksAgainst(k *known, d *guard.Difference, rules Rules) (
 		why = dp.losses.goneFrom(dp.streams.orphaned(k))
 	case k.Kind() == pb.KindPatch:
 		why = guard.Undone(dp.streams.unpatched(k, rules))
-	case !publishes(k) || !dp.course.started:
+	case !state.Publishes(k) || !dp.course.Started:
 	case !dp.streams.anySees():
 		return byRows("no proxy is connected that would show whether it needs them"), true
 	default:
-		if absent := dp.roster.absent(); len(absent) > 0 {
+		if absent := dp.roster.Absent(); len(absent) > 0 {
 			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
 		}
 		return nil, false
@@ -124,8 +126,8 @@ func (dp *departure) speaksAgainst(k *known, d *guard.Difference, rules Rules) (
 
 // anySees reports whether any connection has anything.
 func (st *streams) anySees() bool {
-	for _, conn := range st.conns.all {
-		if len(conn.visible) > 0 {
+	for _, conn := range st.conns.All {
+		if len(conn.Seen) > 0 {
 			return true
 		}
 	}
@@ -133,21 +135,11 @@ func (st *streams) anySees() bool {
 }
 
 // goneFrom says what connections would lose that are shown this next.
-func (l *losses) goneFrom(next shown) []string {
+func (l *losses) goneFrom(next state.Shown) []string {
 	frozen := l.holds.Frozen()
 	next = maps.Clone(next)
-	maps.DeleteFunc(next, func(conn *connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
+	maps.DeleteFunc(next, func(conn *state.Connection, _ map[string]*view.Snapshot) bool { return frozen[conn] })
 	return guard.Told(guard.Losses(next))
-}
-
-// absent names the plugins that make something of rows and have no session.
-func (r *roster) absent() (names []string) {
-	for _, k := range r.sorted() {
-		if k.ready != nil && (k.Kind() == pb.KindGenerator || k.ready.Derives) && !k.Sleep.Asleep && k.session == nil {
-			names = append(names, k.Name())
-		}
-	}
-	return names
 }
 
 // tablesRead are the tables that somebody reads, but for those that generators alone publish: what
@@ -155,29 +147,29 @@ func (r *roster) absent() (names []string) {
 // instance of a plugin for each row (forEach): whether these may go is judged when they do.
 func (l *losses) tablesRead() map[string]bool {
 	read, asked := map[string]bool{}, map[string]bool{}
-	for _, k := range l.roster.known {
-		if k.ready == nil {
+	for _, k := range l.roster.Plugins {
+		if k.Ready == nil {
 			continue
 		}
-		for _, r := range k.ready.Reads {
+		for _, r := range k.Ready.Reads {
 			read[r.Table] = true
 		}
-		for _, table := range k.ready.Publishes {
+		for _, table := range k.Ready.Publishes {
 			by, known := asked[table]
 			asked[table] = k.Kind() == pb.KindGenerator && (by || !known)
 		}
 	}
-	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(l.instances.tables, table) })
+	maps.DeleteFunc(read, func(table string, _ bool) bool { return asked[table] || slices.Contains(l.instances.Tables, table) })
 	return read
 }
 
 // orphaned is what proxies would be shown of the types that nobody would make for them without a generator: nothing.
-func (st *streams) orphaned(k *known) shown {
-	next := shown{}
-	gone := &known{Expected: Expected{Name: k.Name()}} // which offers nothing
-	for _, conn := range st.conns.sorted() {
-		without := st.roster.assignment(conn, st.roster.rules, gone)
-		for _, url := range conn.servedBy(k.Name()) {
+func (st *streams) orphaned(k *state.Plugin) state.Shown {
+	next := state.Shown{}
+	gone := &state.Plugin{Expected: state.Expected{Name: k.Name()}} // which offers nothing
+	for _, conn := range st.conns.Sorted() {
+		without := st.roster.Assignment(conn, st.roster.Rules, gone)
+		for _, url := range conn.ServedBy(k.Name()) {
 			if without[url] == "" {
 				next.Put(conn, url, nil)
 			}
@@ -187,11 +179,11 @@ func (st *streams) orphaned(k *known) shown {
 }
 
 // unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
-func (st *streams) unpatched(k *known, rules Rules) shown {
-	next := shown{}
+func (st *streams) unpatched(k *state.Plugin, rules state.Rules) state.Shown {
+	next := state.Shown{}
 	made := map[patch.Key]*view.Snapshot{}
-	for _, conn := range st.conns.sorted() {
-		for url, at := range conn.places.All() {
+	for _, conn := range st.conns.Sorted() {
+		for url, at := range conn.Places.All() {
 			v := at.View
 			served := st.patches.chain(conn, url)
 			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name() }) {
@@ -209,17 +201,17 @@ func (st *streams) unpatched(k *known, rules Rules) shown {
 }
 
 // unknownWithout says which callers of live connections no other authenticator would know.
-func (c *Control) unknownWithout(ctx context.Context, k *known) (why []string) {
+func (c *Control) unknownWithout(ctx context.Context, k *state.Plugin) (why []string) {
 	c.clients.Lock()
-	others := c.roster.authenticators()
+	others := c.roster.Authenticators()
 	c.clients.Unlock()
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
 	for _, conn := range c.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
-			return c.interview(ctx, a, c.servedSession(a.Name), *conn.shown).Word == caller.Accepted
+			return c.interview(ctx, a, c.servedSession(a.Name), *conn.Credentials).Word == caller.Accepted
 		}
-		if len(why) < guard.Examples && knows(k.authenticator()) && !slices.ContainsFunc(others, knows) {
-			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.peer.Node.GetId()))
+		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
+			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
 		}
 	}
 	return why

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -18,7 +20,7 @@ import (
 
 var (
 	errStays = errors.New("it stays")
-	more     = Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
+	more     = state.Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
 )
 
 // removal is what was said of one.
@@ -35,7 +37,7 @@ func (r *removal) text() string { return strings.Join(r.why, "; ") }
 func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 	r := &removal{}
 	return r, began(func() error {
-		return b.Removal(b.t.Context(), name, b.roster.rules, func(d *guard.Difference, why []string) error {
+		return b.Removal(b.t.Context(), name, b.roster.Rules, func(d *guard.Difference, why []string) error {
 			if r.asked {
 				b.t.Error("it is judged twice")
 			}
@@ -51,7 +53,7 @@ func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 // adds lets one more registry say these services.
 func (m *mirror) adds(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(more, m.roster.rules); err != nil {
+	if err := m.Declare(more, m.roster.Rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("more", &pb.Ready{Publishes: []string{"services", "endpoints", "VirtualService"}})
@@ -119,7 +121,7 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					t.Error("the dry run said something else:", diff)
 				}
 				_ = p.kill()
-				if err := m.Withdraw("more", m.roster.rules, true); err != nil {
+				if err := m.Withdraw("more", m.roster.Rules, true); err != nil {
 					t.Fatal(err)
 				}
 				m.run()
@@ -170,7 +172,7 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		// Nobody waits any more.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := began(func() error {
-			return m.Removal(ctx, "more", m.roster.rules, func(*guard.Difference, []string) error { return nil })
+			return m.Removal(ctx, "more", m.roster.Rules, func(*guard.Difference, []string) error { return nil })
 		})
 		cancel(errStays)
 		if err := over(t, gone); !errors.Is(err, errStays) {
@@ -189,7 +191,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		p := m.join("renamed", readyMemory())
@@ -209,7 +211,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		r, goes := m.removing("more", true)
@@ -229,7 +231,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.roster.rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		m.join("silent", readyMemory())
@@ -275,8 +277,8 @@ func TestRemovalOfADeriver(t *testing.T) {
 		p := b.stream("p")
 		p.Subscribe(typeA, true, nil)
 		g.others()
-		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.course.epoch, Number: b.Revision().Number}))
-		at := &pb.Revision{Epoch: b.course.epoch, Number: b.Revision().Number}
+		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.course.Epoch, Number: b.Revision().Number}))
+		at := &pb.Revision{Epoch: b.course.Epoch, Number: b.Revision().Number}
 		g.send(body(1, "1"), change(typeA, 1, at, &pb.Entry{Name: "a.com", Body: 1}), wanted(g.others()[0].Want.Id, at))
 		r, stays := b.removing("serviceentry", false)
 		s := g.state()
@@ -348,7 +350,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		if err := over(t, stays); !errors.Is(err, errStays) || !strings.Contains(r.text(), "As would go from 1 proxy (view ): a, ns/a.com, ns/b.com") {
 			t.Errorf("%v, %q", err, r.why)
 		}
-		if err := m.Declare(Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())
@@ -361,10 +363,10 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		}
 		// What the other one makes is less: the proxy keeps what it has.
 		_ = m.g.kill()
-		if err := m.Withdraw("istio", m.roster.rules, false); err != nil {
+		if err := m.Withdraw("istio", m.roster.Rules, false); err != nil {
 			t.Fatal(err)
 		}
-		at := &pb.Revision{Epoch: m.course.epoch, Number: m.Revision().Number}
+		at := &pb.Revision{Epoch: m.course.Epoch, Number: m.Revision().Number}
 		second.send(describe(typeA, 1), place(m.proxy.ID(), typeA, 1, at))
 		for _, w := range second.others() {
 			if w.Want != nil {
@@ -386,9 +388,9 @@ func TestRemovalOfAPatch(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		w.answer(w.asked())
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		w.roster.rules.Patches = func(string, *corev3.Node) []string { return nil }
-		without := w.roster.rules
-		w.roster.rules.Patches = w.cfg.Patches
+		w.roster.Rules.Patches = func(string, *corev3.Node) []string { return nil }
+		without := w.roster.Rules
+		w.roster.Rules.Patches = w.cfg.Patches
 		var why []string
 		err := w.Removal(t.Context(), "upper", without, func(_ *guard.Difference, said []string) error { why = said; return errStays })
 		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {
@@ -415,8 +417,8 @@ func TestRemovalOfAnAuthenticator(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				shown := &caller.Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
-				known := func(name string) Expected {
-					return Expected{Name: name, Kind: pb.KindAuthenticator, Limits: Limits{Call: time.Second}}
+				known := func(name string) state.Expected {
+					return state.Expected{Name: name, Kind: pb.KindAuthenticator, Limits: state.Limits{Call: time.Second}}
 				}
 				b := newBench(t, func(cfg *Config) {
 					cfg.Shown = func(context.Context) (*caller.Credentials, error) { return shown, nil }

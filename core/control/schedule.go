@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/revision"
@@ -38,16 +36,16 @@ func (c *Control) Run(ctx context.Context) error {
 func (c *Control) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.course.closed = true
-	for _, conn := range c.conns.all {
-		conn.wake(xds.WakeAll)
+	c.course.Closed = true
+	for _, conn := range c.conns.All {
+		conn.Wake(xds.WakeAll)
 	}
 }
 
 // schedule begins what is due. Every event ends with it.
 func (c *Control) schedule(now time.Time) {
 	c.due(now)
-	c.course.ring()
+	c.course.Ring()
 }
 
 // due begins what is due, and returns when to look again; the zero time if nothing waits.
@@ -60,14 +58,14 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	c.results.overdue(now, at)
 	c.writes.lateStores(now, at)
 	c.sleepers.slumber(now, at)
-	for s := range c.roster.everybody() {
-		s.give(now, at)
+	for s := range c.roster.AllSessions() {
+		s.Give(now, at)
 	}
 	c.placer.expire(now, at)
-	if !c.course.started {
+	if !c.course.Started {
 		c.feeder.tellEarly()
 	}
-	if !c.course.started && c.course.flight == nil && len(c.pipeline.unready()) > 0 {
+	if !c.course.Started && c.course.Flight == nil && len(c.pipeline.unready()) > 0 {
 		return next
 	}
 	c.feeder.feedShadows()
@@ -79,11 +77,11 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		return next
 	}
 	c.losses.overHolds()
-	for c.course.flight == nil {
+	for c.course.Flight == nil {
 		endpoints, rest := c.env.Pending()
-		due := c.course.debounce.Due()
+		due := c.course.Debounce.Due()
 		switch {
-		case !c.course.started, c.course.soon, len(c.course.forced) > 0, !due.IsZero() && !due.After(now):
+		case !c.course.Started, c.course.Soon, len(c.course.Forced) > 0, !due.IsZero() && !due.After(now):
 			c.pipeline.begin(revision.Full, nil, false, now)
 		case endpoints && !c.cfg.DebounceEndpoints && c.pipeline.paced(now, at):
 			c.pipeline.begin(revision.Endpoints, c.env.Ahead, false, now)
@@ -102,7 +100,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 
 // paced reports whether endpoints may have a revision of their own now, and otherwise says when.
 func (p *pipeline) paced(now time.Time, at func(time.Time)) bool {
-	ok, again := p.course.pace.May(len(p.conns.all), now)
+	ok, again := p.course.Pace.May(len(p.conns.All), now)
 	at(again)
 	return ok
 }
@@ -123,29 +121,29 @@ const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
 // Those that start on demand end instead, unless memory is short.
 func (p *pipeline) tidy(now time.Time, at func(time.Time)) bool {
-	after, short := tidyAfter, p.conns.left.IsShort(now)
+	after, short := tidyAfter, p.conns.Left.IsShort(now)
 	if short {
 		after = tidySoon
 	}
-	for s := range p.roster.live() {
-		due, again := s.Maker.Unused.Tidy(s.generates() && (short || !s.plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)
+	for s := range p.roster.Sessions() {
+		due, again := s.Maker.Unused.Tidy(s.Generates() && (short || !s.Plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)
 		at(again)
 		if due {
-			p.course.forced[s.Name()] = true
+			p.course.Forced[s.Name()] = true
 		}
 	}
-	return len(p.course.forced) > 0
+	return len(p.course.Forced) > 0
 }
 
 // hold looks after the revision in the making: endpoints may overtake it, and it doesn't wait for ever.
 func (p *pipeline) hold(now time.Time, at func(time.Time)) {
-	f := p.course.flight
+	f := p.course.Flight
 	until := f.Until()
 	switch {
 	case until.IsZero():
 		return
 	case !until.After(now):
-		if p.giveUp(now); p.course.flight == f {
+		if p.giveUp(now); p.course.Flight == f {
 			at(f.Until())
 		}
 		return
@@ -153,7 +151,7 @@ func (p *pipeline) hold(now time.Time, at func(time.Time)) {
 	at(until)
 	overtaken := f.Overtaken(p.timing.endpointPatience)
 	switch endpoints, _ := p.env.Pending(); {
-	case !endpoints || !p.course.started || p.timing.debounceEndpoints || overtaken.IsZero():
+	case !endpoints || !p.course.Started || p.timing.debounceEndpoints || overtaken.IsZero():
 	case overtaken.After(now):
 		at(overtaken)
 	case p.paced(now, at):
@@ -164,27 +162,23 @@ func (p *pipeline) hold(now time.Time, at func(time.Time)) {
 // unready says what the first revision waits for.
 func (p *pipeline) unready() []string {
 	var reasons []string
-	for _, k := range p.roster.sorted() {
+	for _, k := range p.roster.Sorted() {
 		if k.Expected.Optional || k.Kind() == pb.KindAuthenticator || k.Kind() == pb.KindController {
 			continue
 		}
-		s := p.roster.session(k.Name())
+		s := p.roster.Session(k.Name())
 		switch {
 		case k.Sleep.Asleep:
 		case s == nil:
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
 		case k.Kind() == pb.KindPatch:
-		case !s.plugin.ready.Derives && !s.Source.Synced && (!s.generates() || len(s.plugin.ready.Publishes) > 0):
+		case !s.Plugin.Ready.Derives && !s.Source.Synced && (!s.Generates() || len(s.Plugin.Ready.Publishes) > 0):
 			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
 		}
 	}
-	if len(reasons) == 0 && !p.instances.gone {
-		p.instances.gather()
+	if len(reasons) == 0 && !p.instances.Gone {
+		p.instances.Gather()
 		reasons = append(reasons, "plugins that rows ask for (forEach) are being started")
 	}
 	return reasons
-}
-
-func (r *roster) sorted() []*known {
-	return slices.SortedFunc(maps.Values(r.known), func(a, b *known) int { return a.Expected.Order - b.Expected.Order })
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
@@ -11,13 +12,13 @@ func (v *screen) spoil(changed []*view.View) {
 	if len(changed) == 0 {
 		return
 	}
-	v.conns.left.Weigh(changed...)
+	v.conns.Left.Weigh(changed...)
 	set := make(map[*view.View]bool, len(changed))
 	for _, v := range changed {
 		set[v] = true
 	}
-	for _, conn := range v.conns.all {
-		for url, at := range conn.places.All() {
+	for _, conn := range v.conns.All {
+		for url, at := range conn.Places.All() {
 			if set[at.View] {
 				v.stale.Spoil(conn, url)
 			}
@@ -26,8 +27,8 @@ func (v *screen) spoil(changed []*view.View) {
 }
 
 func (v *screen) spoilAll() {
-	for _, conn := range v.conns.all {
-		for url := range conn.places.All() {
+	for _, conn := range v.conns.All {
+		for url := range conn.Places.All() {
 			v.stale.Spoil(conn, url)
 		}
 	}
@@ -36,7 +37,7 @@ func (v *screen) spoilAll() {
 // settle makes what changed visible to all connections at once, if patches have seen all of it;
 // otherwise they are asked, and it says false.
 func (v *screen) settle() bool {
-	if v.course.undo != 0 {
+	if v.course.Undo != 0 {
 		return true // what is there now is on its way out
 	}
 	if !v.stale.Any() {
@@ -44,7 +45,7 @@ func (v *screen) settle() bool {
 		return true
 	}
 	waiting := patch.Waiting{}
-	next, ready := v.stale.Next(v.patches.asking(), func(conn *connection, url string) (*view.Snapshot, bool) {
+	next, ready := v.stale.Next(v.patches.asking(), func(conn *state.Connection, url string) (*view.Snapshot, bool) {
 		return v.patches.compose(conn, url, waiting)
 	})
 	if !ready {
@@ -70,24 +71,24 @@ func (v *screen) settle() bool {
 }
 
 // showTo makes snapshots visible and wakes the stream if one is new.
-func (v *screen) showTo(conn *connection, types map[string]*view.Snapshot) bool {
+func (v *screen) showTo(conn *state.Connection, types map[string]*view.Snapshot) bool {
 	changed, what := false, xds.WakeDependent
 	for url, snap := range types {
-		if conn.visible[url] == snap {
+		if conn.Seen[url] == snap {
 			continue
 		}
 		changed = true
-		if v.roster.traits(conn.generator[url], url).After == "" {
+		if v.roster.Traits(conn.Generators[url], url).After == "" {
 			what = xds.WakeAll
 		}
 		if snap == nil {
-			delete(conn.visible, url)
+			delete(conn.Seen, url)
 		} else {
-			conn.visible[url] = snap
+			conn.Seen[url] = snap
 		}
 	}
 	if changed {
-		conn.wake(what)
+		conn.Wake(what)
 	}
 	return changed
 }

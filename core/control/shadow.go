@@ -2,29 +2,24 @@ package control
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// shadow is what a session says that is not served.
-type shadow = trial.Shadow[*connection]
-
-func newShadow(rows environment.Tables) *shadow { return trial.NewShadow[*connection](rows) }
-
 // trials are plugins that may take another's place, or were replaced.
 type trials struct {
 	env      *environment.Environment
-	clock    *clock
-	roster   *roster
-	course   *course
-	conns    *connections
+	clock    *state.Clock
+	roster   *state.Roster
+	course   *state.Course
+	conns    *state.Connections
 	losses   *losses
 	streams  *streams
 	screen   *screen
@@ -37,126 +32,39 @@ type trials struct {
 	meetings trial.Meetings[meeting]
 }
 
-// rival is what is said of a plugin that is not served, while another one is under its name.
-type rival struct {
-	// rules by which it would serve proxies.
-	rules Rules
-	// made is what it would make of views, if it is a patch.
-	made *patch.Made
-	// warm: it was served, and is kept.
-	warm bool
-}
-
-// tried reports whether something may take the place of a plugin, or has taken it and the last one
-// is kept.
-func (r *roster) tried(name string) bool {
-	for k := range r.rivals {
-		if k.Name() == name {
-			return true
-		}
-	}
-	return false
-}
-
-// awaited returns the rival of a plugin that waits for its session, nil if there is none.
-func (r *roster) awaited(name string) *known {
-	for k := range r.rivals {
-		if k.Name() == name && k.session == nil && k.ready == nil {
-			return k
-		}
-	}
-	return nil
-}
-
-// rivalling yields the sessions that are not served.
-func (r *roster) rivalling() iter.Seq[*session] {
-	return func(yield func(*session) bool) {
-		for k := range r.rivals {
-			if k.session != nil && !yield(k.session) {
-				return
-			}
-		}
-	}
-}
-
-// session is that of a plugin that is served; nil: it has none.
-func (r *roster) session(name string) *session {
-	if k := r.known[name]; k != nil {
-		return k.session
-	}
-	return nil
-}
-
-// live yields the sessions that are served.
-func (r *roster) live() iter.Seq[*session] {
-	return func(yield func(*session) bool) {
-		for _, k := range r.known {
-			if k.session != nil && !yield(k.session) {
-				return
-			}
-		}
-	}
-}
-
-// everybody yields all sessions.
-func (r *roster) everybody() iter.Seq[*session] {
-	return func(yield func(*session) bool) {
-		for s := range r.live() {
-			if !yield(s) {
-				return
-			}
-		}
-		for s := range r.rivalling() {
-			if !yield(s) {
-				return
-			}
-		}
-	}
-}
-
-// lives says whether a session has not ended.
-func (r *roster) lives(s *session) bool {
-	return s.plugin.session == s && (r.known[s.Name()] == s.plugin || r.rivals[s.plugin] != nil)
-}
-
-// lacks says whether there are rows that the session has not been sent.
-func (s *session) lacks() bool {
-	return len(s.feed.Left()) > 0 || s.feed.Whole() && (s.generates() || s.plugin.ready.Derives || s.feed.ReadsAny())
-}
-
 // feedShadows sends shadows what they lack, once all rows of a revision are made.
 func (fd *feeder) feedShadows() {
-	if fd.course.flight != nil && !fd.course.flight.Generating() {
+	if fd.course.Flight != nil && !fd.course.Flight.Generating() {
 		return
 	}
-	for s := range fd.roster.rivalling() {
-		if s.lacks() && s.State.Busy.IsZero() {
+	for s := range fd.roster.RivalSessions() {
+		if s.Lacks() && s.State.Busy.IsZero() {
 			fd.sendState(s, fd.env.Number())
-			if s.plugin.patcher != nil {
-				s.plugin.patcher.Forget()
-				fd.roster.rivals[s.plugin].made.Clear()
+			if s.Plugin.Patcher != nil {
+				s.Plugin.Patcher.Forget()
+				fd.roster.Rivals[s.Plugin].Made.Clear()
 			}
 		}
 	}
 }
 
 // shadowDone takes in what a generator said of a revision.
-func (p *pipeline) shadowDone(s *session) error {
-	if !s.generates() {
+func (p *pipeline) shadowDone(s *state.Session) error {
+	if !s.Generates() {
 		return nil
 	}
-	if err := s.apply(); err != nil {
+	if err := s.Apply(); err != nil {
 		return err
 	}
 	p.screen.publish(s)
-	s.free()
+	s.Free()
 	return nil
 }
 
 // attachShadows tells shadows of a connection that asks for something of theirs for the first time.
-func (pl *placer) attachShadows(conn *connection) {
-	for s := range pl.roster.rivalling() {
-		if s.generates() {
+func (pl *placer) attachShadows(conn *state.Connection) {
+	for s := range pl.roster.RivalSessions() {
+		if s.Generates() {
 			pl.attachShadow(s, conn)
 		}
 	}
@@ -164,19 +72,19 @@ func (pl *placer) attachShadows(conn *connection) {
 
 // attachShadow tells a rival's session of a connection that asks for something of its for the
 // first time.
-func (pl *placer) attachShadow(s *session, conn *connection) {
-	types := typesOf(pl.roster.assignment(conn, pl.roster.rivals[s.plugin].rules, s.plugin), s.Name())
-	asked := func(url string) bool { _, ok := conn.subs[url]; return ok }
-	if !s.shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
-		s.shadow.Attach(conn, types)
-		s.attach(conn, types)
+func (pl *placer) attachShadow(s *state.Session, conn *state.Connection) {
+	types := state.TypesOf(pl.roster.Assignment(conn, pl.roster.Rivals[s.Plugin].Rules, s.Plugin), s.Name())
+	asked := func(url string) bool { _, ok := conn.Subs[url]; return ok }
+	if !s.Shadow.Attached(conn) && slices.ContainsFunc(types, asked) {
+		s.Shadow.Attach(conn, types)
+		s.Attach(conn, types)
 	}
 }
 
 // subscribeShadows lets shadows know what a connection wants now.
-func (pl *placer) subscribeShadows(conn *connection, typeURL string, sub, old placement.Wish) {
-	for s := range pl.roster.rivalling() {
-		v := s.shadow.View(conn, typeURL)
+func (pl *placer) subscribeShadows(conn *state.Connection, typeURL string, sub, old placement.Wish) {
+	for s := range pl.roster.RivalSessions() {
+		v := s.Shadow.View(conn, typeURL)
 		if v == nil {
 			continue
 		}
@@ -187,28 +95,28 @@ func (pl *placer) subscribeShadows(conn *connection, typeURL string, sub, old pl
 }
 
 // detachShadows tells shadows that a connection has gone.
-func (pl *placer) detachShadows(conn *connection) {
-	for s := range pl.roster.rivalling() {
-		if !s.shadow.Attached(conn) {
+func (pl *placer) detachShadows(conn *state.Connection) {
+	for s := range pl.roster.RivalSessions() {
+		if !s.Shadow.Attached(conn) {
 			continue
 		}
-		s.detach(conn)
-		for url, v := range s.shadow.Leave(conn) {
-			pl.unwant(s, v, conn.subs[url], true)
+		s.Detach(conn)
+		for url, v := range s.Shadow.Leave(conn) {
+			pl.unwant(s, v, conn.Subs[url], true)
 		}
 	}
 }
 
 // takeShadowPlace moves a connection between a shadow's views.
-func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) error {
-	if !s.shadow.Attached(conn) {
+func (pl *placer) takeShadowPlace(s *state.Session, conn *state.Connection, m *pb.Place) error {
+	if !s.Shadow.Attached(conn) {
 		return nil
 	}
-	if s.shadow.Refuse(conn, m.Refused); m.Refused != "" {
+	if s.Shadow.Refuse(conn, m.Refused); m.Refused != "" {
 		return nil
 	}
 	for _, p := range m.Placements {
-		if !s.shadow.Serves(conn, p.Type) {
+		if !s.Shadow.Serves(conn, p.Type) {
 			return fmt.Errorf("it placed connection %d for type %s, which it doesn't serve to it", m.Connection, p.Type)
 		}
 		var to *view.View
@@ -222,7 +130,7 @@ func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 			}
 			to.Connections++ // so that it isn't forgotten meanwhile
 			s.Maker.Unused.Entered(to)
-			pl.conns.left.Weigh(to)
+			pl.conns.Left.Weigh(to)
 		}
 		if err := pl.screen.at(s, m.Revision, func() error { pl.seatAt(s, conn, p.Type, to); return nil }); err != nil {
 			return err
@@ -233,51 +141,43 @@ func (pl *placer) takeShadowPlace(s *session, conn *connection, m *pb.Place) err
 
 // seatAt makes a placement count, for a shadow or, where it has become the served one meanwhile,
 // for proxies.
-func (pl *placer) seatAt(s *session, conn *connection, typeURL string, to *view.View) {
+func (pl *placer) seatAt(s *state.Session, conn *state.Connection, typeURL string, to *view.View) {
 	switch {
-	case pl.conns.all[conn.id] != conn:
+	case pl.conns.All[conn.ID] != conn:
 		if to != nil {
 			pl.unwant(s, to, placement.Wish{}, true)
 		}
-	case s.shadow == nil:
+	case s.Shadow == nil:
 		if to != nil {
-			pl.want(s, to, conn, conn.subs[typeURL], false)
+			pl.want(s, to, conn, conn.Subs[typeURL], false)
 		}
 		pl.move(s, conn, typeURL, to)
 	default:
 		if to != nil {
-			pl.want(s, to, conn, conn.subs[typeURL], false)
+			pl.want(s, to, conn, conn.Subs[typeURL], false)
 		}
-		if before := s.shadow.Place(conn, typeURL, to); before != nil {
-			pl.unwant(s, before, conn.subs[typeURL], true)
+		if before := s.Shadow.Place(conn, typeURL, to); before != nil {
+			pl.unwant(s, before, conn.Subs[typeURL], true)
 		}
 	}
-}
-
-// keep lets a replaced plugin hold a connection's place in a view, so that it can come back; false:
-// it need not.
-func (s *session) keep(conn *connection, typeURL string, v *view.View) bool {
-	return s != nil && s.shadow != nil && s.shadow.Keep(conn, typeURL, v)
 }
 
 // rested says whether the session has said all about what is in the tables.
 func (t *candidate) rested() bool {
-	s := t.known.session
-	if s.lacks() || !s.State.Busy.IsZero() || s.Maker.Asked.Len() > 0 || !s.Maker.Turns.Idle() {
+	s := t.known.Session
+	if s.Lacks() || !s.State.Busy.IsZero() || s.Maker.Asked.Len() > 0 || !s.Maker.Turns.Idle() {
 		return false
 	}
-	return (!publishesRows(s.plugin.ready) || s.Source.Synced) && t.hasComposed()
+	return (!state.PublishesRows(s.Plugin.Ready) || s.Source.Synced) && t.hasComposed()
 }
 
 // said says whether the session has said all about some revision.
 func (t *candidate) said() bool {
-	switch s := t.known.session; {
-	case s.generates() || s.plugin.ready.Derives:
+	switch s := t.known.Session; {
+	case s.Generates() || s.Plugin.Ready.Derives:
 		return s.State.Done > 0 && s.Maker.Asked.Len() == 0 && s.Maker.Turns.Idle()
-	case publishesRows(s.plugin.ready):
+	case state.PublishesRows(s.Plugin.Ready):
 		return s.Source.Synced
 	}
 	return t.hasComposed()
 }
-
-func publishesRows(r *pb.Ready) bool { return len(r.Publishes) > 0 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/report"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -25,13 +27,13 @@ func (c *Control) Revision() report.Revision {
 }
 
 func (pg *pages) revision() report.Revision {
-	r := report.Revision{Epoch: pg.course.epoch, Number: pg.course.served.Number, Partial: slices.Clone(pg.course.served.Partial)}
+	r := report.Revision{Epoch: pg.course.Epoch, Number: pg.course.Served.Number, Partial: slices.Clone(pg.course.Served.Partial)}
 	for _, name := range r.Partial {
-		if k := pg.roster.known[name]; k != nil && !k.late.IsZero() {
+		if k := pg.roster.Plugins[name]; k != nil && !k.Late.IsZero() {
 			if r.PartialSince == nil {
 				r.PartialSince = map[string]time.Time{}
 			}
-			r.PartialSince[name] = k.late.UTC()
+			r.PartialSince[name] = k.Late.UTC()
 		}
 	}
 	return r
@@ -64,25 +66,25 @@ func (c *Control) PluginRows() map[string]PluginRows {
 
 func (pg *pages) pluginRows() map[string]PluginRows {
 	now := pg.clock.Now()
-	out := make(map[string]PluginRows, len(pg.roster.known))
-	for name, k := range pg.roster.known {
-		r := PluginRows{Stale: pg.staleness(k, now), Withheld: k.suspects.Withheld(), Away: k.seen()}
-		for _, f := range k.faults {
-			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.since.UTC()}
+	out := make(map[string]PluginRows, len(pg.roster.Plugins))
+	for name, k := range pg.roster.Plugins {
+		r := PluginRows{Stale: pg.staleness(k, now), Withheld: k.Suspects.Withheld(), Away: k.Seen()}
+		for _, f := range k.Faults {
+			w := report.WorkFault{What: f.What, Reason: f.Reason, Since: f.Since.UTC()}
 			for _, row := range f.Rows {
 				w.Rows = append(w.Rows, report.RowName{Table: row.Table, Key: row.Key})
 			}
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, pg.refusedOf(name)...)
-		r.Rows = rowsOf(pg.env, k.shard)
-		if s := pg.roster.session(name); s != nil {
-			r.Revision, r.Sign = s.State.Done, s.link.LastProgress()
+		r.Rows = rowsOf(pg.env, k.Shard)
+		if s := pg.roster.Session(name); s != nil {
+			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}
 		if pg.losses.holds.Of(name) != nil {
 			h := pg.losses.held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
-			for u := range pg.env.Held(k.shard) {
+			for u := range pg.env.Held(k.Shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})
 			}
 		}
@@ -94,12 +96,12 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 // refusedOf are the resources of a generator that are not taken now, and those that a patch fails at: once each, by name.
 func (pg *pages) refusedOf(plugin string) []report.WorkFault {
 	var out []report.WorkFault
-	if s := pg.roster.session(plugin); s != nil && s.generates() {
+	if s := pg.roster.Session(plugin); s != nil && s.Generates() {
 		for _, r := range s.Maker.Views.Standing() {
 			out = append(out, report.WorkFault{What: r.Type + " " + r.Name, Reason: r.Reason.Error(), Since: r.Since.UTC()})
 		}
 	}
-	if p := pg.roster.patcher(plugin); p != nil {
+	if p := pg.roster.Patcher(plugin); p != nil {
 		for r := range p.Failures() {
 			out = append(out, report.WorkFault{What: "patch of " + r.Type() + " " + r.Name(), Reason: r.Failed(), Since: r.Since().UTC(), Skipped: p.Skips})
 		}
@@ -119,9 +121,9 @@ func (c *Control) Views() []report.View {
 
 func (pg *pages) views() []report.View {
 	var out []report.View
-	for _, name := range slices.Sorted(maps.Keys(pg.roster.known)) {
-		s := pg.roster.session(name)
-		if s == nil || !s.generates() {
+	for _, name := range slices.Sorted(maps.Keys(pg.roster.Plugins)) {
+		s := pg.roster.Session(name)
+		if s == nil || !s.Generates() {
 			continue
 		}
 		for _, v := range s.Maker.Views.All() {
@@ -148,18 +150,18 @@ func (c *Control) Streams() []report.Stream {
 
 func (pg *pages) streams() []report.Stream {
 	var out []report.Stream
-	for _, conn := range pg.conns.sorted() {
+	for _, conn := range pg.conns.Sorted() {
 		s := report.Stream{
-			Connection: conn.id, Node: conn.peer.Node.GetId(), Protocol: conn.peer.Protocol, Remote: conn.peer.RemoteAddress,
-			Since: conn.since, Identities: conn.peer.Identities, Types: map[string]report.StreamType{},
+			Connection: conn.ID, Node: conn.Peer.Node.GetId(), Protocol: conn.Peer.Protocol, Remote: conn.Peer.RemoteAddress,
+			Since: conn.Since, Identities: conn.Peer.Identities, Types: map[string]report.StreamType{},
 		}
-		for url, sub := range conn.subs {
+		for url, sub := range conn.Subs {
 			t := report.StreamType{Wildcard: sub.Wildcard, Names: len(sub.Names)}
-			if v := conn.places.View(url); v != nil {
+			if v := conn.Places.View(url); v != nil {
 				t.View = v.ID
 			}
-			o := conn.outcomes[url]
-			t.Acked, t.AckedRevision, t.Refused = o.acked, o.revision, o.refused
+			o := conn.Outcomes[url]
+			t.Acked, t.AckedRevision, t.Refused = o.Acked, o.Revision, o.Refused
 			s.Types[url] = t
 		}
 		out = append(out, s)
@@ -176,14 +178,14 @@ func (c *Control) Tables() []report.Table {
 
 func (pg *pages) tables() []report.Table {
 	all := map[string]map[string]int{}
-	for _, k := range pg.roster.known {
-		if k.ready == nil {
+	for _, k := range pg.roster.Plugins {
+		if k.Ready == nil {
 			continue
 		}
-		for _, r := range k.ready.Reads {
+		for _, r := range k.Ready.Reads {
 			all[r.Table] = nil
 		}
-		for _, t := range k.ready.Publishes {
+		for _, t := range k.Ready.Publishes {
 			all[t] = nil
 		}
 	}
@@ -216,21 +218,21 @@ func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
 func (pg *pages) dumpOf(nodeID string) ([]report.TypeDump, bool) {
 	var out []report.TypeDump
 	found := false
-	for _, conn := range pg.conns.sorted() {
-		if conn.peer.Node.GetId() != nodeID {
+	for _, conn := range pg.conns.Sorted() {
+		if conn.Peer.Node.GetId() != nodeID {
 			continue
 		}
 		found = true
-		for _, url := range slices.Sorted(maps.Keys(conn.subs)) {
+		for _, url := range slices.Sorted(maps.Keys(conn.Subs)) {
 			out = append(out, pg.dump(conn, url))
 		}
 	}
 	return out, found
 }
 
-func (pg *pages) dump(conn *connection, url string) report.TypeDump {
-	d := report.TypeDump{Type: url, Sensitive: pg.roster.traits(conn.generator[url], url).Sensitive}
-	visible, sub := conn.visible[url], conn.subs[url]
+func (pg *pages) dump(conn *state.Connection, url string) report.TypeDump {
+	d := report.TypeDump{Type: url, Sensitive: pg.roster.Traits(conn.Generators[url], url).Sensitive}
+	visible, sub := conn.Seen[url], conn.Subs[url]
 	if sub.Wildcard {
 		d.Bodies = visible.Bodies()
 		return d
@@ -241,23 +243,4 @@ func (pg *pages) dump(conn *connection, url string) report.TypeDump {
 		}
 	}
 	return d
-}
-
-// traits are those that a generator declares of a type.
-func (r *roster) traits(generator, url string) *pb.Traits {
-	if k := r.known[generator]; k != nil && k.ready != nil {
-		for _, t := range k.ready.Types {
-			if t.Url == url {
-				return traitsOf(t)
-			}
-		}
-	}
-	return &pb.Traits{}
-}
-
-// outcome is what became of the responses of one type.
-type outcome struct {
-	acked    string
-	revision uint64
-	refused  string
 }

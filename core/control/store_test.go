@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/outbox"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -27,13 +29,13 @@ type stock struct {
 const entryTable = "networking.istio.io/ServiceEntry"
 
 // newStock declares the controller `asks` and the config sources `one` and `two`; the first is there.
-func newStock(t *testing.T, edit func(*Expected)) *stock {
+func newStock(t *testing.T, edit func(*state.Expected)) *stock {
 	m := &counts{n: map[string]int{}}
-	writer := Expected{Name: "one", Kind: pb.KindConfig, Limits: Limits{Call: 5 * time.Second}}
+	writer := state.Expected{Name: "one", Kind: pb.KindConfig, Limits: state.Limits{Call: 5 * time.Second}}
 	if edit != nil {
 		edit(&writer)
 	}
-	b := newBench(t, func(c *Config) { c.Metrics = m }, Expected{Name: "asks", Kind: pb.KindController}, writer, Expected{Name: "two", Kind: pb.KindConfig, Optional: true})
+	b := newBench(t, func(c *Config) { c.Metrics = m }, state.Expected{Name: "asks", Kind: pb.KindController}, writer, state.Expected{Name: "two", Kind: pb.KindConfig, Optional: true})
 	return &stock{b, b.begin(&host.Instance{
 		Entry: &manifest.Entry{Name: "asks", Allow: &manifest.Allow{Store: []manifest.Glob{"networking.istio.io/*"}}}, Ready: &pb.Ready{},
 	}), m.n}
@@ -254,13 +256,13 @@ func TestStoreOfAFlood(t *testing.T) {
 // TestStoreAndSwap: what the old instance was asked it answers, the new one is asked from then on, and a candidate asks in vain.
 func TestStoreAndSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStock(t, func(e *Expected) { e.Limits.Call = time.Hour })
+		s := newStock(t, func(e *state.Expected) { e.Limits.Call = time.Hour })
 		old := s.join("one", readyWriter())
 		old.synced()
 		time.Sleep(time.Second)
 		s.ask(1, pb.Store{})
 		asked := requests(old)
-		trial := s.try(s.roster.known["one"].Expected)
+		trial := s.try(s.roster.Plugins["one"].Expected)
 		next := s.candidate("one", readyWriter())
 		next.synced()
 		next.send(&pb.FromPlugin{Store: &pb.Store{Id: 5, Verb: pb.VerbGet, Table: entryTable}})
@@ -269,7 +271,7 @@ func TestStoreAndSwap(t *testing.T) {
 				t.Errorf("a candidate was sent %+v", m)
 			}
 		}
-		if err := over(t, began(func() error { return trial.Switch(t.Context(), s.roster.rules, anyway) })); err != nil {
+		if err := over(t, began(func() error { return trial.Switch(t.Context(), s.roster.Rules, anyway) })); err != nil {
 			t.Fatal(err)
 		}
 		s.ask(2, pb.Store{})

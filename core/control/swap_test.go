@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/xds"
@@ -14,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func (b *bench) try(e Expected) *Trial {
+func (b *bench) try(e state.Expected) *Trial {
 	b.t.Helper()
-	t, err := b.Try(e, b.roster.rules)
+	t, err := b.Try(e, b.roster.Rules)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -96,13 +98,13 @@ func TestSwapRegistry(t *testing.T) {
 			t.Errorf("difference %s, %v", d, err)
 		}
 		no := errors.New("no")
-		if err := trial.Switch(t.Context(), w.roster.rules, func(*guard.Difference) error { return no }); !errors.Is(err, no) {
+		if err := trial.Switch(t.Context(), w.roster.Rules, func(*guard.Difference) error { return no }); !errors.Is(err, no) {
 			t.Errorf("error %v", err)
 		}
 		if w.g.state() != nil || w.Revision().Number != before {
 			t.Fatal("a switch that was refused had effect")
 		}
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		s := w.g.state()
@@ -110,7 +112,7 @@ func TestSwapRegistry(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if got := w.course.served; got.Kind != "swap" || got.Rows != 3 {
+		if got := w.course.Served; got.Kind != "swap" || got.Rows != 3 {
 			t.Errorf("served %+v", got)
 		}
 		// The old one is fed and may say more; it counts when it comes back.
@@ -119,7 +121,7 @@ func TestSwapRegistry(t *testing.T) {
 		if w.g.state() != nil {
 			t.Error("rows of the one that was replaced are served")
 		}
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"endpoints -ns/a.com/http/1.1.1.2:80", "endpoints ns/a.com/http/1.1.1.1:80=1", "endpoints ns/a.com/http/1.1.1.3:80=1", "services -ns/b.com"}
@@ -141,7 +143,7 @@ func TestSwapDeriver(t *testing.T) {
 		}
 		next.rows("services", s.Revision, row("ns/a.com", "new from 1"))
 		next.done(s.Revision)
-		switched := began(func() error { return trial.Switch(t.Context(), b.roster.rules, anyway) })
+		switched := began(func() error { return trial.Switch(t.Context(), b.roster.Rules, anyway) })
 		if err := over(t, switched); err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +199,7 @@ func TestSwapGenerator(t *testing.T) {
 		if w.expect("a=v1"); w.proxy.woken {
 			t.Error("the candidate's views were served")
 		}
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		if w.expect("a=v1", "b=b"); !w.proxy.woken {
@@ -215,7 +217,7 @@ func TestSwapGenerator(t *testing.T) {
 		if err := next.kill(); err == nil {
 			t.Error("no error")
 		}
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("a=v9")
@@ -235,7 +237,7 @@ func TestRefusalsAfterASwap(t *testing.T) {
 		trial := w.try(istio)
 		next := w.candidate("istio", readyIstio())
 		next.answer(w.proxy.ID(), "v2")
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		many := trial.OnRefusals(guard.Share{Percent: 10})
@@ -279,7 +281,7 @@ func TestRefusalsThatAreNotItsDoing(t *testing.T) {
 				trial := w.try(istio)
 				next := w.candidate("istio", readyIstio())
 				next.answer(w.proxy.ID(), tt.content)
-				if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+				if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 					t.Fatal(err)
 				}
 				at := w.Revision()
@@ -332,8 +334,8 @@ func TestCandidateDies(t *testing.T) {
 func TestDeclareAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		more := Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
-		if err := w.Declare(more, w.roster.rules); err != nil {
+		more := state.Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
+		if err := w.Declare(more, w.roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		if reasons := w.Ready(); len(reasons) > 0 {
@@ -348,11 +350,11 @@ func TestDeclareAndWithdraw(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if err := w.Withdraw("more", w.roster.rules, false); err == nil {
+		if err := w.Withdraw("more", w.roster.Rules, false); err == nil {
 			t.Error("a plugin that runs was withdrawn")
 		}
 		_ = m.kill()
-		if err := w.Withdraw("more", w.roster.rules, false); err != nil {
+		if err := w.Withdraw("more", w.roster.Rules, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(150 * time.Millisecond)
@@ -368,7 +370,7 @@ func TestSwapPatch(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		w.answer(w.asked())
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		trial := w.try(Expected{Name: "upper", Kind: pb.KindPatch, Order: 2, Limits: Limits{Call: time.Second}})
+		trial := w.try(state.Expected{Name: "upper", Kind: pb.KindPatch, Order: 2, Limits: state.Limits{Call: time.Second}})
 		old := w.upper
 		ready := readyPatch()
 		ready.PluginVersion = "2"
@@ -385,7 +387,7 @@ func TestSwapPatch(t *testing.T) {
 			t.Errorf("difference %s, %v", d, err)
 		}
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.sees("a1=11", "a2=22", "b=3")
@@ -393,7 +395,7 @@ func TestSwapPatch(t *testing.T) {
 			t.Errorf("it was asked again: %v", calls)
 		}
 		// The old one comes back: it knows what it said.
-		if err := trial.Switch(t.Context(), w.roster.rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.upper = old
@@ -404,8 +406,8 @@ func TestSwapPatch(t *testing.T) {
 // TestSwapAuthenticator: both are asked about live connections first; the old one answers until the switch.
 func TestSwapAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := Limits{Call: 5 * time.Second}
-		door := Expected{Name: "door", Kind: pb.KindAuthenticator, Limits: limits}
+		limits := state.Limits{Call: 5 * time.Second}
+		door := state.Expected{Name: "door", Kind: pb.KindAuthenticator, Limits: limits}
 		shown := &caller.Credentials{Headers: map[string]string{"authorization": "Bearer secret-of-p"}}
 		b := newBench(t, func(c *Config) { c.Shown = func(context.Context) (*caller.Credentials, error) { return shown, nil } }, door)
 		old := b.join("door", &pb.Ready{})
@@ -432,7 +434,7 @@ func TestSwapAuthenticator(t *testing.T) {
 		if len(d.Refused) != 1 || d.Refused[0] != want || len((guard.Guard{}).Check(d)) != 1 {
 			t.Errorf("difference %+v", d)
 		}
-		switched := began(func() error { return trial.Switch(t.Context(), b.roster.rules, anyway) })
+		switched := began(func() error { return trial.Switch(t.Context(), b.roster.Rules, anyway) })
 		old.accept(asked(old).Id, webIdentity)
 		next.accept(asked(next).Id, webIdentity)
 		if err := over(t, switched); err != nil {

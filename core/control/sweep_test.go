@@ -3,6 +3,8 @@ package control
 import (
 	"testing"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/view"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -10,16 +12,16 @@ import (
 
 // TestLetGo: while anything waits that a plugin said before, what it spoke of is kept.
 func TestLetGo(t *testing.T) {
-	var next op = func() error { return nil }
-	for _, s := range []*session{
-		{}, {Maker: Maker{Ops: []op{next}}}, {Maker: Maker{OvertakenOps: []op{next}}}, {Maker: Maker{Ops: []op{next}, OvertakenOps: []op{next}}},
+	var next state.Op = func() error { return nil }
+	for _, s := range []*state.Session{
+		{}, {Maker: state.Maker{Ops: []state.Op{next}}}, {Maker: state.Maker{OvertakenOps: []state.Op{next}}}, {Maker: state.Maker{Ops: []state.Op{next}, OvertakenOps: []state.Op{next}}},
 	} {
 		s.Maker.Views, s.Maker.Unused = view.NewViews(), placement.NewUnused()
 		s.Maker.Views.Describe(&pb.View{Type: typeA, View: 1})
 		s.Maker.Unused.Emptied(s.Maker.Views.Get(typeA, 1))
 		s.Maker.Unused.Sent(nil)
 		s.Maker.Unused.Done()
-		s.letGo()
+		s.LetGo()
 		if kept, waits := s.Maker.Views.Get(typeA, 1) != nil, len(s.Maker.Ops)+len(s.Maker.OvertakenOps) > 0; kept != waits {
 			t.Errorf("with %d and %d steps to come it is kept: %v", len(s.Maker.Ops), len(s.Maker.OvertakenOps), kept)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
@@ -31,12 +33,12 @@ type candidate struct {
 	// key is its own among all trials.
 	key string
 	// known is the one that is not served; without a session it has not joined, or has ended.
-	known *known
+	known *state.Plugin
 	memo  trial.Memo
 	// verdicts are those on live connections that differ, losses those of them that would be refused.
 	verdicts, losses []string
 	// refusals are counted after a switch; over is closed when they are too many.
-	refusals *trial.Refusals[*connection]
+	refusals *trial.Refusals[*state.Connection]
 	over     chan struct{}
 }
 
@@ -45,7 +47,7 @@ var ErrEnded = errors.New("it ended")
 
 // Try declares what may take the place of a plugin; Serve takes its session as that of a candidate. One at a time for each name; while the last one that had the
 // place is kept warm, another one can be compared, but not take it.
-func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
+func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t, err := c.trials.try(e, rules)
@@ -56,13 +58,13 @@ func (c *Control) Try(e Expected, rules Rules) (*Trial, error) {
 }
 
 // try declares what may take the place of a plugin.
-func (ts *trials) try(e Expected, rules Rules) (*candidate, error) {
-	k, key := ts.roster.known[e.Name], e.Name
+func (ts *trials) try(e state.Expected, rules state.Rules) (*candidate, error) {
+	k, key := ts.roster.Plugins[e.Name], e.Name
 	if warm := ts.all[key]; warm != nil && warm.refusals != nil {
 		key += " beside"
 	}
 	switch {
-	case !ts.course.started:
+	case !ts.course.Started:
 		return nil, errors.New("the first revision is not served yet")
 	case k == nil:
 		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
@@ -71,9 +73,9 @@ func (ts *trials) try(e Expected, rules Rules) (*candidate, error) {
 	case k.Kind() != e.Kind:
 		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
 	}
-	t := &candidate{ts: ts, key: key, known: newKnown(e, k.shard, ts.clock.Now()), memo: trial.Memo{}}
-	ts.all[key], ts.roster.rivals[t.known] = t, &rival{rules: rules}
-	ts.roster.rouse(e.Name)
+	t := &candidate{ts: ts, key: key, known: state.NewPlugin(e, k.Shard, ts.clock.Now()), memo: trial.Memo{}}
+	ts.all[key], ts.roster.Rivals[t.known] = t, &state.Rival{Rules: rules}
+	ts.roster.Rouse(e.Name)
 	return t, nil
 }
 
@@ -87,48 +89,48 @@ func (t *Trial) End() {
 
 func (t *candidate) end() {
 	delete(t.ts.all, t.key)
-	delete(t.ts.roster.rivals, t.known)
-	if t.known.session != nil {
-		t.known.session.cancel(errors.New("it is not needed any more"))
+	delete(t.ts.roster.Rivals, t.known)
+	if t.known.Session != nil {
+		t.known.Session.Cancel(errors.New("it is not needed any more"))
 	}
 }
 
 // admitRival takes a candidate's session in: it is fed like the served one, and what it says goes
 // into its shadow.
-func (mb *members) admitRival(name string, ready *pb.Ready, open func(*known) *session) (*session, error) {
-	k := mb.roster.awaited(name)
+func (mb *members) admitRival(name string, ready *pb.Ready, open func(*state.Plugin) *state.Session) (*state.Session, error) {
+	k := mb.roster.Awaited(name)
 	if k == nil {
 		return nil, fmt.Errorf("plugin %s is not being swapped", name)
 	}
-	if _, err := stage.Levels(mb.roster.stagePlugins(name, ready)); err != nil {
+	if _, err := stage.Levels(mb.roster.StagePlugins(name, ready)); err != nil {
 		return nil, err
 	}
-	k.ready, k.away = ready, time.Time{}
+	k.Ready, k.Away = ready, time.Time{}
 	s := open(k)
-	s.shadow = newShadow(environment.Tables{})
-	k.session = s
-	if s.generates() {
-		s.Maker.Views = newViews(ready)
-		for _, conn := range mb.conns.sorted() {
+	s.Shadow = state.NewShadow(environment.Tables{})
+	k.Session = s
+	if s.Generates() {
+		s.Maker.Views = state.NewViews(ready)
+		for _, conn := range mb.conns.Sorted() {
 			mb.placer.attachShadow(s, conn)
 		}
 	}
 	if s.Kind() == pb.KindPatch {
-		k.patcher, mb.roster.rivals[k].made = mb.patches.newPatcher(k), patch.NewMade()
-		k.patcher.Learn(mb.roster.patcher(s.Name()))
-		k.patcher.Begin()
+		k.Patcher, mb.roster.Rivals[k].Made = mb.patches.newPatcher(k), patch.NewMade()
+		k.Patcher.Learn(mb.roster.Patcher(s.Name()))
+		k.Patcher.Begin()
 	}
 	return s, nil
 }
 
 // dismissRival takes a session out that was not served.
-func (mb *members) dismissRival(s *session) {
-	s.plugin.away = mb.clock.Now()
-	mb.conns.left.Forget(s)
-	if s.plugin.patcher != nil {
-		s.plugin.patcher.Left()
+func (mb *members) dismissRival(s *state.Session) {
+	s.Plugin.Away = mb.clock.Now()
+	mb.conns.Left.Forget(s)
+	if s.Plugin.Patcher != nil {
+		s.Plugin.Patcher.Left()
 	}
-	s.plugin.session = nil
+	s.Plugin.Session = nil
 }
 
 // Ready waits until the candidate has said all that it has to say at first.
@@ -143,14 +145,14 @@ func (t *Trial) Trouble() string {
 
 func (t *candidate) trouble() string {
 	var said []string
-	for _, f := range t.known.faults {
+	for _, f := range t.known.Faults {
 		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
 		if len(said) == 3 {
 			break
 		}
 	}
-	if t.known.session != nil && t.known.session.Lines.Complaint != "" {
-		said = append(said, t.known.session.Lines.Complaint)
+	if t.known.Session != nil && t.known.Session.Lines.Complaint != "" {
+		said = append(said, t.known.Session.Lines.Complaint)
 	}
 	return strings.Join(said, "; ")
 }
@@ -167,7 +169,7 @@ func (t *Trial) Compare(ctx context.Context) (*guard.Difference, error) {
 
 // Switch lets the one that is not served take the place of the other, in a revision of its own, unless decide says no to what would change. rules
 // are those of the plugins as they are then.
-func (t *Trial) Switch(ctx context.Context, rules Rules, decide func(*guard.Difference) error) error {
+func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guard.Difference) error) error {
 	return t.compared(ctx, func(d *guard.Difference, same map[*view.Body]*view.Body) error {
 		if err := decide(d); err != nil {
 			return err
@@ -248,14 +250,14 @@ func (ts *trials) meets(now time.Time, at func(time.Time)) (hold bool) {
 func (t *candidate) upToDate(rest bool) (bool, error) {
 	ts := t.ts
 	switch {
-	case ts.course.closed:
+	case ts.course.Closed:
 		return false, errors.New("the control plane is stopping")
-	case ts.all[t.key] != t || t.known.session == nil && t.known.ready != nil:
+	case ts.all[t.key] != t || t.known.Session == nil && t.known.Ready != nil:
 		return false, ErrEnded
-	case t.known.session == nil:
+	case t.known.Session == nil:
 		return false, nil
 	case rest:
-		return ts.course.flight == nil && t.rested(), nil
+		return ts.course.Flight == nil && t.rested(), nil
 	}
 	return t.said(), nil
 }

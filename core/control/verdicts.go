@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -17,18 +19,18 @@ func (t *Trial) judge(ctx context.Context) {
 	if t.of.known.Kind() != pb.KindAuthenticator {
 		return
 	}
-	c, of := t.c, t.of.known.authenticator()
+	c, of := t.c, t.of.known.Authenticator()
 	var verdicts, losses []string
 	for _, conn := range c.withCredentials() {
 		if len(verdicts) >= guard.Examples {
 			break
 		}
-		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.shown)
-		is := c.interview(ctx, of, func() *session { return t.of.known.session }, *conn.shown)
+		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.Credentials)
+		is := c.interview(ctx, of, func() *state.Session { return t.of.known.Session }, *conn.Credentials)
 		if was.Is(is) {
 			continue
 		}
-		line := fmt.Sprintf("%s: %s -> %s", conn.peer.Node.GetId(), was, is)
+		line := fmt.Sprintf("%s: %s -> %s", conn.Peer.Node.GetId(), was, is)
 		verdicts = append(verdicts, line)
 		if was.Word == caller.Accepted && is.Word != caller.Accepted {
 			losses = append(losses, "the caller of "+line)
@@ -40,12 +42,12 @@ func (t *Trial) judge(ctx context.Context) {
 }
 
 // withCredentials returns connections of which the credentials are known.
-func (c *Control) withCredentials() []*connection {
+func (c *Control) withCredentials() []*state.Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var some []*connection
-	for _, conn := range c.conns.sorted() {
-		if conn.shown != nil && len(some) < mostVerdicts {
+	var some []*state.Connection
+	for _, conn := range c.conns.Sorted() {
+		if conn.Credentials != nil && len(some) < mostVerdicts {
 			some = append(some, conn)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -400,11 +402,11 @@ func TestNodeThatAGeneratorRefuses(t *testing.T) {
 
 func TestHungGeneratorIsEnded(t *testing.T) {
 	for limit, c := range map[string]struct {
-		limits Limits
+		limits state.Limits
 		want   string
 	}{
-		"revision": {Limits{Revision: 5 * time.Second, Progress: time.Minute}, "limits.revision, 5s"},
-		"progress": {Limits{Revision: time.Minute, Progress: 5 * time.Second}, "limits.progress, 5s"},
+		"revision": {state.Limits{Revision: 5 * time.Second, Progress: time.Minute}, "limits.revision, 5s"},
+		"progress": {state.Limits{Revision: time.Minute, Progress: 5 * time.Second}, "limits.progress, 5s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			slow := istio
@@ -433,10 +435,10 @@ func TestNothingIsLeftOver(t *testing.T) {
 		w.g.others()
 		w.g.done(w.revise("2"))
 		w.g.done(w.revise("3"))
-		if n := len(w.Control.conns.all); n != 0 {
+		if n := len(w.Control.conns.All); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
-		s := w.roster.session("istio")
+		s := w.roster.Session("istio")
 		if bodies, _ := s.Maker.Views.Len(); len(s.Maker.Views.All()) != 0 || bodies != 0 || s.Maker.Asked.Len() != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.Maker.Views.All()), bodies, s.Maker.Asked.Len())
 		}

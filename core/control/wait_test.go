@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -15,7 +17,7 @@ import (
 func TestNobodyWaitsForACandidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		trial := w.try(Expected{Name: "istio", Kind: pb.KindGenerator})
+		trial := w.try(state.Expected{Name: "istio", Kind: pb.KindGenerator})
 		defer trial.End()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		why := errors.New("the operator went home")
@@ -38,7 +40,7 @@ func TestReports(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.mu.Lock()
-			w.roster.session("istio").plugin.ready.Reports = wanted
+			w.roster.Session("istio").Plugin.Ready.Reports = wanted
 			w.mu.Unlock()
 			w.g.take()
 			w.proxy.Report(xds.Outcome{Type: typeA})

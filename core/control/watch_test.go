@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/patch"
@@ -17,7 +19,7 @@ import (
 func (b *bench) deaf(name string, ready *pb.Ready) <-chan error {
 	b.t.Helper()
 	a, _ := carrier.Pipe()
-	ready.Kind = b.roster.known[name].Kind()
+	ready.Kind = b.roster.Plugins[name].Kind()
 	end := make(chan error, 1)
 	go func() {
 		end <- b.Serve(b.t.Context(), &host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})
@@ -33,12 +35,12 @@ func TestPluginThatAnswersNoPing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := []Expected{
+				all := []state.Expected{
 					{Name: "files", Kind: pb.KindConfig}, {Name: "memory", Kind: pb.KindRegistry}, {Name: "istio", Kind: pb.KindGenerator}, {Name: "upper", Kind: pb.KindPatch},
 					{Name: "first", Kind: pb.KindAuthenticator}, {Name: "authority", Kind: pb.KindController}, {Name: "serviceentry", Kind: pb.KindRegistry},
 				}
 				for i := range all {
-					all[i].Limits = Limits{Progress: 30 * time.Second}
+					all[i].Limits = state.Limits{Progress: 30 * time.Second}
 				}
 				b := newBench(t, nil, all...)
 				quiet := b.join("memory", readyMemory())
@@ -68,7 +70,7 @@ func TestPluginThatAnswersNoPing(t *testing.T) {
 // A patch that leaves calls without an answer is shown, asked again by itself, and started again.
 func TestPatchThatAnswersNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPatchWorld(t, func(e *Expected) { e.Limits.Progress = 30 * time.Second })
+		w := newPatchWorld(t, func(e *state.Expected) { e.Limits.Progress = 30 * time.Second })
 		w.asked()
 		time.Sleep(2 * time.Second)
 		if st := w.Stale()["upper"]; !strings.Contains(st.Why, "without an answer") {
@@ -88,13 +90,13 @@ func TestPatchThatAnswersNothing(t *testing.T) {
 // A patch that answers each call late is slow: its answers are left out, it is asked again and not started again.
 func TestPatchThatAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPatchWorld(t, func(e *Expected) { e.Limits.Progress = 30 * time.Second })
+		w := newPatchWorld(t, func(e *state.Expected) { e.Limits.Progress = 30 * time.Second })
 		calls := w.asked()
 		for range 10 * patch.MaxUnanswered {
 			time.Sleep(1500 * time.Millisecond)
 			w.answer(calls)
 			since := time.Now()
-			for calls = w.asked(); len(calls) == 0 && time.Since(since) < 2*pingEvery; calls = w.asked() {
+			for calls = w.asked(); len(calls) == 0 && time.Since(since) < 2*state.PingEvery; calls = w.asked() {
 				time.Sleep(100 * time.Millisecond)
 			}
 			if len(calls) == 0 {
@@ -116,17 +118,17 @@ func TestPatchThatAnswersLate(t *testing.T) {
 
 // Time that a plugin lost to a busy machine does not count, up to ten times a limit.
 func TestLostTime(t *testing.T) {
-	s := &session{plugin: &known{}}
-	from := s.Watch.now(time.Now())
-	if got := s.Watch.due(from, time.Second).Sub(from.At); got != time.Second {
+	s := &state.Session{Plugin: &state.Plugin{}}
+	from := s.Watch.Now(time.Now())
+	if got := s.Watch.Due(from, time.Second).Sub(from.At); got != time.Second {
 		t.Errorf("nothing lost: %s", got)
 	}
 	s.Watch.Lost += 3 * time.Second
-	if got := s.Watch.due(from, time.Second).Sub(from.At); got != 4*time.Second {
+	if got := s.Watch.Due(from, time.Second).Sub(from.At); got != 4*time.Second {
 		t.Errorf("3s lost: %s", got)
 	}
 	s.Watch.Lost += time.Hour
-	if got := s.Watch.due(from, time.Second).Sub(from.At); got != 10*time.Second {
+	if got := s.Watch.Due(from, time.Second).Sub(from.At); got != 10*time.Second {
 		t.Errorf("an hour lost: %s", got)
 	}
 }

@@ -3,7 +3,8 @@ package server
 import (
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -97,11 +98,11 @@ func (m *metrics) transition(t host.Transition) {
 
 // heldRows are gauges of what is held when they are read.
 type heldRows struct {
-	held        func() []control.Held
+	held        func() []state.Held
 	rows, holds *prometheus.Desc
 }
 
-func newHeldRows(held func() []control.Held) *heldRows {
+func newHeldRows(held func() []state.Held) *heldRows {
 	return &heldRows{
 		held, prometheus.NewDesc("coxswain_held_rows", "Changes of rows that are held because much would go at once.", []string{"plugin"}, nil),
 		prometheus.NewDesc("coxswain_holds", "Plugins of which something is held because much would go at once.", nil, nil),

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/admin"
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/caller"
@@ -130,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 	identify := &identify{plaintext: cfg.AuthPlaintext, naming: cfg.Words.Naming}
 	var err error
 	if s.control, err = control.New(control.Config{
-		Plugins: control.ExpectAll(cfg.Set), Rules: control.RulesOf(cfg.Set),
+		Plugins: state.ExpectAll(cfg.Set), Rules: state.RulesOf(cfg.Set),
 		DebounceAfter: cfg.Commit.DebounceAfter, DebounceMax: cfg.Commit.DebounceMax, DebounceEndpoints: cfg.Commit.DebounceEndpoints,
 		EndpointPatience: cfg.Commit.EndpointPatience, EndpointPause: cfg.Commit.EndpointPause, HoldMax: cfg.Commit.HoldMax, Retention: cfg.Retention, Gather: len(cfg.Set.Tables()) > 0,
 		Log: cfg.Log, Metrics: m,

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
@@ -207,7 +208,7 @@ func lostEntries(steps []step, to *manifest.Set) []string {
 // arrange gives all plugins their places.
 func (s *Swapper) arrange(set *manifest.Set) {
 	s.runs(set)
-	s.cfg.Control.Reorder(places(set), control.RulesOf(set))
+	s.cfg.Control.Reorder(places(set), state.RulesOf(set))
 }
 
 // only leaves entries out that are in neither the file nor what runs.
@@ -257,7 +258,7 @@ func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *Change) error {
 	set := s.current().With(&on)
 	_, order := set.Get(e.Name)
 	c.step(s, Starting)
-	err := s.cfg.Control.Declare(control.Expect(&on, order), control.RulesOf(set))
+	err := s.cfg.Control.Declare(state.Expect(&on, order), state.RulesOf(set))
 	if err == nil {
 		err = s.cfg.Host.Add(&on, order)
 	}
@@ -291,7 +292,7 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Op
 	off.Disabled = true
 	set := s.current().With(&off)
 	applies := e.LossApplies()
-	err := s.cfg.Control.Removal(ctx, e.Name, control.RulesOf(set), func(d *guard.Difference, why []string) error {
+	err := s.cfg.Control.Removal(ctx, e.Name, state.RulesOf(set), func(d *guard.Difference, why []string) error {
 		c.found(s, d)
 		if slices.Contains(o.lost, e.Name) {
 			why = append(why, fmt.Sprintf("plugins.yaml has lost %d entries at once: %s", len(o.lost), strings.Join(o.lost, ", ")))
@@ -310,7 +311,7 @@ func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Op
 		return s.stopped(c, err)
 	}
 	s.cfg.Host.Remove(e.Name)
-	if err := s.cfg.Control.Withdraw(e.Name, control.RulesOf(set), o.Force || applies); err != nil {
+	if err := s.cfg.Control.Withdraw(e.Name, state.RulesOf(set), o.Force || applies); err != nil {
 		c.step(s, Failed, err.Error())
 		return err
 	}

@@ -8,8 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -147,7 +148,7 @@ func (s *Swapper) declareFirst(ctx context.Context) map[time.Duration][]string {
 		if e.Of == "" {
 			continue
 		}
-		err := s.cfg.Control.Declare(control.Expect(e, order), control.RulesOf(to))
+		err := s.cfg.Control.Declare(state.Expect(e, order), state.RulesOf(to))
 		if err == nil {
 			err = s.cfg.Host.Add(e, order)
 		}

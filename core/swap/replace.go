@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
@@ -45,7 +46,7 @@ func (s *Swapper) replace(ctx context.Context, e *manifest.Entry, c *Change, o O
 	}
 	c.step(s, Comparing)
 	err = st.wait(ctx, func(ctx context.Context) error {
-		return st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
+		return st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
 			c.found(s, d)
 			why := guardOf(e).Check(d)
 			return judge(why, o)
@@ -150,7 +151,7 @@ func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c 
 func (s *Swapper) turnOver(ctx context.Context, e *manifest.Entry, set *manifest.Set) error {
 	s.cfg.Host.Remove(e.Name)
 	_, order := set.Get(e.Name)
-	if err := s.cfg.Control.Redeclare(control.Expect(e, order), control.RulesOf(set)); err != nil {
+	if err := s.cfg.Control.Redeclare(state.Expect(e, order), state.RulesOf(set)); err != nil {
 		return err
 	}
 	if err := s.cfg.Host.Add(e, order); err != nil {

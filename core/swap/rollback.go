@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
@@ -271,7 +272,7 @@ func (w *window) undo(r recall) (over bool, err error) {
 	now, _ := s.current().Get(w.last.Name)
 	next := s.current().With(w.last)
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, control.RulesOf(next), func(d *guard.Difference) error {
+		return w.st.trial.Switch(ctx, state.RulesOf(next), func(d *guard.Difference) error {
 			r.c.found(s, d)
 			return judge(guardOf(w.last).Check(d), r.o)
 		})

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
@@ -168,7 +170,7 @@ type Options struct {
 // start runs the entry beside the plugin of its name until both have said the same revision.
 func (s *Swapper) start(ctx context.Context, e *manifest.Entry, set *manifest.Set, c *Change) (*standing, error) {
 	_, order := set.Get(e.Name)
-	trial, err := s.cfg.Control.Try(control.Expect(e, order), control.RulesOf(set))
+	trial, err := s.cfg.Control.Try(state.Expect(e, order), state.RulesOf(set))
 	if err != nil {
 		return nil, err
 	}

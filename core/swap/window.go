@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/control"
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
@@ -120,7 +121,7 @@ func (w *window) back(why string) bool {
 	}
 	w.note()
 	err = w.st.wait(ctx, func(ctx context.Context) error {
-		return w.st.trial.Switch(ctx, control.RulesOf(next), func(*guard.Difference) error { return nil })
+		return w.st.trial.Switch(ctx, state.RulesOf(next), func(*guard.Difference) error { return nil })
 	})
 	if err != nil {
 		w.c.note(w.s, "it could not be rolled back: %v", err)

@@ -3,22 +3,23 @@ package api
 import (
 	"net/http"
 
+	"github.com/coxswain-mesh/coxswain/core/state"
+
 	"github.com/coxswain-mesh/coxswain/core/audit"
-	"github.com/coxswain-mesh/coxswain/core/control"
 )
 
 // Holds is what keeps back what would take too much away.
 type Holds interface {
-	Holds() []control.Held
-	Hold(plugin string) (*control.Held, error)
+	Holds() []state.Held
+	Hold(plugin string) (*state.Held, error)
 	ApplyHold(plugin string) error
 	DropHold(plugin string) error
 }
 
 // HoldOutcome is the answer to a request about one hold.
 type HoldOutcome struct {
-	Hold  *control.Held `json:"hold,omitempty"`
-	Error string        `json:"error,omitempty"`
+	Hold  *state.Held `json:"hold,omitempty"`
+	Error string      `json:"error,omitempty"`
 }
 
 func (s *Server) holds(mux *http.ServeMux) {
@@ -32,7 +33,7 @@ func (s *Server) holds(mux *http.ServeMux) {
 
 // decide does something with a hold, and keeps who did.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, what string, do func(plugin string) error) {
-	s.held(w, r, func(h *control.Held) error {
+	s.held(w, r, func(h *state.Held) error {
 		is := audit.Entry{What: what, Plugin: h.Plugin, Outcome: "done", Reasons: h.Reasons}
 		if h.Difference != nil {
 			is.Summary = h.Difference.String()
@@ -47,7 +48,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, what string, do 
 }
 
 // held answers with a hold as it is, and does something with it.
-func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(*control.Held) error) {
+func (s *Server) held(w http.ResponseWriter, r *http.Request, do func(*state.Held) error) {
 	name := r.PathValue("name")
 	h, err := s.Holds.Hold(name)
 	if err == nil && do != nil {

@@ -1,6 +1,8 @@
-package control
+package state
 
-import pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+import (
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
 
 const (
 	typeCDS  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
@@ -42,22 +44,4 @@ func traitsOf(t *pb.Type) *pb.Traits {
 		return d
 	}
 	return &pb.Traits{Rank: 100}
-}
-
-// sensitive reports whether any generator says so of a type.
-func (r *roster) sensitive(typeURL string) bool {
-	if d := defaults(typeURL); d != nil && d.Sensitive {
-		return true
-	}
-	for _, k := range r.known {
-		if k.Kind() != pb.KindGenerator || k.ready == nil {
-			continue
-		}
-		for _, t := range k.ready.Types {
-			if t.Url == typeURL && traitsOf(t).Sensitive {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -1,16 +1,15 @@
-package control
+package state
 
 import (
 	"fmt"
 
 	"github.com/coxswain-mesh/coxswain/core/outbox"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// wellFormed says what is wrong with rows by themselves.
-func wellFormed(t *pb.TableRows, l Limits) error {
+// WellFormed says what is wrong with rows by themselves.
+func WellFormed(t *pb.TableRows, l Limits) error {
 	for _, r := range t.Upserts {
 		size := r.Size()
 		switch {
@@ -31,8 +30,8 @@ type sizes struct {
 	rows, bytes int
 }
 
-// count holds a session to its limits of rows and of their bytes.
-func (s *sizes) count(tables []*pb.TableRows, l Limits) error {
+// Count holds a session to its limits of rows and of their bytes.
+func (s *sizes) Count(tables []*pb.TableRows, l Limits) error {
 	if l.Rows <= 0 && l.Bytes <= 0 {
 		return nil
 	}

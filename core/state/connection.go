@@ -1,0 +1,160 @@
+package state
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Connection is one xDS stream.
+type Connection struct {
+	Roster *Roster
+	ID     uint64
+	Peer   xds.Peer
+	Node   []byte // encoded, without extensions
+	// Extensions is the list's hash, so that equal lists are sent once; 0 where the node has none.
+	Extensions uint64
+	// Credentials are the caller's credentials; nil where nobody asks for them.
+	Credentials *caller.Credentials
+	Since       time.Time
+	Wake        func(xds.Wake)
+	Err         error
+
+	Generators map[string]string // type -> entry
+	// Attached are the generators that know of it: those of types that it has asked for.
+	Attached map[string]bool
+	Subs     map[string]placement.Wish
+	// Places are the views that it is in.
+	Places   placement.Places[*Session]
+	Outcomes map[string]Outcome
+	// Seen is what the stream gets: its views' snapshots, patched.
+	Seen map[string]*view.Snapshot
+}
+
+// EncodeNode returns the node without its extensions, and the hash of their list.
+func EncodeNode(n *corev3.Node) ([]byte, uint64, error) {
+	if len(n.GetExtensions()) == 0 {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(n)
+		return b, 0, err
+	}
+	h := sha256.New()
+	for _, e := range n.Extensions {
+		h.Write(append([]byte(e.Name), 0))
+	}
+	id := binary.LittleEndian.Uint64(h.Sum(nil)) | 1
+	short := proto.CloneOf(n)
+	short.Extensions = nil
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(short)
+	return b, id, err
+}
+
+// ServedBy returns the types that a generator serves to the connection, sorted.
+func (conn *Connection) ServedBy(name string) []string { return TypesOf(conn.Generators, name) }
+
+// TypesOf returns the types that an assignment gives to a generator, sorted.
+func TypesOf(assignment map[string]string, name string) []string {
+	var types []string
+	for url, n := range assignment {
+		if n == name {
+			types = append(types, url)
+		}
+	}
+	slices.Sort(types)
+	return types
+}
+
+// Asks says whether the connection asks for anything that a generator serves to it.
+func (conn *Connection) Asks(name string) bool {
+	for url := range conn.Subs {
+		if conn.Generators[url] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Visible, Wish, Label, After and Generator implement guard.Stream.
+func (conn *Connection) Visible(typeURL string) *view.Snapshot { return conn.Seen[typeURL] }
+
+// Wish is what it asks for of a type.
+func (conn *Connection) Wish(typeURL string) placement.Wish { return conn.Subs[typeURL] }
+
+// Label is what its view of a type is called; empty: it is in none.
+func (conn *Connection) Label(typeURL string) string {
+	if v := conn.Places.View(typeURL); v != nil {
+		return v.Label
+	}
+	return ""
+}
+
+// After is the type whose resources name those of this one.
+func (conn *Connection) After(typeURL string) string {
+	return conn.Roster.Traits(conn.Generators[typeURL], typeURL).After
+}
+
+// Generator is the plugin that serves a type to it.
+func (conn *Connection) Generator(typeURL string) string { return conn.Generators[typeURL] }
+
+// Refuse ends the stream: a generator can make nothing of the node.
+func (conn *Connection) Refuse(plugin, reason string) {
+	conn.end(status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", budget.Clip(reason, mostReason), plugin))
+}
+
+// mostReason is how much of a plugin's reason a client is told: it goes into a header.
+const mostReason = 4 << 10
+
+// end ends the stream.
+func (conn *Connection) end(err error) {
+	conn.Err = err
+	conn.Wake(xds.WakeAll)
+}
+
+// Connections are those that are there, and what those that left still have of views.
+type Connections struct {
+	All  map[uint64]*Connection
+	Last uint64 // the last one's number
+	Left *placement.Left[*Session]
+}
+
+// Op is something a generator said about a revision that is not served yet.
+type Op func() error
+
+func (cs *Connections) Sorted() []*Connection {
+	all := make([]*Connection, 0, len(cs.All))
+	for _, conn := range cs.All {
+		all = append(all, conn)
+	}
+	slices.SortFunc(all, func(a, b *Connection) int { return int(int64(a.ID) - int64(b.ID)) })
+	return all
+}
+
+// Outcome is what became of the responses of one type.
+type Outcome struct {
+	Acked    string
+	Revision uint64
+	Refused  string
+}
+
+// PeerKey is whose turn a connection's is: an identity's, if it has one, otherwise an address's.
+func PeerKey(conn *Connection) string {
+	if len(conn.Peer.Identities) > 0 {
+		return conn.Peer.Identities[0]
+	}
+	host, _, err := net.SplitHostPort(conn.Peer.RemoteAddress)
+	if err != nil {
+		return conn.Peer.RemoteAddress
+	}
+	return host
+}

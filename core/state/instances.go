@@ -1,0 +1,42 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+)
+
+// Instances are what those need who run a plugin for each row of a table.
+type Instances struct {
+	// Tables are those with such rows; changed: one of them has, since it was told.
+	Tables  []string
+	Changed bool
+	Moved   chan struct{}
+	// Gathered is closed when all that was declared is in; gone: what it asks for is declared, too.
+	Gathered  chan struct{}
+	announced bool
+	Gone      bool
+}
+
+func (i *Instances) Gather() {
+	if !i.announced {
+		i.announced = true
+		close(i.Gathered)
+	}
+}
+
+func (i *Instances) Mark(changes environment.Changes) {
+	i.Changed = i.Changed || slices.ContainsFunc(i.Tables, func(t string) bool { return len(changes[t]) > 0 })
+}
+
+// Tell says that rows have changed, once what they belong to is served.
+func (i *Instances) Tell() {
+	if !i.Changed {
+		return
+	}
+	i.Changed = false
+	select {
+	case i.Moved <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,21 @@
+package state
+
+import (
+	"time"
+)
+
+// Metrics takes what Control counts. All methods must be quick and must not block.
+type Metrics interface {
+	Committed(kind string)                     // full, endpoints, overtaking
+	Served(kind string, took time.Duration)    // a revision was served
+	Partial(plugin string)                     // a revision was served without it
+	Fault(plugin string)                       // it reported failed work
+	Broken(plugin string)                      // its session ended because it broke a rule
+	Hidden(rows int)                           // rows that another shard's row hides
+	Debounced(waited time.Duration)            // from the first change to the commit
+	Woken(connections int, changedViews int)   // by one revision
+	Unknown(plugin string, what string, n int) // messages skipped
+	Crossed(plugin, limit string)              // it did not keep a limit that is no reason to end it
+	Authenticated(plugin, verdict string)      // an authenticator was asked: accepted, refused, unanswered
+	Retained(views int, bytes int64)           // views that are kept though nobody is in them, and what they count
+}
