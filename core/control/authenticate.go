@@ -16,7 +16,7 @@ import (
 // caller.Inquiry says what it returns.
 func (c *Control) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	c.clients.Lock()
-	inquiry, err := caller.Begin(shown, c.roster.Authenticators())
+	inquiry, err := caller.Begin(shown, c.state.Roster.Authenticators())
 	c.clients.Unlock()
 	if err != nil {
 		return caller.Known{}, err
@@ -42,8 +42,8 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 	c.cfg.Metrics.Crossed(name, v.Limit)
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if k := c.roster.Plugins[name]; k != nil {
-		if k.Slow.AllowN(c.clock.Now(), 1) {
+	if k := c.state.Roster.Plugins[name]; k != nil {
+		if k.Slow.AllowN(c.state.Clock.Now(), 1) {
 			c.cfg.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
 		}
 	}
@@ -53,10 +53,10 @@ func (c *Control) slowCall(name string, v caller.Verdict) {
 func (c *Control) WantedHeaders() []string {
 	all := caller.CommonHeaders()
 	c.clients.Lock()
-	for _, a := range c.roster.Authenticators() {
+	for _, a := range c.state.Roster.Authenticators() {
 		all = append(all, a.Headers...)
 	}
-	for k := range c.roster.Rivals {
+	for k := range c.state.Roster.Rivals {
 		all = append(all, k.Expected.Headers...)
 	}
 	c.clients.Unlock()
@@ -66,7 +66,7 @@ func (c *Control) WantedHeaders() []string {
 
 // servedSession returns a func that finds the session that is served, under the lock.
 func (c *Control) servedSession(name string) func() *state.Session {
-	return func() *state.Session { return c.roster.Session(name) }
+	return func() *state.Session { return c.state.Roster.Session(name) }
 }
 
 // interview asks one authenticator, by whichever session is there.

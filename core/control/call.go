@@ -18,7 +18,7 @@ const maxCallError = 1000
 // says.
 func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
 	c.clients.Lock()
-	k := c.roster.Callee(m.Method)
+	k := c.state.Roster.Callee(m.Method)
 	c.clients.Unlock()
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
@@ -44,8 +44,8 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 func (c *Control) Offers(method string) (yes, perhaps bool) {
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	yes = c.roster.Callee(method) != nil
-	for _, k := range c.roster.Plugins {
+	yes = c.state.Roster.Callee(method) != nil
+	for _, k := range c.state.Roster.Plugins {
 		perhaps = perhaps || k.Kind() == pb.KindController && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
 	}
 	return yes, perhaps

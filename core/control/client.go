@@ -23,21 +23,21 @@ func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 	if s.conn.Generators[typeURL] == "" {
 		return nil, false
 	}
-	return s.c.roster.Traits(s.conn.Generators[typeURL], typeURL), true
+	return s.c.state.Roster.Traits(s.conn.Generators[typeURL], typeURL), true
 }
 
 // Subscribe implements xds.Connection.
 func (s client) Subscribe(typeURL string, wildcard bool, names []string) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.streams.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
+	s.c.serving.Streams.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
 }
 
 // Pull implements xds.Connection.
 func (s client) Pull() xds.Served {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	return s.c.streams.pull(s.conn)
+	return s.c.serving.Streams.pull(s.conn)
 }
 
 // Report implements xds.Connection.
@@ -45,16 +45,16 @@ func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	if !o.Health {
-		s.c.trials.countRefusal(s.conn, o)
-		s.c.streams.note(s.conn, o)
+		s.c.plugins.Trials.countRefusal(s.conn, o)
+		s.c.serving.Streams.note(s.conn, o)
 	}
-	s.c.streams.report(s.conn, o)
+	s.c.serving.Streams.report(s.conn, o)
 }
 
 // Close implements xds.Connection.
 func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.streams.disconnect(s.conn)
-	s.c.course.Ring()
+	s.c.serving.Streams.disconnect(s.conn)
+	s.c.state.Course.Ring()
 }

@@ -29,18 +29,18 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if reasons := c.pipeline.notReady(); len(reasons) > 0 {
+	if reasons := c.stages.Pipeline.notReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
-	c.conns.Last++
+	c.state.Connections.Last++
 	conn := &state.Connection{
-		Roster: c.roster, ID: c.conns.Last, Peer: p, Node: node, Extensions: extensions, Since: c.clock.Now(), Wake: wake,
+		Roster: c.state.Roster, ID: c.state.Connections.Last, Peer: p, Node: node, Extensions: extensions, Since: c.state.Clock.Now(), Wake: wake,
 		Generators: map[string]string{}, Attached: map[string]bool{}, Subs: map[string]placement.Wish{},
 		Outcomes: map[string]state.Outcome{}, Seen: map[string]*view.Snapshot{},
 	}
 	conn.Credentials = shown
-	c.conns.All[conn.ID] = conn
-	c.roster.Assign(conn)
+	c.state.Connections.All[conn.ID] = conn
+	c.state.Roster.Assign(conn)
 	return client{c, conn}, nil
 }
 

@@ -42,7 +42,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"golang.org/x/time/rate"
@@ -81,32 +80,14 @@ type Control struct {
 
 	// mu guards all below; what clients do takes it by the door.
 	mu        timed
-	clock     *state.Clock
 	clients   door
-	env       *environment.Environment
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	patches   *patching
-	losses    *losses
-	screen    *screen
-	placer    *placer
-	streams   *streams
-	feeder    *feeder
-	sleepers  *sleepers
-	intake    *intake
-	pipeline  *pipeline
-	results   *results
-	writes    *writes
-	wake      chan struct{}
-	questions *questions
-	// instances are plugins that rows ask for.
-	instances *state.Instances
-	departure *departure
-	members   *members
-	orders    *orders
-	trials    *trials
+	state     *state.State
+	serving   *Serving
+	stages    *Stages
+	plugins   *Plugins
 	pages     *pages
+	questions *questions
+	wake      chan struct{}
 }
 
 // patching is what patches make of views.
@@ -329,78 +310,27 @@ func New(cfg Config) (*Control, error) {
 	if cfg.HoldMax <= 0 {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
-	c := &Control{
-		cfg: cfg, clock: &state.Clock{}, env: environment.New(),
-		course: &state.Course{
-			Epoch: newEpoch(), Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax}, Pace: revision.NewPace(cfg.EndpointPause),
-			Forced: map[string]bool{}, Moved: environment.Changes{},
-		},
-		conns: &state.Connections{All: map[uint64]*state.Connection{}, Left: placement.NewLeft[*state.Session]()}, wake: make(chan struct{}, 1),
-		instances: &state.Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
-	}
-	c.roster = &state.Roster{
-		Log: cfg.Log, Metrics: cfg.Metrics, Course: c.course, Plugins: map[string]*state.Plugin{}, Rivals: map[*state.Plugin]*state.Rival{}, Rules: cfg.Rules,
-		Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
-	}
-	c.course.Ring = c.ring
-	c.patches = &patching{clock: c.clock, roster: c.roster, course: c.course, patience: cfg.HoldMax, made: patch.NewMade()}
-	c.losses = &losses{
-		log: cfg.Log, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns, instances: c.instances,
-		holds: guard.NewHolds[*state.Connection](), instead: func(next state.Shown) (held, judges bool) { return c.departure.partingLoses(next) },
-	}
-	c.screen = &screen{
-		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, env: c.env, roster: c.roster, course: c.course, conns: c.conns,
-		patches: c.patches, losses: c.losses, stale: placement.NewStale[*state.Connection](),
-	}
-	c.placer = &placer{
-		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, screen: c.screen,
-		retention: cfg.Retention,
-	}
-	c.streams = &streams{
-		log: cfg.Log, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses,
-		screen: c.screen, placer: c.placer, refusals: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce),
-	}
-	c.feeder = &feeder{env: c.env, clock: c.clock, roster: c.roster, course: c.course}
-	c.sleepers = &sleepers{env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns}
-	c.intake = &intake{
-		log: cfg.Log,
-		env: c.env, clock: c.clock, roster: c.roster, course: c.course, instances: c.instances, sleepers: c.sleepers,
-		debounceEndpoints: cfg.DebounceEndpoints,
-	}
-	c.pipeline = &pipeline{
-		log: cfg.Log, metrics: cfg.Metrics, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
-		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches, losses: c.losses, screen: c.screen,
-		instances: c.instances, feeder: c.feeder, intake: c.intake, startedUp: make(chan struct{}), onServed: func(number uint64) { c.trials.noteSwitched(number) },
-	}
-	c.results = &results{
-		log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, course: c.course, patches: c.patches, screen: c.screen, pipeline: c.pipeline,
-	}
-	c.writes = &writes{log: cfg.Log, metrics: cfg.Metrics, clock: c.clock, roster: c.roster, stores: store.New[*state.Session](cfg.HoldMax)}
-	c.departure = &departure{
-		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
-		streams: c.streams, pipeline: c.pipeline,
-	}
-	c.members = &members{
-		log: cfg.Log, metrics: cfg.Metrics, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, patches: c.patches,
-		placer: c.placer, feeder: c.feeder, sleepers: c.sleepers, intake: c.intake, pipeline: c.pipeline, results: c.results, departure: c.departure,
-	}
-	c.orders = &orders{
-		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,
-		patches: c.patches, intake: c.intake, pipeline: c.pipeline, departure: c.departure, members: c.members,
-	}
-	c.trials = &trials{
-		env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses, streams: c.streams, screen: c.screen,
-		patches: c.patches, intake: c.intake, pipeline: c.pipeline, all: map[string]*candidate{},
-	}
-	c.pages = &pages{
-		holdMax: cfg.HoldMax, env: c.env, clock: c.clock, roster: c.roster, course: c.course, conns: c.conns, losses: c.losses,
-		overdue: func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) },
-	}
-	c.mu.clock, c.clients.inner = c.clock, &c.mu
-	c.questions = newQuestions(&c.clients, c.clock, cfg.Metrics)
+	c := &Control{cfg: cfg, wake: make(chan struct{}, 1)}
+	c.state = state.New(state.Config{
+		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(),
+		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather,
+		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
+	})
+	c.serving = NewServing(c.state, ServingConfig{
+		Patience: cfg.HoldMax, Retention: cfg.Retention,
+		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.partingLoses(next) },
+	})
+	c.stages = NewStages(c.state, c.serving, StagesConfig{
+		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
+		Served: func(number uint64) { c.plugins.Trials.noteSwitched(number) },
+	})
+	c.plugins = NewPlugins(c.state, c.serving, c.stages, cfg.HoldMax)
+	c.pages = newPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) })
+	c.mu.clock, c.clients.inner = c.state.Clock, &c.mu
+	c.questions = newQuestions(&c.clients, c.state.Clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.members.declare(state.NewPlugin(e, state.NewShard(e), now))
+		c.plugins.Members.declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
 }
@@ -427,10 +357,10 @@ func newEpoch() uint64 {
 }
 
 // Epoch is the start of the core that revisions belong to.
-func (c *Control) Epoch() uint64 { return c.course.Epoch }
+func (c *Control) Epoch() uint64 { return c.state.Course.Epoch }
 
 // Started is closed when the first complete revision is served.
-func (c *Control) Started() <-chan struct{} { return c.pipeline.startedUp }
+func (c *Control) Started() <-chan struct{} { return c.stages.Pipeline.startedUp }
 
 // publish makes what changed in a session's views visible, as soon as patches have seen it.
 func (v *screen) publish(s *state.Session) (views int) {

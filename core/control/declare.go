@@ -13,7 +13,7 @@ import (
 func (c *Control) Declare(e state.Expected, rules state.Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.orders.add(e, rules)
+	return c.plugins.Orders.add(e, rules)
 }
 
 // add declares a plugin.
@@ -31,11 +31,11 @@ func (o *orders) add(e state.Expected, rules state.Rules) error {
 func (c *Control) Withdraw(name string, rules state.Rules, forced bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.orders.withdraw(name, rules, forced); err != nil {
+	if err := c.plugins.Orders.withdraw(name, rules, forced); err != nil {
 		return err
 	}
 	c.questions.isAwake(name)
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return nil
 }
 
@@ -101,8 +101,8 @@ func (st *streams) leaveGenerator(conn *state.Connection, name string) {
 func (c *Control) Reorder(order map[string]int, rules state.Rules) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.orders.reorder(order, rules)
-	c.schedule(c.clock.Now())
+	c.plugins.Orders.reorder(order, rules)
+	c.schedule(c.state.Clock.Now())
 }
 
 func (o *orders) reorder(order map[string]int, rules state.Rules) {
@@ -146,10 +146,10 @@ func (in *intake) forceReaders(changes environment.Changes) {
 func (c *Control) Redeclare(e state.Expected, rules state.Rules) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.orders.redeclare(e, rules); err != nil {
+	if err := c.plugins.Orders.redeclare(e, rules); err != nil {
 		return err
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return nil
 }
 

@@ -19,25 +19,25 @@ func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	c.cfg.Metrics.Unknown(s.Name(), "too large", 1)
 	switch {
 	case m.Attach != nil:
-		if conn := c.conns.All[m.Attach.Connection]; conn != nil {
+		if conn := c.state.Connections.All[m.Attach.Connection]; conn != nil {
 			s.Deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
 		}
 	case m.Want != nil:
 		s.Maker.Asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
-		c.writes.stores.Undelivered(m.Store, why)
-		c.writes.tellStores()
+		c.stages.Writes.stores.Undelivered(m.Store, why)
+		c.stages.Writes.tellStores()
 	case m.Stored != nil:
-		c.writes.stores.AnswerUndelivered(s, m.Stored, why)
-		c.writes.tellStores()
+		c.stages.Writes.stores.AnswerUndelivered(s, m.Stored, why)
+		c.stages.Writes.tellStores()
 	case m.Patch != nil:
 		if p := s.Plugin.Patcher; p != nil {
-			if r := p.Undelivered(m.Patch.Id, why, c.clock.Now()); r != nil {
-				c.results.answered(p, r)
+			if r := p.Undelivered(m.Patch.Id, why, c.state.Clock.Now()); r != nil {
+				c.stages.Results.answered(p, r)
 			}
 		}
 	case m.Authenticate != nil, m.Call != nil:
 		c.questions.undelivered(s, m, why)
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 }

@@ -188,4 +188,4 @@ func TestPlaceIntoAViewThatWasForgotten(t *testing.T) {
 	})
 }
 
-func (w *world) room() int { return (&state.Session{Plugin: w.roster.Plugins["istio"]}).Room() }
+func (w *world) room() int { return (&state.Session{Plugin: w.state.Roster.Plugins["istio"]}).Room() }

@@ -169,10 +169,10 @@ func errNotHeld(plugin string) error {
 func (c *Control) ApplyHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.orders.applyHold(plugin); err != nil {
+	if err := c.plugins.Orders.applyHold(plugin); err != nil {
 		return err
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return nil
 }
 
@@ -201,10 +201,10 @@ var errAsked = errors.New("what was held of it was dropped: it is started anew, 
 func (c *Control) DropHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.orders.dropHold(plugin); err != nil {
+	if err := c.plugins.Orders.dropHold(plugin); err != nil {
 		return err
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return nil
 }
 

@@ -7,22 +7,22 @@ import (
 )
 
 // Gathered is closed when all that was declared at first is in, and the first revision waits for Go.
-func (c *Control) Gathered() <-chan struct{} { return c.instances.Gathered }
+func (c *Control) Gathered() <-chan struct{} { return c.state.Instances.Gathered }
 
 // Go lets the first revision be made once what was declared meanwhile is in, too.
 func (c *Control) Go() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.instances.Gone = true
-	c.schedule(c.clock.Now())
+	c.state.Instances.Gone = true
+	c.schedule(c.state.Clock.Now())
 }
 
 // Waive lets the first revision be made without a plugin, and reports whether it would have waited for it.
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waives := c.orders.waive(name)
-	c.schedule(c.clock.Now())
+	waives := c.plugins.Orders.waive(name)
+	c.schedule(c.state.Clock.Now())
 	return waives
 }
 
@@ -36,21 +36,21 @@ func (o *orders) waive(name string) bool {
 }
 
 // Moved receives after rows of the tables that Following was called with last have changed.
-func (c *Control) Moved() <-chan struct{} { return c.instances.Moved }
+func (c *Control) Moved() <-chan struct{} { return c.state.Instances.Moved }
 
 // Following returns the rows of tables as proxies are served by them, and has Moved told of changes from now on. ok is false while a revision is in the
 // making: Moved is told when it is served.
 func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.instances.Tables = tables
-	if c.course.Flight != nil || c.course.Undo != 0 || c.departure.parting != nil {
-		c.instances.Changed = true
+	c.state.Instances.Tables = tables
+	if c.state.Course.Flight != nil || c.state.Course.Undo != 0 || c.plugins.Departure.parting != nil {
+		c.state.Instances.Changed = true
 		return nil, false
 	}
 	rows = map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range c.env.Rows(t, false) {
+		for _, row := range c.state.Env.Rows(t, false) {
 			rows[t] = append(rows[t], row)
 		}
 	}
@@ -63,7 +63,7 @@ func (c *Control) Coming(tables []string) map[string][]*pb.Row {
 	defer c.mu.Unlock()
 	rows := map[string][]*pb.Row{}
 	for _, t := range tables {
-		for _, row := range c.env.Coming(t) {
+		for _, row := range c.state.Env.Coming(t) {
 			rows[t] = append(rows[t], row)
 		}
 	}

@@ -80,15 +80,15 @@ func (q *questions) awaken(c *Control, name string, find func() *state.Session) 
 	return func() <-chan struct{} {
 		q.lock.Lock()
 		defer q.lock.Unlock()
-		k := c.roster.Plugins[name]
+		k := c.state.Roster.Plugins[name]
 		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
-		k.Sleep.Asked = c.clock.Now()
+		k.Sleep.Asked = c.state.Clock.Now()
 		if s := find(); !k.Sleep.Asleep && k.Ready != nil || s != nil && s.Plugin != k {
 			return nil
 		}
-		c.roster.Rouse(name)
+		c.state.Roster.Rouse(name)
 		if q.awake[name] == nil {
 			q.awake[name] = make(chan struct{})
 		}

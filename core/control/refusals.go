@@ -48,7 +48,7 @@ func (ts *trials) makes(k *state.Plugin, conn *state.Connection, typeURL string)
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.of.refusals.Limit(limit, len(t.c.conns.All)) {
+	if t.of.refusals.Limit(limit, len(t.c.state.Connections.All)) {
 		close(t.of.over)
 	}
 	return t.of.over

@@ -22,7 +22,7 @@ import (
 // Withdraw is to follow.
 func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, decide func(d *guard.Difference, why []string) error) error {
 	c.mu.Lock()
-	k, d, err := c.departure.goes(name)
+	k, d, err := c.plugins.Departure.goes(name)
 	if err != nil {
 		c.mu.Unlock()
 		return err
@@ -31,12 +31,12 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 		c.mu.Unlock()
 		return decide(d, c.unknownWithout(ctx, k))
 	}
-	if why, known := c.departure.speaksAgainst(k, d, rules); known {
+	if why, known := c.plugins.Departure.speaksAgainst(k, d, rules); known {
 		defer c.mu.Unlock()
 		return decide(d, why)
 	}
-	p := c.departure.depart(k, d, decide)
-	c.schedule(c.clock.Now())
+	p := c.plugins.Departure.depart(k, d, decide)
+	c.schedule(c.state.Clock.Now())
 	c.mu.Unlock()
 	select {
 	case err := <-p.done:
@@ -50,7 +50,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 		return err
 	default:
 	}
-	c.departure.stays(p, context.Cause(ctx))
+	c.plugins.Departure.stays(p, context.Cause(ctx))
 	return context.Cause(ctx)
 }
 
@@ -203,7 +203,7 @@ func (st *streams) unpatched(k *state.Plugin, rules state.Rules) state.Shown {
 // unknownWithout says which callers of live connections no other authenticator would know.
 func (c *Control) unknownWithout(ctx context.Context, k *state.Plugin) (why []string) {
 	c.clients.Lock()
-	others := c.roster.Authenticators()
+	others := c.state.Roster.Authenticators()
 	c.clients.Unlock()
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
 	for _, conn := range c.withCredentials() {

@@ -37,7 +37,7 @@ func (r *removal) text() string { return strings.Join(r.why, "; ") }
 func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 	r := &removal{}
 	return r, began(func() error {
-		return b.Removal(b.t.Context(), name, b.roster.Rules, func(d *guard.Difference, why []string) error {
+		return b.Removal(b.t.Context(), name, b.state.Roster.Rules, func(d *guard.Difference, why []string) error {
 			if r.asked {
 				b.t.Error("it is judged twice")
 			}
@@ -53,7 +53,7 @@ func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 // adds lets one more registry say these services.
 func (m *mirror) adds(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(more, m.roster.Rules); err != nil {
+	if err := m.Declare(more, m.state.Roster.Rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("more", &pb.Ready{Publishes: []string{"services", "endpoints", "VirtualService"}})
@@ -121,7 +121,7 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					t.Error("the dry run said something else:", diff)
 				}
 				_ = p.kill()
-				if err := m.Withdraw("more", m.roster.Rules, true); err != nil {
+				if err := m.Withdraw("more", m.state.Roster.Rules, true); err != nil {
 					t.Fatal(err)
 				}
 				m.run()
@@ -129,8 +129,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.departure.parting != nil || len(m.trials.all) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.departure.parting, m.trials.all)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.plugins.Departure.parting != nil || len(m.plugins.Trials.all) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.plugins.Departure.parting, m.plugins.Trials.all)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -172,7 +172,7 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		// Nobody waits any more.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := began(func() error {
-			return m.Removal(ctx, "more", m.roster.Rules, func(*guard.Difference, []string) error { return nil })
+			return m.Removal(ctx, "more", m.state.Roster.Rules, func(*guard.Difference, []string) error { return nil })
 		})
 		cancel(errStays)
 		if err := over(t, gone); !errors.Is(err, errStays) {
@@ -180,8 +180,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.departure.parting != nil || len(m.trials.all) > 0 {
-			t.Errorf("%v, %v", m.departure.parting, m.trials.all)
+		if m.plugins.Departure.parting != nil || len(m.plugins.Trials.all) > 0 {
+			t.Errorf("%v, %v", m.plugins.Departure.parting, m.plugins.Trials.all)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.state.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		p := m.join("renamed", readyMemory())
@@ -211,7 +211,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.state.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		r, goes := m.removing("more", true)
@@ -231,7 +231,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.state.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		m.join("silent", readyMemory())
@@ -277,8 +277,8 @@ func TestRemovalOfADeriver(t *testing.T) {
 		p := b.stream("p")
 		p.Subscribe(typeA, true, nil)
 		g.others()
-		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.course.Epoch, Number: b.Revision().Number}))
-		at := &pb.Revision{Epoch: b.course.Epoch, Number: b.Revision().Number}
+		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.state.Course.Epoch, Number: b.Revision().Number}))
+		at := &pb.Revision{Epoch: b.state.Course.Epoch, Number: b.Revision().Number}
 		g.send(body(1, "1"), change(typeA, 1, at, &pb.Entry{Name: "a.com", Body: 1}), wanted(g.others()[0].Want.Id, at))
 		r, stays := b.removing("serviceentry", false)
 		s := g.state()
@@ -350,7 +350,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		if err := over(t, stays); !errors.Is(err, errStays) || !strings.Contains(r.text(), "As would go from 1 proxy (view ): a, ns/a.com, ns/b.com") {
 			t.Errorf("%v, %q", err, r.why)
 		}
-		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.state.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())
@@ -363,10 +363,10 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		}
 		// What the other one makes is less: the proxy keeps what it has.
 		_ = m.g.kill()
-		if err := m.Withdraw("istio", m.roster.Rules, false); err != nil {
+		if err := m.Withdraw("istio", m.state.Roster.Rules, false); err != nil {
 			t.Fatal(err)
 		}
-		at := &pb.Revision{Epoch: m.course.Epoch, Number: m.Revision().Number}
+		at := &pb.Revision{Epoch: m.state.Course.Epoch, Number: m.Revision().Number}
 		second.send(describe(typeA, 1), place(m.proxy.ID(), typeA, 1, at))
 		for _, w := range second.others() {
 			if w.Want != nil {
@@ -388,9 +388,9 @@ func TestRemovalOfAPatch(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		w.answer(w.asked())
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		w.roster.Rules.Patches = func(string, *corev3.Node) []string { return nil }
-		without := w.roster.Rules
-		w.roster.Rules.Patches = w.cfg.Patches
+		w.state.Roster.Rules.Patches = func(string, *corev3.Node) []string { return nil }
+		without := w.state.Roster.Rules
+		w.state.Roster.Rules.Patches = w.cfg.Patches
 		var why []string
 		err := w.Removal(t.Context(), "upper", without, func(_ *guard.Difference, said []string) error { why = said; return errStays })
 		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {

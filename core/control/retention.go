@@ -42,11 +42,11 @@ func (pl *placer) expire(now time.Time, at func(time.Time)) {
 func (c *Control) LetGo(bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now, most := c.clock.Now(), c.conns.Left.But(bytes)
-	for w := c.conns.Left.Oldest(most); w != nil; w = c.conns.Left.Oldest(most) {
-		c.placer.forgo(w)
+	now, most := c.state.Clock.Now(), c.state.Connections.Left.But(bytes)
+	for w := c.state.Connections.Left.Oldest(most); w != nil; w = c.state.Connections.Left.Oldest(most) {
+		c.serving.Placer.forgo(w)
 	}
-	c.conns.Left.Short(now.Add(tidyAfter))
+	c.state.Connections.Left.Short(now.Add(tidyAfter))
 	c.schedule(now)
 }
 

@@ -16,7 +16,7 @@ func (c *Control) Run(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		next := c.due(c.clock.Now())
+		next := c.due(c.state.Clock.Now())
 		c.mu.Unlock()
 		wait := time.Hour
 		if !next.IsZero() {
@@ -36,8 +36,8 @@ func (c *Control) Run(ctx context.Context) error {
 func (c *Control) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.course.Closed = true
-	for _, conn := range c.conns.All {
+	c.state.Course.Closed = true
+	for _, conn := range c.state.Connections.All {
 		conn.Wake(xds.WakeAll)
 	}
 }
@@ -45,7 +45,7 @@ func (c *Control) end() {
 // schedule begins what is due. Every event ends with it.
 func (c *Control) schedule(now time.Time) {
 	c.due(now)
-	c.course.Ring()
+	c.state.Course.Ring()
 }
 
 // due begins what is due, and returns when to look again; the zero time if nothing waits.
@@ -55,38 +55,38 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			next = t
 		}
 	}
-	c.results.overdue(now, at)
-	c.writes.lateStores(now, at)
-	c.sleepers.slumber(now, at)
-	for s := range c.roster.AllSessions() {
+	c.stages.Results.overdue(now, at)
+	c.stages.Writes.lateStores(now, at)
+	c.stages.Sleepers.slumber(now, at)
+	for s := range c.state.Roster.AllSessions() {
 		s.Give(now, at)
 	}
-	c.placer.expire(now, at)
-	if !c.course.Started {
-		c.feeder.tellEarly()
+	c.serving.Placer.expire(now, at)
+	if !c.state.Course.Started {
+		c.stages.Feeder.tellEarly()
 	}
-	if !c.course.Started && c.course.Flight == nil && len(c.pipeline.unready()) > 0 {
+	if !c.state.Course.Started && c.state.Course.Flight == nil && len(c.stages.Pipeline.unready()) > 0 {
 		return next
 	}
-	c.feeder.feedShadows()
-	c.departure.part(now, at)
-	if c.departure.parting == nil {
-		c.pipeline.drop(now, at)
+	c.stages.Feeder.feedShadows()
+	c.plugins.Departure.part(now, at)
+	if c.plugins.Departure.parting == nil {
+		c.stages.Pipeline.drop(now, at)
 	}
-	if c.trials.meets(now, at) {
+	if c.plugins.Trials.meets(now, at) {
 		return next
 	}
-	c.losses.overHolds()
-	for c.course.Flight == nil {
-		endpoints, rest := c.env.Pending()
-		due := c.course.Debounce.Due()
+	c.serving.Losses.overHolds()
+	for c.state.Course.Flight == nil {
+		endpoints, rest := c.state.Env.Pending()
+		due := c.state.Course.Debounce.Due()
 		switch {
-		case !c.course.Started, c.course.Soon, len(c.course.Forced) > 0, !due.IsZero() && !due.After(now):
-			c.pipeline.begin(revision.Full, nil, false, now)
-		case endpoints && !c.cfg.DebounceEndpoints && c.pipeline.paced(now, at):
-			c.pipeline.begin(revision.Endpoints, c.env.Ahead, false, now)
-		case c.pipeline.tidy(now, at):
-			c.pipeline.begin(revision.Full, nil, false, now)
+		case !c.state.Course.Started, c.state.Course.Soon, len(c.state.Course.Forced) > 0, !due.IsZero() && !due.After(now):
+			c.stages.Pipeline.begin(revision.Full, nil, false, now)
+		case endpoints && !c.cfg.DebounceEndpoints && c.stages.Pipeline.paced(now, at):
+			c.stages.Pipeline.begin(revision.Endpoints, c.state.Env.Ahead, false, now)
+		case c.stages.Pipeline.tidy(now, at):
+			c.stages.Pipeline.begin(revision.Full, nil, false, now)
 		default:
 			if rest || endpoints {
 				at(due)
@@ -94,7 +94,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 			return next
 		}
 	}
-	c.pipeline.hold(now, at)
+	c.stages.Pipeline.hold(now, at)
 	return next
 }
 

@@ -57,10 +57,10 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 func (c *Control) Learn(inst *host.Instance) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.members.learn(inst.Entry.Name, inst.Ready); err != nil {
+	if err := c.plugins.Members.learn(inst.Entry.Name, inst.Ready); err != nil {
 		return err
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return nil
 }
 
@@ -118,9 +118,9 @@ func (mb *members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*state.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	admit := c.members.admit
+	admit := c.plugins.Members.admit
 	if inst.Candidate {
-		admit = c.members.admitRival
+		admit = c.plugins.Members.admitRival
 	}
 	s, err := admit(inst.Entry.Name, inst.Ready, func(k *state.Plugin) *state.Session { return c.newSession(k, inst, cancel) })
 	if err != nil && !errors.Is(err, host.ErrAsleep) {
@@ -129,7 +129,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 	if s != nil && !inst.Candidate {
 		c.questions.isAwake(s.Name())
 	}
-	c.schedule(c.clock.Now())
+	c.schedule(c.state.Clock.Now())
 	return s, err
 }
 
@@ -168,7 +168,7 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel context.CancelCauseFunc) *state.Session {
 	s := &state.Session{
 		Plugin: k, Link: inst.Link, MayStore: inst.Entry.MayStore, Cancel: cancel, Feed: feed.New(inst.Ready.Reads),
-		Watch:  state.Watch{Answered: c.clock.Now()},
+		Watch:  state.Watch{Answered: c.state.Clock.Now()},
 		Source: state.Source{Candidate: map[string]map[string]*pb.Row{}},
 		Lines:  state.Lines{Limit: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce)},
 		Maker: state.Maker{
@@ -179,12 +179,12 @@ func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel contex
 	s.Out = outbox.New(func(n uint64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.feeder.stateSent(s, n)
+		c.stages.Feeder.stateSent(s, n)
 	}, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	s.Out.Answered = func(m *pb.Stored) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.writes.storedSent(s, m)
+		c.stages.Writes.storedSent(s, m)
 	}
 	return s
 }
@@ -201,11 +201,11 @@ func (p *pipeline) resume(s *state.Session) {
 func (c *Control) leave(s *state.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.writes.stores.Left(s)
-	c.writes.tellStores()
+	c.stages.Writes.stores.Left(s)
+	c.stages.Writes.tellStores()
 	c.questions.abandon(s)
-	c.members.dismiss(s)
-	c.schedule(c.clock.Now())
+	c.plugins.Members.dismiss(s)
+	c.schedule(c.state.Clock.Now())
 }
 
 // dismiss takes a session out.
@@ -237,38 +237,38 @@ func (mb *members) dismiss(s *state.Session) {
 func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.clock.Now()
+	now := c.state.Clock.Now()
 	defer c.schedule(now)
 	switch {
 	case m.Rows != nil:
-		return c.intake.takeRows(s, m.Rows, now)
+		return c.stages.Intake.takeRows(s, m.Rows, now)
 	case m.Synced != nil:
-		return c.intake.takeSynced(s, now)
+		return c.stages.Intake.takeSynced(s, now)
 	case m.Done != nil:
-		return c.pipeline.takeDone(s, m.Done, now)
+		return c.stages.Pipeline.takeDone(s, m.Done, now)
 	case m.Log != nil:
-		c.roster.TakeLog(s, m.Log)
+		c.state.Roster.TakeLog(s, m.Log)
 	case m.Lost != nil && state.PublishesRows(s.Plugin.Ready):
-		c.intake.sourceLost(s, m.Lost.Reason, now)
+		c.stages.Intake.sourceLost(s, m.Lost.Reason, now)
 	case m.Found != nil && state.PublishesRows(s.Plugin.Ready):
-		c.intake.sourceFound(s, now)
+		c.stages.Intake.sourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
-		return c.writes.takeStore(s, m.Store, now)
+		return c.stages.Writes.takeStore(s, m.Store, now)
 	case m.Stored != nil:
-		c.writes.takeStored(s, m.Stored)
+		c.stages.Writes.takeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
 		c.questions.take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
 		c.questions.take(s, m.Called.Id, m)
 	case s.Generates():
-		err := c.placer.takeGenerated(s, m)
+		err := c.serving.Placer.takeGenerated(s, m)
 		if m.Wanted != nil {
-			c.pipeline.advance(now)
+			c.stages.Pipeline.advance(now)
 		}
 		return err
 	case m.Patched != nil && s.Kind() == pb.KindPatch:
-		return c.results.takePatched(s, m.Patched)
+		return c.stages.Results.takePatched(s, m.Patched)
 	default:
 		c.cfg.Metrics.Unknown(s.Name(), "message", 1)
 	}

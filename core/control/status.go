@@ -16,7 +16,7 @@ import (
 func (c *Control) Ready() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pipeline.notReady()
+	return c.stages.Pipeline.notReady()
 }
 
 // Revision returns the revision that is served.
@@ -202,7 +202,7 @@ func (c *Control) Rows(table string) []*pb.Row {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []*pb.Row
-	for _, r := range c.env.Rows(table, false) {
+	for _, r := range c.state.Env.Rows(table, false) {
 		out = append(out, r)
 	}
 	return out

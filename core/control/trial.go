@@ -50,7 +50,7 @@ var ErrEnded = errors.New("it ended")
 func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, err := c.trials.try(e, rules)
+	t, err := c.plugins.Trials.try(e, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (t *Trial) End() {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
 	t.of.end()
-	t.c.schedule(t.c.clock.Now())
+	t.c.schedule(t.c.state.Clock.Now())
 }
 
 func (t *candidate) end() {
@@ -174,7 +174,7 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 		if err := decide(d); err != nil {
 			return err
 		}
-		return t.c.trials.swap(t.of, rules, same)
+		return t.c.plugins.Trials.swap(t.of, rules, same)
 	})
 }
 
@@ -214,8 +214,8 @@ type meeting struct {
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()
-	m := c.trials.meetings.Call(meeting{t: t.of, act: act, done: make(chan error, 1)}, patience, c.clock.Now())
-	c.schedule(c.clock.Now())
+	m := c.plugins.Trials.meetings.Call(meeting{t: t.of, act: act, done: make(chan error, 1)}, patience, c.state.Clock.Now())
+	c.schedule(c.state.Clock.Now())
 	c.mu.Unlock()
 	select {
 	case err := <-m.Of.done:
@@ -224,8 +224,8 @@ func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trials.meetings.Leave(m)
-	c.schedule(c.clock.Now())
+	c.plugins.Trials.meetings.Leave(m)
+	c.schedule(c.state.Clock.Now())
 	select {
 	case err := <-m.Of.done:
 		return err

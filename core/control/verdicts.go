@@ -46,7 +46,7 @@ func (c *Control) withCredentials() []*state.Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var some []*state.Connection
-	for _, conn := range c.conns.Sorted() {
+	for _, conn := range c.state.Connections.Sorted() {
 		if conn.Credentials != nil && len(some) < mostVerdicts {
 			some = append(some, conn)
 		}

@@ -40,7 +40,7 @@ func TestReports(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.mu.Lock()
-			w.roster.Session("istio").Plugin.Ready.Reports = wanted
+			w.state.Roster.Session("istio").Plugin.Ready.Reports = wanted
 			w.mu.Unlock()
 			w.g.take()
 			w.proxy.Report(xds.Outcome{Type: typeA})

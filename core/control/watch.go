@@ -66,7 +66,7 @@ func (c *Control) look(s *state.Session, now time.Time, lost time.Duration) (pin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule(now)
-	return c.members.inspect(s, now, lost)
+	return c.plugins.Members.inspect(s, now, lost)
 }
 
 func (mb *members) inspect(s *state.Session, now time.Time, lost time.Duration) (ping bool) {

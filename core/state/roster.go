@@ -25,7 +25,7 @@ func (r *Roster) Rouse(name string) {
 		return
 	}
 	k.Sleep.Roused = true
-	r.Wake(name)
+	r.wake(name)
 }
 
 // Authenticators returns the declared ones in order.
@@ -77,12 +77,12 @@ func (r *Roster) Assignment(conn *Connection, rules Rules, instead *Plugin) map[
 
 // Roster is who is declared: the plugins that are served, and those that may be.
 type Roster struct {
-	Log     *slog.Logger
-	Metrics Metrics
-	Course  *Course
-	// Wake is called when a plugin that sleeps is needed, serving when what a plugin's session said
+	log     *slog.Logger
+	metrics Metrics
+	course  *Course
+	// wake is called when a plugin that sleeps is needed, serving when what a plugin's session said
 	// is being served.
-	Wake, Serving func(plugin string)
+	wake, Serving func(plugin string)
 	// Plugins are those that are served, by name; rivals those that may take the place of another of
 	// their name, or had it.
 	Plugins map[string]*Plugin
@@ -106,12 +106,12 @@ func (r *Roster) TakeFaults(s *Session, faults []*pb.Fault, now time.Time) {
 			continue
 		}
 		s.Plugin.Faults[i] = fault{f, now}
-		r.Metrics.Fault(s.Name())
+		r.metrics.Fault(s.Name())
 		rows := make([]string, len(f.Rows))
 		for i, r := range f.Rows {
 			rows[i] = r.Table + " " + r.Key
 		}
-		r.Log.Warn("work failed; its last good result stays", "plugin", s.Name(), "what", f.What, "reason", f.Reason, "rows", rows)
+		r.log.Warn("work failed; its last good result stays", "plugin", s.Name(), "what", f.What, "reason", f.Reason, "rows", rows)
 	}
 }
 
@@ -199,7 +199,7 @@ func (r *Roster) TakeLog(s *Session, m *pb.Log) {
 		return
 	}
 	if s.Lines.Unsaid > 0 {
-		r.Log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name(), "lines", s.Lines.Unsaid)
+		r.log.Warn("lines of a plugin were left out: it logs too much", "plugin", s.Name(), "lines", s.Lines.Unsaid)
 		s.Lines.Unsaid = 0
 	}
 	level := map[pb.LogLevel]slog.Level{
@@ -209,7 +209,7 @@ func (r *Roster) TakeLog(s *Session, m *pb.Log) {
 	for _, k := range slices.Sorted(maps.Keys(m.Fields)) {
 		args = append(args, field(k), m.Fields[k])
 	}
-	r.Log.Log(context.Background(), level, m.Text, args...)
+	r.log.Log(context.Background(), level, m.Text, args...)
 }
 
 // field is the name under which a plugin's field is logged: never one that the core gives, or a plugin could speak in another's name.
@@ -346,7 +346,7 @@ func (r *Roster) Writers(table string) (all []store.Writer[*Session]) {
 func (r *Roster) WarnOfWriters(k *Plugin) {
 	for _, table := range k.Ready.Writes {
 		if all := r.Writers(table); len(all) > 1 {
-			r.Log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name())
+			r.log.Warn("nothing is written: "+store.Many(table, all), "plugin", k.Name())
 			return
 		}
 	}
@@ -373,7 +373,7 @@ func (r *Roster) Sensitive(typeURL string) bool {
 // Died counts deaths of a plugin that owed a Done. After the third in a row it gets the rows that
 // had changed since its last Done as they were before, until they change again.
 func (r *Roster) Died(s *Session) {
-	if s.State.Busy.IsZero() || r.Course.Closed || !s.Generates() && !s.Plugin.Ready.Derives {
+	if s.State.Busy.IsZero() || r.course.Closed || !s.Generates() && !s.Plugin.Ready.Derives {
 		return
 	}
 	names, deaths := s.Plugin.Suspects.Died()
@@ -381,7 +381,7 @@ func (r *Roster) Died(s *Session) {
 		return
 	}
 	const most = 10
-	r.Log.Error("a plugin dies over these rows: it gets them as they were before, until they change again",
+	r.log.Error("a plugin dies over these rows: it gets them as they were before, until they change again",
 		"plugin", s.Name(), "deaths", deaths, "rows", names[:min(len(names), most)], "more", max(0, len(names)-most))
-	r.Metrics.Fault(s.Name())
+	r.metrics.Fault(s.Name())
 }

@@ -1,12 +1,10 @@
-package control
+package state
 
 import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
 	"testing"
-
-	"github.com/coxswain-mesh/coxswain/core/state"
 
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"golang.org/x/time/rate"
@@ -15,13 +13,13 @@ import (
 // A plugin's line can't say that it is another's, another level's or the audit's, nor have a key twice.
 func TestFieldsOfALine(t *testing.T) {
 	var out bytes.Buffer
-	c := &Control{roster: &state.Roster{Log: slog.New(slog.NewJSONHandler(&out, nil))}}
-	s := &state.Session{Plugin: &state.Plugin{Expected: state.Expected{Name: "rogue"}}, Lines: state.Lines{Limit: rate.NewLimiter(rate.Inf, 1)}}
+	r := &Roster{log: slog.New(slog.NewJSONHandler(&out, nil))}
+	s := &Session{Plugin: &Plugin{Expected: Expected{Name: "rogue"}}, Lines: Lines{Limit: rate.NewLimiter(rate.Inf, 1)}}
 	forged := map[string]string{"": "x", "host": "a.example", "audit": "true", "by": "root"}
 	for _, k := range []string{"plugin", "msg", "level", "time", "source", "component", "standby", "stream"} {
 		forged[k] = "forged"
 	}
-	c.roster.TakeLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
+	r.TakeLog(s, &pb.Log{Text: "line\nplugin=other", Fields: forged})
 	keys := map[string]any{}
 	for d := json.NewDecoder(bytes.NewReader(out.Bytes())); ; {
 		token, err := d.Token()

@@ -1,0 +1,60 @@
+package state
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/revision"
+)
+
+// State is all that is known, and whom is told of it.
+type State struct {
+	Log         *slog.Logger
+	Metrics     Metrics
+	Clock       *Clock
+	Env         *environment.Environment
+	Roster      *Roster
+	Course      *Course
+	Connections *Connections
+	Instances   *Instances
+}
+
+// Config of a State.
+type Config struct {
+	Log     *slog.Logger
+	Metrics Metrics
+	Rules   Rules
+	// Epoch is the start of the core that revisions belong to.
+	Epoch uint64
+	// DebounceAfter and DebounceMax gather changes.
+	DebounceAfter, DebounceMax time.Duration
+	// EndpointPause keeps revisions of endpoints alone apart, for each connection.
+	EndpointPause time.Duration
+	// Gather has the first revision wait until plugins that rows ask for are declared.
+	Gather bool
+	// Ring is called when somebody is to look at what is due.
+	Ring func()
+	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said is
+	// being served.
+	Wake, Serving func(plugin string)
+}
+
+// New returns one in which nobody is declared and nothing is served.
+func New(cfg Config) *State {
+	s := &State{
+		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.New(),
+		Course: &Course{
+			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
+			Pace: revision.NewPace(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
+		},
+		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
+		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
+	}
+	s.Roster = &Roster{
+		log: cfg.Log, metrics: cfg.Metrics, course: s.Course, wake: cfg.Wake, Serving: cfg.Serving,
+		Plugins: map[string]*Plugin{}, Rivals: map[*Plugin]*Rival{}, Rules: cfg.Rules,
+	}
+	return s
+}
