@@ -86,7 +86,7 @@ func (p *pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
 	if aside {
 		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
 			"since", k.Absence.Since.UTC().Format(time.RFC3339), "after", k.Absence.After, "reason", k.Absence.Why)
-		p.losses.holds.ApproveNext(true) // that is what was asked for
+		p.losses.Holds.ApproveNext(true) // that is what was asked for
 	} else {
 		p.log.Info("a plugin's rows are served again: its source is back", "plugin", k.Name(), "rows", rows)
 		kind, accept = "returned", p.env.Of(k.Shard)

@@ -30,14 +30,14 @@ func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 func (s client) Subscribe(typeURL string, wildcard bool, names []string) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.serving.Streams.subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
+	s.c.serving.Streams.Subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
 }
 
 // Pull implements xds.Connection.
 func (s client) Pull() xds.Served {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	return s.c.serving.Streams.pull(s.conn)
+	return s.c.serving.Streams.Pull(s.conn)
 }
 
 // Report implements xds.Connection.
@@ -46,15 +46,15 @@ func (s client) Report(o xds.Outcome) {
 	defer s.c.clients.Unlock()
 	if !o.Health {
 		s.c.plugins.Trials.countRefusal(s.conn, o)
-		s.c.serving.Streams.note(s.conn, o)
+		s.c.serving.Streams.Note(s.conn, o)
 	}
-	s.c.serving.Streams.report(s.conn, o)
+	s.c.serving.Streams.Report(s.conn, o)
 }
 
 // Close implements xds.Connection.
 func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.serving.Streams.disconnect(s.conn)
+	s.c.serving.Streams.Disconnect(s.conn)
 	s.c.state.Course.Ring()
 }

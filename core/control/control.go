@@ -35,16 +35,15 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/serving"
+
 	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"golang.org/x/time/rate"
 )
 
 // Config of a Control.
@@ -82,78 +81,12 @@ type Control struct {
 	mu        timed
 	clients   door
 	state     *state.State
-	serving   *Serving
+	serving   *serving.Parts
 	stages    *Stages
 	plugins   *Plugins
 	pages     *pages
 	questions *questions
 	wake      chan struct{}
-}
-
-// patching is what patches make of views.
-type patching struct {
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
-	// patience is how long a patch is waited for.
-	patience time.Duration
-	made     *patch.Made
-}
-
-// losses are what connections would lose, and what is held for that.
-type losses struct {
-	log       *slog.Logger
-	clock     *state.Clock
-	env       *environment.Environment
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	instances *state.Instances
-	holds     *guard.Holds[*state.Connection]
-	// instead judges what connections are about to be shown in place of the guards, or does not.
-	instead func(next state.Shown) (held, judges bool)
-}
-
-// screen is what connections see.
-type screen struct {
-	log     *slog.Logger
-	metrics state.Metrics
-	clock   *state.Clock
-	env     *environment.Environment
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
-	patches *patching
-	losses  *losses
-	// stale is what connections do not see yet.
-	stale *placement.Stale[*state.Connection]
-}
-
-// placer is who is in which view, and what is wanted of it.
-type placer struct {
-	log       *slog.Logger
-	metrics   state.Metrics
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	screen    *screen
-	retention placement.Retention
-}
-
-// streams are what connections do, and which generators serve them.
-type streams struct {
-	log     *slog.Logger
-	clock   *state.Clock
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
-	patches *patching
-	losses  *losses
-	screen  *screen
-	placer  *placer
-	// refusals bounds how many lines proxies that refuse may make.
-	refusals *rate.Limiter
 }
 
 // feeder sends plugins what they read.
@@ -202,9 +135,9 @@ type pipeline struct {
 	roster    *state.Roster
 	course    *state.Course
 	conns     *state.Connections
-	patches   *patching
-	losses    *losses
-	screen    *screen
+	patches   *serving.Patches
+	losses    *serving.Losses
+	screen    *serving.Screen
 	instances *state.Instances
 	feeder    *feeder
 	intake    *intake
@@ -221,8 +154,8 @@ type results struct {
 	clock    *state.Clock
 	roster   *state.Roster
 	course   *state.Course
-	patches  *patching
-	screen   *screen
+	patches  *serving.Patches
+	screen   *serving.Screen
 	pipeline *pipeline
 }
 
@@ -243,8 +176,8 @@ type departure struct {
 	roster   *state.Roster
 	course   *state.Course
 	conns    *state.Connections
-	losses   *losses
-	streams  *streams
+	losses   *serving.Losses
+	streams  *serving.Streams
 	pipeline *pipeline
 	// parting is the plugin; nil: none.
 	parting *parting
@@ -259,8 +192,8 @@ type members struct {
 	roster    *state.Roster
 	course    *state.Course
 	conns     *state.Connections
-	patches   *patching
-	placer    *placer
+	patches   *serving.Patches
+	placer    *serving.Placer
 	feeder    *feeder
 	sleepers  *sleepers
 	intake    *intake
@@ -276,10 +209,10 @@ type orders struct {
 	roster    *state.Roster
 	course    *state.Course
 	conns     *state.Connections
-	losses    *losses
-	streams   *streams
-	screen    *screen
-	patches   *patching
+	losses    *serving.Losses
+	streams   *serving.Streams
+	screen    *serving.Screen
+	patches   *serving.Patches
 	intake    *intake
 	pipeline  *pipeline
 	departure *departure
@@ -294,7 +227,7 @@ type pages struct {
 	roster  *state.Roster
 	course  *state.Course
 	conns   *state.Connections
-	losses  *losses
+	losses  *serving.Losses
 	// overdue is how many questions a session has not answered in time, and since when.
 	overdue func(*state.Session) (n int, since time.Time)
 }
@@ -316,7 +249,7 @@ func New(cfg Config) (*Control, error) {
 		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
 	})
-	c.serving = NewServing(c.state, ServingConfig{
+	c.serving = serving.New(c.state, serving.Config{
 		Patience: cfg.HoldMax, Retention: cfg.Retention,
 		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.partingLoses(next) },
 	})
@@ -346,7 +279,7 @@ func inBackground(f func(string)) func(string) {
 func (mb *members) declare(k *state.Plugin) {
 	mb.roster.Plugins[k.Name()] = k
 	if k.Kind() == pb.KindPatch {
-		k.Patcher = mb.patches.newPatcher(k)
+		k.Patcher = mb.patches.NewPatcher(k)
 	}
 }
 
@@ -361,15 +294,3 @@ func (c *Control) Epoch() uint64 { return c.state.Course.Epoch }
 
 // Started is closed when the first complete revision is served.
 func (c *Control) Started() <-chan struct{} { return c.stages.Pipeline.startedUp }
-
-// publish makes what changed in a session's views visible, as soon as patches have seen it.
-func (v *screen) publish(s *state.Session) (views int) {
-	changed := s.Maker.Views.Publish()
-	v.blame(s)
-	if s.Shadow != nil {
-		return 0
-	}
-	v.spoil(changed)
-	v.settle()
-	return len(changed)
-}

@@ -60,21 +60,21 @@ func (o *orders) withdraw(name string, rules state.Rules, forced bool) error {
 		o.course.Flight.Leave(name)
 	}
 	for _, conn := range o.conns.Sorted() {
-		o.streams.leaveGenerator(conn, name)
+		o.streams.LeaveGenerator(conn, name)
 	}
 	if k.Kind() == pb.KindPatch {
-		o.screen.spoilAll()
+		o.screen.SpoilAll()
 	}
 	o.env.Drop(k.Shard)
-	o.losses.holds.Drop(name)
+	o.losses.Holds.Drop(name)
 	if forced || state.Publishes(k) { // it was judged before
-		if o.losses.holds.Approve(); state.Publishes(k) {
-			o.losses.holds.ApproveNext(false)
+		if o.losses.Holds.Approve(); state.Publishes(k) {
+			o.losses.Holds.ApproveNext(false)
 		}
 	}
 	o.env.Replace(k.Shard, nil)
 	if !state.Publishes(k) && o.course.Flight == nil {
-		o.screen.settle()
+		o.screen.Settle()
 	}
 	o.intake.touched(name, now)
 	if o.pipeline.advance(now); o.course.Flight == nil {
@@ -82,19 +82,6 @@ func (o *orders) withdraw(name string, rules state.Rules, forced bool) error {
 	}
 	o.pipeline.rest()
 	return nil
-}
-
-// leaveGenerator gives the types that a generator served to others; those that nobody serves go.
-func (st *streams) leaveGenerator(conn *state.Connection, name string) {
-	had := conn.Generators
-	lost := conn.ServedBy(name)
-	st.roster.Assign(conn)
-	for _, url := range lost {
-		if at := conn.Places.At(url); conn.Generators[url] == "" && at.View != nil {
-			st.placer.move(at.Session, conn, url, nil)
-		}
-	}
-	st.reattach(conn, had, name)
 }
 
 // Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.
@@ -127,10 +114,10 @@ func (o *orders) reorder(order map[string]int, rules state.Rules) {
 	for _, conn := range o.conns.Sorted() {
 		had := conn.Generators
 		o.roster.Assign(conn)
-		o.streams.reattach(conn, had, "")
+		o.streams.Reattach(conn, had, "")
 	}
-	o.screen.spoilAll()
-	o.screen.settle()
+	o.screen.SpoilAll()
+	o.screen.Settle()
 }
 
 // forceReaders makes a revision begin for those who read what changed without a commit.
@@ -161,7 +148,7 @@ func (o *orders) redeclare(e state.Expected, rules state.Rules) error {
 	k.Expected, o.roster.Rules = e, rules
 	k.Absence.After = e.DropAfter
 	if p := o.roster.Patcher(e.Name); p != nil {
-		p.Settings = k.PatchSettings(o.patches.patience)
+		p.Settings = k.PatchSettings(o.patches.Patience)
 	}
 	if changes := o.env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
 		o.course.Moved.Merge(changes)

@@ -62,7 +62,7 @@ func (p *pipeline) accept(s *state.Session) error {
 		p.course.Undo = 0
 		p.instances.Tell()
 	}
-	p.screen.publish(s)
+	p.screen.Publish(s)
 	s.Free()
 	p.rest()
 	return nil

@@ -22,7 +22,7 @@ func (p *pipeline) begin(kind string, accept func(environment.Name) bool, force 
 		if endpoints, _ := p.env.Pending(); endpoints {
 			p.course.Pace.Carried(now)
 		}
-		p.losses.holds.Begin()
+		p.losses.Holds.Begin()
 		p.course.Soon = false
 	}
 	force = force || len(p.course.Forced) > 0 || !p.course.Started
@@ -66,7 +66,7 @@ func (p *pipeline) advance(now time.Time) {
 
 // show shows the revision to connections once patches have seen all of it.
 func (p *pipeline) show(now time.Time) {
-	if p.screen.settle() {
+	if p.screen.Settle() {
 		p.finish(now)
 	}
 }
@@ -96,7 +96,7 @@ func (p *pipeline) handReaders() {
 		p.feeder.sendState(s, p.course.Flight.Number)
 		if s.Kind() == pb.KindPatch {
 			p.roster.Patcher(s.Name()).Forget()
-			p.screen.spoilAll()
+			p.screen.SpoilAll()
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (p *pipeline) serve(now time.Time) {
 			p.roster.Serving(s.Name())
 		}
 		changed := s.Maker.Views.Publish()
-		p.screen.blame(s)
-		p.screen.spoil(changed)
+		p.screen.Blame(s)
+		p.screen.Spoil(changed)
 		f.Views += len(changed)
 		s.Free()
 	}
@@ -162,7 +162,7 @@ func (p *pipeline) serve(now time.Time) {
 	}) {
 		p.course.Undo = 0
 	}
-	p.screen.retryLate()
+	p.screen.RetryLate()
 	p.show(now)
 }
 

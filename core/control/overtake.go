@@ -54,7 +54,7 @@ func (p *pipeline) overtaken(s *state.Session) error {
 	if len(s.Maker.Ops) > 0 {
 		s.Maker.Ops = append(s.Maker.Ops, ops...)
 	}
-	p.screen.publish(s)
+	p.screen.Publish(s)
 	p.rest()
 	return nil
 }

@@ -54,7 +54,7 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 func (p *pipeline) atRest(k *state.Plugin) bool {
 	s := p.roster.Session(k.Name())
 	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.course.Undo == 0 && !p.course.Soon && !p.losses.holds.Approved() && len(p.course.Forced) == 0 && !p.patches.asking() && !p.env.HasUnsettled()
+	return !busy && p.course.Undo == 0 && !p.course.Soon && !p.losses.Holds.Approved() && len(p.course.Forced) == 0 && !p.patches.Asking() && !p.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -116,9 +116,9 @@ func (dp *departure) partingLoses(next state.Shown) (held, judges bool) {
 		dp.course.Ring()
 		return true, true
 	}
-	dp.losses.holds.Approve()
-	dp.losses.holds.Freeze(nil, dp.clock.Now())
-	dp.losses.tellHolds()
+	dp.losses.Holds.Approve()
+	dp.losses.Holds.Freeze(nil, dp.clock.Now())
+	dp.losses.TellHolds()
 	p.done <- nil
 	return false, true
 }
@@ -139,7 +139,7 @@ func (p *parting) loses(dp *departure, next state.Shown) []string {
 	if more := len(thin) - guard.Examples; more > 0 {
 		thin = append(thin[:guard.Examples], fmt.Sprintf("and %d more services would lose as many", more))
 	}
-	return append(dp.losses.goneFrom(next), thin...)
+	return append(dp.losses.GoneFrom(next), thin...)
 }
 
 // comeBack puts the rows back, in a revision of their own.

@@ -3,56 +3,11 @@ package control
 import (
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/patch"
-	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/serving"
+
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/store"
-	"golang.org/x/time/rate"
 )
-
-// Serving is what connections are served: its parts, lower ones first.
-type Serving struct {
-	Patches *patching
-	Losses  *losses
-	Screen  *screen
-	Placer  *placer
-	Streams *streams
-}
-
-// ServingConfig of Serving.
-type ServingConfig struct {
-	// Patience is how long a patch is waited for.
-	Patience  time.Duration
-	Retention placement.Retention
-	// Instead judges what connections are about to be shown in place of the guards (held: it is not
-	// shown), or does not (judges).
-	Instead func(next state.Shown) (held, judges bool)
-}
-
-// NewServing returns one that serves nobody yet.
-func NewServing(st *state.State, cfg ServingConfig) *Serving {
-	s := &Serving{}
-	s.Patches = &patching{clock: st.Clock, roster: st.Roster, course: st.Course, patience: cfg.Patience, made: patch.NewMade()}
-	s.Losses = &losses{
-		log: st.Log, clock: st.Clock, env: st.Env, roster: st.Roster, course: st.Course, conns: st.Connections, instances: st.Instances,
-		holds: guard.NewHolds[*state.Connection](), instead: cfg.Instead,
-	}
-	s.Screen = &screen{
-		log: st.Log, metrics: st.Metrics, clock: st.Clock, env: st.Env, roster: st.Roster, course: st.Course, conns: st.Connections,
-		patches: s.Patches, losses: s.Losses, stale: placement.NewStale[*state.Connection](),
-	}
-	s.Placer = &placer{
-		log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		screen: s.Screen, retention: cfg.Retention,
-	}
-	s.Streams = &streams{
-		log: st.Log, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
-		patches: s.Patches, losses: s.Losses, screen: s.Screen, placer: s.Placer,
-		refusals: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce),
-	}
-	return s
-}
 
 // Stages lead rows to what connections are served: its parts, lower ones first.
 type Stages struct {
@@ -76,7 +31,7 @@ type StagesConfig struct {
 }
 
 // NewStages returns some that have led nothing yet.
-func NewStages(st *state.State, sv *Serving, cfg StagesConfig) *Stages {
+func NewStages(st *state.State, sv *serving.Parts, cfg StagesConfig) *Stages {
 	s := &Stages{}
 	s.Feeder = &feeder{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course}
 	s.Sleepers = &sleepers{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections}
@@ -108,7 +63,7 @@ type Plugins struct {
 }
 
 // NewPlugins returns it where nobody takes part.
-func NewPlugins(st *state.State, sv *Serving, sg *Stages, holdMax time.Duration) *Plugins {
+func NewPlugins(st *state.State, sv *serving.Parts, sg *Stages, holdMax time.Duration) *Plugins {
 	p := &Plugins{}
 	p.Departure = &departure{
 		holdMax: holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
@@ -132,7 +87,7 @@ func NewPlugins(st *state.State, sv *Serving, sg *Stages, holdMax time.Duration)
 	return p
 }
 
-func newPages(st *state.State, sv *Serving, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *pages {
+func newPages(st *state.State, sv *serving.Parts, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *pages {
 	return &pages{
 		holdMax: holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections, losses: sv.Losses,
 		overdue: overdue,

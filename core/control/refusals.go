@@ -38,7 +38,7 @@ func (ts *trials) makes(k *state.Plugin, conn *state.Connection, typeURL string)
 	case pb.KindGenerator:
 		return conn.Generators[typeURL] == k.Name()
 	case pb.KindPatch:
-		return slices.ContainsFunc(ts.patches.chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
+		return slices.ContainsFunc(ts.patches.Chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
 	}
 	return state.PublishesRows(k.Ready)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/serving"
+
 	"github.com/coxswain-mesh/coxswain/core/revision"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -61,7 +63,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	for s := range c.state.Roster.AllSessions() {
 		s.Give(now, at)
 	}
-	c.serving.Placer.expire(now, at)
+	c.serving.Placer.Expire(now, at)
 	if !c.state.Course.Started {
 		c.stages.Feeder.tellEarly()
 	}
@@ -76,7 +78,7 @@ func (c *Control) due(now time.Time) (next time.Time) {
 	if c.plugins.Trials.meets(now, at) {
 		return next
 	}
-	c.serving.Losses.overHolds()
+	c.serving.Losses.OverHolds()
 	for c.state.Course.Flight == nil {
 		endpoints, rest := c.state.Env.Pending()
 		due := c.state.Course.Debounce.Due()
@@ -113,17 +115,12 @@ func (c *Control) ring() {
 	}
 }
 
-// tidyAfter is how long views that no connection is in, and bodies that no view names, are kept where no revision comes that would do away with
-// them: proxies that are back soon find them.
-// Where memory is short they go soon.
-const tidyAfter, tidySoon = 10 * time.Second, 500 * time.Millisecond
-
 // tidy says whether a revision without changes should be made, so that generators and the core let go of what is not used.
 // Those that start on demand end instead, unless memory is short.
 func (p *pipeline) tidy(now time.Time, at func(time.Time)) bool {
-	after, short := tidyAfter, p.conns.Left.IsShort(now)
+	after, short := serving.TidyAfter, p.conns.Left.IsShort(now)
 	if short {
-		after = tidySoon
+		after = serving.TidySoon
 	}
 	for s := range p.roster.Sessions() {
 		due, again := s.Maker.Unused.Tidy(s.Generates() && (short || !s.Plugin.Expected.OnDemand), after, !s.State.Busy.IsZero(), now)

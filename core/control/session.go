@@ -149,7 +149,7 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 		s.Maker.Views = state.NewViews(ready)
 		for _, conn := range mb.conns.Sorted() {
 			delete(conn.Attached, k.Name())
-			mb.placer.introduce(conn, k.Name(), false)
+			mb.placer.Introduce(conn, k.Name(), false)
 		}
 	}
 	switch {
@@ -262,7 +262,7 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	case m.Called != nil && s.Kind() == pb.KindController:
 		c.questions.take(s, m.Called.Id, m)
 	case s.Generates():
-		err := c.serving.Placer.takeGenerated(s, m)
+		err := c.serving.Placer.TakeGenerated(s, m)
 		if m.Wanted != nil {
 			c.stages.Pipeline.advance(now)
 		}

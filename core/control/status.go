@@ -81,8 +81,8 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 		if s := pg.roster.Session(name); s != nil {
 			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}
-		if pg.losses.holds.Of(name) != nil {
-			h := pg.losses.held(name)
+		if pg.losses.Holds.Of(name) != nil {
+			h := pg.losses.Held(name)
 			r.Held = &report.Hold{Since: h.Since, Rows: h.Rows, Proxies: h.Proxies, Reasons: h.Reasons}
 			for u := range pg.env.Held(k.Shard) {
 				r.Held.Names = append(r.Held.Names, report.RowName{Table: u.Table, Key: u.Key})

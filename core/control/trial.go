@@ -112,11 +112,11 @@ func (mb *members) admitRival(name string, ready *pb.Ready, open func(*state.Plu
 	if s.Generates() {
 		s.Maker.Views = state.NewViews(ready)
 		for _, conn := range mb.conns.Sorted() {
-			mb.placer.attachShadow(s, conn)
+			mb.placer.AttachShadow(s, conn)
 		}
 	}
 	if s.Kind() == pb.KindPatch {
-		k.Patcher, mb.roster.Rivals[k].Made = mb.patches.newPatcher(k), patch.NewMade()
+		k.Patcher, mb.roster.Rivals[k].Made = mb.patches.NewPatcher(k), patch.NewMade()
 		k.Patcher.Learn(mb.roster.Patcher(s.Name()))
 		k.Patcher.Begin()
 	}

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/serving"
+
 	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/revision"
@@ -174,7 +176,7 @@ func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 		w.proxy.Close()
 		synctest.Wait()
 		w.g.others()
-		time.Sleep(tidyAfter - time.Second)
+		time.Sleep(serving.TidyAfter - time.Second)
 		if s := w.g.state(); s != nil {
 			t.Fatal("views are kept for a while")
 		}
@@ -186,7 +188,7 @@ func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 				t.Fatalf("revision %d at rest is %v", i, s)
 			}
 			w.g.done(s.Revision)
-			time.Sleep(tidyAfter - time.Second)
+			time.Sleep(serving.TidyAfter - time.Second)
 			synctest.Wait()
 		}
 		if others := w.g.others(); len(others) != 1 || others[0].Freed == nil || !slices.Equal(others[0].Freed.Bodies, []uint64{1}) {

@@ -113,8 +113,8 @@ func (rs *results) askAgain(s *state.Session, now time.Time) {
 	if p == nil || rs.roster.Session(s.Name()) != s || !p.TryAgain(now, s.PingEvery()) {
 		return
 	}
-	rs.screen.retryLate()
-	rs.screen.settle()
+	rs.screen.RetryLate()
+	rs.screen.Settle()
 }
 
 // Stale says since when, and why, what a plugin said last may be out of date.

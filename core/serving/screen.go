@@ -1,0 +1,163 @@
+package serving
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Screen is what connections see.
+type Screen struct {
+	log     *slog.Logger
+	metrics state.Metrics
+	clock   *state.Clock
+	env     *environment.Environment
+	roster  *state.Roster
+	course  *state.Course
+	conns   *state.Connections
+	patches *Patches
+	losses  *Losses
+	// stale is what connections do not see yet.
+	stale *placement.Stale[*state.Connection]
+}
+
+// Publish makes what changed in a session's views visible, as soon as patches have seen it.
+func (v *Screen) Publish(s *state.Session) (views int) {
+	changed := s.Maker.Views.Publish()
+	v.Blame(s)
+	if s.Shadow != nil {
+		return 0
+	}
+	v.Spoil(changed)
+	v.Settle()
+	return len(changed)
+}
+
+// Blame says which resources were not taken, and whose they are.
+func (v *Screen) Blame(s *state.Session) {
+	for _, r := range s.Maker.Views.Refused() {
+		v.metrics.Fault(s.Name())
+		v.log.Error("a resource was refused; what there was before stays", "plugin", s.Name(), "type", r.Type, "resource", r.Name, "reason", r.Reason)
+	}
+}
+
+// at runs an op now if its revision is served, and keeps it otherwise.
+func (v *Screen) at(s *state.Session, r *pb.Revision, o state.Op) error {
+	switch {
+	case r == nil:
+		return errors.New("it said something without naming a revision")
+	case s.Maker.Overtaking != 0 && r.Number == s.Maker.Overtaking:
+		s.Maker.OvertakenOps = append(s.Maker.OvertakenOps, o)
+		return nil
+	case r.Number > s.State.Acked:
+		s.Maker.Ops = append(s.Maker.Ops, o)
+		return nil
+	}
+	if err := o(); err != nil {
+		return err
+	}
+	v.Publish(s)
+	return nil
+}
+
+// RetryLate makes live patches be asked again about what they did not answer in time.
+func (v *Screen) RetryLate() {
+	for p := range v.roster.Patchers() {
+		if p.Retry() {
+			v.SpoilAll()
+		}
+	}
+}
+
+// Spoil notes that what connections in these views get must be looked at again.
+func (v *Screen) Spoil(changed []*view.View) {
+	if len(changed) == 0 {
+		return
+	}
+	v.conns.Left.Weigh(changed...)
+	set := make(map[*view.View]bool, len(changed))
+	for _, v := range changed {
+		set[v] = true
+	}
+	for _, conn := range v.conns.All {
+		for url, at := range conn.Places.All() {
+			if set[at.View] {
+				v.stale.Spoil(conn, url)
+			}
+		}
+	}
+}
+
+func (v *Screen) SpoilAll() {
+	for _, conn := range v.conns.All {
+		for url := range conn.Places.All() {
+			v.stale.Spoil(conn, url)
+		}
+	}
+}
+
+// Settle makes what changed visible to all connections at once, if patches have seen all of it;
+// otherwise they are asked, and it says false.
+func (v *Screen) Settle() bool {
+	if v.course.Undo != 0 {
+		return true // what is there now is on its way out
+	}
+	if !v.stale.Any() {
+		v.losses.guards(nil)
+		return true
+	}
+	waiting := patch.Waiting{}
+	next, ready := v.stale.Next(v.patches.Asking(), func(conn *state.Connection, url string) (*view.Snapshot, bool) {
+		return v.patches.compose(conn, url, waiting)
+	})
+	if !ready {
+		return false
+	}
+	if v.losses.guards(next) {
+		return true
+	}
+	woken := 0
+	frozen := v.losses.Holds.Frozen()
+	for conn, types := range next {
+		if frozen[conn] {
+			continue
+		}
+		if v.stale.Fresh(conn); v.showTo(conn, types) {
+			woken++
+		}
+	}
+	v.metrics.Woken(woken, len(next))
+	v.patches.made.DropUnused()
+	v.patches.sweep()
+	return true
+}
+
+// showTo makes snapshots visible and wakes the stream if one is new.
+func (v *Screen) showTo(conn *state.Connection, types map[string]*view.Snapshot) bool {
+	changed, what := false, xds.WakeDependent
+	for url, snap := range types {
+		if conn.Seen[url] == snap {
+			continue
+		}
+		changed = true
+		if v.roster.Traits(conn.Generators[url], url).After == "" {
+			what = xds.WakeAll
+		}
+		if snap == nil {
+			delete(conn.Seen, url)
+		} else {
+			conn.Seen[url] = snap
+		}
+	}
+	if changed {
+		conn.Wake(what)
+	}
+	return changed
+}
