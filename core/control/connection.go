@@ -26,7 +26,7 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if reasons := c.stages.Pipeline.notReady(); len(reasons) > 0 {
+	if reasons := c.stages.Pipeline.NotReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
 	c.state.Connections.Last++
@@ -39,32 +39,4 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	c.state.Connections.All[conn.ID] = conn
 	c.state.Roster.Assign(conn)
 	return client{c, conn}, nil
-}
-
-// notReady says why new streams are not taken.
-func (p *pipeline) notReady() []string {
-	if p.course.Closed {
-		return []string{"it is stopping"}
-	}
-	if !p.course.Started {
-		reasons := p.unready()
-		if len(reasons) == 0 {
-			reasons = []string{"the first revision is being made" + p.waitingFor()}
-		}
-		return reasons
-	}
-	var reasons []string
-	for _, k := range p.roster.Sorted() {
-		if k.Expected.Blocks && k.Ready != nil && k.Session == nil && !k.Sleep.Asleep {
-			reasons = append(reasons, "plugin "+k.Name()+" is away (onFailure: block)")
-		}
-	}
-	return reasons
-}
-
-func (p *pipeline) waitingFor() string {
-	if p.course.Flight == nil || len(p.course.Flight.Waiting()) == 0 {
-		return ""
-	}
-	return " by " + strings.Join(p.course.Flight.Waiting(), ", ")
 }

@@ -35,6 +35,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
+
 	"github.com/coxswain-mesh/coxswain/core/serving"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -42,7 +44,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -82,90 +83,11 @@ type Control struct {
 	clients   door
 	state     *state.State
 	serving   *serving.Parts
-	stages    *Stages
+	stages    *pipeline.Parts
 	plugins   *Plugins
 	pages     *pages
 	questions *questions
 	wake      chan struct{}
-}
-
-// feeder sends plugins what they read.
-type feeder struct {
-	env    *environment.Environment
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
-}
-
-// sleepers are plugins that start on demand.
-type sleepers struct {
-	env    *environment.Environment
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
-	conns  *state.Connections
-}
-
-// intake takes rows from plugins.
-type intake struct {
-	log               *slog.Logger
-	env               *environment.Environment
-	clock             *state.Clock
-	roster            *state.Roster
-	course            *state.Course
-	instances         *state.Instances
-	sleepers          *sleepers
-	debounceEndpoints bool
-}
-
-// timing is how long revisions wait.
-type timing struct {
-	holdMax, endpointPatience time.Duration
-	debounceEndpoints         bool
-}
-
-// pipeline leads revisions through the stages.
-type pipeline struct {
-	log     *slog.Logger
-	metrics state.Metrics
-
-	timing    timing
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	patches   *serving.Patches
-	losses    *serving.Losses
-	screen    *serving.Screen
-	instances *state.Instances
-	feeder    *feeder
-	intake    *intake
-
-	startedUp chan struct{}
-	// onServed is called when a revision is served.
-	onServed func(number uint64)
-}
-
-// results are what patches answer.
-type results struct {
-	log      *slog.Logger
-	metrics  state.Metrics
-	clock    *state.Clock
-	roster   *state.Roster
-	course   *state.Course
-	patches  *serving.Patches
-	screen   *serving.Screen
-	pipeline *pipeline
-}
-
-// writes are requests for objects where they are kept.
-type writes struct {
-	log     *slog.Logger
-	metrics state.Metrics
-	clock   *state.Clock
-	roster  *state.Roster
-	stores  *store.Requests[*state.Session]
 }
 
 // departure is a plugin that may be removed.
@@ -178,7 +100,7 @@ type departure struct {
 	conns    *state.Connections
 	losses   *serving.Losses
 	streams  *serving.Streams
-	pipeline *pipeline
+	pipeline *pipeline.Pipeline
 	// parting is the plugin; nil: none.
 	parting *parting
 }
@@ -194,11 +116,11 @@ type members struct {
 	conns     *state.Connections
 	patches   *serving.Patches
 	placer    *serving.Placer
-	feeder    *feeder
-	sleepers  *sleepers
-	intake    *intake
-	pipeline  *pipeline
-	results   *results
+	feeder    *pipeline.Feeder
+	sleepers  *pipeline.Sleepers
+	intake    *pipeline.Intake
+	pipeline  *pipeline.Pipeline
+	results   *pipeline.Results
 	departure *departure
 }
 
@@ -213,8 +135,8 @@ type orders struct {
 	streams   *serving.Streams
 	screen    *serving.Screen
 	patches   *serving.Patches
-	intake    *intake
-	pipeline  *pipeline
+	intake    *pipeline.Intake
+	pipeline  *pipeline.Pipeline
 	departure *departure
 	members   *members
 }
@@ -253,7 +175,7 @@ func New(cfg Config) (*Control, error) {
 		Patience: cfg.HoldMax, Retention: cfg.Retention,
 		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.partingLoses(next) },
 	})
-	c.stages = NewStages(c.state, c.serving, StagesConfig{
+	c.stages = pipeline.New(c.state, c.serving, pipeline.Config{
 		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
 		Served: func(number uint64) { c.plugins.Trials.noteSwitched(number) },
 	})
@@ -293,4 +215,4 @@ func newEpoch() uint64 {
 func (c *Control) Epoch() uint64 { return c.state.Course.Epoch }
 
 // Started is closed when the first complete revision is served.
-func (c *Control) Started() <-chan struct{} { return c.stages.Pipeline.startedUp }
+func (c *Control) Started() <-chan struct{} { return c.stages.Pipeline.StartedUp }

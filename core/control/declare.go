@@ -76,11 +76,11 @@ func (o *orders) withdraw(name string, rules state.Rules, forced bool) error {
 	if !state.Publishes(k) && o.course.Flight == nil {
 		o.screen.Settle()
 	}
-	o.intake.touched(name, now)
-	if o.pipeline.advance(now); o.course.Flight == nil {
-		o.pipeline.begin("swap", o.env.Of(k.Shard), false, now)
+	o.intake.Touched(name, now)
+	if o.pipeline.Advance(now); o.course.Flight == nil {
+		o.pipeline.Begin("swap", o.env.Of(k.Shard), false, now)
 	}
-	o.pipeline.rest()
+	o.pipeline.Rest()
 	return nil
 }
 
@@ -108,8 +108,8 @@ func (o *orders) reorder(order map[string]int, rules state.Rules) {
 	}
 	changes := o.env.Reorder(shards)
 	if len(changes) > 0 {
-		o.intake.markDirty(changes)
-		o.intake.forceReaders(changes)
+		o.intake.MarkDirty(changes)
+		o.intake.ForceReaders(changes)
 	}
 	for _, conn := range o.conns.Sorted() {
 		had := conn.Generators
@@ -118,15 +118,6 @@ func (o *orders) reorder(order map[string]int, rules state.Rules) {
 	}
 	o.screen.SpoilAll()
 	o.screen.Settle()
-}
-
-// forceReaders makes a revision begin for those who read what changed without a commit.
-func (in *intake) forceReaders(changes environment.Changes) {
-	for s := range in.roster.Sessions() {
-		if state.Concerns(s.Plugin.Ready, changes) {
-			in.course.Forced[s.Name()] = true
-		}
-	}
 }
 
 // Redeclare changes what is known of a plugin that does not run.

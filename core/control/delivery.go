@@ -25,15 +25,15 @@ func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	case m.Want != nil:
 		s.Maker.Asked.Undelivered(m.Want.Id)
 	case m.Store != nil:
-		c.stages.Writes.stores.Undelivered(m.Store, why)
-		c.stages.Writes.tellStores()
+		c.stages.Writes.Stores.Undelivered(m.Store, why)
+		c.stages.Writes.TellStores()
 	case m.Stored != nil:
-		c.stages.Writes.stores.AnswerUndelivered(s, m.Stored, why)
-		c.stages.Writes.tellStores()
+		c.stages.Writes.Stores.AnswerUndelivered(s, m.Stored, why)
+		c.stages.Writes.TellStores()
 	case m.Patch != nil:
 		if p := s.Plugin.Patcher; p != nil {
 			if r := p.Undelivered(m.Patch.Id, why, c.state.Clock.Now()); r != nil {
-				c.stages.Results.answered(p, r)
+				c.stages.Results.Answered(p, r)
 			}
 		}
 	case m.Authenticate != nil, m.Call != nil:

@@ -11,30 +11,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
-
-// rest notes that proxies see all that was committed.
-func (p *pipeline) rest() {
-	if p.course.Flight != nil || p.course.Undo != 0 || len(p.course.Served.Partial) > 0 {
-		return
-	}
-	for _, k := range p.roster.Plugins {
-		if k.Kind() != pb.KindGenerator || k.Ready == nil || k.Sleep.Asleep {
-			continue
-		}
-		s := p.roster.Session(k.Name())
-		switch {
-		case s == nil && p.clock.Now().Sub(k.Away) >= p.timing.holdMax: // nobody waits for it any more
-		case s == nil, !s.State.Busy.IsZero(), s.Maker.Overtaking != 0, s.State.Acked < s.State.Sent:
-			return
-		}
-	}
-	if p.losses.Holds.Settled(p.env, p.roster.Shards(), p.clock.Now()) {
-		p.course.Soon = true
-		p.course.Ring()
-	}
-}
 
 // Holds returns what is held, by plugin.
 func (c *Control) Holds() []state.Held {
@@ -110,7 +87,7 @@ func (o *orders) applyHold(plugin string) error {
 	if h.Frozen != nil {
 		o.losses.Holds.Approve()
 		o.screen.Settle()
-		o.pipeline.rest()
+		o.pipeline.Rest()
 		return nil
 	}
 	o.env.Release(o.roster.Plugins[plugin].Shard)

@@ -36,7 +36,7 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
-	case !p.aside && dp.course.Flight == nil && dp.pipeline.atRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
+	case !p.aside && dp.course.Flight == nil && dp.pipeline.AtRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
 		dp.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
 		dp.parting = nil
@@ -48,13 +48,6 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 	if p.judged && p.err != nil && dp.course.Flight == nil {
 		dp.comeBack(p, now)
 	}
-}
-
-// atRest reports whether proxies see all that was committed, so that a plugin can step aside.
-func (p *pipeline) atRest(k *state.Plugin) bool {
-	s := p.roster.Session(k.Name())
-	busy := s != nil && s.Plugin.Ready.Derives && !s.State.Busy.IsZero()
-	return !busy && p.course.Undo == 0 && !p.course.Soon && !p.losses.Holds.Approved() && len(p.course.Forced) == 0 && !p.patches.Asking() && !p.env.HasUnsettled()
 }
 
 // commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
@@ -97,7 +90,7 @@ func (dp *departure) stepAside(p *parting, now time.Time) {
 	dp.roster.Plugins[k.Name()] = gone
 	delete(dp.course.Forced, k.Name())
 	dp.env.Replace(k.Shard, nil)
-	dp.pipeline.begin("removal", dp.env.Of(k.Shard), true, now)
+	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
 }
 
 // partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
@@ -152,6 +145,6 @@ func (dp *departure) comeBack(p *parting, now time.Time) {
 		k.Session.Shadow = nil
 	}
 	dp.env.Replace(k.Shard, p.shadow.Rows())
-	dp.pipeline.begin("removal", dp.env.Of(k.Shard), true, now)
+	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
 	p.done <- p.err
 }

@@ -71,7 +71,7 @@ func (mb *members) learn(name string, ready *pb.Ready) error {
 		return err
 	}
 	k.Sleep.Asleep, k.Sleep.Roused = true, false
-	if mb.sleepers.wanted(k.Name()) {
+	if mb.sleepers.Wanted(k.Name()) {
 		mb.roster.Rouse(k.Name())
 	}
 	return nil
@@ -139,7 +139,7 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	if err != nil {
 		return nil, err
 	}
-	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.wanted(k.Name()), false
+	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.Wanted(k.Name()), false
 	if k.Sleep.Asleep {
 		return nil, host.ErrAsleep
 	}
@@ -155,12 +155,12 @@ func (mb *members) admit(name string, ready *pb.Ready, open func(*state.Plugin) 
 	switch {
 	case s.Generates() || ready.Derives:
 		mb.course.Forced[k.Name()] = true
-	case s.Feed.ReadsAny() && !mb.feeder.waits(s):
-		mb.feeder.sendState(s, mb.env.Number())
+	case s.Feed.ReadsAny() && !mb.feeder.Waits(s):
+		mb.feeder.SendState(s, mb.env.Number())
 	}
-	mb.pipeline.resume(s)
+	mb.pipeline.Resume(s)
 	if s.Kind() == pb.KindPatch {
-		mb.results.patcherIsBack(mb.roster.Patcher(k.Name()))
+		mb.results.PatcherIsBack(mb.roster.Patcher(k.Name()))
 	}
 	return s, nil
 }
@@ -179,30 +179,22 @@ func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel contex
 	s.Out = outbox.New(func(n uint64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.stages.Feeder.stateSent(s, n)
+		c.stages.Feeder.StateSent(s, n)
 	}, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	s.Out.Answered = func(m *pb.Stored) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.stages.Writes.storedSent(s, m)
+		c.stages.Writes.StoredSent(s, m)
 	}
 	return s
-}
-
-// resume gives a revision in the making to a plugin that died in it and is back.
-func (p *pipeline) resume(s *state.Session) {
-	if p.course.Flight != nil && p.course.Flight.Back(s.Name()) {
-		delete(p.course.Forced, s.Name())
-		p.feeder.sendState(s, p.course.Flight.Number)
-	}
 }
 
 // leave takes a session out. Its shard and its views stay served.
 func (c *Control) leave(s *state.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stages.Writes.stores.Left(s)
-	c.stages.Writes.tellStores()
+	c.stages.Writes.Stores.Left(s)
+	c.stages.Writes.TellStores()
 	c.questions.abandon(s)
 	c.plugins.Members.dismiss(s)
 	c.schedule(c.state.Clock.Now())
@@ -227,9 +219,9 @@ func (mb *members) dismiss(s *state.Session) {
 	}
 	switch {
 	case s.Plugin.Sleep.Asleep:
-		mb.pipeline.fallAsleep(s, s.Plugin.Away)
+		mb.pipeline.FallAsleep(s, s.Plugin.Away)
 	case s.Source.Synced && state.PublishesRows(s.Plugin.Ready) && !mb.course.Closed:
-		mb.intake.goesAway(s.Plugin, state.NoSession, s.Plugin.Away)
+		mb.intake.GoesAway(s.Plugin, state.NoSession, s.Plugin.Away)
 	}
 }
 
@@ -241,22 +233,22 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	defer c.schedule(now)
 	switch {
 	case m.Rows != nil:
-		return c.stages.Intake.takeRows(s, m.Rows, now)
+		return c.stages.Intake.TakeRows(s, m.Rows, now)
 	case m.Synced != nil:
-		return c.stages.Intake.takeSynced(s, now)
+		return c.stages.Intake.TakeSynced(s, now)
 	case m.Done != nil:
-		return c.stages.Pipeline.takeDone(s, m.Done, now)
+		return c.stages.Pipeline.TakeDone(s, m.Done, now)
 	case m.Log != nil:
 		c.state.Roster.TakeLog(s, m.Log)
 	case m.Lost != nil && state.PublishesRows(s.Plugin.Ready):
-		c.stages.Intake.sourceLost(s, m.Lost.Reason, now)
+		c.stages.Intake.SourceLost(s, m.Lost.Reason, now)
 	case m.Found != nil && state.PublishesRows(s.Plugin.Ready):
-		c.stages.Intake.sourceFound(s, now)
+		c.stages.Intake.SourceFound(s, now)
 	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
 	case m.Store != nil:
-		return c.stages.Writes.takeStore(s, m.Store, now)
+		return c.stages.Writes.TakeStore(s, m.Store, now)
 	case m.Stored != nil:
-		c.stages.Writes.takeStored(s, m.Stored)
+		c.stages.Writes.TakeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
 		c.questions.take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
@@ -264,11 +256,11 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	case s.Generates():
 		err := c.serving.Placer.TakeGenerated(s, m)
 		if m.Wanted != nil {
-			c.stages.Pipeline.advance(now)
+			c.stages.Pipeline.Advance(now)
 		}
 		return err
 	case m.Patched != nil && s.Kind() == pb.KindPatch:
-		return c.stages.Results.takePatched(s, m.Patched)
+		return c.stages.Results.TakePatched(s, m.Patched)
 	default:
 		c.cfg.Metrics.Unknown(s.Name(), "message", 1)
 	}

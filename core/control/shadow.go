@@ -1,6 +1,7 @@
 package control
 
 import (
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -19,42 +20,13 @@ type trials struct {
 	losses   *serving.Losses
 	streams  *serving.Streams
 	screen   *serving.Screen
-	intake   *intake
-	pipeline *pipeline
+	intake   *pipeline.Intake
+	pipeline *pipeline.Pipeline
 	patches  *serving.Patches
 	// all by key; meetings wait for a moment at which a trial and the served plugin have said the
 	// same revision.
 	all      map[string]*candidate
 	meetings trial.Meetings[meeting]
-}
-
-// feedShadows sends shadows what they lack, once all rows of a revision are made.
-func (fd *feeder) feedShadows() {
-	if fd.course.Flight != nil && !fd.course.Flight.Generating() {
-		return
-	}
-	for s := range fd.roster.RivalSessions() {
-		if s.Lacks() && s.State.Busy.IsZero() {
-			fd.sendState(s, fd.env.Number())
-			if s.Plugin.Patcher != nil {
-				s.Plugin.Patcher.Forget()
-				fd.roster.Rivals[s.Plugin].Made.Clear()
-			}
-		}
-	}
-}
-
-// shadowDone takes in what a generator said of a revision.
-func (p *pipeline) shadowDone(s *state.Session) error {
-	if !s.Generates() {
-		return nil
-	}
-	if err := s.Apply(); err != nil {
-		return err
-	}
-	p.screen.Publish(s)
-	s.Free()
-	return nil
 }
 
 // rested says whether the session has said all about what is in the tables.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
+
 	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/report"
@@ -16,7 +18,7 @@ import (
 func (c *Control) Ready() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stages.Pipeline.notReady()
+	return c.stages.Pipeline.NotReady()
 }
 
 // Revision returns the revision that is served.
@@ -77,7 +79,7 @@ func (pg *pages) pluginRows() map[string]PluginRows {
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, pg.refusedOf(name)...)
-		r.Rows = rowsOf(pg.env, k.Shard)
+		r.Rows = pipeline.RowsOf(pg.env, k.Shard)
 		if s := pg.roster.Session(name); s != nil {
 			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}

@@ -58,8 +58,8 @@ func (ts *trials) swap(t *candidate, rules state.Rules, same map[*view.Body]*vie
 	}
 	t.memo = trial.Memo{}
 	t.countRefusals()
-	ts.pipeline.begin("swap", ts.env.Of(k.Shard), true, now)
+	ts.pipeline.Begin("swap", ts.env.Of(k.Shard), true, now)
 	ts.roster.Serving(name)
-	ts.intake.touched(name, now)
+	ts.intake.Touched(name, now)
 	return nil
 }

@@ -82,7 +82,7 @@ func (mb *members) inspect(s *state.Session, now time.Time, lost time.Duration) 
 	if p := s.Link.LastProgress(); p.After(s.Watch.Progress.At) {
 		s.Watch.Progress = s.Watch.Now(p)
 	}
-	mb.results.askAgain(s, now)
+	mb.results.AskAgain(s, now)
 	why := s.Hangs(now)
 	if rival := mb.roster.Rivals[s.Plugin]; why == nil && rival != nil && !rival.Warm {
 		why = s.GaveUp(now)
@@ -105,16 +105,6 @@ func (mb *members) inspect(s *state.Session, now time.Time, lost time.Duration) 
 		return true
 	}
 	return false
-}
-
-// askAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
-func (rs *results) askAgain(s *state.Session, now time.Time) {
-	p := rs.roster.Patcher(s.Name())
-	if p == nil || rs.roster.Session(s.Name()) != s || !p.TryAgain(now, s.PingEvery()) {
-		return
-	}
-	rs.screen.RetryLate()
-	rs.screen.Settle()
 }
 
 // Stale says since when, and why, what a plugin said last may be out of date.

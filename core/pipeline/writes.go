@@ -1,18 +1,27 @@
-package control
+package pipeline
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/store"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// takeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
+// Writes are requests for objects where they are kept.
+type Writes struct {
+	log     *slog.Logger
+	metrics state.Metrics
+	clock   *state.Clock
+	roster  *state.Roster
+	Stores  *store.Requests[*state.Session]
+}
+
+// TakeStore sends a request on, or answers it if that can't be. Only one that leaves answers unread
 // is blamed.
-func (w *writes) takeStore(s *state.Session, m *pb.Store, now time.Time) error {
+func (w *Writes) TakeStore(s *state.Session, m *pb.Store, now time.Time) error {
 	to := store.Route[*state.Session]{
 		Asker: s.Name(), Served: s.Shadow == nil, Allowed: s.MayStore(m.Table), Writers: w.roster.Writers(m.Table),
 	}
@@ -21,42 +30,42 @@ func (w *writes) takeStore(s *state.Session, m *pb.Store, now time.Time) error {
 			to.Publisher, to.Plugin = k.Name(), k.Ready.Plugin
 		}
 	}
-	on, wake, err := w.stores.Ask(s, m, to, now)
+	on, wake, err := w.Stores.Ask(s, m, to, now)
 	switch {
 	case on != nil:
 		to.Writers[0].Session.Out.Call(&pb.FromCore{Store: on})
 	case wake:
 		w.roster.Rouse(to.Writers[0].Name)
 	}
-	w.tellStores()
+	w.TellStores()
 	return err
 }
 
-// tellStores sends answers.
-func (w *writes) tellStores() {
-	for _, a := range w.stores.Answers() {
+// TellStores sends answers.
+func (w *Writes) TellStores() {
+	for _, a := range w.Stores.Answers() {
 		a.To.Out.Call(&pb.FromCore{Stored: a.Stored})
 	}
 }
 
-// takeStored sends an answer on.
-func (w *writes) takeStored(s *state.Session, m *pb.Stored) {
-	switch known, late := w.stores.Answered(s, m); {
+// TakeStored sends an answer on.
+func (w *Writes) TakeStored(s *state.Session, m *pb.Stored) {
+	switch known, late := w.Stores.Answered(s, m); {
 	case !known:
 		w.metrics.Unknown(s.Name(), "answer", 1)
 	case late:
 		w.metrics.Unknown(s.Name(), "late answer", 1)
 	}
-	w.tellStores()
+	w.TellStores()
 }
 
-// storedSent notes that an answer was handed to the carrier.
-func (w *writes) storedSent(s *state.Session, m *pb.Stored) { w.stores.Sent(s, m) }
+// StoredSent notes that an answer was handed to the carrier.
+func (w *Writes) StoredSent(s *state.Session, m *pb.Stored) { w.Stores.Sent(s, m) }
 
-// lateStores answers requests that were not answered in time. A writer that leaves too many is
+// LateStores answers requests that were not answered in time. A writer that leaves too many is
 // started again.
-func (w *writes) lateStores(now time.Time, at func(time.Time)) {
-	for _, x := range w.stores.Late(now, at) {
+func (w *Writes) LateStores(now time.Time, at func(time.Time)) {
+	for _, x := range w.Stores.Late(now, at) {
 		s := x.Writer.Session
 		w.metrics.Crossed(s.Name(), "call")
 		if s.Plugin.Slow.AllowN(now, 1) {
@@ -66,5 +75,5 @@ func (w *writes) lateStores(now time.Time, at func(time.Time)) {
 			s.Cancel(x.Hangs)
 		}
 	}
-	w.tellStores()
+	w.TellStores()
 }

@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
+// to be asked lately, or somebody wants to compare another one with it.
+func (sl *Sleepers) Wanted(name string) bool {
+	if sl.roster.Tried(name) {
+		return true
+	}
+	switch k := sl.roster.Plugins[name]; k.Kind() {
+	case pb.KindGenerator:
+	case pb.KindAuthenticator:
+		return k.AskedLately(sl.clock.Now())
+	default:
+		if len(k.Ready.Methods) > 0 && k.AskedLately(sl.clock.Now()) {
+			return true
+		}
+		return slices.ContainsFunc(k.Ready.Reads, func(r *pb.Read) bool { return sl.env.Has(r.Table, r.Sources) })
+	}
+	for _, conn := range sl.conns.All {
+		if conn.Asks(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// rouseReaders wakes sources up that sleep and read what changed.
+func (sl *Sleepers) rouseReaders(changes environment.Changes) {
+	for _, k := range sl.roster.Plugins {
+		reads := func(r *pb.Read) bool { return len(changes[r.Table]) > 0 }
+		if k.Sleep.Asleep && k.Kind() != pb.KindGenerator && k.Kind() != pb.KindAuthenticator && slices.ContainsFunc(k.Ready.Reads, reads) && sl.Wanted(k.Name()) {
+			sl.roster.Rouse(k.Name())
+		}
+	}
+}
+
+// Slumber lets plugins sleep that start on demand and that nobody needs.
+func (sl *Sleepers) Slumber(now time.Time, at func(time.Time)) {
+	for s := range sl.roster.Sessions() {
+		if !s.Plugin.Expected.OnDemand || s.Plugin.Sleep.Asleep {
+			continue
+		}
+		if s.Watch.Needed.IsZero() || now.Sub(s.Watch.Needed) >= state.Drowsy && (sl.Wanted(s.Name()) || !s.State.Busy.IsZero()) {
+			s.Watch.Needed = now
+		}
+		if end := s.Watch.Needed.Add(state.Drowsy); end.After(now) {
+			at(end)
+			continue
+		}
+		s.Plugin.Sleep.Asleep, s.Plugin.Sleep.Roused = true, false
+		s.Cancel(host.ErrAsleep)
+	}
+}
+
+// Sleepers are plugins that start on demand.
+type Sleepers struct {
+	env    *environment.Environment
+	clock  *state.Clock
+	roster *state.Roster
+	course *state.Course
+	conns  *state.Connections
+}

@@ -1,0 +1,53 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/serving"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/store"
+)
+
+// Parts lead rows to what connections are served: its parts, lower ones first.
+type Parts struct {
+	Feeder   *Feeder
+	Sleepers *Sleepers
+	Intake   *Intake
+	Pipeline *Pipeline
+	Results  *Results
+	Writes   *Writes
+}
+
+// Config of Stages.
+type Config struct {
+	// HoldMax is how long a revision waits for a plugin, EndpointPatience how long endpoints wait for a
+	// revision.
+	HoldMax, EndpointPatience time.Duration
+	// DebounceEndpoints gathers changes of endpoints, too.
+	DebounceEndpoints bool
+	// Served is called when a revision is served.
+	Served func(number uint64)
+}
+
+// New returns some that have led nothing yet.
+func New(st *state.State, sv *serving.Parts, cfg Config) *Parts {
+	s := &Parts{}
+	s.Feeder = &Feeder{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course}
+	s.Sleepers = &Sleepers{env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections}
+	s.Intake = &Intake{
+		log: st.Log, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, instances: st.Instances,
+		sleepers: s.Sleepers, debounceEndpoints: cfg.DebounceEndpoints,
+	}
+	s.Pipeline = &Pipeline{
+		log: st.Log, metrics: st.Metrics, timing: timing{cfg.HoldMax, cfg.EndpointPatience, cfg.DebounceEndpoints},
+		env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections, instances: st.Instances,
+		patches: sv.Patches, losses: sv.Losses, screen: sv.Screen, feeder: s.Feeder, intake: s.Intake,
+		StartedUp: make(chan struct{}), onServed: cfg.Served,
+	}
+	s.Results = &Results{
+		log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, course: st.Course,
+		patches: sv.Patches, screen: sv.Screen, pipeline: s.Pipeline,
+	}
+	s.Writes = &Writes{log: st.Log, metrics: st.Metrics, clock: st.Clock, roster: st.Roster, Stores: store.New[*state.Session](cfg.HoldMax)}
+	return s
+}
