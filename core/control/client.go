@@ -45,7 +45,7 @@ func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	if !o.Health {
-		s.c.plugins.Trials.countRefusal(s.conn, o)
+		s.c.plugins.Trials.CountRefusal(s.conn, o)
 		s.c.serving.Streams.Note(s.conn, o)
 	}
 	s.c.serving.Streams.Report(s.conn, o)

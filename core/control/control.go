@@ -35,6 +35,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/members"
+
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
 
 	"github.com/coxswain-mesh/coxswain/core/serving"
@@ -44,7 +46,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Config of a Control.
@@ -84,61 +85,10 @@ type Control struct {
 	state     *state.State
 	serving   *serving.Parts
 	stages    *pipeline.Parts
-	plugins   *Plugins
+	plugins   *members.Parts
 	pages     *pages
 	questions *questions
 	wake      chan struct{}
-}
-
-// departure is a plugin that may be removed.
-type departure struct {
-	holdMax  time.Duration
-	env      *environment.Environment
-	clock    *state.Clock
-	roster   *state.Roster
-	course   *state.Course
-	conns    *state.Connections
-	losses   *serving.Losses
-	streams  *serving.Streams
-	pipeline *pipeline.Pipeline
-	// parting is the plugin; nil: none.
-	parting *parting
-}
-
-// members takes sessions in and out.
-type members struct {
-	log       *slog.Logger
-	metrics   state.Metrics
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	patches   *serving.Patches
-	placer    *serving.Placer
-	feeder    *pipeline.Feeder
-	sleepers  *pipeline.Sleepers
-	intake    *pipeline.Intake
-	pipeline  *pipeline.Pipeline
-	results   *pipeline.Results
-	departure *departure
-}
-
-// orders are what operators and plugins.yaml have done.
-type orders struct {
-	env       *environment.Environment
-	clock     *state.Clock
-	roster    *state.Roster
-	course    *state.Course
-	conns     *state.Connections
-	losses    *serving.Losses
-	streams   *serving.Streams
-	screen    *serving.Screen
-	patches   *serving.Patches
-	intake    *pipeline.Intake
-	pipeline  *pipeline.Pipeline
-	departure *departure
-	members   *members
 }
 
 // pages are what is shown of all this.
@@ -173,19 +123,19 @@ func New(cfg Config) (*Control, error) {
 	})
 	c.serving = serving.New(c.state, serving.Config{
 		Patience: cfg.HoldMax, Retention: cfg.Retention,
-		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.partingLoses(next) },
+		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.PartingLoses(next) },
 	})
 	c.stages = pipeline.New(c.state, c.serving, pipeline.Config{
 		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
-		Served: func(number uint64) { c.plugins.Trials.noteSwitched(number) },
+		Served: func(number uint64) { c.plugins.Trials.NoteSwitched(number) },
 	})
-	c.plugins = NewPlugins(c.state, c.serving, c.stages, cfg.HoldMax)
+	c.plugins = members.New(c.state, c.serving, c.stages, cfg.HoldMax)
 	c.pages = newPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) })
 	c.mu.clock, c.clients.inner = c.state.Clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.state.Clock, cfg.Metrics)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.plugins.Members.declare(state.NewPlugin(e, state.NewShard(e), now))
+		c.plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
 }
@@ -196,13 +146,6 @@ func inBackground(f func(string)) func(string) {
 		return func(string) {}
 	}
 	return func(plugin string) { go f(plugin) }
-}
-
-func (mb *members) declare(k *state.Plugin) {
-	mb.roster.Plugins[k.Name()] = k
-	if k.Kind() == pb.KindPatch {
-		k.Patcher = mb.patches.NewPatcher(k)
-	}
 }
 
 func newEpoch() uint64 {

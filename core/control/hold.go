@@ -1,7 +1,6 @@
 package control
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -71,55 +70,20 @@ func (pg *pages) holdOf(plugin string) (*state.Held, error) {
 func (c *Control) ApplyHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.plugins.Orders.applyHold(plugin); err != nil {
+	if err := c.plugins.Orders.ApplyHold(plugin); err != nil {
 		return err
 	}
 	c.schedule(c.state.Clock.Now())
 	return nil
 }
-
-func (o *orders) applyHold(plugin string) error {
-	h := o.losses.Holds.Of(plugin)
-	if h == nil {
-		return serving.ErrNotHeld(plugin)
-	}
-	o.losses.Release(plugin, "it was let through by command")
-	if h.Frozen != nil {
-		o.losses.Holds.Approve()
-		o.screen.Settle()
-		o.pipeline.Rest()
-		return nil
-	}
-	o.env.Release(o.roster.Plugins[plugin].Shard)
-	o.losses.Holds.ApproveNext(false)
-	o.course.Soon = true
-	return nil
-}
-
-// errAsked is why a session ends whose hold was dropped.
-var errAsked = errors.New("what was held of it was dropped: it is started anew, and what it says then is judged anew")
 
 // DropHold forgets what is held of a plugin, and starts it anew: what it says then is judged anew.
 func (c *Control) DropHold(plugin string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.plugins.Orders.dropHold(plugin); err != nil {
+	if err := c.plugins.Orders.DropHold(plugin); err != nil {
 		return err
 	}
 	c.schedule(c.state.Clock.Now())
-	return nil
-}
-
-func (o *orders) dropHold(plugin string) error {
-	if o.losses.Holds.Of(plugin) == nil {
-		return serving.ErrNotHeld(plugin)
-	}
-	o.losses.Release(plugin, "it was dropped by command")
-	if k := o.roster.Plugins[plugin]; k != nil {
-		o.env.Drop(k.Shard)
-	}
-	if s := o.roster.Session(plugin); s != nil {
-		s.Cancel(errAsked)
-	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package control
 
 import (
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
@@ -21,18 +19,9 @@ func (c *Control) Go() {
 func (c *Control) Waive(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waives := c.plugins.Orders.waive(name)
+	waives := c.plugins.Orders.Waive(name)
 	c.schedule(c.state.Clock.Now())
 	return waives
-}
-
-func (o *orders) waive(name string) bool {
-	k, s := o.roster.Plugins[name], o.roster.Session(name)
-	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
-		return false
-	}
-	k.Expected.Optional = true
-	return true
 }
 
 // Moved receives after rows of the tables that Following was called with last have changed.
@@ -44,7 +33,7 @@ func (c *Control) Following(tables []string) (rows map[string][]*pb.Row, ok bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state.Instances.Tables = tables
-	if c.state.Course.Flight != nil || c.state.Course.Undo != 0 || c.plugins.Departure.parting != nil {
+	if c.state.Course.Flight != nil || c.state.Course.Undo != 0 || c.plugins.Departure.Parting != nil {
 		c.state.Instances.Changed = true
 		return nil, false
 	}

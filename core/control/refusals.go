@@ -1,57 +1,18 @@
 package control
 
 import (
-	"maps"
-	"slices"
-
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/patch"
-	"github.com/coxswain-mesh/coxswain/core/trial"
-	"github.com/coxswain-mesh/coxswain/core/view"
-	"github.com/coxswain-mesh/coxswain/core/xds"
-	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
-
-// countRefusals begins to count what proxies refuse of a switch.
-func (t *candidate) countRefusals() {
-	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.conns.All))
-	for _, conn := range t.ts.conns.All {
-		before[conn] = maps.Clone(conn.Seen)
-	}
-	t.refusals, t.over = trial.NewRefusals(t.ts.env.Number()+1, before), make(chan struct{})
-}
-
-// noteSwitched finds out what switches changed whose revision has been served now.
-func (ts *trials) noteSwitched(served uint64) {
-	for _, t := range ts.all {
-		if t.refusals != nil {
-			t.refusals.Served(served, func(conn *state.Connection) map[string]*view.Snapshot { return conn.Seen })
-		}
-	}
-}
-
-// makes reports whether a plugin has a part in what a stream gets of a type.
-func (ts *trials) makes(k *state.Plugin, conn *state.Connection, typeURL string) bool {
-	switch k.Kind() {
-	case pb.KindGenerator:
-		return conn.Generators[typeURL] == k.Name()
-	case pb.KindPatch:
-		return slices.ContainsFunc(ts.patches.Chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
-	}
-	return state.PublishesRows(k.Ready)
-}
 
 // OnRefusals returns a channel that is closed when more proxies than limit have refused what they
 // got since the switch.
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.of.refusals.Limit(limit, len(t.c.state.Connections.All)) {
-		close(t.of.over)
+	if t.of.Refusals.Limit(limit, len(t.c.state.Connections.All)) {
+		close(t.of.Over)
 	}
-	return t.of.over
+	return t.of.Over
 }
 
 // Refusals returns what proxies refused since the switch, and why: one line for each proxy and
@@ -59,29 +20,8 @@ func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 func (t *Trial) Refusals() (proxies int, lines []string) {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.of.refusals == nil {
+	if t.of.Refusals == nil {
 		return 0, nil
 	}
-	return t.of.refusals.All()
-}
-
-// countRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches
-// that it may be about.
-func (ts *trials) countRefusal(conn *state.Connection, o xds.Outcome) {
-	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
-	if o.Refused == "" || last.Refused != "" {
-		return
-	}
-	for _, t := range ts.all {
-		if t.refusals == nil || !ts.makes(ts.roster.Plugins[t.known.Name()], conn, o.Type) {
-			continue
-		}
-		over := t.refusals.Refused(trial.Refusal[*state.Connection]{
-			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
-			Has: conn.Seen[o.Type], Wish: sub,
-		}, len(ts.conns.All))
-		if over {
-			close(t.over)
-		}
-	}
+	return t.of.Refusals.All()
 }

@@ -129,8 +129,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.plugins.Departure.parting != nil || len(m.plugins.Trials.all) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.plugins.Departure.parting, m.plugins.Trials.all)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.plugins.Departure.Parting != nil || len(m.plugins.Trials.All) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.plugins.Departure.Parting, m.plugins.Trials.All)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -180,8 +180,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.plugins.Departure.parting != nil || len(m.plugins.Trials.all) > 0 {
-			t.Errorf("%v, %v", m.plugins.Departure.parting, m.plugins.Trials.all)
+		if m.plugins.Departure.Parting != nil || len(m.plugins.Trials.All) > 0 {
+			t.Errorf("%v, %v", m.plugins.Departure.Parting, m.plugins.Trials.All)
 		}
 	})
 }

@@ -67,11 +67,11 @@ func (c *Control) due(now time.Time) (next time.Time) {
 		return next
 	}
 	c.stages.Feeder.FeedShadows()
-	c.plugins.Departure.part(now, at)
-	if c.plugins.Departure.parting == nil {
+	c.plugins.Departure.Part(now, at)
+	if c.plugins.Departure.Parting == nil {
 		c.stages.Pipeline.Drop(now, at)
 	}
-	if c.plugins.Trials.meets(now, at) {
+	if c.plugins.Trials.Meets(now, at) {
 		return next
 	}
 	c.serving.Losses.OverHolds()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/stage"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"golang.org/x/time/rate"
 )
@@ -57,70 +55,20 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 func (c *Control) Learn(inst *host.Instance) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.plugins.Members.learn(inst.Entry.Name, inst.Ready); err != nil {
+	if err := c.plugins.Members.Learn(inst.Entry.Name, inst.Ready); err != nil {
 		return err
 	}
 	c.schedule(c.state.Clock.Now())
 	return nil
 }
 
-// learn takes a plugin in that starts on demand, of which another one of its kind told what it says.
-func (mb *members) learn(name string, ready *pb.Ready) error {
-	k, err := mb.comes(name, ready)
-	if err != nil {
-		return err
-	}
-	k.Sleep.Asleep, k.Sleep.Roused = true, false
-	if mb.sleepers.Wanted(k.Name()) {
-		mb.roster.Rouse(k.Name())
-	}
-	return nil
-}
-
-// comes learns what a plugin says of itself that may have a session now.
-func (mb *members) comes(name string, ready *pb.Ready) (*state.Plugin, error) {
-	k := mb.roster.Plugins[name]
-	if k == nil {
-		return nil, fmt.Errorf("plugin %s is not declared", name)
-	}
-	if mb.departure.departs(k.Name()) {
-		return nil, fmt.Errorf("plugin %s is being removed", k.Name())
-	}
-	if mb.roster.Session(k.Name()) != nil {
-		return nil, fmt.Errorf("plugin %s has a live session already", k.Name())
-	}
-	levels, err := stage.Levels(mb.roster.StagePlugins(k.Name(), ready))
-	if err != nil {
-		return nil, err
-	}
-	if k.Expected.OnDemand {
-		if err := state.CanSleep(k.Kind(), ready); err != nil {
-			return nil, err
-		}
-	}
-	k.Ready, k.Away, k.Shard.Derived = ready, time.Time{}, ready.Derives
-	if p := mb.roster.Patcher(k.Name()); p != nil {
-		p.Describes(k.Ready)
-	}
-	for name, level := range levels {
-		mb.roster.Plugins[name].Level = level
-	}
-	mb.roster.WarnOfWriters(k)
-	if k.Kind() == pb.KindGenerator {
-		for _, conn := range mb.conns.Sorted() {
-			mb.roster.Assign(conn)
-		}
-	}
-	return k, nil
-}
-
 // join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*state.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	admit := c.plugins.Members.admit
+	admit := c.plugins.Members.Admit
 	if inst.Candidate {
-		admit = c.plugins.Members.admitRival
+		admit = c.plugins.Members.AdmitRival
 	}
 	s, err := admit(inst.Entry.Name, inst.Ready, func(k *state.Plugin) *state.Session { return c.newSession(k, inst, cancel) })
 	if err != nil && !errors.Is(err, host.ErrAsleep) {
@@ -131,38 +79,6 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 	}
 	c.schedule(c.state.Clock.Now())
 	return s, err
-}
-
-// admit takes the session of a plugin in that open makes; host.ErrAsleep: nobody needs it now.
-func (mb *members) admit(name string, ready *pb.Ready, open func(*state.Plugin) *state.Session) (*state.Session, error) {
-	k, err := mb.comes(name, ready)
-	if err != nil {
-		return nil, err
-	}
-	k.Sleep.Asleep, k.Sleep.Roused = k.Expected.OnDemand && !mb.sleepers.Wanted(k.Name()), false
-	if k.Sleep.Asleep {
-		return nil, host.ErrAsleep
-	}
-	s := open(k)
-	k.Session = s
-	if s.Generates() {
-		s.Maker.Views = state.NewViews(ready)
-		for _, conn := range mb.conns.Sorted() {
-			delete(conn.Attached, k.Name())
-			mb.placer.Introduce(conn, k.Name(), false)
-		}
-	}
-	switch {
-	case s.Generates() || ready.Derives:
-		mb.course.Forced[k.Name()] = true
-	case s.Feed.ReadsAny() && !mb.feeder.Waits(s):
-		mb.feeder.SendState(s, mb.env.Number())
-	}
-	mb.pipeline.Resume(s)
-	if s.Kind() == pb.KindPatch {
-		mb.results.PatcherIsBack(mb.roster.Patcher(k.Name()))
-	}
-	return s, nil
 }
 
 func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel context.CancelCauseFunc) *state.Session {
@@ -196,33 +112,8 @@ func (c *Control) leave(s *state.Session) {
 	c.stages.Writes.Stores.Left(s)
 	c.stages.Writes.TellStores()
 	c.questions.abandon(s)
-	c.plugins.Members.dismiss(s)
+	c.plugins.Members.Dismiss(s)
 	c.schedule(c.state.Clock.Now())
-}
-
-// dismiss takes a session out.
-func (mb *members) dismiss(s *state.Session) {
-	if s.Shadow != nil {
-		mb.dismissRival(s)
-		return
-	}
-	s.Plugin.Session = nil
-	if p := mb.roster.Patcher(s.Name()); p != nil {
-		p.Left()
-	}
-	delete(mb.course.Forced, s.Name())
-	mb.conns.Left.Forget(s)
-	s.Plugin.Away = mb.clock.Now()
-	mb.roster.Died(s)
-	for _, conn := range mb.conns.All {
-		conn.Places.Forget(s)
-	}
-	switch {
-	case s.Plugin.Sleep.Asleep:
-		mb.pipeline.FallAsleep(s, s.Plugin.Away)
-	case s.Source.Synced && state.PublishesRows(s.Plugin.Ready) && !mb.course.Closed:
-		mb.intake.GoesAway(s.Plugin, state.NoSession, s.Plugin.Away)
-	}
 }
 
 // handle takes one message. An error ends the session and blames the plugin.

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/members"
+
 	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
@@ -324,7 +326,7 @@ func TestCandidateDies(t *testing.T) {
 		next := w.candidate("istio", readyIstio())
 		ready := began(func() error { return trial.Ready(t.Context()) })
 		_ = next.kill()
-		if err := over(t, ready); !errors.Is(err, ErrEnded) {
+		if err := over(t, ready); !errors.Is(err, members.ErrEnded) {
 			t.Errorf("error %v", err)
 		}
 		w.expect("a=v1")

@@ -16,17 +16,17 @@ const mostVerdicts = 200
 
 // judge asks both authenticators about the callers of live connections, and keeps what they say differently.
 func (t *Trial) judge(ctx context.Context) {
-	if t.of.known.Kind() != pb.KindAuthenticator {
+	if t.of.Known.Kind() != pb.KindAuthenticator {
 		return
 	}
-	c, of := t.c, t.of.known.Authenticator()
+	c, of := t.c, t.of.Known.Authenticator()
 	var verdicts, losses []string
 	for _, conn := range c.withCredentials() {
 		if len(verdicts) >= guard.Examples {
 			break
 		}
 		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.Credentials)
-		is := c.interview(ctx, of, func() *state.Session { return t.of.known.Session }, *conn.Credentials)
+		is := c.interview(ctx, of, func() *state.Session { return t.of.Known.Session }, *conn.Credentials)
 		if was.Is(is) {
 			continue
 		}
@@ -38,7 +38,7 @@ func (t *Trial) judge(ctx context.Context) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.of.verdicts, t.of.losses = verdicts, losses
+	t.of.Verdicts, t.of.Losses = verdicts, losses
 }
 
 // withCredentials returns connections of which the credentials are known.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/state"
 
-	"github.com/coxswain-mesh/coxswain/core/deadline"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
@@ -66,45 +65,7 @@ func (c *Control) look(s *state.Session, now time.Time, lost time.Duration) (pin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule(now)
-	return c.plugins.Members.inspect(s, now, lost)
-}
-
-func (mb *members) inspect(s *state.Session, now time.Time, lost time.Duration) (ping bool) {
-	s.Watch.Lost += lost
-	if mb.course.Flight != nil {
-		mb.course.Flight.Lost(s.Name(), lost, now)
-	}
-	if seen := s.Link.LastSeen(); s.Watch.Pinged.At.IsZero() || !seen.Before(s.Watch.Pinged.At) {
-		if s.Watch.Silent = false; !s.Watch.Pinged.At.IsZero() {
-			s.Watch.Answered, s.Watch.Pinged = now, deadline.Moment{}
-		}
-	}
-	if p := s.Link.LastProgress(); p.After(s.Watch.Progress.At) {
-		s.Watch.Progress = s.Watch.Now(p)
-	}
-	mb.results.AskAgain(s, now)
-	why := s.Hangs(now)
-	if rival := mb.roster.Rivals[s.Plugin]; why == nil && rival != nil && !rival.Warm {
-		why = s.GaveUp(now)
-	}
-	if why != nil {
-		mb.metrics.Crossed(s.Name(), "hung")
-		s.Cancel(why)
-		s.State.Busy, s.Watch.Pinged = time.Time{}, deadline.Moment{}
-		return false
-	}
-	switch {
-	case !s.Watch.Pinged.At.IsZero():
-		if end := s.Watch.Due(s.Watch.Pinged, s.PingEvery()); !s.Watch.Silent && !now.Before(end) {
-			s.Watch.Silent = true
-			mb.log.Warn("a plugin does not answer; what it said last stays", "plugin", s.Name(), "since", s.Watch.Pinged.At.UTC(), "limit", s.Limits().Progress)
-		}
-		return false
-	case now.Sub(s.Watch.Answered) >= s.PingEvery():
-		s.Watch.Pinged = s.Watch.Now(now)
-		return true
-	}
-	return false
+	return c.plugins.Members.Inspect(s, now, lost)
 }
 
 // Stale says since when, and why, what a plugin said last may be out of date.

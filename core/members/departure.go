@@ -1,17 +1,34 @@
-package control
+package members
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
+	"github.com/coxswain-mesh/coxswain/core/serving"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
+
+// Departure is a plugin that may be removed.
+type Departure struct {
+	holdMax  time.Duration
+	env      *environment.Environment
+	clock    *state.Clock
+	roster   *state.Roster
+	course   *state.Course
+	conns    *state.Connections
+	losses   *serving.Losses
+	streams  *serving.Streams
+	pipeline *pipeline.Pipeline
+	// Parting is the plugin; nil: none.
+	Parting *parting
+}
 
 // parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to what proxies lose by it. Meanwhile its session goes
 // on in the shadow, so that it can come back as if nothing had been.
@@ -20,7 +37,7 @@ type parting struct {
 	// since is when it began, until how long a moment is waited for at which proxies see all that was committed.
 	since, until time.Time
 	decide       func(why []string) error
-	done         chan error
+	Done         chan error
 
 	// aside: its rows are gone; judged: decide was asked, and said err.
 	aside, judged bool
@@ -30,17 +47,17 @@ type parting struct {
 	endpoints map[string]int
 }
 
-// part takes a parting to its next step, where no revision is in the making.
-func (dp *departure) part(now time.Time, at func(time.Time)) {
-	p := dp.parting
+// Part takes a parting to its next step, where no revision is in the making.
+func (dp *Departure) Part(now time.Time, at func(time.Time)) {
+	p := dp.Parting
 	switch {
 	case p == nil || p.judged && p.err == nil:
 		return
 	case !p.aside && dp.course.Flight == nil && dp.pipeline.AtRest(p.known) && (!p.until.After(now) || dp.calm(p, now, at)):
 		dp.stepAside(p, now)
 	case !p.aside && !p.until.After(now):
-		dp.parting = nil
-		p.done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", dp.holdMax)})
+		dp.Parting = nil
+		p.Done <- p.decide([]string{fmt.Sprintf("what proxies would lose could not be found out: revisions were not served whole for %v", dp.holdMax)})
 		return
 	case !p.aside:
 		at(p.until)
@@ -54,7 +71,7 @@ func (dp *departure) part(now time.Time, at func(time.Time)) {
 const commitsSoon = time.Second
 
 // calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
-func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
+func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	for _, k := range dp.roster.Plugins {
 		s := dp.roster.Session(k.Name())
 		switch {
@@ -74,7 +91,7 @@ func (dp *departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 }
 
 // stepAside begins the revision without a plugin's rows.
-func (dp *departure) stepAside(p *parting, now time.Time) {
+func (dp *Departure) stepAside(p *parting, now time.Time) {
 	k := p.known
 	p.aside, p.shadow, p.endpoints = true, state.NewShadow(dp.env.Shard(k.Shard)), map[string]int{}
 	for key := range p.shadow.Rows()[environment.Endpoints] {
@@ -93,10 +110,10 @@ func (dp *departure) stepAside(p *parting, now time.Time) {
 	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
 }
 
-// partingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
+// PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
 // is not known yet. If it is too much nothing is shown.
-func (dp *departure) partingLoses(next state.Shown) (held, judges bool) {
-	p := dp.parting
+func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
+	p := dp.Parting
 	if p == nil || !p.aside || p.judged {
 		return false, false
 	}
@@ -112,12 +129,12 @@ func (dp *departure) partingLoses(next state.Shown) (held, judges bool) {
 	dp.losses.Holds.Approve()
 	dp.losses.Holds.Freeze(nil, dp.clock.Now())
 	dp.losses.TellHolds()
-	p.done <- nil
+	p.Done <- nil
 	return false, true
 }
 
 // loses says what proxies would lose.
-func (p *parting) loses(dp *departure, next state.Shown) []string {
+func (p *parting) loses(dp *Departure, next state.Shown) []string {
 	if late := dp.course.Flight.Late(); len(late) > 0 {
 		return []string{fmt.Sprintf("what proxies would lose is not known: plugins did not answer in time: %s", strings.Join(late, ", "))}
 	}
@@ -136,9 +153,9 @@ func (p *parting) loses(dp *departure, next state.Shown) []string {
 }
 
 // comeBack puts the rows back, in a revision of their own.
-func (dp *departure) comeBack(p *parting, now time.Time) {
+func (dp *Departure) comeBack(p *parting, now time.Time) {
 	k := p.known
-	dp.parting = nil
+	dp.Parting = nil
 	delete(dp.roster.Rivals, k)
 	dp.roster.Plugins[k.Name()] = k
 	if k.Session != nil {
@@ -146,5 +163,75 @@ func (dp *departure) comeBack(p *parting, now time.Time) {
 	}
 	dp.env.Replace(k.Shard, p.shadow.Rows())
 	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
-	p.done <- p.err
+	p.Done <- p.err
+}
+
+// Goes returns a plugin that may be removed, and its rows as the difference that this makes.
+func (dp *Departure) Goes(name string) (*state.Plugin, *guard.Difference, error) {
+	k := dp.roster.Plugins[name]
+	switch {
+	case k == nil:
+		return nil, nil, errors.New("it is not declared")
+	case dp.Parting != nil:
+		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.Parting.known.Name())
+	}
+	d := guard.Rows(dp.env.Shard(k.Shard), nil, beside(dp.env, k.Shard))
+	d.Silent = false
+	return k, d, nil
+}
+
+// Depart begins to find out what proxies would lose by a plugin's removal.
+func (dp *Departure) Depart(k *state.Plugin, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
+	rows := slices.Concat(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied)
+	now := dp.clock.Now()
+	dp.Parting = &parting{known: k, since: now, until: now.Add(dp.holdMax), Done: make(chan error, 1), decide: func(why []string) error {
+		if len(why) > 0 {
+			why = append(why, rows...)
+		}
+		return decide(d, why)
+	}}
+	return dp.Parting
+}
+
+// departs reports whether a plugin is being removed, and its rows are gone.
+func (dp *Departure) departs(name string) bool {
+	p := dp.Parting
+	return p != nil && p.aside && p.known.Name() == name
+}
+
+// Stays has a plugin come back, as nobody waits for what its removal would do.
+func (dp *Departure) Stays(p *parting, why error) {
+	p.decide = func([]string) error { return why }
+	if !p.aside && dp.Parting == p {
+		dp.Parting = nil
+	}
+}
+
+// SpeaksAgainst says what speaks against a removal, where no revision is needed to know.
+func (dp *Departure) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules state.Rules) (why []string, known bool) {
+	byRows := func(reason string) []string {
+		why := append(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied...)
+		if len(why) > 0 {
+			why = append(why, reason)
+		}
+		return why
+	}
+	if h := dp.losses.Holds.Of(k.Name()); h != nil {
+		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name()+" says more")...), true
+	}
+	switch {
+	case k.Kind() == pb.KindGenerator:
+		why = dp.losses.GoneFrom(dp.streams.Orphaned(k))
+	case k.Kind() == pb.KindPatch:
+		why = guard.Undone(dp.streams.Unpatched(k, rules))
+	case !state.Publishes(k) || !dp.course.Started:
+	case !dp.streams.AnySees():
+		return byRows("no proxy is connected that would show whether it needs them"), true
+	default:
+		if absent := dp.roster.Absent(); len(absent) > 0 {
+			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
+		}
+		return nil, false
+	}
+	return append(why, byRows("proxies may need them")...), true
 }

@@ -1,0 +1,173 @@
+package members
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
+	"github.com/coxswain-mesh/coxswain/core/serving"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Orders are what operators and plugins.yaml have done.
+type Orders struct {
+	env       *environment.Environment
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
+	losses    *serving.Losses
+	streams   *serving.Streams
+	screen    *serving.Screen
+	patches   *serving.Patches
+	intake    *pipeline.Intake
+	pipeline  *pipeline.Pipeline
+	departure *Departure
+	members   *Members
+}
+
+// Add declares a plugin.
+func (o *Orders) Add(e state.Expected, rules state.Rules) error {
+	if o.roster.Plugins[e.Name] != nil {
+		return fmt.Errorf("plugin %s is declared already", e.Name)
+	}
+	o.members.Declare(state.NewPlugin(e, state.NewShard(e), o.clock.Now()))
+	o.roster.Rules = rules
+	return nil
+}
+
+// Withdraw takes a plugin out.
+func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
+	if p := o.departure.Parting; p != nil && p.known.Name() == name && p.judged {
+		o.departure.Parting = nil
+		delete(o.roster.Rivals, p.known)
+	}
+	k := o.roster.Plugins[name]
+	switch {
+	case k == nil:
+		return fmt.Errorf("plugin %s is not declared", name)
+	case o.roster.Session(name) != nil || o.roster.Tried(name):
+		return fmt.Errorf("plugin %s still runs", name)
+	}
+	now := o.clock.Now()
+	delete(o.roster.Plugins, name)
+	delete(o.course.Forced, name)
+	o.roster.Rules = rules
+	if o.course.Flight != nil {
+		o.course.Flight.Leave(name)
+	}
+	for _, conn := range o.conns.Sorted() {
+		o.streams.LeaveGenerator(conn, name)
+	}
+	if k.Kind() == pb.KindPatch {
+		o.screen.SpoilAll()
+	}
+	o.env.Drop(k.Shard)
+	o.losses.Holds.Drop(name)
+	if forced || state.Publishes(k) { // it was judged before
+		if o.losses.Holds.Approve(); state.Publishes(k) {
+			o.losses.Holds.ApproveNext(false)
+		}
+	}
+	o.env.Replace(k.Shard, nil)
+	if !state.Publishes(k) && o.course.Flight == nil {
+		o.screen.Settle()
+	}
+	o.intake.Touched(name, now)
+	if o.pipeline.Advance(now); o.course.Flight == nil {
+		o.pipeline.Begin("swap", o.env.Of(k.Shard), false, now)
+	}
+	o.pipeline.Rest()
+	return nil
+}
+
+func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
+	o.roster.Rules = rules
+	shards := map[*environment.Shard]int{}
+	for name, k := range o.roster.Plugins {
+		if at, ok := order[name]; ok {
+			k.Expected.Order = at
+			shards[k.Shard] = at
+			for rival := range o.roster.Rivals {
+				if rival.Name() == name {
+					rival.Expected.Order = at
+				}
+			}
+		}
+	}
+	changes := o.env.Reorder(shards)
+	if len(changes) > 0 {
+		o.intake.MarkDirty(changes)
+		o.intake.ForceReaders(changes)
+	}
+	for _, conn := range o.conns.Sorted() {
+		had := conn.Generators
+		o.roster.Assign(conn)
+		o.streams.Reattach(conn, had, "")
+	}
+	o.screen.SpoilAll()
+	o.screen.Settle()
+}
+
+func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
+	k := o.roster.Plugins[e.Name]
+	if k == nil || o.roster.Session(e.Name) != nil {
+		return fmt.Errorf("plugin %s is not declared, or runs", e.Name)
+	}
+	k.Expected, o.roster.Rules = e, rules
+	k.Absence.After = e.DropAfter
+	if p := o.roster.Patcher(e.Name); p != nil {
+		p.Settings = k.PatchSettings(o.patches.Patience)
+	}
+	if changes := o.env.Prioritize(k.Shard, e.Priority); len(changes) > 0 {
+		o.course.Moved.Merge(changes)
+		o.course.Soon = true
+	}
+	return nil
+}
+
+func (o *Orders) ApplyHold(plugin string) error {
+	h := o.losses.Holds.Of(plugin)
+	if h == nil {
+		return serving.ErrNotHeld(plugin)
+	}
+	o.losses.Release(plugin, "it was let through by command")
+	if h.Frozen != nil {
+		o.losses.Holds.Approve()
+		o.screen.Settle()
+		o.pipeline.Rest()
+		return nil
+	}
+	o.env.Release(o.roster.Plugins[plugin].Shard)
+	o.losses.Holds.ApproveNext(false)
+	o.course.Soon = true
+	return nil
+}
+
+// errAsked is why a session ends whose hold was dropped.
+var errAsked = errors.New("what was held of it was dropped: it is started anew, and what it says then is judged anew")
+
+func (o *Orders) DropHold(plugin string) error {
+	if o.losses.Holds.Of(plugin) == nil {
+		return serving.ErrNotHeld(plugin)
+	}
+	o.losses.Release(plugin, "it was dropped by command")
+	if k := o.roster.Plugins[plugin]; k != nil {
+		o.env.Drop(k.Shard)
+	}
+	if s := o.roster.Session(plugin); s != nil {
+		s.Cancel(errAsked)
+	}
+	return nil
+}
+
+func (o *Orders) Waive(name string) bool {
+	k, s := o.roster.Plugins[name], o.roster.Session(name)
+	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
+		return false
+	}
+	k.Expected.Optional = true
+	return true
+}

@@ -1,0 +1,367 @@
+package members
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coxswain-mesh/coxswain/core/budget"
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
+	"github.com/coxswain-mesh/coxswain/core/serving"
+	"github.com/coxswain-mesh/coxswain/core/stage"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/trial"
+	"github.com/coxswain-mesh/coxswain/core/view"
+	"github.com/coxswain-mesh/coxswain/core/xds"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Compare begins to compare what is served with the trial's shadow.
+func (t *Candidate) Compare() *trial.Comparison {
+	ts, name := t.ts, t.Known.Name()
+	w := trial.Compare(t.Memo, ts.roster.Sensitive)
+	if state.Publishes(t.Known) || state.Publishes(ts.roster.Plugins[name]) {
+		shard := ts.roster.Plugins[name].Shard
+		w.Difference = guard.Rows(ts.env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.env, shard))
+	}
+	if t.Known.Session.Generates() {
+		t.passes(w)
+	}
+	w.Difference.Verdicts = t.Verdicts
+	w.Difference.Refused = append(w.Difference.Refused, t.Losses...)
+	if t.Known.Patcher == nil {
+		return w
+	}
+	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
+		old, sub := conn.Seen[url], conn.Subs[url]
+		w.Pass(trial.Passage{
+			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
+		})
+	})
+	failed, of, reason := 0, t.Known.Patcher.Results(), ""
+	for r := range t.Known.Patcher.Failures() {
+		failed, reason = failed+1, r.Failed()
+	}
+	if of > 0 && failed == of {
+		w.Difference.Emptied = append(w.Difference.Emptied, fmt.Sprintf("it fails at all of the %d resources that it was asked about: %s", of, reason))
+	}
+	return w
+}
+
+// beside returns a func that looks, once, which services other shards have, and have endpoints for.
+func beside(env *environment.Environment, shard *environment.Shard) func(table, service string) bool {
+	var found map[string]map[string]bool
+	return func(table, service string) bool {
+		if found == nil {
+			found = map[string]map[string]bool{environment.Services: {}, environment.Endpoints: {}}
+			for table, services := range found {
+				for key := range env.Beside(shard, table) {
+					services[environment.ServiceOf(key)] = true
+				}
+			}
+		}
+		return found[table][service]
+	}
+}
+
+// passes adds what connections have of the served generator, and would have of the trial's.
+func (t *Candidate) passes(w *trial.Comparison) {
+	shadow := t.Known.Session.Shadow
+	for _, conn := range t.ts.conns.Sorted() {
+		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
+			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
+		}
+		types := slices.Concat(conn.ServedBy(t.Known.Name()), shadow.Types(conn))
+		slices.Sort(types)
+		for _, url := range slices.Compact(types) {
+			at, now, sub := conn.Places.At(url), shadow.View(conn, url), conn.Subs[url]
+			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.Known.Session) {
+				continue
+			}
+			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}
+			if old := at.View; old != nil {
+				p.Old, p.Label = old.Snapshot(), old.Label
+			}
+			if now != nil {
+				p.Now = now.Snapshot()
+			}
+			w.Pass(p)
+		}
+	}
+}
+
+// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
+// it has not, it is asked.
+func (t *Candidate) hasComposed() bool {
+	if t.Known.Patcher == nil {
+		return true
+	}
+	if t.Known.Patcher.Asking() || t.ts.patches.Asking() {
+		return false
+	}
+	waiting := patch.Waiting{}
+	t.compose(waiting, func(*state.Connection, string, *view.Snapshot) {})
+	return len(waiting) == 0
+}
+
+// compose calls with what each connection would have of each type that the patch concerns, before
+// or after; what is not known yet is noted.
+func (t *Candidate) compose(waiting patch.Waiting, with func(*state.Connection, string, *view.Snapshot)) {
+	ts := t.ts
+	for _, conn := range ts.conns.Sorted() {
+		for url := range conn.Places.All() {
+			chain := ts.patches.ChainBy(conn, url, ts.roster.Rivals[t.Known].Rules, t.Known.Patcher)
+			now := ts.patches.Chain(conn, url)
+			if !slices.Contains(chain, t.Known.Patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.Known.Patcher.Name }) {
+				continue
+			}
+			if snap, ok := ts.patches.ComposeBy(conn, url, chain, ts.roster.Rivals[t.Known].Made, waiting); ok {
+				with(conn, url, snap)
+			}
+		}
+	}
+}
+
+// countRefusals begins to count what proxies refuse of a switch.
+func (t *Candidate) countRefusals() {
+	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.conns.All))
+	for _, conn := range t.ts.conns.All {
+		before[conn] = maps.Clone(conn.Seen)
+	}
+	t.Refusals, t.Over = trial.NewRefusals(t.ts.env.Number()+1, before), make(chan struct{})
+}
+
+// NoteSwitched finds out what switches changed whose revision has been served now.
+func (ts *Trials) NoteSwitched(served uint64) {
+	for _, t := range ts.All {
+		if t.Refusals != nil {
+			t.Refusals.Served(served, func(conn *state.Connection) map[string]*view.Snapshot { return conn.Seen })
+		}
+	}
+}
+
+// makes reports whether a plugin has a part in what a stream gets of a type.
+func (ts *Trials) makes(k *state.Plugin, conn *state.Connection, typeURL string) bool {
+	switch k.Kind() {
+	case pb.KindGenerator:
+		return conn.Generators[typeURL] == k.Name()
+	case pb.KindPatch:
+		return slices.ContainsFunc(ts.patches.Chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
+	}
+	return state.PublishesRows(k.Ready)
+}
+
+// CountRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches
+// that it may be about.
+func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
+	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
+	if o.Refused == "" || last.Refused != "" {
+		return
+	}
+	for _, t := range ts.All {
+		if t.Refusals == nil || !ts.makes(ts.roster.Plugins[t.Known.Name()], conn, o.Type) {
+			continue
+		}
+		over := t.Refusals.Refused(trial.Refusal[*state.Connection]{
+			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
+			Has: conn.Seen[o.Type], Wish: sub,
+		}, len(ts.conns.All))
+		if over {
+			close(t.Over)
+		}
+	}
+}
+
+// Trials are plugins that may take another's place, or were replaced.
+type Trials struct {
+	env      *environment.Environment
+	clock    *state.Clock
+	roster   *state.Roster
+	course   *state.Course
+	conns    *state.Connections
+	losses   *serving.Losses
+	streams  *serving.Streams
+	screen   *serving.Screen
+	intake   *pipeline.Intake
+	pipeline *pipeline.Pipeline
+	patches  *serving.Patches
+	// All by key; meetings wait for a moment at which a trial and the served plugin have said the
+	// same revision.
+	All      map[string]*Candidate
+	Meetings trial.Meetings[Meeting]
+}
+
+// rested says whether the session has said all about what is in the tables.
+func (t *Candidate) rested() bool {
+	s := t.Known.Session
+	if s.Lacks() || !s.State.Busy.IsZero() || s.Maker.Asked.Len() > 0 || !s.Maker.Turns.Idle() {
+		return false
+	}
+	return (!state.PublishesRows(s.Plugin.Ready) || s.Source.Synced) && t.hasComposed()
+}
+
+// said says whether the session has said all about some revision.
+func (t *Candidate) said() bool {
+	switch s := t.Known.Session; {
+	case s.Generates() || s.Plugin.Ready.Derives:
+		return s.State.Done > 0 && s.Maker.Asked.Len() == 0 && s.Maker.Turns.Idle()
+	case state.PublishesRows(s.Plugin.Ready):
+		return s.Source.Synced
+	}
+	return t.hasComposed()
+}
+
+// Swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
+func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*view.Body) error {
+	if t.key != t.Known.Name() {
+		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.Known.Name())
+	}
+	now := ts.clock.Now()
+	name := t.Known.Name()
+	last, next := ts.roster.Session(name), t.Known.Session
+	shadow := next.Shadow
+	before := ts.env.Shard(t.Known.Shard)
+
+	delete(ts.roster.Rivals, t.Known)
+	ts.roster.Plugins[name], t.Known = t.Known, ts.roster.Plugins[name]
+	ts.roster.Rivals[t.Known] = &state.Rival{Rules: ts.roster.Rules, Warm: true}
+	ts.roster.Rules, next.Shadow = rules, nil
+	if last != nil {
+		last.Shadow = state.NewShadow(before)
+	}
+	delete(ts.course.Forced, name)
+	k := ts.roster.Plugins[name]
+	k.Shard.Derived = k.Ready.Derives
+	if levels, err := stage.Levels(ts.roster.StagePlugins(name, k.Ready)); err == nil { // it was checked when the session joined
+		for n, level := range levels {
+			ts.roster.Plugins[n].Level = level
+		}
+	}
+	ts.course.Moved.Merge(ts.env.Prioritize(k.Shard, k.Expected.Priority))
+	if k.Succeeds(next); !k.Absence.Over(now) {
+		ts.course.Moved.Merge(ts.env.SetAside(k.Shard, false))
+	}
+	ts.env.Drop(k.Shard)
+	ts.losses.Holds.Drop(name)
+	ts.losses.Holds.ApproveNext(false) // it was judged before
+	ts.env.Replace(k.Shard, shadow.Rows())
+	switch k.Kind() {
+	case pb.KindGenerator:
+		next.Maker.Views.Adopt(same)
+		next.Maker.Views.Publish()
+		ts.streams.Exchange(name, last, shadow)
+	case pb.KindPatch:
+		k.Patcher.Succeeds(t.Known.Patcher, same)
+		ts.roster.Rivals[t.Known].Made = patch.NewMade()
+		ts.screen.SpoilAll()
+	}
+	t.Memo = trial.Memo{}
+	t.countRefusals()
+	ts.pipeline.Begin("swap", ts.env.Of(k.Shard), true, now)
+	ts.roster.Serving(name)
+	ts.intake.Touched(name, now)
+	return nil
+}
+
+// Candidate is what is known of a trial.
+type Candidate struct {
+	ts *Trials
+	// key is its own among all trials.
+	key string
+	// Known is the one that is not served; without a session it has not joined, or has ended.
+	Known *state.Plugin
+	Memo  trial.Memo
+	// Verdicts are those on live connections that differ, losses those of them that would be refused.
+	Verdicts, Losses []string
+	// Refusals are counted after a switch; over is closed when they are too many.
+	Refusals *trial.Refusals[*state.Connection]
+	Over     chan struct{}
+}
+
+// ErrEnded is why a trial cannot go on: its session ended.
+var ErrEnded = errors.New("it ended")
+
+// Try declares what may take the place of a plugin.
+func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
+	k, key := ts.roster.Plugins[e.Name], e.Name
+	if warm := ts.All[key]; warm != nil && warm.Refusals != nil {
+		key += " beside"
+	}
+	switch {
+	case !ts.course.Started:
+		return nil, errors.New("the first revision is not served yet")
+	case k == nil:
+		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
+	case ts.All[key] != nil:
+		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
+	case k.Kind() != e.Kind:
+		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
+	}
+	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.clock.Now()), Memo: trial.Memo{}}
+	ts.All[key], ts.roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
+	ts.roster.Rouse(e.Name)
+	return t, nil
+}
+
+func (t *Candidate) End() {
+	delete(t.ts.All, t.key)
+	delete(t.ts.roster.Rivals, t.Known)
+	if t.Known.Session != nil {
+		t.Known.Session.Cancel(errors.New("it is not needed any more"))
+	}
+}
+
+func (t *Candidate) Trouble() string {
+	var said []string
+	for _, f := range t.Known.Faults {
+		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
+		if len(said) == 3 {
+			break
+		}
+	}
+	if t.Known.Session != nil && t.Known.Session.Lines.Complaint != "" {
+		said = append(said, t.Known.Session.Lines.Complaint)
+	}
+	return strings.Join(said, "; ")
+}
+
+// Meeting is something to do when a trial and the served plugin have said the same revision.
+type Meeting struct {
+	Of   *Candidate
+	Act  func() error
+	Done chan error
+}
+
+// meet holds the meetings whose moment has come. It reports whether no revision may begin.
+func (ts *Trials) Meets(now time.Time, at func(time.Time)) (hold bool) {
+	for m, err := range ts.Meetings.Over(now, at, func(m Meeting, rest bool) (bool, error) { return m.Of.upToDate(rest) }) {
+		if err == nil {
+			err = m.Of.Act()
+		}
+		m.Of.Done <- err
+	}
+	return ts.Meetings.Hold()
+}
+
+// upToDate reports whether the trial has said all about some revision, or, rest, about what is in
+// the tables while none is in the making. The error says that it never will.
+func (t *Candidate) upToDate(rest bool) (bool, error) {
+	ts := t.ts
+	switch {
+	case ts.course.Closed:
+		return false, errors.New("the control plane is stopping")
+	case ts.All[t.key] != t || t.Known.Session == nil && t.Known.Ready != nil:
+		return false, ErrEnded
+	case t.Known.Session == nil:
+		return false, nil
+	case rest:
+		return ts.course.Flight == nil && t.rested(), nil
+	}
+	return t.said(), nil
+}
