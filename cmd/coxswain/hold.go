@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/spf13/cobra"
 )

@@ -4,10 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/status"
 )

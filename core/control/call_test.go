@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/codes"
 )

@@ -35,17 +35,13 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/members"
-
-	"github.com/coxswain-mesh/coxswain/core/pipeline"
-
-	"github.com/coxswain-mesh/coxswain/core/serving"
-
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/caller"
-	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/members"
+	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/serving"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/status"
 )
 
 // Config of a Control.
@@ -86,22 +82,9 @@ type Control struct {
 	serving   *serving.Parts
 	stages    *pipeline.Parts
 	plugins   *members.Parts
-	pages     *pages
+	pages     *status.Pages
 	questions *questions
 	wake      chan struct{}
-}
-
-// pages are what is shown of all this.
-type pages struct {
-	holdMax time.Duration
-	env     *environment.Environment
-	clock   *state.Clock
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
-	losses  *serving.Losses
-	// overdue is how many questions a session has not answered in time, and since when.
-	overdue func(*state.Session) (n int, since time.Time)
 }
 
 // New returns a Control. It checks nothing that needs plugins; Run must be called.
@@ -130,7 +113,7 @@ func New(cfg Config) (*Control, error) {
 		Served: func(number uint64) { c.plugins.Trials.NoteSwitched(number) },
 	})
 	c.plugins = members.New(c.state, c.serving, c.stages, cfg.HoldMax)
-	c.pages = newPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) })
+	c.pages = status.NewPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) })
 	c.mu.clock, c.clients.inner = c.state.Clock, &c.mu
 	c.questions = newQuestions(&c.clients, c.state.Clock, cfg.Metrics)
 	now := time.Now()

@@ -2,7 +2,6 @@ package control
 
 import (
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 

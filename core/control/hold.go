@@ -4,27 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coxswain-mesh/coxswain/core/serving"
-
 	"github.com/coxswain-mesh/coxswain/core/state"
-
-	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/guard"
 )
 
 // Holds returns what is held, by plugin.
 func (c *Control) Holds() []state.Held {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.held()
-}
-
-func (pg *pages) held() []state.Held {
-	var all []state.Held
-	for _, name := range pg.losses.Holds.Plugins() {
-		all = append(all, pg.losses.Held(name))
-	}
-	return all
+	return c.pages.Held()
 }
 
 // Holding says in a line each what is held.
@@ -40,30 +27,7 @@ func (c *Control) Holding() []string {
 func (c *Control) Hold(plugin string) (*state.Held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.holdOf(plugin)
-}
-
-func (pg *pages) holdOf(plugin string) (*state.Held, error) {
-	if pg.losses.Holds.Of(plugin) == nil {
-		return nil, serving.ErrNotHeld(plugin)
-	}
-	out := pg.losses.Held(plugin)
-	before, after := environment.Tables{}, environment.Tables{}
-	if k := pg.roster.Plugins[plugin]; k != nil {
-		for u := range pg.env.Held(k.Shard) {
-			if u.Before != nil {
-				before.Put(u.Table, u.Before)
-			}
-			if u.Now != nil {
-				now := *u.Now
-				now.Key = u.Key
-				after.Put(u.Table, &now)
-			}
-		}
-	}
-	out.Difference = guard.Rows(before, after, func(string, string) bool { return false })
-	out.Difference.Emptied, out.Difference.Silent = nil, false
-	return &out, nil
+	return c.pages.HoldOf(plugin)
 }
 
 // ApplyHold lets through what is held of a plugin.

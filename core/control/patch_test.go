@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/state"
-
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
@@ -240,7 +239,7 @@ func TestFaultsAreToldOnce(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		var told []string
-		for _, f := range w.pages.refusedOf("upper") {
+		for _, f := range w.pages.RefusedOf("upper") {
 			told = append(told, f.What[len(f.What)-2:]+" "+f.Reason)
 		}
 		if diff := cmp.Diff([]string{"a1 no", "a2 never", "a2 no"}, told); diff != "" {

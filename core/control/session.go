@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
-	"github.com/coxswain-mesh/coxswain/core/outbox"
-
 	"github.com/coxswain-mesh/coxswain/core/feed"
 	"github.com/coxswain-mesh/coxswain/core/host"
+	"github.com/coxswain-mesh/coxswain/core/outbox"
 	"github.com/coxswain-mesh/coxswain/core/placement"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"golang.org/x/time/rate"
 )

@@ -2,13 +2,12 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/coxswain-mesh/coxswain/core/state"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
@@ -68,54 +67,9 @@ func (c *Control) look(s *state.Session, now time.Time, lost time.Duration) (pin
 	return c.plugins.Members.Inspect(s, now, lost)
 }
 
-// Stale says since when, and why, what a plugin said last may be out of date.
-type Stale struct {
-	Since time.Time
-	Why   string
-}
-
-// staleness is the zero value for a plugin that is there and owes nothing for long.
-func (pg *pages) staleness(k *state.Plugin, now time.Time) Stale {
-	if !k.Away.IsZero() {
-		if k.Ready == nil {
-			return Stale{}
-		}
-		return Stale{k.Away, "away"}
-	}
-	s := pg.roster.Session(k.Name())
-	if s == nil {
-		return Stale{}
-	}
-	overdue, since := pg.overdue(s)
-	missed := Stale{}
-	if p := pg.roster.Patcher(k.Name()); p != nil {
-		missed.Since, missed.Why = p.Stale()
-	}
-	switch {
-	case s.Watch.Silent:
-		return Stale{s.Watch.Pinged.At, "hung: it answers no ping"}
-	case missed.Why != "":
-		return missed
-	case overdue > 0:
-		return Stale{since, fmt.Sprintf("hung: %d questions without an answer", overdue)}
-	case !s.State.Busy.IsZero() && now.Sub(s.State.Busy) >= pg.holdMax:
-		return Stale{s.State.Busy, fmt.Sprintf("late: it is not done with revision %d", s.State.Sent)}
-	}
-	return Stale{}
-}
-
 // Stale returns for each plugin whether its last words may be out of date.
-func (c *Control) Stale() map[string]Stale {
+func (c *Control) Stale() map[string]status.Stale {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.stale()
-}
-
-func (pg *pages) stale() map[string]Stale {
-	now := pg.clock.Now()
-	all := map[string]Stale{}
-	for name, k := range pg.roster.Plugins {
-		all[name] = pg.staleness(k, now)
-	}
-	return all
+	return c.pages.Stale()
 }

@@ -3,18 +3,17 @@ package server
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/coxswain-mesh/coxswain/core/control"
 )
 
 // ages are metrics of how old the last words of plugins are that hang or are away, read when somebody asks for them.
 type ages struct {
-	of    func() map[string]control.Stale
+	of    func() map[string]status.Stale
 	stale *prometheus.Desc
 }
 
-func newAges(of func() map[string]control.Stale) *ages {
+func newAges(of func() map[string]status.Stale) *ages {
 	return &ages{of, prometheus.NewDesc("coxswain_plugin_stale_seconds",
 		"For how long a plugin has been away, hung or late; what it said last is served. 0 where it is not.", []string{"plugin"}, nil)}
 }

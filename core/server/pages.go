@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/admin"
-	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/core/mask"
+	"github.com/coxswain-mesh/coxswain/core/status"
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -23,7 +23,7 @@ type middle interface {
 	Tables() []admin.Table
 	TableRows(plugin string) []admin.TableRows
 	Rows(table string) []*pb.Row
-	PluginRows() map[string]control.PluginRows
+	PluginRows() map[string]status.PluginRows
 	Dump(nodeID string) ([]admin.TypeDump, bool)
 	// Holding is for the page that says that it is ready, which asks for it where there is one.
 	Holding() []string
@@ -88,7 +88,7 @@ func (p *pages) Plugins() []admin.Plugin {
 }
 
 // of says what became of a plugin's process, and of what it published.
-func of(v *admin.Plugin, s host.Status, r control.PluginRows) {
+func of(v *admin.Plugin, s host.Status, r status.PluginRows) {
 	v.State, v.Since, v.Plugin, v.Version, v.PID = string(s.State), s.Since, s.Plugin, s.Version, s.PID
 	v.Restarts, v.Memory, v.LastError, v.User = s.Restarts, s.Memory, s.LastError, s.User
 	v.Sandbox, v.Lacking = s.Sandbox.InForce, s.Sandbox.Lacking

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"context"
 	"github.com/coxswain-mesh/coxswain/sdk"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"

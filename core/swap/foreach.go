@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/audit"
 	"github.com/coxswain-mesh/coxswain/core/control"
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/members"
+	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // Config of a Swapper.
@@ -222,12 +222,12 @@ func (st *standing) wait(ctx context.Context, do func(context.Context) error) er
 	go func() {
 		select {
 		case <-gone:
-			cancel(control.ErrEnded)
+			cancel(members.ErrEnded)
 		case <-stop:
 		}
 	}()
 	err := do(ctx)
-	if errors.Is(err, control.ErrEnded) {
+	if errors.Is(err, members.ErrEnded) {
 		<-gone
 		if why := st.process.Err(); why != nil {
 			return why

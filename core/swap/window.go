@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // window is the time after a switch in which the old instance stays warm.

@@ -3,9 +3,8 @@ package api
 import (
 	"net/http"
 
-	"github.com/coxswain-mesh/coxswain/core/state"
-
 	"github.com/coxswain-mesh/coxswain/core/audit"
+	"github.com/coxswain-mesh/coxswain/core/state"
 )
 
 // Holds is what keeps back what would take too much away.
