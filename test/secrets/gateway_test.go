@@ -35,6 +35,8 @@ func TestGateway(t *testing.T) {
 			w.says(t, "kubernetes://web", "there is no Secret edge/web")
 			w.shows(t, "there is no Secret edge/web", "plugins")
 			w.shows(t, "(IST0101)", "analyze", "--live")
+			const named = "gateway.yaml:2:1: Gateway edge/gateway: error: secret kubernetes://web for proxies of edge/web: "
+			w.shows(t, named+"there is no Secret edge/web", "config")
 
 			first := w.pair(t, "first")
 			file := filepath.Join(w.dir, "secret.yaml")
@@ -45,12 +47,14 @@ func TestGateway(t *testing.T) {
 			if text, _ := w.run("analyze", "--live"); strings.Contains(text, "IST0101") {
 				t.Errorf("the secret is there, and coxswain analyze says %s", text)
 			}
+			w.silent(t, "secret kubernetes://web", "config")
 			stop := traffic(t, c, first.client(t, https, true))
 			second := w.pair(t, "second")
 			put(t, file, second.secret("edge", "web"))
 			c.shows(t, second)
 			put(t, file, pair{first.chain, second.key, nil}.secret("edge", "web"))
 			w.says(t, "secret.yaml", "tls.key is not the key of the first certificate in tls.crt")
+			w.shows(t, "tls.key is not the key of the first certificate in tls.crt", "config")
 			c.shows(t, second)
 			put(t, file, "# nothing\n")
 			w.says(t, "kubernetes://web", "there is no Secret edge/web")
@@ -81,6 +85,18 @@ func (w *world) shows(t *testing.T, what string, args ...string) {
 	wait.For(t, fmt.Sprintf("coxswain %q says %s", args, what), func() error {
 		text, err := w.run(args...)
 		if !strings.Contains(text, what) {
+			return fmt.Errorf("%v: %s", err, text)
+		}
+		return nil
+	})
+}
+
+// silent waits until a command does not say something.
+func (w *world) silent(t *testing.T, what string, args ...string) {
+	t.Helper()
+	wait.For(t, fmt.Sprintf("coxswain %q doesn't say %s", args, what), func() error {
+		text, err := w.run(args...)
+		if err != nil || strings.Contains(text, what) {
 			return fmt.Errorf("%v: %s", err, text)
 		}
 		return nil

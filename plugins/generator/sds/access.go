@@ -2,7 +2,6 @@ package sds
 
 import (
 	"fmt"
-	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -27,8 +26,7 @@ func gatewaysOf(t *state.Table) gateways {
 		}
 		namespace, _ := kinds.SplitKey(key)
 		for _, s := range spec.Servers {
-			tls := s.GetTls()
-			for _, name := range append(slices.Clone(tls.GetCredentialNames()), tls.GetCredentialName(), tls.GetCaCertCredentialName()) {
+			for _, name := range credentials(s.GetTls()) {
 				if r, err := parse(name, namespace); err == nil && r.gateway {
 					of := owner{namespace, r.text}
 					out[of] = append(out[of], key)

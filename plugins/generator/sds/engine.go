@@ -34,6 +34,7 @@ type engine struct {
 	config   Config
 	state    *state.State
 	gateways gateways
+	naming   naming
 	numbers  map[caller]uint64
 	views    map[uint64]*view
 	proxies  map[uint64]uint64 // views by connection
@@ -76,6 +77,9 @@ func (e *engine) Commit(_ context.Context, change *state.Change, out sdk.Output)
 	e.state = change.State
 	if change.Before == nil || len(change.Keys[kinds.Gateway]) > 0 {
 		e.gateways = gatewaysOf(e.state.Table(kinds.Gateway))
+	}
+	if change.Before == nil || len(change.Keys[kinds.Gateway])+len(change.Keys[kinds.DestinationRule]) > 0 {
+		e.naming = namingOf(e.state)
 	}
 	for _, number := range slices.Sorted(maps.Keys(e.views)) {
 		v := e.views[number]
@@ -334,14 +338,22 @@ func (e *engine) look(o secrets.Object, read *reading) (content secrets.Content,
 	return content, absent, true
 }
 
-// complain reports all that is wrong now, as faults.
+// complain reports all that is wrong now, as faults of the rows that were looked at and of those that name the secret.
 func (e *engine) complain(out sdk.Output) {
 	for _, number := range slices.Sorted(maps.Keys(e.views)) {
 		v := e.views[number]
 		for _, name := range slices.Sorted(maps.Keys(v.answers)) {
-			if a := v.answers[name]; a.problem != "" {
-				out.Fault(fmt.Sprintf("secret %s for proxies of %s", name, v.caller), errors.New(a.problem), slices.Concat(a.rows, a.missing)...)
+			a := v.answers[name]
+			if a.problem == "" {
+				continue
 			}
+			rows := slices.Concat(a.rows, a.missing)
+			for _, at := range e.naming.of(name, v.caller.namespace) {
+				if !slices.Contains(rows, at) {
+					rows = append(rows, at)
+				}
+			}
+			out.Fault(fmt.Sprintf("secret %s for proxies of %s", name, v.caller), errors.New(a.problem), rows...)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // known and may have them.
 //
 // requests.go says what sources are to read; reference.go reads the names that are asked for,
-// access.go says who may have what, content.go makes resources, engine.go keeps what is wanted up to
+// access.go says who may have what, naming.go which rows name it, content.go makes resources, engine.go keeps what is wanted up to
 // date.
 package sds
 
@@ -30,7 +30,7 @@ func Plugin() sdk.EnginePlugin {
 	return sdk.EnginePlugin{
 		Name:    "generator/sds",
 		Version: "1",
-		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, secrets.Grants, clusterTable},
+		Reads:   []string{secrets.SecretTable, secrets.ConfigMapTable, secrets.Absences, secrets.Rights, kinds.Gateway, kinds.DestinationRule, secrets.Grants, clusterTable},
 		Secrets: []string{secrets.SecretTable},
 		Types:   []sdk.Type{{Url: secretType}},
 		// It is a sdk.Source as well.

@@ -15,6 +15,8 @@ const (
 	configMapScheme = "configmap://"
 	builtinScheme   = "builtin://"
 	invalidScheme   = "invalid://"
+	// externalScheme begins credentials that others serve where somebody does, and that are Secrets otherwise.
+	externalScheme = "sds://"
 )
 
 // rootsSuffix makes a credential's name that of the roots which go with it.

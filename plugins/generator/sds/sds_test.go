@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -385,4 +386,84 @@ func TestRequests(t *testing.T) {
 	h.Detach(p.Connection)
 	h.DropView(secretType, view)
 	h.WaitRows(secrets.Requests, func(rows map[string]*sdk.Row) bool { return len(rows) == 0 })
+}
+
+// What can't be served is a fault of the rows that name it, until it is there: those of the proxy's namespace, and of others where it has none.
+func TestFaultsOfWhatNames(t *testing.T) {
+	chain, key := pair(t, ec(t, elliptic.P256()))
+	h := plugintest.Start(t, sds.Plugin(), nil)
+	spec := func(key string, m proto.Message) *sdk.Row {
+		payload, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &sdk.Row{Key: key, Payload: payload}
+	}
+	gateway := func(tls *networking.ServerTLSSettings) *networking.Gateway {
+		return &networking.Gateway{Servers: []*networking.Server{{}, {Tls: tls}}}
+	}
+	client := func(name string) *networking.TrafficPolicy {
+		return &networking.TrafficPolicy{Tls: &networking.ClientTLSSettings{CredentialName: name}}
+	}
+	h.Update(kinds.Gateway, []*sdk.Row{
+		spec("edge/one", gateway(&networking.ServerTLSSettings{CredentialName: "web"})),
+		spec("edge/several", gateway(&networking.ServerTLSSettings{CredentialNames: []string{"a", "kubernetes://web"}, CaCertCredentialName: "configmap://edge/roots"})),
+		spec("other/one", gateway(&networking.ServerTLSSettings{CredentialName: "web", CaCertCredentialName: "sds://far-cacert"})),
+	})
+	h.Update(kinds.DestinationRule, []*sdk.Row{
+		spec("edge/mesh", &networking.DestinationRule{TrafficPolicy: client("out")}),
+		spec("edge/port", &networking.DestinationRule{TrafficPolicy: &networking.TrafficPolicy{PortLevelSettings: []*networking.TrafficPolicy_PortTrafficPolicy{{Tls: client("port").Tls}}}}),
+		spec("edge/subset", &networking.DestinationRule{Subsets: []*networking.Subset{{TrafficPolicy: client("kubernetes://edge/subset")}, {}}}),
+	})
+	p := proxy(t, "edge", "gateway")
+	named := func(name string, change func()) (rows []string) {
+		before := len(h.Faults())
+		change()
+		for _, f := range h.Faults()[before:] {
+			if f.What != "secret "+name+" for proxies of edge/gateway" {
+				continue
+			}
+			for _, r := range f.Rows {
+				if r.Table == kinds.Gateway || r.Table == kinds.DestinationRule {
+					rows = append(rows, strings.TrimPrefix(r.Table, "networking.istio.io/")+" "+r.Key)
+				}
+			}
+		}
+		slices.Sort(rows)
+		return rows
+	}
+	for name, want := range map[string]string{
+		"kubernetes://web":             "Gateway edge/one, Gateway edge/several",
+		"kubernetes://web-cacert":      "Gateway edge/one, Gateway edge/several",
+		"kubernetes://a":               "Gateway edge/several",
+		"configmap://edge/roots":       "Gateway edge/several",
+		"kubernetes://far-cacert":      "Gateway other/one",
+		"kubernetes://out":             "DestinationRule edge/mesh",
+		"kubernetes://out-cacert":      "DestinationRule edge/mesh",
+		"kubernetes://port":            "DestinationRule edge/port",
+		"kubernetes://edge/subset":     "DestinationRule edge/subset",
+		"kubernetes://nobody-names-it": "",
+	} {
+		got := strings.Join(named(name, func() {
+			if s := ask(t, h, p, name); s != nil {
+				t.Fatalf("%s is served", name)
+			}
+		}), ", ")
+		if got != want {
+			t.Errorf("%s is a fault of %s, not of %s", name, got, want)
+		}
+	}
+	secret := func(data map[string][]byte) func() {
+		return func() { h.Update(secrets.SecretTable, []*sdk.Row{row("edge/web", data)}) }
+	}
+	if got := strings.Join(named("kubernetes://web", secret(map[string][]byte{"tls.crt": chain})), ", "); got != "Gateway edge/one, Gateway edge/several" {
+		t.Errorf("without a key it is a fault of %s", got)
+	}
+	if got := named("kubernetes://web", secret(map[string][]byte{"tls.crt": chain, "tls.key": key})); got != nil || ask(t, h, p, "kubernetes://web") == nil {
+		t.Errorf("now that it is there it is a fault of %s", got)
+	}
+	gone := func() { h.Update(kinds.Gateway, nil, "edge/one", "edge/several") }
+	if got := strings.Join(named("kubernetes://web-cacert", gone), ", "); got != "Gateway other/one" {
+		t.Errorf("when its own are gone it is a fault of %s", got)
+	}
 }
