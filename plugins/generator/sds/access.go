@@ -11,7 +11,7 @@ import (
 )
 
 // gateways are those that name credentials: their rows' keys, by their namespace and a credential's
-// name without rootsSuffix.
+// name without secrets.RootsSuffix.
 type gateways map[owner][]string
 
 type owner struct{ namespace, credential string }
@@ -27,8 +27,8 @@ func gatewaysOf(t *state.Table) gateways {
 		namespace, _ := kinds.SplitKey(key)
 		for _, s := range spec.Servers {
 			for _, name := range credentials(s.GetTls()) {
-				if r, err := parse(name, namespace); err == nil && r.gateway {
-					of := owner{namespace, r.text}
+				if r, err := secrets.ParseReference(name, namespace); err == nil && r.Gateway {
+					of := owner{namespace, r.Text}
 					out[of] = append(out[of], key)
 				}
 			}
@@ -56,31 +56,31 @@ func granted(t *state.Table, from string, o secrets.Object) string {
 }
 
 // admit says why a caller may not have what a reference means, if so. It adds the rows that it looked at.
-func (e *engine) admit(c caller, r reference, read *reading) error {
+func (e *engine) admit(c caller, r secrets.Reference, read *reading) error {
 	if c.namespace == "" {
 		return fmt.Errorf("the proxy's verified identity says no namespace (spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT)")
 	}
-	if !r.gateway {
+	if !r.Gateway {
 		// Whom a ConfigMap says to trust is no secret, and mostly of the server's namespace.
-		if r.namespace != c.namespace && r.kind == secrets.Secret {
-			return fmt.Errorf("it is of namespace %s, and the proxy is of %s: secrets are for their own namespace's proxies", r.namespace, c.namespace)
+		if r.Namespace != c.namespace && r.Kind == secrets.Secret {
+			return fmt.Errorf("it is of namespace %s, and the proxy is of %s: secrets are for their own namespace's proxies", r.Namespace, c.namespace)
 		}
 		return nil
 	}
-	by := e.gateways[owner{c.namespace, r.text}]
+	by := e.gateways[owner{c.namespace, r.Text}]
 	if len(by) == 0 {
 		return fmt.Errorf("no Gateway of the proxy's namespace, %s, names it", c.namespace)
 	}
 	for _, key := range by {
 		read.rows = append(read.rows, state.Name{Table: kinds.Gateway, Key: key})
 	}
-	if r.namespace == c.namespace {
+	if r.Namespace == c.namespace {
 		return nil
 	}
-	o := secrets.Object{Kind: r.kind, Namespace: r.namespace, Name: r.name}
+	o := secrets.Object{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 	key := granted(e.state.Table(secrets.Grants), c.namespace, o)
 	if key == "" {
-		return fmt.Errorf("it is of namespace %s, where no ReferenceGrant lets Gateways of %s have %s", r.namespace, c.namespace, o)
+		return fmt.Errorf("it is of namespace %s, where no ReferenceGrant lets Gateways of %s have %s", r.Namespace, c.namespace, o)
 	}
 	read.rows = append(read.rows, state.Name{Table: secrets.Grants, Key: key})
 	return nil

@@ -11,12 +11,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 )
 
-// make makes the resource that a reference means, of an object's values.
-func (r reference) make(name string, data map[string][]byte) ([]byte, error) {
+// resource makes what a reference means, of an object's values.
+func resource(r secrets.Reference, name string, data map[string][]byte) ([]byte, error) {
 	switch {
 	case len(data) == 0:
 		return nil, errEmpty
-	case r.roots:
+	case r.Roots:
 		return trust(name, data)
 	}
 	return certificate(name, data)

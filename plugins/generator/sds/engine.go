@@ -223,7 +223,7 @@ func (e *engine) answer(number uint64, v *view, names []string, out sdk.Output) 
 // source has not said what is wanted, what was said before stays.
 func (e *engine) find(c caller, name string, before *answer) *answer {
 	now := &answer{said: true}
-	r, err := parse(name, c.namespace)
+	r, err := secrets.ParseReference(name, c.namespace)
 	if err == nil {
 		err = e.admit(c, r, &now.reading)
 	}
@@ -240,7 +240,7 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 		var content secrets.Content
 		var absent string
 		if content, absent, known = e.look(o, &now.reading); known && absent == "" {
-			if now.body, err = r.make(name, content.Data); err != nil {
+			if now.body, err = resource(r, name, content.Data); err != nil {
 				now.problem = fmt.Sprintf("%s: %v", o, err)
 				if before.body != nil {
 					now.body = before.body
@@ -265,10 +265,10 @@ func (e *engine) find(c caller, name string, before *answer) *answer {
 
 // candidates are the objects that a reference may mean for a caller, in the order in which they are
 // looked for: those of its own cluster, and then of the first.
-func (e *engine) candidates(c caller, r reference) []secrets.Object {
+func (e *engine) candidates(c caller, r secrets.Reference) []secrets.Object {
 	var out []secrets.Object
-	for _, o := range r.objects() {
-		if o.Cluster = e.remote(c); o.Cluster != "" && !r.gateway && o.Kind == secrets.Secret {
+	for _, o := range r.Objects() {
+		if o.Cluster = e.remote(c); o.Cluster != "" && !r.Gateway && o.Kind == secrets.Secret {
 			out = append(out, o)
 		}
 		o.Cluster = ""
@@ -287,8 +287,8 @@ func (e *engine) remote(c caller) string {
 
 // allowed says why an account may not have a Secret, if so, once that is known. What a Gateway names
 // is allowed by that, and whom to trust is no secret.
-func (e *engine) allowed(c caller, r reference, read *reading) (known bool, err error) {
-	if !e.config.Kubernetes || r.gateway || r.roots {
+func (e *engine) allowed(c caller, r secrets.Reference, read *reading) (known bool, err error) {
+	if !e.config.Kubernetes || r.Gateway || r.Roots {
 		return true, nil
 	}
 	at := state.Name{Table: secrets.Rights, Key: e.account(c).Key()}

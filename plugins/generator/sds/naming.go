@@ -7,11 +7,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
 // naming are the rows of Gateways and DestinationRules that name credentials, by the name that proxies
-// ask for, without rootsSuffix. Rows that can't be read name nothing; their source says so.
+// ask for, without secrets.RootsSuffix. Rows that can't be read name nothing; their source says so.
 type naming map[string][]state.Name
 
 func namingOf(s *state.State) naming {
@@ -59,25 +60,15 @@ func (n naming) add(name string, at state.Name) {
 	if name == "" {
 		return
 	}
-	if asked := askedFor(name); !slices.Contains(n[asked], at) {
+	if asked := strings.TrimSuffix(secrets.AskedFor(name), secrets.RootsSuffix); !slices.Contains(n[asked], at) {
 		n[asked] = append(n[asked], at)
 	}
-}
-
-// askedFor returns the name by which proxies ask for a credential, without rootsSuffix.
-// Source: Istio, ServerTLSSettings.credentialName; names without a scheme are of Kubernetes.
-func askedFor(name string) string {
-	name = strings.TrimSuffix(strings.TrimPrefix(name, externalScheme), rootsSuffix)
-	if !strings.Contains(name, "://") {
-		name = secretScheme + name
-	}
-	return name
 }
 
 // of returns the rows that name what proxies of a namespace ask for: those of their own namespace, or,
 // where it has none, of others, whose Gateways may be theirs, too.
 func (n naming) of(name, namespace string) []state.Name {
-	all := n[strings.TrimSuffix(name, rootsSuffix)]
+	all := n[strings.TrimSuffix(name, secrets.RootsSuffix)]
 	var own []state.Name
 	for _, at := range all {
 		if in, _ := kinds.SplitKey(at.Key); in == namespace {

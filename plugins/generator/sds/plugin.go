@@ -1,9 +1,8 @@
 // Package sds is the built-in plugin generator/sds: certificates, keys and roots for proxies that are
 // known and may have them.
 //
-// requests.go says what sources are to read; reference.go reads the names that are asked for,
-// access.go says who may have what, naming.go which rows name it, content.go makes resources, engine.go keeps what is wanted up to
-// date.
+// requests.go says what sources are to read; access.go says who may have what, naming.go which rows
+// name it, content.go makes resources, engine.go keeps what is wanted up to date.
 package sds
 
 import (
