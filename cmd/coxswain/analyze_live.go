@@ -37,27 +37,41 @@ func readLive(ctx context.Context, r *analysis.Reader, addr string) error {
 	return liveSecrets(ctx, r, addr)
 }
 
-// liveSecrets reads the names of Secrets, if all are known: those of Kubernetes are read when proxies
-// ask for them.
+// liveSecrets reads what proxies are not served of what Gateways and DestinationRules name, and the names of Secrets and
+// ConfigMaps, if all are known: those of Kubernetes are read when proxies ask for them.
 func liveSecrets(ctx context.Context, r *analysis.Reader, addr string) error {
 	var plugins []admin.Plugin
 	if err := getInto(ctx, addr, "/debug/plugins", &plugins); err != nil {
 		return err
 	}
-	of := func(name string) bool {
-		return slices.ContainsFunc(plugins, func(p admin.Plugin) bool { return p.Plugin == name })
+	entries := map[string][]string{}
+	for _, p := range plugins {
+		entries[p.Plugin] = append(entries[p.Plugin], p.Name)
 	}
-	if !of("generator/sds") || of("config/secrets") {
+	serving := entries["generator/sds"]
+	if len(serving) == 0 {
 		return nil
 	}
 	var objects []admin.Object
 	if err := getInto(ctx, addr, "/debug/configz", &objects); err != nil {
 		return err
 	}
-	r.Input.Secrets = map[string]bool{}
 	for _, o := range objects {
-		if o.Kind == "Secret" && o.Served {
-			r.Input.Secrets[o.Key] = true
+		for _, f := range o.Faults {
+			if slices.Contains(serving, f.Plugin) {
+				r.AddUnusable(o.Kind, o.Key, o.Source, f.Message)
+			}
+		}
+	}
+	if len(entries["config/secrets"]) > 0 {
+		return nil
+	}
+	r.Input.Secrets, r.Input.ConfigMaps = analysis.Credentials{}, analysis.Credentials{}
+	for kind, known := range map[string]analysis.Credentials{"Secret": r.Input.Secrets, "ConfigMap": r.Input.ConfigMaps} {
+		for _, o := range objects {
+			if o.Kind == kind && o.Served {
+				known[o.Key] = analysis.Credential{}
+			}
 		}
 	}
 	return nil

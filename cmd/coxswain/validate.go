@@ -28,6 +28,7 @@ func (p *program) validate() *cobra.Command {
 		Short: "Check configuration files as a control plane that reads them does",
 		Long: `Validate reads files, and directories with all that is below them, and says what is wrong: with the text, by the schemas and
 rules of Istio's custom resource definitions, and by what fields mean. It is what the plugins config/file and config/mesh do with them.
+Where there are Secrets in the files it warns of those that Gateways and DestinationRules name and that are not among them, or lack something.
 
 A file with a list of plugins is a plugins.yaml: its keys are checked, the programs, modules, hashes and secrets that it names, and the configs of
 built-in plugins. Nothing is started.
@@ -61,6 +62,7 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 	}
 	names, sets, read := p.sortOut(names)
 	found, resources := configfile.Validate(names, read, warning(validation.New()))
+	found = append(found, credentials(names, read)...)
 	plugins := 0
 	for _, file := range sets {
 		text, err := read(file)
@@ -99,6 +101,17 @@ func (p *program) runValidate(paths []string, mesh, networks, configDir, output 
 		fmt.Fprintf(p.out, "%d resources in %d files%s: nothing is wrong\n", resources, len(names), also)
 	}
 	return nil
+}
+
+// credentials returns what is wrong with the Secrets and ConfigMaps that files name, if such objects are in some of them. Control planes serve the rest.
+func credentials(names []string, read func(string) ([]byte, error)) []report.Fault {
+	r := &analysis.Reader{}
+	for _, name := range names {
+		if text, err := read(name); err == nil { // which is said already
+			r.Add(name, text)
+		}
+	}
+	return r.Credentials()
 }
 
 // warning returns a check that tells more than a control plane does, which refuses or takes: what is right and does not do what it seems to.

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
@@ -19,11 +20,7 @@ func (o *object) readSecret() {
 	o.doc.Table = secrets.Object{Kind: o.kind}.Table()
 	o.readMetadata()
 	o.doc.Namespace, o.doc.Name = o.meta.namespace, o.meta.name
-	data := map[string][]byte{}
-	for _, field := range []string{"data", "binaryData", "stringData"} {
-		encoded := field == "binaryData" || field == "data" && o.kind == secrets.Secret
-		o.readValues(field, encoded, data)
-	}
+	data, _ := o.values()
 	if len(data) == 0 && !Refuses(o.doc.Faults) {
 		o.doc.Foreign = o.version + "/" + o.kind
 		o.doc.Faults = nil
@@ -42,6 +39,30 @@ func (o *object) readSecret() {
 		// Annotations may have the object as it was applied.
 		Payload: secrets.Content{Data: data}.Encode(),
 	}
+}
+
+// Values returns the values of a Secret or a ConfigMap that certificates and keys are in, by their names, and reports whether
+// it has any values. The error is about those that can't be read, and has nothing of them.
+func Values(root *yaml.Node) (data map[string][]byte, has bool, err error) {
+	o := Reader{}.object("", root)
+	data, has = o.values()
+	for _, f := range o.doc.Faults {
+		if Refuses([]Fault{f}) {
+			return nil, has, fmt.Errorf("%s %s", f.Field, f.Message)
+		}
+	}
+	return data, has, nil
+}
+
+// values reads the wanted ones, and reports whether there are any.
+func (o *object) values() (data map[string][]byte, has bool) {
+	data = map[string][]byte{}
+	for _, field := range []string{"data", "binaryData", "stringData"} {
+		has = has || o.value(field) != nil
+		encoded := field == "binaryData" || field == "data" && o.kind == secrets.Secret
+		o.readValues(field, encoded, data)
+	}
+	return data, has
 }
 
 // readValues adds the wanted values of a field.

@@ -25,8 +25,8 @@ type Input struct {
 	// Workloads that are known, besides those of WorkloadEntries, WorkloadGroups and endpoints. Where none is known in a namespace,
 	// nothing is said of selectors that match none there.
 	Workloads []Workload
-	// Secrets are NAMESPACE/NAME; nil: they are not known, and nothing is said of those that are missing.
-	Secrets map[string]bool
+	// Secrets and ConfigMaps are what TLS settings may name; nil: they are not known, and nothing is said of those that are missing.
+	Secrets, ConfigMaps Credentials
 }
 
 // Resource is a resource and where it comes from.

@@ -3,7 +3,6 @@ package analysis
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	mesh "istio.io/api/mesh/v1alpha1"
@@ -50,46 +49,6 @@ func (w *world) providerRefs(r *Resource, at string, list []*telemetry.ProviderR
 			w.report(r, missing(fmt.Sprintf("%s[%d].name", at, i), "extension provider", p.Name).WithHint("add it to the mesh's extensionProviders"))
 		}
 	}
-}
-
-// credentials finds secrets of gateways that are not there, where secrets are known. A gateway's secrets are in the namespace of its
-// workloads.
-func credentials(w *world) {
-	if w.secrets == nil {
-		return
-	}
-	for _, g := range of[*networking.Gateway](w) {
-		for i, s := range g.spec.Servers {
-			if name := s.GetTls().GetCredentialName(); name != "" && !w.hasSecret(g, name) {
-				w.report(g.Resource, missing(fmt.Sprintf("spec.servers[%d].tls.credentialName", i), "credentialName", name).
-					WithHint("the secret must be in the namespace of the gateway's pods"))
-			}
-			for j, name := range s.GetTls().GetCredentialNames() {
-				if !w.hasSecret(g, name) {
-					w.report(g.Resource, missing(fmt.Sprintf("spec.servers[%d].tls.credentialNames[%d]", i, j), "credentialName", name))
-				}
-			}
-		}
-	}
-}
-
-// hasSecret reports whether a secret is there that a gateway names, or is none of Kubernetes' Secrets.
-func (w *world) hasSecret(g item[*networking.Gateway], name string) bool {
-	scheme, rest, named := strings.Cut(name, "://")
-	if named {
-		name = rest
-	}
-	switch {
-	case named && scheme != "kubernetes" && scheme != "kubernetes-gateway":
-		return true
-	case strings.Contains(name, "/"):
-		return w.secrets[name]
-	}
-	namespaces := []string{g.Namespace}
-	for _, each := range w.matching("", g.spec.Selector) {
-		namespaces = append(namespaces, each.Namespace)
-	}
-	return slices.ContainsFunc(namespaces, func(n string) bool { return w.secrets[n+"/"+name] })
 }
 
 const noVerification, noPortVerification = "IST0128", "IST0129"

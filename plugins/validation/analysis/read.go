@@ -8,6 +8,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/plugins/internal/kinds"
 	"github.com/coxswain-mesh/coxswain/plugins/internal/protoyaml"
+	"github.com/coxswain-mesh/coxswain/plugins/internal/secrets"
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -172,11 +173,10 @@ func (r *Reader) object(node *yaml.Node) {
 		in.Workloads = append(in.Workloads, Workload{namespace, o.Metadata.Labels, o.Metadata.Name})
 	case slices.Contains(templates, o.Kind):
 		in.Workloads = append(in.Workloads, Workload{namespace, o.Spec.Template.Metadata.Labels, strings.ToLower(o.Kind) + "/" + o.Metadata.Name})
-	case o.Kind == "Secret":
-		if in.Secrets == nil {
-			in.Secrets = map[string]bool{}
-		}
-		in.Secrets[namespace+"/"+o.Metadata.Name] = true
+	case o.Kind == secrets.Secret && o.APIVersion == "v1":
+		in.Secrets = in.Secrets.with(namespace+"/"+o.Metadata.Name, credentialOf(node))
+	case o.Kind == secrets.ConfigMap && o.APIVersion == "v1":
+		in.ConfigMaps = in.ConfigMaps.with(namespace+"/"+o.Metadata.Name, credentialOf(node))
 	}
 }
 

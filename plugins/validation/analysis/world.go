@@ -28,16 +28,17 @@ type world struct {
 	wildcards []string
 	workloads []Workload
 	// peopled are the namespaces in which workloads are known.
-	peopled  map[string]bool
-	secrets  map[string]bool
-	gateways map[string]item[*networking.Gateway]
-	found    []Result
+	peopled map[string]bool
+	// secrets and configMaps are nil where they are not known.
+	secrets, configMaps Credentials
+	gateways            map[string]item[*networking.Gateway]
+	found               []Result
 }
 
 func newWorld(in Input) *world {
 	w := &world{
 		mesh: in.Mesh, services: map[string][]Service{}, workloads: slices.Clone(in.Workloads),
-		peopled: map[string]bool{}, secrets: in.Secrets, gateways: map[string]item[*networking.Gateway]{},
+		peopled: map[string]bool{}, secrets: in.Secrets, configMaps: in.ConfigMaps, gateways: map[string]item[*networking.Gateway]{},
 	}
 	for i := range in.Resources {
 		w.resources = append(w.resources, &in.Resources[i])
