@@ -36,6 +36,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/calls"
 	"github.com/coxswain-mesh/coxswain/core/members"
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/placement"
@@ -76,15 +77,15 @@ type Control struct {
 	cfg Config
 
 	// mu guards all below; what clients do takes it by the door.
-	mu        timed
-	clients   door
-	state     *state.State
-	serving   *serving.Parts
-	stages    *pipeline.Parts
-	plugins   *members.Parts
-	pages     *status.Pages
-	questions *questions
-	wake      chan struct{}
+	mu      timed
+	clients door
+	state   *state.State
+	serving *serving.Parts
+	stages  *pipeline.Parts
+	plugins *members.Parts
+	pages   *status.Pages
+	*calls.Calls
+	wake chan struct{}
 }
 
 // New returns a Control. It checks nothing that needs plugins; Run must be called.
@@ -113,9 +114,9 @@ func New(cfg Config) (*Control, error) {
 		Served: func(number uint64) { c.plugins.Trials.NoteSwitched(number) },
 	})
 	c.plugins = members.New(c.state, c.serving, c.stages, cfg.HoldMax)
-	c.pages = status.NewPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.questions.desk.Overdue(s) })
+	c.pages = status.NewPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) })
 	c.mu.clock, c.clients.inner = c.state.Clock, &c.mu
-	c.questions = newQuestions(&c.clients, c.state.Clock, cfg.Metrics)
+	c.Calls = calls.New(&c.clients, c.state)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
 		c.plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))

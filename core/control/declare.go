@@ -19,7 +19,7 @@ func (c *Control) Withdraw(name string, rules state.Rules, forced bool) error {
 	if err := c.plugins.Orders.Withdraw(name, rules, forced); err != nil {
 		return err
 	}
-	c.questions.isAwake(name)
+	c.IsAwake(name)
 	c.schedule(c.state.Clock.Now())
 	return nil
 }

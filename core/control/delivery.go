@@ -36,7 +36,7 @@ func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 			}
 		}
 	case m.Authenticate != nil, m.Call != nil:
-		c.questions.undelivered(s, m, why)
+		c.Undelivered(s, m, why)
 	}
 	c.schedule(c.state.Clock.Now())
 }

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
@@ -91,8 +90,10 @@ func TestLimitsOfCallsInModules(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			counts := &crossings{}
 			b := newBench(t, func(c *Config) { c.Metrics = counts }, state.Expected{Name: "tokens", Kind: pb.KindAuthenticator})
-			c := b.Control
-			c.slowCall("tokens", caller.Judge(&pb.Caller{Failure: "no", Limit: limit}, nil, caller.Credentials{}))
+			tokens := b.join("tokens", &pb.Ready{})
+			got := (&gate{bench: b}).call(t.Context(), nil)
+			tokens.send(&pb.FromPlugin{Caller: &pb.Caller{Id: asked(tokens).Id, Failure: "no", Limit: limit}})
+			<-got
 			if got := strings.Join(counts.all, ","); got != want {
 				t.Errorf("%s: counted %q, want %q", limit, got, want)
 			}

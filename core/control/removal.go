@@ -2,10 +2,7 @@ package control
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
-	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
@@ -23,7 +20,7 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 	}
 	if k.Kind() == pb.KindAuthenticator {
 		c.mu.Unlock()
-		return decide(d, c.unknownWithout(ctx, k))
+		return decide(d, c.UnknownWithout(ctx, k))
 	}
 	if why, known := c.plugins.Departure.SpeaksAgainst(k, d, rules); known {
 		defer c.mu.Unlock()
@@ -46,21 +43,4 @@ func (c *Control) Removal(ctx context.Context, name string, rules state.Rules, d
 	}
 	c.plugins.Departure.Stays(p, context.Cause(ctx))
 	return context.Cause(ctx)
-}
-
-// unknownWithout says which callers of live connections no other authenticator would know.
-func (c *Control) unknownWithout(ctx context.Context, k *state.Plugin) (why []string) {
-	c.clients.Lock()
-	others := c.state.Roster.Authenticators()
-	c.clients.Unlock()
-	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
-	for _, conn := range c.withCredentials() {
-		knows := func(a caller.Authenticator) bool {
-			return c.interview(ctx, a, c.servedSession(a.Name), *conn.Credentials).Word == caller.Accepted
-		}
-		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
-			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
-		}
-	}
-	return why
 }

@@ -73,7 +73,7 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 		return nil, err
 	}
 	if s != nil && !inst.Candidate {
-		c.questions.isAwake(s.Name())
+		c.IsAwake(s.Name())
 	}
 	c.schedule(c.state.Clock.Now())
 	return s, err
@@ -109,7 +109,7 @@ func (c *Control) leave(s *state.Session) {
 	defer c.mu.Unlock()
 	c.stages.Writes.Stores.Left(s)
 	c.stages.Writes.TellStores()
-	c.questions.abandon(s)
+	c.Abandon(s)
 	c.plugins.Members.Dismiss(s)
 	c.schedule(c.state.Clock.Now())
 }
@@ -139,9 +139,9 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	case m.Stored != nil:
 		c.stages.Writes.TakeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
-		c.questions.take(s, m.Caller.Id, m)
+		c.Take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
-		c.questions.take(s, m.Called.Id, m)
+		c.Take(s, m.Called.Id, m)
 	case s.Generates():
 		err := c.serving.Placer.TakeGenerated(s, m)
 		if m.Wanted != nil {

@@ -10,9 +10,6 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// mostVerdicts is of how many connections an authenticator's verdicts are compared.
-const mostVerdicts = 200
-
 // judge asks both authenticators about the callers of live connections, and keeps what they say differently.
 func (t *Trial) judge(ctx context.Context) {
 	if t.of.Known.Kind() != pb.KindAuthenticator {
@@ -20,12 +17,12 @@ func (t *Trial) judge(ctx context.Context) {
 	}
 	c, of := t.c, t.of.Known.Authenticator()
 	var verdicts, losses []string
-	for _, conn := range c.withCredentials() {
+	for _, conn := range c.WithCredentials() {
 		if len(verdicts) >= guard.Examples {
 			break
 		}
-		was := c.interview(ctx, of, c.servedSession(of.Name), *conn.Credentials)
-		is := c.interview(ctx, of, func() *state.Session { return t.of.Known.Session }, *conn.Credentials)
+		was := c.Interview(ctx, of, c.Served(of.Name), *conn.Credentials)
+		is := c.Interview(ctx, of, func() *state.Session { return t.of.Known.Session }, *conn.Credentials)
 		if was.Is(is) {
 			continue
 		}
@@ -38,17 +35,4 @@ func (t *Trial) judge(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.of.Verdicts, t.of.Losses = verdicts, losses
-}
-
-// withCredentials returns connections of which the credentials are known.
-func (c *Control) withCredentials() []*state.Connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var some []*state.Connection
-	for _, conn := range c.state.Connections.Sorted() {
-		if conn.Credentials != nil && len(some) < mostVerdicts {
-			some = append(some, conn)
-		}
-	}
-	return some
 }

@@ -29,7 +29,7 @@ func (c *Control) watch(ctx context.Context, s *state.Session, inst *host.Instan
 func (c *Control) owes(s *state.Session) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !s.State.Busy.IsZero() || !s.Watch.Pinged.At.IsZero() || s.Maker.Asked.Len() > 0 || c.questions.desk.Owes(s)
+	return !s.State.Busy.IsZero() || !s.Watch.Pinged.At.IsZero() || s.Maker.Asked.Len() > 0 || c.Owes(s)
 }
 
 // watcher measures how much time a plugin loses.

@@ -1,4 +1,4 @@
-package control
+package calls
 
 import (
 	"context"
@@ -16,15 +16,15 @@ const maxCallError = 1000
 // sets the call's id. The error is a gRPC status: Unimplemented if nobody offers the method,
 // Unavailable if the plugin is away or did not answer within limits.call, otherwise what the plugin
 // says.
-func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
-	c.clients.Lock()
-	k := c.state.Roster.Callee(m.Method)
-	c.clients.Unlock()
+func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err error) {
+	q.lock.Lock()
+	k := q.state.Roster.Callee(m.Method)
+	q.lock.Unlock()
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
-	find := c.servedSession(k.Name())
-	answer, silence := c.questions.ask(ctx, k.Asked(), c.questions.awaken(c, k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
+	find := q.Served(k.Name())
+	answer, silence := q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
 		return &pb.FromCore{Call: m}
 	})
@@ -41,11 +41,11 @@ func (c *Control) Call(ctx context.Context, m *pb.Call) (response []byte, err er
 
 // Offers reports whether some plugin offers the method and, if not, whether one may yet that is
 // waited for: a controller that starts always, and has not said what it offers.
-func (c *Control) Offers(method string) (yes, perhaps bool) {
-	c.clients.Lock()
-	defer c.clients.Unlock()
-	yes = c.state.Roster.Callee(method) != nil
-	for _, k := range c.state.Roster.Plugins {
+func (q *Calls) Offers(method string) (yes, perhaps bool) {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	yes = q.state.Roster.Callee(method) != nil
+	for _, k := range q.state.Roster.Plugins {
 		perhaps = perhaps || k.Kind() == pb.KindController && k.Ready == nil && !k.Expected.OnDemand && !k.Expected.Optional
 	}
 	return yes, perhaps

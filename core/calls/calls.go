@@ -1,4 +1,4 @@
-package control
+package calls
 
 import (
 	"context"
@@ -13,31 +13,42 @@ import (
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// questions are what plugins are asked one by one (Authenticate, Call), and who waits for their
-// answers.
-type questions struct {
-	lock  sync.Locker // what is below, and sessions
-	clock *state.Clock
+// Calls are what plugins are asked one by one (Authenticate, Call), and who waits for their answers.
+type Calls struct {
+	lock  sync.Locker // what is below, and the state
+	state *state.State
 	desk  *caller.Desk[*state.Session]
 	// waiting gets the answer to a question, or is closed when the session ends.
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
-	awake   map[string]chan struct{}
-	metrics state.Metrics
+	awake map[string]chan struct{}
 }
 
-func newQuestions(lock sync.Locker, at *state.Clock, m state.Metrics) *questions {
-	return &questions{
-		lock: lock, clock: at, desk: caller.NewDesk[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{},
-		awake: map[string]chan struct{}{}, metrics: m,
+// New returns one in which nobody is asked. lock is that of the state.
+func New(lock sync.Locker, st *state.State) *Calls {
+	return &Calls{
+		lock: lock, state: st, desk: caller.NewDesk[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{}, awake: map[string]chan struct{}{},
 	}
+}
+
+// Owes reports whether a session owes an answer. It is called under the lock, as are Overdue, Take,
+// IsAwake, Undelivered and Abandon.
+func (q *Calls) Owes(s *state.Session) bool { return q.desk.Owes(s) }
+
+// Overdue is how many questions a session has not answered in time, and since when.
+func (q *Calls) Overdue(s *state.Session) (n int, since time.Time) { return q.desk.Overdue(s) }
+
+// Size is how many questions, and who waits for them, are kept.
+func (q *Calls) Size() int {
+	questions, sessions := q.desk.Size()
+	return questions + sessions + len(q.waiting) + len(q.awake)
 }
 
 // ask asks a plugin, by the session that find finds under the lock, what put makes of a number, and
 // waits for the answer. awaken wakes it up if it sleeps: what it returns is closed once there is a
 // session; nil if it need not be waited for. size is the question's in bytes. silence says why there
 // is no answer.
-func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *state.Session, size int,
+func (q *Calls) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *state.Session, size int,
 	put func(id uint64) *pb.FromCore,
 ) (answer *pb.FromPlugin, silence error) {
 	var late <-chan time.Time
@@ -75,19 +86,19 @@ func (q *questions) ask(ctx context.Context, of caller.Asked, awaken func() <-ch
 
 // awaken returns a func that wakes a plugin up that starts on demand, if it sleeps. What that
 // returns is closed once it has a session, its first one too; nil if it need not be waited for.
-func (q *questions) awaken(c *Control, name string, find func() *state.Session) func() <-chan struct{} {
+func (q *Calls) awaken(name string, find func() *state.Session) func() <-chan struct{} {
 	return func() <-chan struct{} {
 		q.lock.Lock()
 		defer q.lock.Unlock()
-		k := c.state.Roster.Plugins[name]
+		k := q.state.Roster.Plugins[name]
 		if k == nil || !k.Expected.OnDemand {
 			return nil
 		}
-		k.Sleep.Asked = c.state.Clock.Now()
+		k.Sleep.Asked = q.state.Clock.Now()
 		if s := find(); !k.Sleep.Asleep && k.Ready != nil || s != nil && s.Plugin != k {
 			return nil
 		}
-		c.state.Roster.Rouse(name)
+		q.state.Roster.Rouse(name)
 		if q.awake[name] == nil {
 			q.awake[name] = make(chan struct{})
 		}
@@ -95,8 +106,8 @@ func (q *questions) awaken(c *Control, name string, find func() *state.Session) 
 	}
 }
 
-// isAwake tells those who wait for a plugin that it has a session, or is none any more.
-func (q *questions) isAwake(name string) {
+// IsAwake tells those who wait for a plugin that it has a session, or is none any more.
+func (q *Calls) IsAwake(name string) {
 	if waiting := q.awake[name]; waiting != nil {
 		delete(q.awake, name)
 		close(waiting)
@@ -104,7 +115,7 @@ func (q *questions) isAwake(name string) {
 }
 
 // pose sends a question; no session, and why, if there is nobody to ask.
-func (q *questions) pose(find func() *state.Session, size int, put func(id uint64) *pb.FromCore) (
+func (q *Calls) pose(find func() *state.Session, size int, put func(id uint64) *pb.FromCore) (
 	s *state.Session, id uint64, answer <-chan *pb.FromPlugin, silence string,
 ) {
 	q.lock.Lock()
@@ -112,7 +123,7 @@ func (q *questions) pose(find func() *state.Session, size int, put func(id uint6
 	if s = find(); s == nil {
 		return nil, 0, nil, "is away"
 	}
-	id, why := q.desk.Ask(s, size, s.Watch.Now(q.clock.Now()))
+	id, why := q.desk.Ask(s, size, s.Watch.Now(q.state.Clock.Now()))
 	if why != "" {
 		return nil, 0, nil, why
 	}
@@ -122,28 +133,28 @@ func (q *questions) pose(find func() *state.Session, size int, put func(id uint6
 	return s, id, got, ""
 }
 
-// take takes an answer. One that comes late, twice or unasked harms nobody.
-func (q *questions) take(s *state.Session, id uint64, m *pb.FromPlugin) {
-	switch known, late := q.desk.Answered(s, id, s.Watch.Now(q.clock.Now())); {
+// Take takes an answer. One that comes late, twice or unasked harms nobody.
+func (q *Calls) Take(s *state.Session, id uint64, m *pb.FromPlugin) {
+	switch known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now())); {
 	case !known:
-		q.metrics.Unknown(s.Name(), "answer", 1)
+		q.state.Metrics.Unknown(s.Name(), "answer", 1)
 	case late:
-		q.metrics.Unknown(s.Name(), "late answer", 1)
+		q.state.Metrics.Unknown(s.Name(), "late answer", 1)
 	default:
 		q.tell(id, m)
 	}
 }
 
 // tell gives an answer to whoever waits for it.
-func (q *questions) tell(id uint64, m *pb.FromPlugin) {
+func (q *Calls) tell(id uint64, m *pb.FromPlugin) {
 	if got := q.waiting[id]; got != nil {
 		delete(q.waiting, id)
 		got <- m
 	}
 }
 
-// undelivered answers a question that was too large to be sent.
-func (q *questions) undelivered(s *state.Session, m *pb.FromCore, why error) {
+// Undelivered answers a question that was too large to be sent.
+func (q *Calls) Undelivered(s *state.Session, m *pb.FromCore, why error) {
 	id, answer := uint64(0), &pb.FromPlugin{}
 	switch reason := fmt.Sprintf("the call's %v", why); {
 	case m.Authenticate != nil:
@@ -151,24 +162,24 @@ func (q *questions) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	case m.Call != nil:
 		id, answer.Called = m.Call.Id, tooLarge(m.Call.Id, reason)
 	}
-	if known, late := q.desk.Answered(s, id, s.Watch.Now(q.clock.Now())); known && !late {
+	if known, late := q.desk.Answered(s, id, s.Watch.Now(q.state.Clock.Now())); known && !late {
 		q.tell(id, answer)
 	}
 }
 
 // waitedFor notes that nobody waits for an answer any more. A plugin that owes too many, or none
 // for too long, is started again.
-func (q *questions) waitedFor(s *state.Session, id uint64, of caller.Asked) {
+func (q *Calls) waitedFor(s *state.Session, id uint64, of caller.Asked) {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	delete(q.waiting, id)
-	if why := q.desk.Unanswered(id, of, s.Watch.Now(q.clock.Now()), s.Link.LastProgress()); why != nil {
+	if why := q.desk.Unanswered(id, of, s.Watch.Now(q.state.Clock.Now()), s.Link.LastProgress()); why != nil {
 		s.Cancel(why)
 	}
 }
 
-// abandon ends the questions of a session that ended.
-func (q *questions) abandon(s *state.Session) {
+// Abandon ends the questions of a session that ended.
+func (q *Calls) Abandon(s *state.Session) {
 	for _, id := range q.desk.Left(s) {
 		if got := q.waiting[id]; got != nil {
 			delete(q.waiting, id)

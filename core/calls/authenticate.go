@@ -1,0 +1,117 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/caller"
+	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/status"
+)
+
+// Authenticate asks the authenticators, in declared order, who is calling, until one knows;
+// caller.Inquiry says what it returns.
+func (q *Calls) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
+	q.lock.Lock()
+	inquiry, err := caller.Begin(shown, q.state.Roster.Authenticators())
+	q.lock.Unlock()
+	if err != nil {
+		return caller.Known{}, err
+	}
+	for a, more := inquiry.Next(); more; a, more = inquiry.Next() {
+		v := q.Interview(ctx, a, q.Served(a.Name), shown)
+		if ctx.Err() != nil {
+			return caller.Known{}, status.FromContextError(ctx.Err()).Err()
+		}
+		q.slowCall(a.Name, v)
+		q.state.Metrics.Authenticated(a.Name, v.Word)
+		inquiry.Heard(v)
+	}
+	return inquiry.Result()
+}
+
+// slowCall names the limit that is why an authenticator gave no verdict, be it that the core waited
+// for so long, or that the runner of its module says so.
+func (q *Calls) slowCall(name string, v caller.Verdict) {
+	if !manifest.IsLimit(v.Limit) {
+		return
+	}
+	q.state.Metrics.Crossed(name, v.Limit)
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	if k := q.state.Roster.Plugins[name]; k != nil {
+		if k.Slow.AllowN(q.state.Clock.Now(), 1) {
+			q.state.Log.Warn("an authenticator gave no verdict", "plugin", name, "reason", v.Reason)
+		}
+	}
+}
+
+// WantedHeaders returns the headers that any authenticator gets, sorted.
+func (q *Calls) WantedHeaders() []string {
+	all := caller.CommonHeaders()
+	q.lock.Lock()
+	for _, a := range q.state.Roster.Authenticators() {
+		all = append(all, a.Headers...)
+	}
+	for k := range q.state.Roster.Rivals {
+		all = append(all, k.Expected.Headers...)
+	}
+	q.lock.Unlock()
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Served returns a func that finds the session that is served, under the lock.
+func (q *Calls) Served(name string) func() *state.Session {
+	return func() *state.Session { return q.state.Roster.Session(name) }
+}
+
+// Interview asks one authenticator, by whichever session is there.
+func (q *Calls) Interview(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
+	m := a.Question(shown)
+	answer, silence := q.ask(ctx, a.Asked, q.awaken(a.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
+		m.Id = id
+		return &pb.FromCore{Authenticate: m}
+	})
+	if answer == nil {
+		return caller.Judge(nil, silence, shown)
+	}
+	return caller.Judge(answer.Caller, nil, shown)
+}
+
+// mostVerdicts is of how many connections an authenticator's verdicts are compared.
+const mostVerdicts = 200
+
+// WithCredentials returns connections of which the credentials are known.
+func (q *Calls) WithCredentials() []*state.Connection {
+	q.lock.Lock()
+	defer q.lock.Unlock()
+	var some []*state.Connection
+	for _, conn := range q.state.Connections.Sorted() {
+		if conn.Credentials != nil && len(some) < mostVerdicts {
+			some = append(some, conn)
+		}
+	}
+	return some
+}
+
+// UnknownWithout says which callers of live connections no other authenticator would know.
+func (q *Calls) UnknownWithout(ctx context.Context, k *state.Plugin) (why []string) {
+	q.lock.Lock()
+	others := q.state.Roster.Authenticators()
+	q.lock.Unlock()
+	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
+	for _, conn := range q.WithCredentials() {
+		knows := func(a caller.Authenticator) bool {
+			return q.Interview(ctx, a, q.Served(a.Name), *conn.Credentials).Word == caller.Accepted
+		}
+		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
+			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
+		}
+	}
+	return why
+}
