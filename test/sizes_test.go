@@ -74,7 +74,10 @@ var large = map[string]struct {
 }
 
 // machines are pure: events and the time go in, actions come out.
-var machines = []string{"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/patch", "core/placement", "core/revision", "core/stage", "core/store", "core/trial"}
+var machines = []string{
+	"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/members", "core/patch", "core/pipeline", "core/placement", "core/revision",
+	"core/serving", "core/stage", "core/state", "core/status", "core/store", "core/trial",
+}
 
 // clocks are what a machine may not call.
 var clocks = map[string][]string{

@@ -23,7 +23,7 @@ func (q *Calls) Authenticate(ctx context.Context, shown caller.Credentials) (cal
 		return caller.Known{}, err
 	}
 	for a, more := inquiry.Next(); more; a, more = inquiry.Next() {
-		v := q.Interview(ctx, a, q.Served(a.Name), shown)
+		v := q.interview(ctx, a, q.served(a.Name), shown)
 		if ctx.Err() != nil {
 			return caller.Known{}, status.FromContextError(ctx.Err()).Err()
 		}
@@ -65,13 +65,13 @@ func (q *Calls) WantedHeaders() []string {
 	return slices.Compact(all)
 }
 
-// Served returns a func that finds the session that is served, under the lock.
-func (q *Calls) Served(name string) func() *state.Session {
+// served returns a func that finds the session that is served, under the lock.
+func (q *Calls) served(name string) func() *state.Session {
 	return func() *state.Session { return q.state.Roster.Session(name) }
 }
 
-// Interview asks one authenticator, by whichever session is there.
-func (q *Calls) Interview(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
+// interview asks one authenticator, by whichever session is there.
+func (q *Calls) interview(ctx context.Context, a caller.Authenticator, find func() *state.Session, shown caller.Credentials) caller.Verdict {
 	m := a.Question(shown)
 	answer, silence := q.ask(ctx, a.Asked, q.awaken(a.Name, find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
@@ -86,8 +86,8 @@ func (q *Calls) Interview(ctx context.Context, a caller.Authenticator, find func
 // mostVerdicts is of how many connections an authenticator's verdicts are compared.
 const mostVerdicts = 200
 
-// WithCredentials returns connections of which the credentials are known.
-func (q *Calls) WithCredentials() []*state.Connection {
+// withCredentials returns connections of which the credentials are known.
+func (q *Calls) withCredentials() []*state.Connection {
 	q.lock.Lock()
 	defer q.lock.Unlock()
 	var some []*state.Connection
@@ -105,13 +105,34 @@ func (q *Calls) UnknownWithout(ctx context.Context, k *state.Plugin) (why []stri
 	others := q.state.Roster.Authenticators()
 	q.lock.Unlock()
 	others = slices.DeleteFunc(others, func(o caller.Authenticator) bool { return o.Name == k.Name() })
-	for _, conn := range q.WithCredentials() {
+	for _, conn := range q.withCredentials() {
 		knows := func(a caller.Authenticator) bool {
-			return q.Interview(ctx, a, q.Served(a.Name), *conn.Credentials).Word == caller.Accepted
+			return q.interview(ctx, a, q.served(a.Name), *conn.Credentials).Word == caller.Accepted
 		}
 		if len(why) < guard.Examples && knows(k.Authenticator()) && !slices.ContainsFunc(others, knows) {
 			why = append(why, fmt.Sprintf("the caller of %s would be unknown", conn.Peer.Node.GetId()))
 		}
 	}
 	return why
+}
+
+// Differ asks two authenticators about the callers of live connections, by the session that is served
+// and by another, and returns what they say differently, and which callers only the first one knows.
+func (q *Calls) Differ(ctx context.Context, of caller.Authenticator, another func() *state.Session) (verdicts, losses []string) {
+	for _, conn := range q.withCredentials() {
+		if len(verdicts) >= guard.Examples {
+			break
+		}
+		was := q.interview(ctx, of, q.served(of.Name), *conn.Credentials)
+		is := q.interview(ctx, of, another, *conn.Credentials)
+		if was.Is(is) {
+			continue
+		}
+		line := fmt.Sprintf("%s: %s -> %s", conn.Peer.Node.GetId(), was, is)
+		verdicts = append(verdicts, line)
+		if was.Word == caller.Accepted && is.Word != caller.Accepted {
+			losses = append(losses, "the caller of "+line)
+		}
+	}
+	return verdicts, losses
 }

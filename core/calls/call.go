@@ -23,7 +23,7 @@ func (q *Calls) Call(ctx context.Context, m *pb.Call) (response []byte, err erro
 	if k == nil {
 		return nil, status.Errorf(codes.Unimplemented, "no plugin offers %s", budget.Line(m.Method, maxCallError))
 	}
-	find := q.Served(k.Name())
+	find := q.served(k.Name())
 	answer, silence := q.ask(ctx, k.Asked(), q.awaken(k.Name(), find), find, m.Size(), func(id uint64) *pb.FromCore {
 		m.Id = id
 		return &pb.FromCore{Call: m}

@@ -1,10 +1,16 @@
 package control
 
 import (
+	"context"
+	"strings"
+
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // client is a stream's side of its connection: what it does goes through the door.
@@ -57,4 +63,24 @@ func (s client) Close() {
 	defer s.c.clients.Unlock()
 	s.c.serving.Streams.Disconnect(s.conn)
 	s.c.state.Course.Ring()
+}
+
+// Connect implements xds.Source.
+func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) (xds.Connection, error) {
+	node, extensions, err := state.EncodeNode(p.Node)
+	if err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "node cannot be encoded: %v", err)
+	}
+	var shown *caller.Credentials
+	if c.cfg.Shown != nil { // which may ask what authenticators want
+		shown, _ = c.cfg.Shown(ctx) // what is wrong with them has been said to whoever asked
+	}
+	c.clients.Lock()
+	defer c.clients.Unlock()
+	if reasons := c.stages.Pipeline.NotReady(); len(reasons) > 0 {
+		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
+	}
+	conn := c.state.Roster.NewConnection(c.state.Connections, p, node, extensions, c.state.Clock.Now(), wake)
+	conn.Credentials = shown
+	return client{c, conn}, nil
 }

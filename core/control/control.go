@@ -1,30 +1,32 @@
 // Package control is the core's middle: it takes rows from plugins into the environment, leads each
 // revision through the stages, keeps the views that generators make, and tells connections when
-// there is something new. All state is behind one mutex; what happens in it is short and never
-// blocks: messages to plugins go through outboxes, streams are only woken. What is decided by rules
-// alone lies outside, in machines without clock or goroutine: core/caller, core/patch,
-// core/placement, core/feed, core/revision, core/trial, core/guard, core/store, core/environment,
-// core/stage, core/view.
+// there is something new. Control keeps the lock and the time, and hands what happens to those that
+// it concerns; what happens under the lock is short and never blocks: messages to plugins go through
+// outboxes, streams are only woken. The parts have neither lock nor clock, and know those below them
+// alone: core/state is what all of them know; core/serving is what connections are served,
+// core/pipeline leads revisions there, core/members is who takes part, core/status what is shown of
+// it. What can be decided without knowing plugins or connections lies still lower: core/caller,
+// core/patch, core/placement, core/feed, core/revision, core/trial, core/guard, core/store,
+// core/environment, core/stage, core/view.
 //
-// The life of a plugin: Serve and join (session.go) take its session in; handle (session.go) takes
-// each message; watch (watch.go) sees that it does not hang; leave (session.go) takes it out, and
-// what it said stays served. Another takes its place by Try, Compare and Switch (trial.go,
-// swap.go).
+// The life of a plugin: Control.Serve takes its session in (Members.Admit); Control.handle takes
+// each message; Control.watch sees that it does not hang (Members.Inspect); Control.leave takes it
+// out (Members.Dismiss), and what it said stays served. Another takes its place by Control.Try and
+// Trial.Switch (Trials.Swap).
 //
-// The life of a row: takeRows (rows.go) puts it into its plugin's shard; schedule (schedule.go)
-// sees that it is time; begin (flight.go) commits it; hand (flight.go) gives the revision to those
-// who read it, derivers first, and takeDone (done.go) notes that they are done; serve (flight.go)
-// publishes what generators made of it. guards (hold.go) has core/guard judge what is about to be
-// shown: rows that take too much away are taken back.
+// The life of a row: Intake.TakeRows puts it into its plugin's shard; Control.due sees that it is
+// time; Pipeline.Begin commits it and gives the revision to those who read it, derivers first, and
+// Pipeline.TakeDone notes that they are done; Pipeline.Advance goes on, until what generators made of
+// it is published. Losses.guards has core/guard judge what is about to be shown: rows that take too
+// much away are taken back.
 //
-// The life of a placement: Connect (connection.go) takes a stream in; Subscribe says what it wants,
-// and introduce has generators told; takePlace (generated.go) takes their answer, and want
-// (wants.go) asks for what the view lacks, in turn; settle (settle.go) shows what patches made of
-// it (patches.go), and Pull (connection.go) hands it to the stream. depart (retention.go) keeps the
-// view for a while when the stream has gone.
+// The life of a placement: Control.Connect takes a stream in; Streams.Subscribe notes what it wants,
+// and Placer.Introduce has generators told; Placer.TakeGenerated takes their answer, and asks for
+// what the view lacks, in turn; Screen.Settle shows what patches made of it (Patches.ComposeBy), and
+// Streams.Pull hands it to the stream. When the stream has gone Placer keeps the view for a while.
 //
-// The life of a request for who is calling: Authenticate (authenticate.go); of one for an object
-// where it is kept: takeStore (store.go).
+// The life of a request for who is calling: Calls.Authenticate; of one for an object where it is
+// kept: Writes.TakeStore.
 package control
 
 import (
@@ -122,6 +124,39 @@ func New(cfg Config) (*Control, error) {
 		c.plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
+}
+
+// do does something under the lock, and then what is due.
+func (c *Control) do(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.schedule()
+	return f()
+}
+
+// locked returns what f does under the lock.
+func locked[T any](c *Control, f func() T) T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return f()
+}
+
+// await waits for an answer. If ctx ends before it comes, leave is called under the lock.
+func (c *Control) await(ctx context.Context, answer <-chan error, leave func()) error {
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+	}
+	return c.do(func() error {
+		select {
+		case err := <-answer:
+			return err
+		default:
+			leave()
+			return context.Cause(ctx)
+		}
+	})
 }
 
 // inBackground returns a func that calls f in a goroutine of its own.

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/feed"
+	"github.com/coxswain-mesh/coxswain/core/host/sched"
+	"github.com/coxswain-mesh/coxswain/core/ticks"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
-	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"golang.org/x/time/rate"
 )
 
 // Serve implements host.Sessions.
@@ -51,45 +54,28 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 
 // Learn implements host.Sessions.
 func (c *Control) Learn(inst *host.Instance) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.plugins.Members.Learn(inst.Entry.Name, inst.Ready); err != nil {
-		return err
-	}
-	c.schedule(c.state.Clock.Now())
-	return nil
+	return c.do(func() error { return c.plugins.Members.Learn(inst.Entry.Name, inst.Ready) })
 }
 
-// join takes a session in: it is sent everything it reads, and what it makes of it comes with a revision of its own.
+// join takes a session in: it is sent everything it reads, and what it makes of it comes with a
+// revision of its own.
 func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*state.Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.schedule()
 	admit := c.plugins.Members.Admit
 	if inst.Candidate {
 		admit = c.plugins.Members.AdmitRival
 	}
 	s, err := admit(inst.Entry.Name, inst.Ready, func(k *state.Plugin) *state.Session { return c.newSession(k, inst, cancel) })
-	if err != nil && !errors.Is(err, host.ErrAsleep) {
-		return nil, err
-	}
 	if s != nil && !inst.Candidate {
 		c.IsAwake(s.Name())
 	}
-	c.schedule(c.state.Clock.Now())
 	return s, err
 }
 
 func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel context.CancelCauseFunc) *state.Session {
-	s := &state.Session{
-		Plugin: k, Link: inst.Link, MayStore: inst.Entry.MayStore, Cancel: cancel, Feed: feed.New(inst.Ready.Reads),
-		Watch:  state.Watch{Answered: c.state.Clock.Now()},
-		Source: state.Source{Candidate: map[string]map[string]*pb.Row{}},
-		Lines:  state.Lines{Limit: rate.NewLimiter(state.LogsPerSecond, state.LogsAtOnce)},
-		Maker: state.Maker{
-			Turns: placement.NewTurns[*state.Connection](), Asked: placement.NewAsked(), Unused: placement.NewUnused(),
-			Extensions: map[uint64]int{}, Attached: map[uint64]bool{},
-		},
-	}
+	s := state.NewSession(k, inst.Ready, inst.Link, inst.Entry.MayStore, cancel, c.state.Clock.Now())
 	s.Out = outbox.New(func(n uint64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -111,7 +97,7 @@ func (c *Control) leave(s *state.Session) {
 	c.stages.Writes.TellStores()
 	c.Abandon(s)
 	c.plugins.Members.Dismiss(s)
-	c.schedule(c.state.Clock.Now())
+	c.schedule()
 }
 
 // handle takes one message. An error ends the session and blames the plugin.
@@ -119,7 +105,7 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.state.Clock.Now()
-	defer c.schedule(now)
+	defer c.schedule()
 	switch {
 	case m.Rows != nil:
 		return c.stages.Intake.TakeRows(s, m.Rows, now)
@@ -154,4 +140,65 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 		c.cfg.Metrics.Unknown(s.Name(), "message", 1)
 	}
 	return nil
+}
+
+// undelivered takes back a call that was too large to be sent. A client says how large its node, its
+// names and its errors are; a plugin takes messages up to a size. What is larger is refused to that
+// client, or cut: it is never a reason to end the plugin's session.
+func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cfg.Log.Warn("a message to a plugin is too large; what it asked for fails, and nothing else", "plugin", s.Name(), "error", why)
+	c.cfg.Metrics.Unknown(s.Name(), "too large", 1)
+	switch {
+	case m.Attach != nil:
+		if conn := c.state.Connections.All[m.Attach.Connection]; conn != nil {
+			s.Deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
+		}
+	case m.Want != nil:
+		s.Maker.Asked.Undelivered(m.Want.Id)
+	case m.Store != nil:
+		c.stages.Writes.Stores.Undelivered(m.Store, why)
+		c.stages.Writes.TellStores()
+	case m.Stored != nil:
+		c.stages.Writes.Stores.AnswerUndelivered(s, m.Stored, why)
+		c.stages.Writes.TellStores()
+	case m.Patch != nil:
+		if p := s.Plugin.Patcher; p != nil {
+			if r := p.Undelivered(m.Patch.Id, why, c.state.Clock.Now()); r != nil {
+				c.stages.Results.Answered(p, r)
+			}
+		}
+	case m.Authenticate != nil, m.Call != nil:
+		c.Undelivered(s, m, why)
+	}
+	c.schedule()
+}
+
+// watch looks after a session until ctx ends.
+func (c *Control) watch(ctx context.Context, s *state.Session, inst *host.Instance) {
+	every, id := s.LookEvery(), uint64(1)
+	meter := sched.NewMeter(inst.PID, every, time.Now())
+	for range ticks.Every(ctx, every) {
+		lost := meter.Lost(time.Now(), c.owes(s))
+		if c.look(s, lost) {
+			_ = inst.Link.Send(ctx, &pb.FromCore{Ping: &pb.Ping{Id: id}}) // costs no credit, so it never waits; an error is the session's end
+			id++
+		}
+	}
+}
+
+// owes reports whether a limit runs for a plugin: something is expected of it.
+func (c *Control) owes(s *state.Session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !s.State.Busy.IsZero() || !s.Watch.Pinged.At.IsZero() || s.Maker.Asked.Len() > 0 || c.Owes(s)
+}
+
+// look ends a session that hangs, and reports whether the plugin is to be pinged.
+func (c *Control) look(s *state.Session, lost time.Duration) (ping bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.schedule()
+	return c.plugins.Members.Inspect(s, c.state.Clock.Now(), lost)
 }

@@ -1,67 +1,81 @@
 package control
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/coxswain-mesh/coxswain/core/report"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/status"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // Ready returns why proxies aren't served; none: they are.
-func (c *Control) Ready() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stages.Pipeline.NotReady()
-}
+func (c *Control) Ready() []string { return locked(c, c.stages.Pipeline.NotReady) }
 
 // Revision returns the revision that is served.
-func (c *Control) Revision() report.Revision {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages.Revision()
-}
+func (c *Control) Revision() report.Revision { return locked(c, c.pages.Revision) }
 
 // PluginRows returns what is known of each declared plugin, by name.
-func (c *Control) PluginRows() map[string]status.PluginRows {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages.PluginRows()
-}
+func (c *Control) PluginRows() map[string]status.PluginRows { return locked(c, c.pages.PluginRows) }
+
+// Stale returns for each plugin whether its last words may be out of date.
+func (c *Control) Stale() map[string]status.Stale { return locked(c, c.pages.Stale) }
+
+// Hiding returns numbers of rows that are not served, for each plugin that publishes rows.
+func (c *Control) Hiding() map[string]status.Hiding { return locked(c, c.pages.Hiding) }
 
 // Views returns all views that connections are in.
-func (c *Control) Views() []report.View {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages.Views()
-}
+func (c *Control) Views() []report.View { return locked(c, c.pages.Views) }
 
 // Streams returns the connected streams.
-func (c *Control) Streams() []report.Stream {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages.Streams()
-}
+func (c *Control) Streams() []report.Stream { return locked(c, c.pages.Streams) }
 
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
-func (c *Control) Tables() []report.Table {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages.Tables()
-}
+func (c *Control) Tables() []report.Table { return locked(c, c.pages.Tables) }
 
 // Rows returns the rows of a table.
 func (c *Control) Rows(table string) []*pb.Row {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []*pb.Row
-	for _, r := range c.state.Env.Rows(table, false) {
-		out = append(out, r)
-	}
-	return out
+	return locked(c, func() (rows []*pb.Row) {
+		for _, r := range c.state.Env.Rows(table, false) {
+			rows = append(rows, r)
+		}
+		return rows
+	})
 }
 
-// Dump returns what the streams of a node are to have.
-func (c *Control) Dump(nodeID string) ([]report.TypeDump, bool) {
+// Dump returns what the streams of a node are to have; ok: there are any.
+func (c *Control) Dump(nodeID string) (types []report.TypeDump, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pages.DumpOf(nodeID)
+}
+
+// TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or
+// held.
+func (c *Control) TableRows(plugin string) []report.TableRows {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages.TableRows(plugin, func() {
+		c.mu.Unlock()
+		c.mu.Lock()
+	})
+}
+
+// Holds returns what is held, by plugin.
+func (c *Control) Holds() []state.Held { return locked(c, c.pages.Held) }
+
+// Holding says in a line each what is held.
+func (c *Control) Holding() (lines []string) {
+	for _, h := range c.Holds() {
+		lines = append(lines, fmt.Sprintf("held: plugin %s: %s; coxswain hold show %s", h.Plugin, strings.Join(h.Reasons, "; "), h.Plugin))
+	}
+	return lines
+}
+
+// Hold returns what is held of a plugin, with the difference of its rows.
+func (c *Control) Hold(plugin string) (*state.Held, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pages.HoldOf(plugin)
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+
 	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/members"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -33,10 +35,7 @@ func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 
 // End forgets the trial. Its session, if it still has one, must be ended by whoever began it.
 func (t *Trial) End() {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	t.of.End()
-	t.c.schedule(t.c.state.Clock.Now())
+	_ = t.c.do(func() error { t.of.End(); return nil })
 }
 
 // Ready waits until the candidate has said all that it has to say at first.
@@ -44,9 +43,7 @@ func (t *Trial) Ready(ctx context.Context) error { return t.meet(ctx, 0, func() 
 
 // Trouble is what the session that is not served last said of what failed; empty: nothing.
 func (t *Trial) Trouble() string {
-	t.c.mu.Lock()
-	defer t.c.mu.Unlock()
-	return t.of.Trouble()
+	return locked(t.c, t.of.Trouble)
 }
 
 // Compare returns what a switch would change.
@@ -74,7 +71,12 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 // compared before that moment, as far as they are known then.
 func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*view.Body]*view.Body) error) error {
 	const few, rounds = 100, 5
-	t.judge(ctx)
+	if t.of.Known.Kind() == pb.KindAuthenticator {
+		verdicts, losses := t.c.Differ(ctx, t.of.Known.Authenticator(), func() *state.Session { return t.of.Known.Session })
+		t.c.mu.Lock()
+		t.of.Verdicts, t.of.Losses = verdicts, losses
+		t.c.mu.Unlock()
+	}
 	for round := 1; ; round++ {
 		var open []guard.Pair
 		err := t.meet(ctx, t.c.cfg.HoldMax, func() error {
@@ -95,26 +97,35 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 	}
 }
 
-// meet calls act at such a moment. For patience no revision begins, so that the moment comes; without patience any revision will do.
+// meet calls act at such a moment. For patience no revision begins, so that the moment comes; without
+// patience any revision will do.
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()
 	m := c.plugins.Trials.Meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, c.state.Clock.Now())
-	c.schedule(c.state.Clock.Now())
+	c.schedule()
 	c.mu.Unlock()
-	select {
-	case err := <-m.Of.Done:
-		return err
-	case <-ctx.Done():
+	return c.await(ctx, m.Of.Done, func() { c.plugins.Trials.Meetings.Leave(m) })
+}
+
+// OnRefusals returns a channel that is closed when more proxies than limit have refused what they
+// got since the switch.
+func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.of.Refusals.Limit(limit, len(t.c.state.Connections.All)) {
+		close(t.of.Over)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.plugins.Trials.Meetings.Leave(m)
-	c.schedule(c.state.Clock.Now())
-	select {
-	case err := <-m.Of.Done:
-		return err
-	default:
-		return context.Cause(ctx)
+	return t.of.Over
+}
+
+// Refusals returns what proxies refused since the switch, and why: one line for each proxy and
+// type, some of many.
+func (t *Trial) Refusals() (proxies int, lines []string) {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.of.Refusals == nil {
+		return 0, nil
 	}
+	return t.of.Refusals.All()
 }

@@ -131,15 +131,3 @@ func TestLostTime(t *testing.T) {
 		t.Errorf("an hour lost: %s", got)
 	}
 }
-
-// While this process is stopped, nobody's time counts.
-func TestCoreThatWasStopped(t *testing.T) {
-	at := time.Now()
-	w := &watcher{every: time.Second, last: at}
-	if got := w.lost(at.Add(time.Second), true); got != 0 {
-		t.Errorf("in time: %s", got)
-	}
-	if got := w.lost(at.Add(time.Minute+time.Second), true); got != 59*time.Second {
-		t.Errorf("a minute late: %s", got)
-	}
-}

@@ -17,15 +17,16 @@ import (
 
 // Departure is a plugin that may be removed.
 type Departure struct {
-	holdMax  time.Duration
-	env      *environment.Environment
-	clock    *state.Clock
-	roster   *state.Roster
-	course   *state.Course
-	conns    *state.Connections
-	losses   *serving.Losses
-	streams  *serving.Streams
-	pipeline *pipeline.Pipeline
+	instances *state.Instances
+	holdMax   time.Duration
+	env       *environment.Environment
+	clock     *state.Clock
+	roster    *state.Roster
+	course    *state.Course
+	conns     *state.Connections
+	losses    *serving.Losses
+	streams   *serving.Streams
+	pipeline  *pipeline.Pipeline
 	// Parting is the plugin; nil: none.
 	Parting *parting
 }
@@ -234,4 +235,21 @@ func (dp *Departure) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules s
 		return nil, false
 	}
 	return append(why, byRows("proxies may need them")...), true
+}
+
+// Following returns the rows of tables as proxies are served by them, and has instances told of
+// changes from now on; ok: no revision is in the making, and nobody is being removed.
+func (dp *Departure) Following(tables []string) (rows map[string][]*pb.Row, ok bool) {
+	dp.instances.Tables = tables
+	if dp.course.Flight != nil || dp.course.Undo != 0 || dp.Parting != nil {
+		dp.instances.Changed = true
+		return nil, false
+	}
+	rows = map[string][]*pb.Row{}
+	for _, t := range tables {
+		for _, row := range dp.env.Rows(t, false) {
+			rows[t] = append(rows[t], row)
+		}
+	}
+	return rows, true
 }

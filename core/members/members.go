@@ -55,7 +55,8 @@ type Parts struct {
 func New(st *state.State, sv *serving.Parts, sg *pipeline.Parts, holdMax time.Duration) *Parts {
 	p := &Parts{}
 	p.Departure = &Departure{
-		holdMax: holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
+		instances: st.Instances,
+		holdMax:   holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections,
 		losses: sv.Losses, streams: sv.Streams, pipeline: sg.Pipeline,
 	}
 	p.Members = &Members{

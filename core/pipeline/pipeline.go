@@ -26,7 +26,7 @@ func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
 		if due := k.Absence.Due(); !due.IsZero() && !over {
 			at(due)
 		}
-		if over == k.Shard.Aside() || over && RowsOf(p.env, k.Shard) == 0 || p.course.Flight != nil || !p.AtRest(k) {
+		if over == k.Shard.Aside() || over && state.RowsOf(p.env, k.Shard) == 0 || p.course.Flight != nil || !p.AtRest(k) {
 			continue
 		}
 		p.setAside(k, over, now)
@@ -35,7 +35,7 @@ func (p *Pipeline) Drop(now time.Time, at func(time.Time)) {
 
 func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
 	changes := p.env.SetAside(k.Shard, aside)
-	rows, accept := RowsOf(p.env, k.Shard), func(environment.Name) bool { return false }
+	rows, accept := state.RowsOf(p.env, k.Shard), func(environment.Name) bool { return false }
 	kind := "dropped"
 	if aside {
 		p.log.Warn("a plugin's rows are dropped: its source is away for longer than onLoss allows (drop-after)", "plugin", k.Name(), "rows", rows,
@@ -47,14 +47,6 @@ func (p *Pipeline) setAside(k *state.Plugin, aside bool, now time.Time) {
 	}
 	p.course.Moved.Merge(changes)
 	p.Begin(kind, accept, true, now)
-}
-
-// RowsOf is how many rows a shard has.
-func RowsOf(env *environment.Environment, s *environment.Shard) (n int) {
-	for _, of := range env.LenOf(s) {
-		n += of
-	}
-	return n
 }
 
 // FallAsleep notes that the session of a plugin that sleeps has ended.

@@ -158,3 +158,17 @@ func PeerKey(conn *Connection) string {
 	}
 	return host
 }
+
+// NewConnection adds a connection of a peer, whose node is encoded, with the hash of its extensions
+// (EncodeNode).
+func (r *Roster) NewConnection(cs *Connections, p xds.Peer, node []byte, extensions uint64, now time.Time, wake func(xds.Wake)) *Connection {
+	cs.Last++
+	conn := &Connection{
+		Roster: r, ID: cs.Last, Peer: p, Node: node, Extensions: extensions, Since: now, Wake: wake,
+		Generators: map[string]string{}, Attached: map[string]bool{}, Subs: map[string]placement.Wish{},
+		Outcomes: map[string]Outcome{}, Seen: map[string]*view.Snapshot{},
+	}
+	cs.All[conn.ID] = conn
+	r.Assign(conn)
+	return conn
+}

@@ -168,3 +168,11 @@ func (k *Plugin) Suspect(changes environment.Changes) {
 		k.Suspects.Changed(k.Ready.Reads, changes)
 	}
 }
+
+// RowsOf is how many rows a shard has.
+func RowsOf(env *environment.Environment, s *environment.Shard) (n int) {
+	for _, of := range env.LenOf(s) {
+		n += of
+	}
+	return n
+}

@@ -463,3 +463,17 @@ func (s *Session) GaveUp(now time.Time) error {
 	}
 	return nil
 }
+
+// NewSession returns one of a plugin that said ready, and has been told nothing yet.
+func NewSession(k *Plugin, ready *pb.Ready, link Link, mayStore func(table string) bool, cancel context.CancelCauseFunc, now time.Time) *Session {
+	return &Session{
+		Plugin: k, Link: link, MayStore: mayStore, Cancel: cancel, Feed: feed.New(ready.Reads),
+		Watch:  Watch{Answered: now},
+		Source: Source{Candidate: map[string]map[string]*pb.Row{}},
+		Lines:  Lines{Limit: rate.NewLimiter(LogsPerSecond, LogsAtOnce)},
+		Maker: Maker{
+			Turns: placement.NewTurns[*Connection](), Asked: placement.NewAsked(), Unused: placement.NewUnused(),
+			Extensions: map[uint64]int{}, Attached: map[uint64]bool{},
+		},
+	}
+}

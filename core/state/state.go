@@ -7,6 +7,7 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/revision"
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
 // State is all that is known, and whom is told of it.
@@ -57,4 +58,15 @@ func New(cfg Config) *State {
 		Plugins: map[string]*Plugin{}, Rivals: map[*Plugin]*Rival{}, Rules: cfg.Rules,
 	}
 	return s
+}
+
+// Coming returns the rows of tables as the first revision will have them.
+func (s *State) Coming(tables []string) map[string][]*pb.Row {
+	rows := map[string][]*pb.Row{}
+	for _, t := range tables {
+		for _, row := range s.Env.Coming(t) {
+			rows[t] = append(rows[t], row)
+		}
+	}
+	return rows
 }

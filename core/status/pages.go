@@ -9,7 +9,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/guard"
-	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/report"
 	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -183,7 +182,7 @@ func (pg *Pages) PluginRows() map[string]PluginRows {
 			r.Faults = append(r.Faults, w)
 		}
 		r.Faults = append(r.Faults, pg.RefusedOf(name)...)
-		r.Rows = pipeline.RowsOf(pg.env, k.Shard)
+		r.Rows = state.RowsOf(pg.env, k.Shard)
 		if s := pg.roster.Session(name); s != nil {
 			r.Revision, r.Sign = s.State.Done, s.Link.LastProgress()
 		}

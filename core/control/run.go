@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/revision"
+	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/xds"
 )
 
@@ -41,8 +43,8 @@ func (c *Control) end() {
 }
 
 // schedule begins what is due. Every event ends with it.
-func (c *Control) schedule(now time.Time) {
-	c.due(now)
+func (c *Control) schedule() {
+	c.due(c.state.Clock.Now())
 	c.state.Course.Ring()
 }
 
@@ -102,4 +104,35 @@ func (c *Control) ring() {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// timed is a lock that sets a clock.
+type timed struct {
+	sync.Mutex
+	clock *state.Clock
+}
+
+// Lock implements sync.Locker.
+func (g *timed) Lock() {
+	g.Mutex.Lock()
+	g.clock.Set(time.Now())
+}
+
+// door is the lock for what clients do: one of them at a time waits for the lock itself. So what
+// plugins say, edits above all, waits for one client, though thousands come at once.
+type door struct {
+	queue sync.Mutex
+	inner *timed
+}
+
+// Lock implements sync.Locker.
+func (d *door) Lock() {
+	d.queue.Lock()
+	d.inner.Lock()
+}
+
+// Unlock implements sync.Locker.
+func (d *door) Unlock() {
+	d.inner.Unlock()
+	d.queue.Unlock()
 }
