@@ -116,8 +116,9 @@ func (q *Calls) UnknownWithout(ctx context.Context, k *state.Plugin) (why []stri
 	return why
 }
 
-// Differ asks two authenticators about the callers of live connections, by the session that is served
-// and by another, and returns what they say differently, and which callers only the first one knows.
+// Differ asks two authenticators about the callers of live connections, by the session that is
+// served and by another, and returns what they say differently, and which callers only the first
+// one knows.
 func (q *Calls) Differ(ctx context.Context, of caller.Authenticator, another func() *state.Session) (verdicts, losses []string) {
 	for _, conn := range q.withCredentials() {
 		if len(verdicts) >= guard.Examples {

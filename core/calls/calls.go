@@ -13,7 +13,8 @@ import (
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Calls are what plugins are asked one by one (Authenticate, Call), and who waits for their answers.
+// Calls are what plugins are asked one by one (Authenticate, Call), and who waits for their
+// answers.
 type Calls struct {
 	lock  sync.Locker // what is below, and the state
 	state *state.State
@@ -46,8 +47,8 @@ func (q *Calls) Size() int {
 
 // ask asks a plugin, by the session that find finds under the lock, what put makes of a number, and
 // waits for the answer. awaken wakes it up if it sleeps: what it returns is closed once there is a
-// session; nil if it need not be waited for. size is the question's in bytes. silence says why there
-// is no answer.
+// session; nil if it need not be waited for. size is the question's in bytes. silence says why
+// there is no answer.
 func (q *Calls) ask(ctx context.Context, of caller.Asked, awaken func() <-chan struct{}, find func() *state.Session, size int,
 	put func(id uint64) *pb.FromCore,
 ) (answer *pb.FromPlugin, silence error) {

@@ -1,13 +1,13 @@
 // Package control is the core's middle: it takes rows from plugins into the environment, leads each
 // revision through the stages, keeps the views that generators make, and tells connections when
 // there is something new. Control keeps the lock and the time, and hands what happens to those that
-// it concerns; what happens under the lock is short and never blocks: messages to plugins go through
-// outboxes, streams are only woken. The parts have neither lock nor clock, and know those below them
-// alone: core/state is what all of them know; core/serving is what connections are served,
-// core/pipeline leads revisions there, core/members is who takes part, core/status what is shown of
-// it. What can be decided without knowing plugins or connections lies still lower: core/caller,
-// core/patch, core/placement, core/feed, core/revision, core/trial, core/guard, core/store,
-// core/environment, core/stage, core/view.
+// it concerns; what happens under the lock is short and never blocks: messages to plugins go
+// through outboxes, streams are only woken. The parts have neither lock nor clock, and know those
+// below them alone: core/state is what all of them know; core/serving is what connections are
+// served, core/pipeline leads revisions there, core/members is who takes part, core/status what is
+// shown of it. What can be decided without knowing plugins or connections lies still lower:
+// core/caller, core/patch, core/placement, core/feed, core/revision, core/trial, core/guard,
+// core/store, core/environment, core/stage, core/view.
 //
 // The life of a plugin: Control.Serve takes its session in (Members.Admit); Control.handle takes
 // each message; Control.watch sees that it does not hang (Members.Inspect); Control.leave takes it
@@ -16,14 +16,15 @@
 //
 // The life of a row: Intake.TakeRows puts it into its plugin's shard; Control.due sees that it is
 // time; Pipeline.Begin commits it and gives the revision to those who read it, derivers first, and
-// Pipeline.TakeDone notes that they are done; Pipeline.Advance goes on, until what generators made of
-// it is published. Losses.guards has core/guard judge what is about to be shown: rows that take too
-// much away are taken back.
+// Pipeline.TakeDone notes that they are done; Pipeline.Advance goes on, until what generators made
+// of it is published. Losses.guards has core/guard judge what is about to be shown: rows that take
+// too much away are taken back.
 //
-// The life of a placement: Control.Connect takes a stream in; Streams.Subscribe notes what it wants,
-// and Placer.Introduce has generators told; Placer.TakeGenerated takes their answer, and asks for
-// what the view lacks, in turn; Screen.Settle shows what patches made of it (Patches.ComposeBy), and
-// Streams.Pull hands it to the stream. When the stream has gone Placer keeps the view for a while.
+// The life of a placement: Control.Connect takes a stream in; Streams.Subscribe notes what it
+// wants, and Placer.Introduce has generators told; Placer.TakeGenerated takes their answer, and
+// asks for what the view lacks, in turn; Screen.Settle shows what patches made of it
+// (Patches.ComposeBy), and Streams.Pull hands it to the stream. When the stream has gone Placer
+// keeps the view for a while.
 //
 // The life of a request for who is calling: Calls.Authenticate; of one for an object where it is
 // kept: Writes.TakeStore.
@@ -51,26 +52,33 @@ import (
 type Config struct {
 	Plugins []state.Expected
 	state.Rules
-	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints alone, too.
+	// DebounceAfter and DebounceMax gather changes; DebounceEndpoints gathers those of endpoints
+	// alone, too.
 	DebounceAfter, DebounceMax time.Duration
 	DebounceEndpoints          bool
-	// EndpointPatience is how long endpoints wait for a revision in the making before they overtake it.
+	// EndpointPatience is how long endpoints wait for a revision in the making before they overtake
+	// it.
 	EndpointPatience time.Duration
-	// EndpointPause keeps revisions of endpoints alone apart while endpoints change all the time: as long for each connection.
+	// EndpointPause keeps revisions of endpoints alone apart while endpoints change all the time:
+	// as long for each connection.
 	EndpointPause time.Duration
 	// HoldMax is how long a revision waits for a plugin before it is served without.
 	HoldMax time.Duration
 	placement.Retention
-	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and Go is called: what came may ask for more plugins.
+	// Gather has the first revision wait until all that is declared is in, Gathered is closed, and
+	// Go is called: what came may ask for more plugins.
 	Gather  bool
 	Log     *slog.Logger
 	Metrics state.Metrics
-	// Shown returns what the caller of a stream showed, given the stream's context, nil for nothing; optional. It is kept with the connection, so that
-	// another authenticator can be asked about it.
+	// Shown returns what the caller of a stream showed, given the stream's context, nil for
+	// nothing; optional. It is kept with the connection, so that another authenticator can be asked
+	// about it.
 	Shown func(context.Context) (*caller.Credentials, error)
-	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being served; optional.
+	// OnServing is called, in a goroutine of its own, when what a plugin's session said is being
+	// served; optional.
 	OnServing func(plugin string)
-	// OnWanted is called, in a goroutine of its own, when somebody asks for what a plugin makes that sleeps: Serve returned host.ErrAsleep for it.
+	// OnWanted is called, in a goroutine of its own, when somebody asks for what a plugin makes
+	// that sleeps: Serve returned host.ErrAsleep for it.
 	OnWanted func(plugin string)
 }
 

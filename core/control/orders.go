@@ -26,7 +26,8 @@ func (c *Control) Withdraw(name string, rules state.Rules, forced bool) error {
 	})
 }
 
-// Reorder gives plugins their places: of two rows with one key that of the earlier plugin is served.
+// Reorder gives plugins their places: of two rows with one key that of the earlier plugin is
+// served.
 func (c *Control) Reorder(order map[string]int, rules state.Rules) {
 	_ = c.do(func() error { c.plugins.Orders.Reorder(order, rules); return nil })
 }
@@ -77,7 +78,8 @@ func (c *Control) LetGo(bytes uint64) {
 	_ = c.do(func() error { c.serving.Placer.LetGo(bytes); return nil })
 }
 
-// Gathered is closed when all that was declared at first is in, and the first revision waits for Go.
+// Gathered is closed when all that was declared at first is in, and the first revision waits for
+// Go.
 func (c *Control) Gathered() <-chan struct{} { return c.state.Instances.Gathered }
 
 // Go lets the first revision be made once what was declared meanwhile is in, too.

@@ -142,9 +142,9 @@ func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	return nil
 }
 
-// undelivered takes back a call that was too large to be sent. A client says how large its node, its
-// names and its errors are; a plugin takes messages up to a size. What is larger is refused to that
-// client, or cut: it is never a reason to end the plugin's session.
+// undelivered takes back a call that was too large to be sent. A client says how large its node,
+// its names and its errors are; a plugin takes messages up to a size. What is larger is refused to
+// that client, or cut: it is never a reason to end the plugin's session.
 func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,15 +14,17 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// Trial is a plugin beside the one that is served under its name. First it is the new one, which may take the place of the old; after Switch it
-// is the old one, which is kept warm and may come back in the same way.
+// Trial is a plugin beside the one that is served under its name. First it is the new one, which
+// may take the place of the old; after Switch it is the old one, which is kept warm and may come
+// back in the same way.
 type Trial struct {
 	c  *Control
 	of *members.Candidate
 }
 
-// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate. One at a time for each name; while the last one that had the
-// place is kept warm, another one can be compared, but not take it.
+// Try declares what may take the place of a plugin; Serve takes its session as that of a candidate.
+// One at a time for each name; while the last one that had the place is kept warm, another one can
+// be compared, but not take it.
 func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +58,8 @@ func (t *Trial) Compare(ctx context.Context) (*guard.Difference, error) {
 	return found, err
 }
 
-// Switch lets the one that is not served take the place of the other, in a revision of its own, unless decide says no to what would change. rules
-// are those of the plugins as they are then.
+// Switch lets the one that is not served take the place of the other, in a revision of its own,
+// unless decide says no to what would change. rules are those of the plugins as they are then.
 func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guard.Difference) error) error {
 	return t.compared(ctx, func(d *guard.Difference, same map[*view.Body]*view.Body) error {
 		if err := decide(d); err != nil {
@@ -67,8 +69,9 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 	})
 }
 
-// compared calls act with the difference at a moment at which both have said the same revision. Bodies that must be decoded to be compared are
-// compared before that moment, as far as they are known then.
+// compared calls act with the difference at a moment at which both have said the same revision.
+// Bodies that must be decoded to be compared are compared before that moment, as far as they are
+// known then.
 func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*view.Body]*view.Body) error) error {
 	const few, rounds = 100, 5
 	if t.of.Known.Kind() == pb.KindAuthenticator {
@@ -97,8 +100,8 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 	}
 }
 
-// meet calls act at such a moment. For patience no revision begins, so that the moment comes; without
-// patience any revision will do.
+// meet calls act at such a moment. For patience no revision begins, so that the moment comes;
+// without patience any revision will do.
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()

@@ -1,7 +1,6 @@
 package members
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,11 +30,13 @@ type Departure struct {
 	Parting *parting
 }
 
-// parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to what proxies lose by it. Meanwhile its session goes
-// on in the shadow, so that it can come back as if nothing had been.
+// parting is a plugin whose rows go in a revision that is not shown before somebody has agreed to
+// what proxies lose by it. Meanwhile its session goes on in the shadow, so that it can come back as
+// if nothing had been.
 type parting struct {
 	known *state.Plugin
-	// since is when it began, until how long a moment is waited for at which proxies see all that was committed.
+	// since is when it began, until how long a moment is waited for at which proxies see all that
+	// was committed.
 	since, until time.Time
 	decide       func(why []string) error
 	Done         chan error
@@ -68,10 +69,8 @@ func (dp *Departure) Part(now time.Time, at func(time.Time)) {
 	}
 }
 
-// commitsSoon is how long changes are waited for that are to be committed: under many there are always some.
-const commitsSoon = time.Second
-
-// calm reports whether nothing is to be expected that makes up for what goes: a source under another name that has just been declared, and what it says.
+// calm reports whether nothing is to be expected that makes up for what goes: a source under
+// another name that has just been declared, and what it says.
 func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	for _, k := range dp.roster.Plugins {
 		s := dp.roster.Session(k.Name())
@@ -90,6 +89,10 @@ func (dp *Departure) calm(p *parting, now time.Time, at func(time.Time)) bool {
 	}
 	return true
 }
+
+// commitsSoon is how long changes are waited for that are to be committed: under many there are
+// always some.
+const commitsSoon = time.Second
 
 // stepAside begins the revision without a plugin's rows.
 func (dp *Departure) stepAside(p *parting, now time.Time) {
@@ -111,8 +114,8 @@ func (dp *Departure) stepAside(p *parting, now time.Time) {
 	dp.pipeline.Begin("removal", dp.env.Of(k.Shard), true, now)
 }
 
-// PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which that
-// is not known yet. If it is too much nothing is shown.
+// PartingLoses has somebody judge what proxies are about to lose, if a plugin is aside of which
+// that is not known yet. If it is too much nothing is shown.
 func (dp *Departure) PartingLoses(next state.Shown) (held, judges bool) {
 	p := dp.Parting
 	if p == nil || !p.aside || p.judged {
@@ -167,74 +170,10 @@ func (dp *Departure) comeBack(p *parting, now time.Time) {
 	p.Done <- p.err
 }
 
-// Goes returns a plugin that may be removed, and its rows as the difference that this makes.
-func (dp *Departure) Goes(name string) (*state.Plugin, *guard.Difference, error) {
-	k := dp.roster.Plugins[name]
-	switch {
-	case k == nil:
-		return nil, nil, errors.New("it is not declared")
-	case dp.Parting != nil:
-		return nil, nil, fmt.Errorf("plugin %s is being removed: try again", dp.Parting.known.Name())
-	}
-	d := guard.Rows(dp.env.Shard(k.Shard), nil, beside(dp.env, k.Shard))
-	d.Silent = false
-	return k, d, nil
-}
-
-// Depart begins to find out what proxies would lose by a plugin's removal.
-func (dp *Departure) Depart(k *state.Plugin, d *guard.Difference, decide func(*guard.Difference, []string) error) *parting {
-	rows := slices.Concat(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied)
-	now := dp.clock.Now()
-	dp.Parting = &parting{known: k, since: now, until: now.Add(dp.holdMax), Done: make(chan error, 1), decide: func(why []string) error {
-		if len(why) > 0 {
-			why = append(why, rows...)
-		}
-		return decide(d, why)
-	}}
-	return dp.Parting
-}
-
 // departs reports whether a plugin is being removed, and its rows are gone.
 func (dp *Departure) departs(name string) bool {
 	p := dp.Parting
 	return p != nil && p.aside && p.known.Name() == name
-}
-
-// Stays has a plugin come back, as nobody waits for what its removal would do.
-func (dp *Departure) Stays(p *parting, why error) {
-	p.decide = func([]string) error { return why }
-	if !p.aside && dp.Parting == p {
-		dp.Parting = nil
-	}
-}
-
-// SpeaksAgainst says what speaks against a removal, where no revision is needed to know.
-func (dp *Departure) SpeaksAgainst(k *state.Plugin, d *guard.Difference, rules state.Rules) (why []string, known bool) {
-	byRows := func(reason string) []string {
-		why := append(guard.Only(dp.env, k.Shard, dp.losses.TablesRead()), d.Emptied...)
-		if len(why) > 0 {
-			why = append(why, reason)
-		}
-		return why
-	}
-	if h := dp.losses.Holds.Of(k.Name()); h != nil {
-		return append([]string{"it took away what is held: " + strings.Join(h.Reasons, "; ")}, byRows("coxswain hold show "+k.Name()+" says more")...), true
-	}
-	switch {
-	case k.Kind() == pb.KindGenerator:
-		why = dp.losses.GoneFrom(dp.streams.Orphaned(k))
-	case k.Kind() == pb.KindPatch:
-		why = guard.Undone(dp.streams.Unpatched(k, rules))
-	case !state.Publishes(k) || !dp.course.Started:
-	case !dp.streams.AnySees():
-		return byRows("no proxy is connected that would show whether it needs them"), true
-	default:
-		if absent := dp.roster.Absent(); len(absent) > 0 {
-			return byRows(fmt.Sprintf("plugins are away that would say what proxies need of them: %s", strings.Join(absent, ", "))), true
-		}
-		return nil, false
-	}
-	return append(why, byRows("proxies may need them")...), true
 }
 
 // Following returns the rows of tables as proxies are served by them, and has instances told of

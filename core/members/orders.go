@@ -83,6 +83,7 @@ func (o *Orders) Withdraw(name string, rules state.Rules, forced bool) error {
 	return nil
 }
 
+// Reorder gives plugins their places in plugins.yaml, and rules.
 func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
 	o.roster.Rules = rules
 	shards := map[*environment.Shard]int{}
@@ -111,6 +112,7 @@ func (o *Orders) Reorder(order map[string]int, rules state.Rules) {
 	o.screen.Settle()
 }
 
+// Redeclare changes what is known of a plugin that does not run.
 func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 	k := o.roster.Plugins[e.Name]
 	if k == nil || o.roster.Session(e.Name) != nil {
@@ -128,6 +130,18 @@ func (o *Orders) Redeclare(e state.Expected, rules state.Rules) error {
 	return nil
 }
 
+// Waive lets the first revision be made without a plugin, and reports whether it would have waited
+// for it.
+func (o *Orders) Waive(name string) bool {
+	k, s := o.roster.Plugins[name], o.roster.Session(name)
+	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
+		return false
+	}
+	k.Expected.Optional = true
+	return true
+}
+
+// ApplyHold lets through what is held of a plugin.
 func (o *Orders) ApplyHold(plugin string) error {
 	h := o.losses.Holds.Of(plugin)
 	if h == nil {
@@ -149,6 +163,8 @@ func (o *Orders) ApplyHold(plugin string) error {
 // errAsked is why a session ends whose hold was dropped.
 var errAsked = errors.New("what was held of it was dropped: it is started anew, and what it says then is judged anew")
 
+// DropHold forgets what is held of a plugin, and ends its session: what the next one says is judged
+// anew.
 func (o *Orders) DropHold(plugin string) error {
 	if o.losses.Holds.Of(plugin) == nil {
 		return serving.ErrNotHeld(plugin)
@@ -161,13 +177,4 @@ func (o *Orders) DropHold(plugin string) error {
 		s.Cancel(errAsked)
 	}
 	return nil
-}
-
-func (o *Orders) Waive(name string) bool {
-	k, s := o.roster.Plugins[name], o.roster.Session(name)
-	if o.course.Started || k == nil || k.Expected.Optional || s != nil && (s.Source.Synced || !state.PublishesRows(s.Plugin.Ready)) {
-		return false
-	}
-	k.Expected.Optional = true
-	return true
 }

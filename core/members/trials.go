@@ -3,14 +3,11 @@ package members
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
-	"github.com/coxswain-mesh/coxswain/core/guard"
 	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/pipeline"
 	"github.com/coxswain-mesh/coxswain/core/serving"
@@ -18,165 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/trial"
 	"github.com/coxswain-mesh/coxswain/core/view"
-	"github.com/coxswain-mesh/coxswain/core/xds"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
-
-// Compare begins to compare what is served with the trial's shadow.
-func (t *Candidate) Compare() *trial.Comparison {
-	ts, name := t.ts, t.Known.Name()
-	w := trial.Compare(t.Memo, ts.roster.Sensitive)
-	if state.Publishes(t.Known) || state.Publishes(ts.roster.Plugins[name]) {
-		shard := ts.roster.Plugins[name].Shard
-		w.Difference = guard.Rows(ts.env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.env, shard))
-	}
-	if t.Known.Session.Generates() {
-		t.passes(w)
-	}
-	w.Difference.Verdicts = t.Verdicts
-	w.Difference.Refused = append(w.Difference.Refused, t.Losses...)
-	if t.Known.Patcher == nil {
-		return w
-	}
-	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
-		old, sub := conn.Seen[url], conn.Subs[url]
-		w.Pass(trial.Passage{
-			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
-		})
-	})
-	failed, of, reason := 0, t.Known.Patcher.Results(), ""
-	for r := range t.Known.Patcher.Failures() {
-		failed, reason = failed+1, r.Failed()
-	}
-	if of > 0 && failed == of {
-		w.Difference.Emptied = append(w.Difference.Emptied, fmt.Sprintf("it fails at all of the %d resources that it was asked about: %s", of, reason))
-	}
-	return w
-}
-
-// beside returns a func that looks, once, which services other shards have, and have endpoints for.
-func beside(env *environment.Environment, shard *environment.Shard) func(table, service string) bool {
-	var found map[string]map[string]bool
-	return func(table, service string) bool {
-		if found == nil {
-			found = map[string]map[string]bool{environment.Services: {}, environment.Endpoints: {}}
-			for table, services := range found {
-				for key := range env.Beside(shard, table) {
-					services[environment.ServiceOf(key)] = true
-				}
-			}
-		}
-		return found[table][service]
-	}
-}
-
-// passes adds what connections have of the served generator, and would have of the trial's.
-func (t *Candidate) passes(w *trial.Comparison) {
-	shadow := t.Known.Session.Shadow
-	for _, conn := range t.ts.conns.Sorted() {
-		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
-			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
-		}
-		types := slices.Concat(conn.ServedBy(t.Known.Name()), shadow.Types(conn))
-		slices.Sort(types)
-		for _, url := range slices.Compact(types) {
-			at, now, sub := conn.Places.At(url), shadow.View(conn, url), conn.Subs[url]
-			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.Known.Session) {
-				continue
-			}
-			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}
-			if old := at.View; old != nil {
-				p.Old, p.Label = old.Snapshot(), old.Label
-			}
-			if now != nil {
-				p.Now = now.Snapshot()
-			}
-			w.Pass(p)
-		}
-	}
-}
-
-// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
-// it has not, it is asked.
-func (t *Candidate) hasComposed() bool {
-	if t.Known.Patcher == nil {
-		return true
-	}
-	if t.Known.Patcher.Asking() || t.ts.patches.Asking() {
-		return false
-	}
-	waiting := patch.Waiting{}
-	t.compose(waiting, func(*state.Connection, string, *view.Snapshot) {})
-	return len(waiting) == 0
-}
-
-// compose calls with what each connection would have of each type that the patch concerns, before
-// or after; what is not known yet is noted.
-func (t *Candidate) compose(waiting patch.Waiting, with func(*state.Connection, string, *view.Snapshot)) {
-	ts := t.ts
-	for _, conn := range ts.conns.Sorted() {
-		for url := range conn.Places.All() {
-			chain := ts.patches.ChainBy(conn, url, ts.roster.Rivals[t.Known].Rules, t.Known.Patcher)
-			now := ts.patches.Chain(conn, url)
-			if !slices.Contains(chain, t.Known.Patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.Known.Patcher.Name }) {
-				continue
-			}
-			if snap, ok := ts.patches.ComposeBy(conn, url, chain, ts.roster.Rivals[t.Known].Made, waiting); ok {
-				with(conn, url, snap)
-			}
-		}
-	}
-}
-
-// countRefusals begins to count what proxies refuse of a switch.
-func (t *Candidate) countRefusals() {
-	before := make(map[*state.Connection]map[string]*view.Snapshot, len(t.ts.conns.All))
-	for _, conn := range t.ts.conns.All {
-		before[conn] = maps.Clone(conn.Seen)
-	}
-	t.Refusals, t.Over = trial.NewRefusals(t.ts.env.Number()+1, before), make(chan struct{})
-}
-
-// NoteSwitched finds out what switches changed whose revision has been served now.
-func (ts *Trials) NoteSwitched(served uint64) {
-	for _, t := range ts.All {
-		if t.Refusals != nil {
-			t.Refusals.Served(served, func(conn *state.Connection) map[string]*view.Snapshot { return conn.Seen })
-		}
-	}
-}
-
-// makes reports whether a plugin has a part in what a stream gets of a type.
-func (ts *Trials) makes(k *state.Plugin, conn *state.Connection, typeURL string) bool {
-	switch k.Kind() {
-	case pb.KindGenerator:
-		return conn.Generators[typeURL] == k.Name()
-	case pb.KindPatch:
-		return slices.ContainsFunc(ts.patches.Chain(conn, typeURL), func(p *patch.Patcher) bool { return p.Name == k.Name() })
-	}
-	return state.PublishesRows(k.Ready)
-}
-
-// CountRefusal notes a refusal of a proxy that had refused nothing of the type before, for switches
-// that it may be about.
-func (ts *Trials) CountRefusal(conn *state.Connection, o xds.Outcome) {
-	last, sub := conn.Outcomes[o.Type], conn.Subs[o.Type]
-	if o.Refused == "" || last.Refused != "" {
-		return
-	}
-	for _, t := range ts.All {
-		if t.Refusals == nil || !ts.makes(ts.roster.Plugins[t.Known.Name()], conn, o.Type) {
-			continue
-		}
-		over := t.Refusals.Refused(trial.Refusal[*state.Connection]{
-			Stream: conn, Node: conn.Peer.Node.GetId(), Type: o.Type, Reason: o.Refused, Revision: o.Number, Accepted: last.Revision,
-			Has: conn.Seen[o.Type], Wish: sub,
-		}, len(ts.conns.All))
-		if over {
-			close(t.Over)
-		}
-	}
-}
 
 // Trials are plugins that may take another's place, or were replaced.
 type Trials struct {
@@ -195,6 +35,106 @@ type Trials struct {
 	// same revision.
 	All      map[string]*Candidate
 	Meetings trial.Meetings[Meeting]
+}
+
+// Candidate is what is known of a trial.
+type Candidate struct {
+	ts *Trials
+	// key is its own among all trials.
+	key string
+	// Known is the one that is not served; without a session it has not joined, or has ended.
+	Known *state.Plugin
+	Memo  trial.Memo
+	// Verdicts are those on live connections that differ, losses those of them that would be
+	// refused.
+	Verdicts, Losses []string
+	// Refusals are counted after a switch; over is closed when they are too many.
+	Refusals *trial.Refusals[*state.Connection]
+	Over     chan struct{}
+}
+
+// ErrEnded is why a trial cannot go on: its session ended.
+var ErrEnded = errors.New("it ended")
+
+// Try declares what may take the place of a plugin.
+func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
+	k, key := ts.roster.Plugins[e.Name], e.Name
+	if warm := ts.All[key]; warm != nil && warm.Refusals != nil {
+		key += " beside"
+	}
+	switch {
+	case !ts.course.Started:
+		return nil, errors.New("the first revision is not served yet")
+	case k == nil:
+		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
+	case ts.All[key] != nil:
+		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
+	case k.Kind() != e.Kind:
+		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
+	}
+	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.clock.Now()), Memo: trial.Memo{}}
+	ts.All[key], ts.roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
+	ts.roster.Rouse(e.Name)
+	return t, nil
+}
+
+// End forgets the trial, and ends the session that is not served.
+func (t *Candidate) End() {
+	delete(t.ts.All, t.key)
+	delete(t.ts.roster.Rivals, t.Known)
+	if t.Known.Session != nil {
+		t.Known.Session.Cancel(errors.New("it is not needed any more"))
+	}
+}
+
+// Trouble is what the session that is not served last said of what failed; empty: nothing.
+func (t *Candidate) Trouble() string {
+	var said []string
+	for _, f := range t.Known.Faults {
+		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
+		if len(said) == 3 {
+			break
+		}
+	}
+	if t.Known.Session != nil && t.Known.Session.Lines.Complaint != "" {
+		said = append(said, t.Known.Session.Lines.Complaint)
+	}
+	return strings.Join(said, "; ")
+}
+
+// Meeting is something to do when a trial and the served plugin have said the same revision.
+type Meeting struct {
+	Of   *Candidate
+	Act  func() error
+	Done chan error
+}
+
+// Meets holds the meetings whose moment has come. It reports whether no revision may begin.
+func (ts *Trials) Meets(now time.Time, at func(time.Time)) (hold bool) {
+	for m, err := range ts.Meetings.Over(now, at, func(m Meeting, rest bool) (bool, error) { return m.Of.upToDate(rest) }) {
+		if err == nil {
+			err = m.Of.Act()
+		}
+		m.Of.Done <- err
+	}
+	return ts.Meetings.Hold()
+}
+
+// upToDate reports whether the trial has said all about some revision, or, rest, about what is in
+// the tables while none is in the making. The error says that it never will.
+func (t *Candidate) upToDate(rest bool) (bool, error) {
+	ts := t.ts
+	switch {
+	case ts.course.Closed:
+		return false, errors.New("the control plane is stopping")
+	case ts.All[t.key] != t || t.Known.Session == nil && t.Known.Ready != nil:
+		return false, ErrEnded
+	case t.Known.Session == nil:
+		return false, nil
+	case rest:
+		return ts.course.Flight == nil && t.rested(), nil
+	}
+	return t.said(), nil
 }
 
 // rested says whether the session has said all about what is in the tables.
@@ -217,7 +157,8 @@ func (t *Candidate) said() bool {
 	return t.hasComposed()
 }
 
-// Swap lets the trial's session be served in place of the other, which becomes the trial's. It is a revision of its own.
+// Swap lets the trial's session be served in place of the other, which becomes the trial's. It is a
+// revision of its own.
 func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*view.Body) error {
 	if t.key != t.Known.Name() {
 		return fmt.Errorf("plugin %s was swapped a moment ago, and what had its place is kept warm", t.Known.Name())
@@ -267,101 +208,4 @@ func (ts *Trials) Swap(t *Candidate, rules state.Rules, same map[*view.Body]*vie
 	ts.roster.Serving(name)
 	ts.intake.Touched(name, now)
 	return nil
-}
-
-// Candidate is what is known of a trial.
-type Candidate struct {
-	ts *Trials
-	// key is its own among all trials.
-	key string
-	// Known is the one that is not served; without a session it has not joined, or has ended.
-	Known *state.Plugin
-	Memo  trial.Memo
-	// Verdicts are those on live connections that differ, losses those of them that would be refused.
-	Verdicts, Losses []string
-	// Refusals are counted after a switch; over is closed when they are too many.
-	Refusals *trial.Refusals[*state.Connection]
-	Over     chan struct{}
-}
-
-// ErrEnded is why a trial cannot go on: its session ended.
-var ErrEnded = errors.New("it ended")
-
-// Try declares what may take the place of a plugin.
-func (ts *Trials) Try(e state.Expected, rules state.Rules) (*Candidate, error) {
-	k, key := ts.roster.Plugins[e.Name], e.Name
-	if warm := ts.All[key]; warm != nil && warm.Refusals != nil {
-		key += " beside"
-	}
-	switch {
-	case !ts.course.Started:
-		return nil, errors.New("the first revision is not served yet")
-	case k == nil:
-		return nil, fmt.Errorf("plugin %s is not declared", e.Name)
-	case ts.All[key] != nil:
-		return nil, fmt.Errorf("plugin %s is being swapped already", e.Name)
-	case k.Kind() != e.Kind:
-		return nil, fmt.Errorf("plugin %s would become one of another kind; declare it under another name", e.Name)
-	}
-	t := &Candidate{ts: ts, key: key, Known: state.NewPlugin(e, k.Shard, ts.clock.Now()), Memo: trial.Memo{}}
-	ts.All[key], ts.roster.Rivals[t.Known] = t, &state.Rival{Rules: rules}
-	ts.roster.Rouse(e.Name)
-	return t, nil
-}
-
-func (t *Candidate) End() {
-	delete(t.ts.All, t.key)
-	delete(t.ts.roster.Rivals, t.Known)
-	if t.Known.Session != nil {
-		t.Known.Session.Cancel(errors.New("it is not needed any more"))
-	}
-}
-
-func (t *Candidate) Trouble() string {
-	var said []string
-	for _, f := range t.Known.Faults {
-		said = append(said, budget.Line(f.What+": "+f.Reason, 300))
-		if len(said) == 3 {
-			break
-		}
-	}
-	if t.Known.Session != nil && t.Known.Session.Lines.Complaint != "" {
-		said = append(said, t.Known.Session.Lines.Complaint)
-	}
-	return strings.Join(said, "; ")
-}
-
-// Meeting is something to do when a trial and the served plugin have said the same revision.
-type Meeting struct {
-	Of   *Candidate
-	Act  func() error
-	Done chan error
-}
-
-// meet holds the meetings whose moment has come. It reports whether no revision may begin.
-func (ts *Trials) Meets(now time.Time, at func(time.Time)) (hold bool) {
-	for m, err := range ts.Meetings.Over(now, at, func(m Meeting, rest bool) (bool, error) { return m.Of.upToDate(rest) }) {
-		if err == nil {
-			err = m.Of.Act()
-		}
-		m.Of.Done <- err
-	}
-	return ts.Meetings.Hold()
-}
-
-// upToDate reports whether the trial has said all about some revision, or, rest, about what is in
-// the tables while none is in the making. The error says that it never will.
-func (t *Candidate) upToDate(rest bool) (bool, error) {
-	ts := t.ts
-	switch {
-	case ts.course.Closed:
-		return false, errors.New("the control plane is stopping")
-	case ts.All[t.key] != t || t.Known.Session == nil && t.Known.Ready != nil:
-		return false, ErrEnded
-	case t.Known.Session == nil:
-		return false, nil
-	case rest:
-		return ts.course.Flight == nil && t.rested(), nil
-	}
-	return t.said(), nil
 }

@@ -18,7 +18,8 @@ type Feeder struct {
 	course *state.Course
 }
 
-// SendState sends what the session has not been sent yet, at a revision; if it still owes a Done, the Done will.
+// SendState sends what the session has not been sent yet, at a revision; if it still owes a Done,
+// the Done will.
 func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	if !s.State.Busy.IsZero() {
 		return
@@ -31,7 +32,8 @@ func (fd *Feeder) SendState(s *state.Session, number uint64) {
 	}
 }
 
-// TellEarly sends sources what they read of the first revision, as soon as nobody whom they wait for lacks in it.
+// TellEarly sends sources what they read of the first revision, as soon as nobody whom they wait
+// for lacks in it.
 func (fd *Feeder) TellEarly() {
 	for s := range fd.roster.Sessions() {
 		if s.Untold() && !fd.Waits(s) {
@@ -40,8 +42,10 @@ func (fd *Feeder) TellEarly() {
 	}
 }
 
-// Waits reports whether a source's first state is to wait: before the first revision, for other sources that may publish what it reads and have not
-// synced, so that it can say from the first row on what it will say. Sources that read themselves are not waited for, so that nobody waits in a circle.
+// Waits reports whether a source's first state is to wait: before the first revision, for other
+// sources that may publish what it reads and have not synced, so that it can say from the first row
+// on what it will say. Sources that read themselves are not waited for, so that nobody waits in a
+// circle.
 func (fd *Feeder) Waits(s *state.Session) bool {
 	if fd.course.Started || !s.Untold() {
 		return false
@@ -63,7 +67,8 @@ func (fd *Feeder) Waits(s *state.Session) bool {
 	return false
 }
 
-// StateSent is called when a state was handed to the carrier. Sources that read owe no Done: they are ready for the next one.
+// StateSent is called when a state was handed to the carrier. Sources that read owe no Done: they
+// are ready for the next one.
 func (fd *Feeder) StateSent(s *state.Session, number uint64) {
 	if s.Generates() || s.Plugin.Ready.Derives || s.State.Sent != number {
 		return

@@ -6,63 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/core/budget"
 	"github.com/coxswain-mesh/coxswain/core/environment"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
-
-// SourceLost notes that a session says that its source is away.
-func (in *Intake) SourceLost(s *state.Session, reason string, now time.Time) {
-	if s.Source.Lost = budget.Line(reason, 300); s.Source.Lost == "" {
-		s.Source.Lost = "it does not say why"
-	}
-	s.Source.LostAt = now
-	if s.Shadow == nil {
-		in.GoesAway(s.Plugin, s.Source.Lost, now)
-	}
-}
-
-// SourceFound notes that a session says that its source is back.
-func (in *Intake) SourceFound(s *state.Session, now time.Time) {
-	s.Source.Lost = ""
-	if s.Shadow == nil && s.Source.Synced {
-		in.comesBack(s.Plugin, now)
-	}
-}
-
-func (in *Intake) GoesAway(k *state.Plugin, why string, now time.Time) {
-	news := k.Absence.Since.IsZero()
-	if k.Absence.Begins(why, now); !news {
-		return
-	}
-	args := []any{"plugin", k.Name(), "reason", why}
-	if k.Absence.After == 0 && why == state.NoSession || !k.Absence.Said.AllowN(now, 1) {
-		return // that it ended is said elsewhere
-	}
-	if due := k.Absence.Due(); !due.IsZero() {
-		in.log.Warn("a plugin's source is away: its rows are served until they are dropped (onLoss)", append(args, "dropped", due.UTC().Format(time.RFC3339))...)
-		return
-	}
-	in.log.Warn("a plugin's source is away: its rows stay served", args...)
-}
-
-func (in *Intake) comesBack(k *state.Plugin, now time.Time) {
-	if k.Absence.Since.IsZero() {
-		return
-	}
-	if (k.Absence.After > 0 || k.Absence.Why != state.NoSession) && k.Absence.Said.AllowN(now, 1) {
-		in.log.Info("a plugin's source is back", "plugin", k.Name(), "away", now.Sub(k.Absence.Since).Round(time.Millisecond))
-	}
-	k.Absence.Ends()
-}
-
-// there notes that a session that is served has said all: its source is there, if it doesn't say otherwise.
-func (in *Intake) there(s *state.Session, now time.Time) {
-	if s.Source.Lost == "" {
-		in.comesBack(s.Plugin, now)
-	}
-}
 
 // Intake takes rows from plugins.
 type Intake struct {
@@ -85,7 +32,8 @@ func (in *Intake) ForceReaders(changes environment.Changes) {
 	}
 }
 
-// TakeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced, later ones go to the next commit.
+// TakeRows keeps rows until they count: a deriver's until its Done, a source's until its Synced,
+// later ones go to the next commit.
 func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 	for _, t := range m.Tables {
 		if !slices.Contains(s.Plugin.Ready.Publishes, t.Table) {
@@ -114,7 +62,8 @@ func (in *Intake) TakeRows(s *state.Session, m *pb.Rows, now time.Time) error {
 	return nil
 }
 
-// TakeSynced makes the candidate the shard: rows of an earlier session that did not come again are gone.
+// TakeSynced makes the candidate the shard: rows of an earlier session that did not come again are
+// gone.
 func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 	if s.Source.Synced || s.Plugin.Ready.Derives {
 		return nil
@@ -133,7 +82,8 @@ func (in *Intake) TakeSynced(s *state.Session, now time.Time) error {
 	return nil
 }
 
-// Touched starts the debounce for what now waits to be committed, after a source has changed something.
+// Touched starts the debounce for what now waits to be committed, after a source has changed
+// something.
 func (in *Intake) Touched(source string, now time.Time) {
 	endpoints, rest := in.env.Pending()
 	if rest || endpoints && in.debounceEndpoints {

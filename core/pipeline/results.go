@@ -77,7 +77,8 @@ func (rs *Results) PatcherIsBack(p *patch.Patcher) {
 	rs.screen.Settle()
 }
 
-// AskAgain has a patch that left a call without an answer asked again, so that it is known whether it answers at all before the next change needs it.
+// AskAgain has a patch that left a call without an answer asked again, so that it is known whether
+// it answers at all before the next change needs it.
 func (rs *Results) AskAgain(s *state.Session, now time.Time) {
 	p := rs.roster.Patcher(s.Name())
 	if p == nil || rs.roster.Session(s.Name()) != s || !p.TryAgain(now, s.PingEvery()) {

@@ -10,8 +10,18 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Wanted says whether some connection asks for types that a generator serves to it, a source has rows to read, an authenticator was
-// to be asked lately, or somebody wants to compare another one with it.
+// Sleepers are plugins that start on demand.
+type Sleepers struct {
+	env    *environment.Environment
+	clock  *state.Clock
+	roster *state.Roster
+	course *state.Course
+	conns  *state.Connections
+}
+
+// Wanted says whether some connection asks for types that a generator serves to it, a source has
+// rows to read, an authenticator was to be asked lately, or somebody wants to compare another one
+// with it.
 func (sl *Sleepers) Wanted(name string) bool {
 	if sl.roster.Tried(name) {
 		return true
@@ -62,11 +72,20 @@ func (sl *Sleepers) Slumber(now time.Time, at func(time.Time)) {
 	}
 }
 
-// Sleepers are plugins that start on demand.
-type Sleepers struct {
-	env    *environment.Environment
-	clock  *state.Clock
-	roster *state.Roster
-	course *state.Course
-	conns  *state.Connections
+// FallAsleep notes that the session of a plugin that sleeps has ended.
+func (p *Pipeline) FallAsleep(s *state.Session, now time.Time) {
+	s.Plugin.Away = time.Time{}
+	s.Plugin.Suspects.Forget()
+	s.Plugin.Absence.Ends()
+	if s.Generates() && state.PublishesRows(s.Plugin.Ready) { // what it said was for those whom it served
+		p.env.Replace(s.Plugin.Shard, nil)
+		p.intake.Touched(s.Name(), now)
+	}
+	if p.intake.sleepers.Wanted(s.Name()) { // since it was told to go
+		p.roster.Rouse(s.Name())
+	}
+	if p.course.Flight != nil {
+		p.course.Flight.Leave(s.Name())
+		p.Advance(now)
+	}
 }

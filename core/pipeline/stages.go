@@ -20,8 +20,8 @@ type Parts struct {
 
 // Config of Stages.
 type Config struct {
-	// HoldMax is how long a revision waits for a plugin, EndpointPatience how long endpoints wait for a
-	// revision.
+	// HoldMax is how long a revision waits for a plugin, EndpointPatience how long endpoints wait
+	// for a revision.
 	HoldMax, EndpointPatience time.Duration
 	// DebounceEndpoints gathers changes of endpoints, too.
 	DebounceEndpoints bool

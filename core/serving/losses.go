@@ -90,6 +90,7 @@ func (l *Losses) OverHolds() {
 	l.TellHolds()
 }
 
+// Held is what is held of a plugin, of which something is.
 func (l *Losses) Held(name string) state.Held {
 	h := l.Holds.Of(name)
 	out := state.Held{Plugin: name, Since: h.Since.UTC(), Proxies: len(h.Frozen), Reasons: slices.Clone(h.Reasons)}
@@ -99,6 +100,7 @@ func (l *Losses) Held(name string) state.Held {
 	return out
 }
 
+// ErrNotHeld says that nothing of a plugin is held, and what to do.
 func ErrNotHeld(plugin string) error {
 	return fmt.Errorf("nothing of plugin %s is held; coxswain hold list shows what is", plugin)
 }

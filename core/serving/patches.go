@@ -28,7 +28,8 @@ func (pt *Patches) NewPatcher(k *state.Plugin) *patch.Patcher {
 	return p
 }
 
-// AllPatchers yields those that are served and those that are tried, and their sessions; nil: there is none.
+// AllPatchers yields those that are served and those that are tried, and their sessions; nil: there
+// is none.
 func (pt *Patches) AllPatchers() iter.Seq2[*patch.Patcher, *state.Session] {
 	return func(yield func(*patch.Patcher, *state.Session) bool) {
 		for _, k := range pt.roster.Plugins {
@@ -64,7 +65,8 @@ func (pt *Patches) Asking() bool {
 	return false
 }
 
-// Chain returns the patches for a connection's type, in order. The first revision waits for all that aren't optional.
+// Chain returns the patches for a connection's type, in order. The first revision waits for all
+// that aren't optional.
 func (pt *Patches) Chain(conn *state.Connection, typeURL string) []*patch.Patcher {
 	return pt.ChainBy(conn, typeURL, pt.roster.Rules, nil)
 }

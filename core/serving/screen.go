@@ -95,6 +95,7 @@ func (v *Screen) Spoil(changed []*view.View) {
 	}
 }
 
+// SpoilAll notes that what connections get must be looked at again, all of it.
 func (v *Screen) SpoilAll() {
 	for _, conn := range v.conns.All {
 		for url := range conn.Places.All() {

@@ -2,10 +2,8 @@ package serving
 
 import (
 	"log/slog"
-	"slices"
 
 	"github.com/coxswain-mesh/coxswain/core/budget"
-	"github.com/coxswain-mesh/coxswain/core/patch"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
 	"github.com/coxswain-mesh/coxswain/core/view"
@@ -15,6 +13,21 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
+
+// Streams are what connections do, and which generators serve them.
+type Streams struct {
+	log     *slog.Logger
+	clock   *state.Clock
+	roster  *state.Roster
+	course  *state.Course
+	conns   *state.Connections
+	patches *Patches
+	losses  *Losses
+	screen  *Screen
+	placer  *Placer
+	// refusals bounds how many lines proxies that refuse may make.
+	refusals *rate.Limiter
+}
 
 // Subscribe notes what a connection wants of a type.
 func (st *Streams) Subscribe(conn *state.Connection, typeURL string, sub placement.Wish) {
@@ -108,138 +121,4 @@ func (st *Streams) Disconnect(conn *state.Connection) {
 		}
 	}
 	st.placer.detachShadows(conn)
-}
-
-// Streams are what connections do, and which generators serve them.
-type Streams struct {
-	log     *slog.Logger
-	clock   *state.Clock
-	roster  *state.Roster
-	course  *state.Course
-	conns   *state.Connections
-	patches *Patches
-	losses  *Losses
-	screen  *Screen
-	placer  *Placer
-	// refusals bounds how many lines proxies that refuse may make.
-	refusals *rate.Limiter
-}
-
-// LeaveGenerator gives the types that a generator served to others; those that nobody serves go.
-func (st *Streams) LeaveGenerator(conn *state.Connection, name string) {
-	had := conn.Generators
-	lost := conn.ServedBy(name)
-	st.roster.Assign(conn)
-	for _, url := range lost {
-		if at := conn.Places.At(url); conn.Generators[url] == "" && at.View != nil {
-			st.placer.move(at.Session, conn, url, nil)
-		}
-	}
-	st.Reattach(conn, had, name)
-}
-
-// AnySees reports whether any connection has anything.
-func (st *Streams) AnySees() bool {
-	for _, conn := range st.conns.All {
-		if len(conn.Seen) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Orphaned is what proxies would be shown of the types that nobody would make for them without a generator: nothing.
-func (st *Streams) Orphaned(k *state.Plugin) state.Shown {
-	next := state.Shown{}
-	gone := &state.Plugin{Expected: state.Expected{Name: k.Name()}} // which offers nothing
-	for _, conn := range st.conns.Sorted() {
-		without := st.roster.Assignment(conn, st.roster.Rules, gone)
-		for _, url := range conn.ServedBy(k.Name()) {
-			if without[url] == "" {
-				next.Put(conn, url, nil)
-			}
-		}
-	}
-	return next
-}
-
-// Unpatched is what proxies would be shown without a patch, as far as the others have said already what they make of it.
-func (st *Streams) Unpatched(k *state.Plugin, rules state.Rules) state.Shown {
-	next := state.Shown{}
-	made := map[patch.Key]*view.Snapshot{}
-	for _, conn := range st.conns.Sorted() {
-		for url, at := range conn.Places.All() {
-			v := at.View
-			served := st.patches.Chain(conn, url)
-			if v.Snapshot() == nil || !slices.ContainsFunc(served, func(p *patch.Patcher) bool { return p.Name == k.Name() }) {
-				continue
-			}
-			chain := st.patches.ChainBy(conn, url, rules, nil)
-			key := patch.KeyOf(v, chain)
-			if made[key] == nil {
-				made[key] = st.patches.made.SoFar(v, chain, served)
-			}
-			next.Put(conn, url, made[key])
-		}
-	}
-	return next
-}
-
-// Exchange gives each connection the new generator's views; the old one keeps its own.
-func (st *Streams) Exchange(name string, last *state.Session, shadow *state.Shadow) {
-	next := st.roster.Session(name)
-	for _, conn := range st.conns.Sorted() {
-		had := conn.Generators
-		st.roster.Assign(conn)
-		before, after := state.TypesOf(had, name), conn.ServedBy(name)
-		if last != nil && conn.Attached[name] {
-			last.Shadow.Attach(conn, before)
-		}
-		if why := shadow.Refused(conn); why != "" {
-			conn.Refuse(name, why)
-		}
-		for _, url := range slices.Compact(slices.Sorted(slices.Values(append(before, after...)))) {
-			if n, ok := conn.Places.Drop(url, next); ok && n.View != nil {
-				st.placer.unwant(n.Session, n.View, conn.Subs[url], true)
-			}
-			switch to := shadow.View(conn, url); {
-			case slices.Contains(after, url) && to != nil:
-				st.takeOver(next, conn, url, to)
-			case !slices.Contains(after, url) && conn.Generators[url] == "":
-				st.placer.move(next, conn, url, nil)
-			}
-		}
-		if conn.Attached[name] = shadow.Attached(conn); !conn.Attached[name] {
-			st.placer.Introduce(conn, name, false)
-		}
-		st.Reattach(conn, had, name)
-	}
-}
-
-// takeOver makes a placement of the new generator the served one. Its wishes are counted already.
-func (st *Streams) takeOver(next *state.Session, conn *state.Connection, url string, to *view.View) {
-	if conn.Places.View(url) == to {
-		return
-	}
-	st.placer.move(next, conn, url, to)
-}
-
-// Reattach tells other generators which types of a connection are theirs now.
-func (st *Streams) Reattach(conn *state.Connection, had map[string]string, except string) {
-	for _, k := range st.roster.Sorted() {
-		s := st.roster.Session(k.Name())
-		before, after := state.TypesOf(had, k.Name()), conn.ServedBy(k.Name())
-		if k.Name() == except || s == nil || !s.Generates() || slices.Equal(before, after) {
-			continue
-		}
-		switch {
-		case len(after) == 0 && conn.Attached[k.Name()]:
-			delete(conn.Attached, k.Name())
-			s.Detach(conn)
-		case conn.Attached[k.Name()]:
-			s.Attach(conn, after)
-		default:
-			st.placer.Introduce(conn, k.Name(), false)
-		}
-	}
 }

@@ -3,11 +3,13 @@ package state
 import (
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/report"
 	"golang.org/x/time/rate"
 )
 
-// Absence is since when a plugin has not had what it publishes: its source is lost, or its session has ended. It is a state machine: what happens and
-// the time go in, and whether its rows are to be served comes out.
+// Absence is since when a plugin has not had what it publishes: its source is lost, or its session
+// has ended. It is a state machine: what happens and the time go in, and whether its rows are to be
+// served comes out.
 type Absence struct {
 	// After is how long its rows are served all the same; 0: for ever.
 	After time.Duration
@@ -49,3 +51,24 @@ func (a *Absence) Over(now time.Time) bool {
 
 // Why a plugin is away of which nobody says why.
 const NoSession = "the plugin is away"
+
+// Succeeds takes over from the plugin that was served under a name: whether the source is away is
+// for the new session to say.
+func (k *Plugin) Succeeds(s *Session) {
+	k.Absence = newAbsence(k.Expected.DropAfter)
+	if s.Source.Lost != "" {
+		k.Absence.Begins(s.Source.Lost, s.Source.LostAt)
+	}
+}
+
+// Seen is the absence as people see it; nil: there is none.
+func (k *Plugin) Seen() *report.Away {
+	if k.Absence.Since.IsZero() {
+		return nil
+	}
+	a := &report.Away{Since: k.Absence.Since.UTC(), Why: k.Absence.Why, Dropped: k.Shard.Aside()}
+	if due := k.Absence.Due(); !due.IsZero() {
+		a.Drops = due.UTC()
+	}
+	return a
+}

@@ -43,6 +43,30 @@ type Connection struct {
 	Seen map[string]*view.Snapshot
 }
 
+// Outcome is what became of the responses of one type.
+type Outcome struct {
+	Acked    string
+	Revision uint64
+	Refused  string
+}
+
+// Connections are those that are there, and what those that left still have of views.
+type Connections struct {
+	All  map[uint64]*Connection
+	Last uint64 // the last one's number
+	Left *placement.Left[*Session]
+}
+
+// Sorted returns all connections, older ones first.
+func (cs *Connections) Sorted() []*Connection {
+	all := make([]*Connection, 0, len(cs.All))
+	for _, conn := range cs.All {
+		all = append(all, conn)
+	}
+	slices.SortFunc(all, func(a, b *Connection) int { return int(int64(a.ID) - int64(b.ID)) })
+	return all
+}
+
 // EncodeNode returns the node without its extensions, and the hash of their list.
 func EncodeNode(n *corev3.Node) ([]byte, uint64, error) {
 	if len(n.GetExtensions()) == 0 {
@@ -60,20 +84,20 @@ func EncodeNode(n *corev3.Node) ([]byte, uint64, error) {
 	return b, id, err
 }
 
+// PeerKey is whose turn a connection's is: an identity's, if it has one, otherwise an address's.
+func PeerKey(conn *Connection) string {
+	if len(conn.Peer.Identities) > 0 {
+		return conn.Peer.Identities[0]
+	}
+	host, _, err := net.SplitHostPort(conn.Peer.RemoteAddress)
+	if err != nil {
+		return conn.Peer.RemoteAddress
+	}
+	return host
+}
+
 // ServedBy returns the types that a generator serves to the connection, sorted.
 func (conn *Connection) ServedBy(name string) []string { return TypesOf(conn.Generators, name) }
-
-// TypesOf returns the types that an assignment gives to a generator, sorted.
-func TypesOf(assignment map[string]string, name string) []string {
-	var types []string
-	for url, n := range assignment {
-		if n == name {
-			types = append(types, url)
-		}
-	}
-	slices.Sort(types)
-	return types
-}
 
 // Asks says whether the connection asks for anything that a generator serves to it.
 func (conn *Connection) Asks(name string) bool {
@@ -112,63 +136,11 @@ func (conn *Connection) Refuse(plugin, reason string) {
 	conn.end(status.Errorf(codes.InvalidArgument, "%s (refused by generator %s)", budget.Clip(reason, mostReason), plugin))
 }
 
-// mostReason is how much of a plugin's reason a client is told: it goes into a header.
-const mostReason = 4 << 10
-
 // end ends the stream.
 func (conn *Connection) end(err error) {
 	conn.Err = err
 	conn.Wake(xds.WakeAll)
 }
 
-// Connections are those that are there, and what those that left still have of views.
-type Connections struct {
-	All  map[uint64]*Connection
-	Last uint64 // the last one's number
-	Left *placement.Left[*Session]
-}
-
-// Op is something a generator said about a revision that is not served yet.
-type Op func() error
-
-func (cs *Connections) Sorted() []*Connection {
-	all := make([]*Connection, 0, len(cs.All))
-	for _, conn := range cs.All {
-		all = append(all, conn)
-	}
-	slices.SortFunc(all, func(a, b *Connection) int { return int(int64(a.ID) - int64(b.ID)) })
-	return all
-}
-
-// Outcome is what became of the responses of one type.
-type Outcome struct {
-	Acked    string
-	Revision uint64
-	Refused  string
-}
-
-// PeerKey is whose turn a connection's is: an identity's, if it has one, otherwise an address's.
-func PeerKey(conn *Connection) string {
-	if len(conn.Peer.Identities) > 0 {
-		return conn.Peer.Identities[0]
-	}
-	host, _, err := net.SplitHostPort(conn.Peer.RemoteAddress)
-	if err != nil {
-		return conn.Peer.RemoteAddress
-	}
-	return host
-}
-
-// NewConnection adds a connection of a peer, whose node is encoded, with the hash of its extensions
-// (EncodeNode).
-func (r *Roster) NewConnection(cs *Connections, p xds.Peer, node []byte, extensions uint64, now time.Time, wake func(xds.Wake)) *Connection {
-	cs.Last++
-	conn := &Connection{
-		Roster: r, ID: cs.Last, Peer: p, Node: node, Extensions: extensions, Since: now, Wake: wake,
-		Generators: map[string]string{}, Attached: map[string]bool{}, Subs: map[string]placement.Wish{},
-		Outcomes: map[string]Outcome{}, Seen: map[string]*view.Snapshot{},
-	}
-	cs.All[conn.ID] = conn
-	r.Assign(conn)
-	return conn
-}
+// mostReason is how much of a plugin's reason a client is told: it goes into a header.
+const mostReason = 4 << 10

@@ -16,8 +16,8 @@ type Course struct {
 	// no more.
 	Served          Served
 	Started, Closed bool
-	// Forced are plugins that take part in the revision that begins next in any case; soon: it is to
-	// begin at once. Until one of number undo is ready, nothing is shown (0: there is none).
+	// Forced are plugins that take part in the revision that begins next in any case; soon: it is
+	// to begin at once. Until one of number undo is ready, nothing is shown (0: there is none).
 	Forced map[string]bool
 	Soon   bool
 	Undo   uint64

@@ -19,12 +19,15 @@ type Expected struct {
 	Optional bool
 	// Blocks: the core isn't ready while it is away (onFailure: block).
 	Blocks bool
-	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that does while there are rows that it reads (start: onDemand).
+	// OnDemand: a generator that runs only while somebody asks for what it makes, or a source that
+	// does while there are rows that it reads (start: onDemand).
 	OnDemand bool
-	// Guard is how much it may take away at once, LossApplies that it may take away anything (onLoss: apply).
+	// Guard is how much it may take away at once, LossApplies that it may take away anything
+	// (onLoss: apply).
 	Guard       guard.Guard
 	LossApplies bool
-	// Priority is that of its rows among those of others (merge); DropAfter how long they are served while their source is away, 0: for ever (onLoss).
+	// Priority is that of its rows among those of others (merge); DropAfter how long they are
+	// served while their source is away, 0: for ever (onLoss).
 	Priority  int
 	DropAfter time.Duration
 	// Skips: a patch that may be left out where it can't answer (onFailure: skip).
@@ -36,22 +39,25 @@ type Expected struct {
 
 // Limits of one plugin.
 type Limits struct {
-	// Revision is how long it may take for a revision before it counts as hung and is started again.
+	// Revision is how long it may take for a revision before it counts as hung and is started
+	// again.
 	Revision time.Duration
 	// Progress is how long it may show no sign of life while it owes something.
 	Progress time.Duration
 	// Call is how long it may take for the answer to a call.
 	Call time.Duration
-	// Rows of its shard, the bytes of one and of all; 0: no limit. Message is the bytes of a message.
+	// Rows of its shard, the bytes of one and of all; 0: no limit. Message is the bytes of a
+	// message.
 	Rows, RowBytes, Bytes, Bodies, Message int
 }
 
 // Rules say which plugins serve which proxies.
 type Rules struct {
-	// Choose returns which of the generators that offer a type serves it to a node: the name of one of offering, or "". named says whether it
-	// asks for listeners by name (xds.Peer).
+	// Choose returns which of the generators that offer a type serves it to a node: the name of one
+	// of offering, or "". named says whether it asks for listeners by name (xds.Peer).
 	Choose func(typeURL string, node *corev3.Node, named bool, offering []string) string
-	// Patches returns the patches for a node, in the order in which they apply; nil: there are none.
+	// Patches returns the patches for a node, in the order in which they apply; nil: there are
+	// none.
 	Patches func(typeURL string, node *corev3.Node) []string
 }
 

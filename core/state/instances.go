@@ -18,6 +18,7 @@ type Instances struct {
 	Gone      bool
 }
 
+// Gather notes that all that was declared is in.
 func (i *Instances) Gather() {
 	if !i.announced {
 		i.announced = true
@@ -25,6 +26,7 @@ func (i *Instances) Gather() {
 	}
 }
 
+// Mark notes changes of rows that have an instance of a plugin each.
 func (i *Instances) Mark(changes environment.Changes) {
 	i.Changed = i.Changed || slices.ContainsFunc(i.Tables, func(t string) bool { return len(changes[t]) > 0 })
 }

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A plugin's line can't say that it is another's, another level's or the audit's, nor have a key twice.
+// A plugin's line can't say that it is another's, another level's or the audit's, nor have a key
+// twice.
 func TestFieldsOfALine(t *testing.T) {
 	var out bytes.Buffer
 	r := &Roster{log: slog.New(slog.NewJSONHandler(&out, nil))}

@@ -37,8 +37,8 @@ type Config struct {
 	Gather bool
 	// Ring is called when somebody is to look at what is due.
 	Ring func()
-	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said is
-	// being served.
+	// Wake is called when a plugin that sleeps is needed, Serving when what a plugin's session said
+	// is being served.
 	Wake, Serving func(plugin string)
 }
 

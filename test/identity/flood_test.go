@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -108,7 +109,11 @@ func TestFloodOverTLS(t *testing.T) {
 	}
 	t.Logf("%d bad logins in %s (%.0f a minute); %.1f s of CPU, %.2f ms each; memory %d MB, %d at most; %d good callers, the slowest in %s",
 		logins, took.Round(time.Second), logins/took.Minutes(), spent, 1000*spent/logins, int(memory), int(peak), served, slowest.Round(time.Millisecond))
-	if peak > memory+64 {
+	room := 64.0
+	if os.Getenv("COXSWAIN_TEST_PROGRAM") != "" {
+		room *= 4 // the race detector keeps some words beside each word of memory
+	}
+	if peak > memory+room {
 		t.Errorf("memory grew from %.0f to %.0f MB", memory, peak)
 	}
 	if slowest > 5*time.Second {

@@ -2,26 +2,38 @@ package state
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/outbox"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// WellFormed says what is wrong with rows by themselves.
-func WellFormed(t *pb.TableRows, l Limits) error {
-	for _, r := range t.Upserts {
-		size := r.Size()
-		switch {
-		case r.Key == "":
-			return fmt.Errorf("it published a row of table %q without a key", t.Table)
-		case size > outbox.MaxRow:
-			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, outbox.MaxRow)
-		case l.RowBytes > 0 && size > l.RowBytes:
-			return carrier.Crossed("rowBytes", "it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
+// Source is what a session publishes, until it counts.
+type Source struct {
+	Synced bool
+	// Candidate are a source's rows before Synced, Staged a deriver's before Done.
+	Candidate map[string]map[string]*pb.Row
+	Staged    []*pb.TableRows
+	Live      sizes
+	// Lost is why its source is away, as it says, LostAt since when; empty: it isn't.
+	Lost   string
+	LostAt time.Time
+}
+
+// Collect adds rows to the candidate shard.
+func (s *Source) Collect(tables []*pb.TableRows) {
+	for _, t := range tables {
+		if s.Candidate[t.Table] == nil {
+			s.Candidate[t.Table] = map[string]*pb.Row{}
+		}
+		for _, r := range t.Upserts {
+			s.Candidate[t.Table][r.Key] = r
+		}
+		for _, k := range t.Deletes {
+			delete(s.Candidate[t.Table], k)
 		}
 	}
-	return nil
 }
 
 // sizes are those of the rows that a session has published and not deleted, where they are limited.
@@ -68,4 +80,20 @@ func (s *sizes) drop(live map[string]int32, key string) {
 		s.rows, s.bytes = s.rows-1, s.bytes-int(size)
 		delete(live, key)
 	}
+}
+
+// WellFormed says what is wrong with rows by themselves.
+func WellFormed(t *pb.TableRows, l Limits) error {
+	for _, r := range t.Upserts {
+		size := r.Size()
+		switch {
+		case r.Key == "":
+			return fmt.Errorf("it published a row of table %q without a key", t.Table)
+		case size > outbox.MaxRow:
+			return fmt.Errorf("it published row %q of table %q with %d bytes; the limit is %d", r.Key, t.Table, size, outbox.MaxRow)
+		case l.RowBytes > 0 && size > l.RowBytes:
+			return carrier.Crossed("rowBytes", "it published row %q of table %q with %d bytes, more than it may (limits.rowBytes, %d)", r.Key, t.Table, size, l.RowBytes)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,119 @@
+package members
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/coxswain-mesh/coxswain/core/environment"
+	"github.com/coxswain-mesh/coxswain/core/guard"
+	"github.com/coxswain-mesh/coxswain/core/patch"
+	"github.com/coxswain-mesh/coxswain/core/state"
+	"github.com/coxswain-mesh/coxswain/core/trial"
+	"github.com/coxswain-mesh/coxswain/core/view"
+)
+
+// Compare begins to compare what is served with the trial's shadow.
+func (t *Candidate) Compare() *trial.Comparison {
+	ts, name := t.ts, t.Known.Name()
+	w := trial.Compare(t.Memo, ts.roster.Sensitive)
+	if state.Publishes(t.Known) || state.Publishes(ts.roster.Plugins[name]) {
+		shard := ts.roster.Plugins[name].Shard
+		w.Difference = guard.Rows(ts.env.Shard(shard), t.Known.Session.Shadow.Rows(), beside(ts.env, shard))
+	}
+	if t.Known.Session.Generates() {
+		t.passes(w)
+	}
+	w.Difference.Verdicts = t.Verdicts
+	w.Difference.Refused = append(w.Difference.Refused, t.Losses...)
+	if t.Known.Patcher == nil {
+		return w
+	}
+	t.compose(patch.Waiting{}, func(conn *state.Connection, url string, snap *view.Snapshot) {
+		old, sub := conn.Seen[url], conn.Subs[url]
+		w.Pass(trial.Passage{
+			Type: url, Old: old, Now: snap, From: old, To: snap, Label: conn.Label(url), Wish: sub,
+		})
+	})
+	failed, of, reason := 0, t.Known.Patcher.Results(), ""
+	for r := range t.Known.Patcher.Failures() {
+		failed, reason = failed+1, r.Failed()
+	}
+	if of > 0 && failed == of {
+		w.Difference.Emptied = append(w.Difference.Emptied, fmt.Sprintf("it fails at all of the %d resources that it was asked about: %s", of, reason))
+	}
+	return w
+}
+
+// passes adds what connections have of the served generator, and would have of the trial's.
+func (t *Candidate) passes(w *trial.Comparison) {
+	shadow := t.Known.Session.Shadow
+	for _, conn := range t.ts.conns.Sorted() {
+		if why := shadow.Refused(conn); why != "" && len(w.Difference.Refused) < guard.Examples {
+			w.Difference.Refused = append(w.Difference.Refused, fmt.Sprintf("proxy %s would be refused: %s", conn.Peer.Node.GetId(), why))
+		}
+		types := slices.Concat(conn.ServedBy(t.Known.Name()), shadow.Types(conn))
+		slices.Sort(types)
+		for _, url := range slices.Compact(types) {
+			at, now, sub := conn.Places.At(url), shadow.View(conn, url), conn.Subs[url]
+			if now == nil && (at.View == nil || shadow.Serves(conn, url) && at.Session == t.Known.Session) {
+				continue
+			}
+			p := trial.Passage{Type: url, From: at.View, To: now, Wish: sub}
+			if old := at.View; old != nil {
+				p.Old, p.Label = old.Snapshot(), old.Label
+			}
+			if now != nil {
+				p.Now = now.Snapshot()
+			}
+			w.Pass(p)
+		}
+	}
+}
+
+// hasComposed reports whether the trial's patch, if it is one, has seen all that proxies have; what
+// it has not, it is asked.
+func (t *Candidate) hasComposed() bool {
+	if t.Known.Patcher == nil {
+		return true
+	}
+	if t.Known.Patcher.Asking() || t.ts.patches.Asking() {
+		return false
+	}
+	waiting := patch.Waiting{}
+	t.compose(waiting, func(*state.Connection, string, *view.Snapshot) {})
+	return len(waiting) == 0
+}
+
+// compose calls with what each connection would have of each type that the patch concerns, before
+// or after; what is not known yet is noted.
+func (t *Candidate) compose(waiting patch.Waiting, with func(*state.Connection, string, *view.Snapshot)) {
+	ts := t.ts
+	for _, conn := range ts.conns.Sorted() {
+		for url := range conn.Places.All() {
+			chain := ts.patches.ChainBy(conn, url, ts.roster.Rivals[t.Known].Rules, t.Known.Patcher)
+			now := ts.patches.Chain(conn, url)
+			if !slices.Contains(chain, t.Known.Patcher) && !slices.ContainsFunc(now, func(p *patch.Patcher) bool { return p.Name == t.Known.Patcher.Name }) {
+				continue
+			}
+			if snap, ok := ts.patches.ComposeBy(conn, url, chain, ts.roster.Rivals[t.Known].Made, waiting); ok {
+				with(conn, url, snap)
+			}
+		}
+	}
+}
+
+// beside returns a func that looks, once, which services other shards have, and have endpoints for.
+func beside(env *environment.Environment, shard *environment.Shard) func(table, service string) bool {
+	var found map[string]map[string]bool
+	return func(table, service string) bool {
+		if found == nil {
+			found = map[string]map[string]bool{environment.Services: {}, environment.Endpoints: {}}
+			for table, services := range found {
+				for key := range env.Beside(shard, table) {
+					services[environment.ServiceOf(key)] = true
+				}
+			}
+		}
+		return found[table][service]
+	}
+}

@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// NotReady says why new streams are not taken.
+func (p *Pipeline) NotReady() []string {
+	if p.course.Closed {
+		return []string{"it is stopping"}
+	}
+	if !p.course.Started {
+		reasons := p.Unready()
+		if len(reasons) == 0 {
+			reasons = []string{"the first revision is being made" + p.waitingFor()}
+		}
+		return reasons
+	}
+	var reasons []string
+	for _, k := range p.roster.Sorted() {
+		if k.Expected.Blocks && k.Ready != nil && k.Session == nil && !k.Sleep.Asleep {
+			reasons = append(reasons, "plugin "+k.Name()+" is away (onFailure: block)")
+		}
+	}
+	return reasons
+}
+
+// Unready says what the first revision waits for.
+func (p *Pipeline) Unready() []string {
+	var reasons []string
+	for _, k := range p.roster.Sorted() {
+		if k.Expected.Optional || k.Kind() == pb.KindAuthenticator || k.Kind() == pb.KindController {
+			continue
+		}
+		s := p.roster.Session(k.Name())
+		switch {
+		case k.Sleep.Asleep:
+		case s == nil:
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not started", k.Name()))
+		case k.Kind() == pb.KindPatch:
+		case !s.Plugin.Ready.Derives && !s.Source.Synced && (!s.Generates() || len(s.Plugin.Ready.Publishes) > 0):
+			reasons = append(reasons, fmt.Sprintf("plugin %s has not synced", k.Name()))
+		}
+	}
+	if len(reasons) == 0 && !p.instances.Gone {
+		p.instances.Gather()
+		reasons = append(reasons, "plugins that rows ask for (forEach) are being started")
+	}
+	return reasons
+}
+
+func (p *Pipeline) waitingFor() string {
+	if p.course.Flight == nil || len(p.course.Flight.Waiting()) == 0 {
+		return ""
+	}
+	return " by " + strings.Join(p.course.Flight.Waiting(), ", ")
+}

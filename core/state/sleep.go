@@ -1,0 +1,42 @@
+package state
+
+import (
+	"errors"
+	"time"
+
+	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
+)
+
+// Drowsy is how often it is looked whether somebody needs a plugin that starts on demand. If nobody
+// does, it is put to sleep.
+const Drowsy = 5 * time.Minute
+
+// ErrReads is why a plugin can't sleep.
+var ErrReads = errors.New("only what reads rows, and derives none, can start on demand (start): nothing else says when it is needed")
+
+// CanSleep says why a plugin that is to start on demand can't, if so: rows that others need at once
+// would be missing from a revision.
+func CanSleep(kind pb.Kind, r *pb.Ready) error {
+	switch {
+	case kind == pb.KindAuthenticator, kind == pb.KindGenerator:
+		return nil
+	case r.Derives || len(r.Reads)+len(r.Methods) == 0:
+		return ErrReads
+	}
+	return nil
+}
+
+// AskedLately reports whether a plugin that starts on demand was to be asked not long ago.
+func (k *Plugin) AskedLately(now time.Time) bool {
+	return !k.Sleep.Asked.IsZero() && now.Sub(k.Sleep.Asked) < Drowsy
+}
+
+// Rouse wakes a plugin up that sleeps.
+func (r *Roster) Rouse(name string) {
+	k := r.Plugins[name]
+	if k == nil || !k.Sleep.Asleep || k.Sleep.Roused {
+		return
+	}
+	k.Sleep.Roused = true
+	r.wake(name)
+}
