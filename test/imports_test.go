@@ -33,6 +33,7 @@ var rules = []rule{
 	{of: "core/pipeline", forbids: []string{"core/calls", "core/control", "core/members", "core/status"}, why: "parts know those below them alone"},
 	{of: "core/members", forbids: []string{"core/calls", "core/control", "core/status"}, why: "parts know those below them alone"},
 	{of: "core/status", forbids: []string{"core/calls", "core/control", "core/host", "core/members", "core/pipeline"}, why: "what is shown is read, and changes nothing"},
+	{of: "core/middle", forbids: []string{"core/calls", "core/control"}, why: "parts know those below them alone"},
 	{of: "core/calls", forbids: []string{"core/control", "core/host", "core/members", "core/pipeline", "core/serving"}, why: "who waits for an answer knows who is there, and no more"},
 	{of: "core/caller", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},
 	{of: "core/feed", forbids: []string{"core/control", "core/host", "core/xds"}, why: "machines know nothing of who drives them"},

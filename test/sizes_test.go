@@ -32,7 +32,7 @@ var large = map[string]struct {
 	"cmd/internal/settings.Settings":     {4, 80, "a field for each thing that can be set"},
 	"core/admin.Plugin":                  {0, 28, "an answer in JSON: a field for each thing that is shown"},
 	"core/control.Config":                {0, 17, "a field for each thing that can be set"},
-	"core/control.Control":               {56, 27, "its parts, and what those ask who come from outside (docs/decisions/halls.md)"},
+	"core/control.Control":               {48, 10, "a method for each thing that is asked of the core from outside"},
 	"core/environment.Environment":       {54, 10, "tables at each of their revisions: committed, pending, held, unsettled"},
 	"core/manifest.Entry":                {19, 27, "a field for each thing that can be set"},
 	"core/host.slot":                     {13, 19, "an entry, its process and the next one are one still"},
@@ -75,7 +75,7 @@ var large = map[string]struct {
 
 // machines are pure: events and the time go in, actions come out.
 var machines = []string{
-	"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/members", "core/patch", "core/pipeline", "core/placement", "core/revision",
+	"core/caller", "core/deadline", "core/environment", "core/feed", "core/guard", "core/members", "core/middle", "core/patch", "core/pipeline", "core/placement", "core/revision",
 	"core/serving", "core/stage", "core/state", "core/status", "core/store", "core/trial",
 }
 

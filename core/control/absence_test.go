@@ -49,7 +49,7 @@ func TestAbsence(t *testing.T) {
 // dropping is a mirror whose source's rows go after five minutes.
 func dropping(t *testing.T, after time.Duration) *mirror {
 	m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-	m.state.Roster.Plugins["memory"].Expected.DropAfter, m.state.Roster.Plugins["memory"].Absence.After = after, after
+	m.mid.State.Roster.Plugins["memory"].Expected.DropAfter, m.mid.State.Roster.Plugins["memory"].Absence.After = after, after
 	return m
 }
 
@@ -145,7 +145,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		time.Sleep(6 * time.Minute)
 		m.run()
 		m.sees()
-		trial, err := m.Try(m.state.Roster.Plugins["memory"].Expected, m.state.Roster.Rules)
+		trial, err := m.Try(m.mid.State.Roster.Plugins["memory"].Expected, m.mid.State.Roster.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestSwapOfALostSource(t *testing.T) {
 		next.rows("services", nil, row("ns/a.com", "m"), row("ns/b.com", "m"))
 		next.rows("endpoints", nil, row("ns/a.com/http/1.1.1.1:80", "1"))
 		next.synced()
-		if err := trial.Switch(t.Context(), m.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), m.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		m.run()
@@ -169,7 +169,7 @@ func TestSwapOfALostSource(t *testing.T) {
 // merged is a mirror beside which a second registry has the same services, with a priority.
 func merged(t *testing.T, priority int, names ...string) (*mirror, *plugin) {
 	m := newMirror(t, names...)
-	if err := m.Declare(state.Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.state.Roster.Rules); err != nil {
+	if err := m.Declare(state.Expected{Name: "consul", Kind: pb.KindRegistry, Order: 9, Priority: priority}, m.mid.State.Roster.Rules); err != nil {
 		t.Fatal(err)
 	}
 	consul := m.join("consul", readyMemory())
@@ -256,7 +256,7 @@ func TestServicesMoveToAnotherRegistry(t *testing.T) {
 func TestPreferredSourceThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 10, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.state.Roster.Plugins["consul"].Absence.After = time.Minute
+		m.mid.State.Roster.Plugins["consul"].Absence.After = time.Minute
 		for _, step := range []struct {
 			say  *pb.FromPlugin
 			wait time.Duration
@@ -280,7 +280,7 @@ func TestPreferredSourceThatIsDropped(t *testing.T) {
 func TestDropLetsNothingElseThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 0, "ns/a.com", "ns/b.com")
-		m.state.Roster.Plugins["consul"].Absence.After = time.Minute
+		m.mid.State.Roster.Plugins["consul"].Absence.After = time.Minute
 		_ = m.g.kill()
 		m.g = m.join("istio", readyIstio())
 		s := m.g.state()

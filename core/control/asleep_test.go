@@ -300,7 +300,7 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		got := g.call(t.Context(), nil)
 		wantErr(t, (<-got).err, codes.Unavailable, "did not start within limits.call")
 		got = g.call(t.Context(), nil)
-		if err := g.Withdraw("door", g.state.Roster.Rules, true); err != nil {
+		if err := g.Withdraw("door", g.mid.State.Roster.Rules, true); err != nil {
 			t.Fatal(err)
 		}
 		wantErr(t, (<-got).err, codes.Unavailable, "is away")

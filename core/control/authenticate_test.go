@@ -232,7 +232,7 @@ func TestQuestionThatIsTooLarge(t *testing.T) {
 		first := g.join("first", &pb.Ready{})
 		got := g.call(t.Context(), nil)
 		q := asked(first)
-		g.undelivered(g.state.Roster.Session("first"), &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
+		g.undelivered(g.mid.State.Roster.Session("first"), &pb.FromCore{Authenticate: q}, errors.New("message is too large"))
 		synctest.Wait()
 		wantErr(t, (<-got).err, codes.Unavailable, "message is too large")
 		g.keepsNothing()

@@ -29,21 +29,21 @@ func (s client) Offers(typeURL string) (*pb.Traits, bool) {
 	if s.conn.Generators[typeURL] == "" {
 		return nil, false
 	}
-	return s.c.state.Roster.Traits(s.conn.Generators[typeURL], typeURL), true
+	return s.c.mid.State.Roster.Traits(s.conn.Generators[typeURL], typeURL), true
 }
 
 // Subscribe implements xds.Connection.
 func (s client) Subscribe(typeURL string, wildcard bool, names []string) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.serving.Streams.Subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
+	s.c.mid.Serving.Streams.Subscribe(s.conn, typeURL, placement.Wish{Wildcard: wildcard, Names: names})
 }
 
 // Pull implements xds.Connection.
 func (s client) Pull() xds.Served {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	return s.c.serving.Streams.Pull(s.conn)
+	return s.c.mid.Serving.Streams.Pull(s.conn)
 }
 
 // Report implements xds.Connection.
@@ -51,18 +51,18 @@ func (s client) Report(o xds.Outcome) {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
 	if !o.Health {
-		s.c.plugins.Trials.CountRefusal(s.conn, o)
-		s.c.serving.Streams.Note(s.conn, o)
+		s.c.mid.Plugins.Trials.CountRefusal(s.conn, o)
+		s.c.mid.Serving.Streams.Note(s.conn, o)
 	}
-	s.c.serving.Streams.Report(s.conn, o)
+	s.c.mid.Serving.Streams.Report(s.conn, o)
 }
 
 // Close implements xds.Connection.
 func (s client) Close() {
 	s.c.clients.Lock()
 	defer s.c.clients.Unlock()
-	s.c.serving.Streams.Disconnect(s.conn)
-	s.c.state.Course.Ring()
+	s.c.mid.Serving.Streams.Disconnect(s.conn)
+	s.c.mid.State.Course.Ring()
 }
 
 // Connect implements xds.Source.
@@ -77,10 +77,10 @@ func (c *Control) Connect(ctx context.Context, p xds.Peer, wake func(xds.Wake)) 
 	}
 	c.clients.Lock()
 	defer c.clients.Unlock()
-	if reasons := c.stages.Pipeline.NotReady(); len(reasons) > 0 {
+	if reasons := c.mid.Stages.Pipeline.NotReady(); len(reasons) > 0 {
 		return nil, status.Errorf(codes.Unavailable, "the control plane is not ready: %s", strings.Join(reasons, "; "))
 	}
-	conn := c.state.Roster.NewConnection(c.state.Connections, p, node, extensions, c.state.Clock.Now(), wake)
+	conn := c.mid.State.Roster.NewConnection(c.mid.State.Connections, p, node, extensions, c.mid.State.Clock.Now(), wake)
 	conn.Credentials = shown
 	return client{c, conn}, nil
 }

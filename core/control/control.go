@@ -1,33 +1,7 @@
-// Package control is the core's middle: it takes rows from plugins into the environment, leads each
-// revision through the stages, keeps the views that generators make, and tells connections when
-// there is something new. Control keeps the lock and the time, and hands what happens to those that
-// it concerns; what happens under the lock is short and never blocks: messages to plugins go
-// through outboxes, streams are only woken. The parts have neither lock nor clock, and know those
-// below them alone: core/state is what all of them know; core/serving is what connections are
-// served, core/pipeline leads revisions there, core/members is who takes part, core/status what is
-// shown of it. What can be decided without knowing plugins or connections lies still lower:
-// core/caller, core/patch, core/placement, core/feed, core/revision, core/trial, core/guard,
-// core/store, core/environment, core/stage, core/view.
-//
-// The life of a plugin: Control.Serve takes its session in (Members.Admit); Control.handle takes
-// each message; Control.watch sees that it does not hang (Members.Inspect); Control.leave takes it
-// out (Members.Dismiss), and what it said stays served. Another takes its place by Control.Try and
-// Trial.Switch (Trials.Swap).
-//
-// The life of a row: Intake.TakeRows puts it into its plugin's shard; Control.due sees that it is
-// time; Pipeline.Begin commits it and gives the revision to those who read it, derivers first, and
-// Pipeline.TakeDone notes that they are done; Pipeline.Advance goes on, until what generators made
-// of it is published. Losses.guards has core/guard judge what is about to be shown: rows that take
-// too much away are taken back.
-//
-// The life of a placement: Control.Connect takes a stream in; Streams.Subscribe notes what it
-// wants, and Placer.Introduce has generators told; Placer.TakeGenerated takes their answer, and
-// asks for what the view lacks, in turn; Screen.Settle shows what patches made of it
-// (Patches.ComposeBy), and Streams.Pull hands it to the stream. When the stream has gone Placer
-// keeps the view for a while.
-//
-// The life of a request for who is calling: Calls.Authenticate; of one for an object where it is
-// kept: Writes.TakeStore.
+// Package control is the core's middle with a lock, a clock and goroutines around it: it takes
+// sessions of plugins and streams in, hands what they say to core/middle one at a time, and sees that
+// what is due begins. What happens under the lock is short and never blocks: messages to plugins go
+// through outboxes, streams are only woken.
 package control
 
 import (
@@ -40,12 +14,9 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/calls"
-	"github.com/coxswain-mesh/coxswain/core/members"
-	"github.com/coxswain-mesh/coxswain/core/pipeline"
+	"github.com/coxswain-mesh/coxswain/core/middle"
 	"github.com/coxswain-mesh/coxswain/core/placement"
-	"github.com/coxswain-mesh/coxswain/core/serving"
 	"github.com/coxswain-mesh/coxswain/core/state"
-	"github.com/coxswain-mesh/coxswain/core/status"
 )
 
 // Config of a Control.
@@ -89,11 +60,7 @@ type Control struct {
 	// mu guards all below; what clients do takes it by the door.
 	mu      timed
 	clients door
-	state   *state.State
-	serving *serving.Parts
-	stages  *pipeline.Parts
-	plugins *members.Parts
-	pages   *status.Pages
+	mid     *middle.Middle
 	*calls.Calls
 	wake chan struct{}
 }
@@ -110,26 +77,18 @@ func New(cfg Config) (*Control, error) {
 		return nil, errors.New("control: holdMax must be more than 0")
 	}
 	c := &Control{cfg: cfg, wake: make(chan struct{}, 1)}
-	c.state = state.New(state.Config{
-		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(),
-		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, EndpointPause: cfg.EndpointPause, Gather: cfg.Gather,
+	c.mid = middle.New(middle.Config{
+		Log: cfg.Log, Metrics: cfg.Metrics, Rules: cfg.Rules, Epoch: newEpoch(), Gather: cfg.Gather,
+		DebounceAfter: cfg.DebounceAfter, DebounceMax: cfg.DebounceMax, DebounceEndpoints: cfg.DebounceEndpoints,
+		EndpointPatience: cfg.EndpointPatience, EndpointPause: cfg.EndpointPause, HoldMax: cfg.HoldMax, Retention: cfg.Retention,
 		Ring: c.ring, Wake: inBackground(cfg.OnWanted), Serving: inBackground(cfg.OnServing),
+		Overdue: func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) },
 	})
-	c.serving = serving.New(c.state, serving.Config{
-		Patience: cfg.HoldMax, Retention: cfg.Retention,
-		Instead: func(next state.Shown) (held, judges bool) { return c.plugins.Departure.PartingLoses(next) },
-	})
-	c.stages = pipeline.New(c.state, c.serving, pipeline.Config{
-		HoldMax: cfg.HoldMax, EndpointPatience: cfg.EndpointPatience, DebounceEndpoints: cfg.DebounceEndpoints,
-		Served: func(number uint64) { c.plugins.Trials.NoteSwitched(number) },
-	})
-	c.plugins = members.New(c.state, c.serving, c.stages, cfg.HoldMax)
-	c.pages = status.NewPages(c.state, c.serving, cfg.HoldMax, func(s *state.Session) (n int, since time.Time) { return c.Overdue(s) })
-	c.mu.clock, c.clients.inner = c.state.Clock, &c.mu
-	c.Calls = calls.New(&c.clients, c.state)
+	c.mu.clock, c.clients.inner = c.mid.State.Clock, &c.mu
+	c.Calls = calls.New(&c.clients, c.mid.State)
 	now := time.Now()
 	for _, e := range cfg.Plugins {
-		c.plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))
+		c.mid.Plugins.Members.Declare(state.NewPlugin(e, state.NewShard(e), now))
 	}
 	return c, nil
 }
@@ -182,7 +141,7 @@ func newEpoch() uint64 {
 }
 
 // Epoch is the start of the core that revisions belong to.
-func (c *Control) Epoch() uint64 { return c.state.Course.Epoch }
+func (c *Control) Epoch() uint64 { return c.mid.State.Course.Epoch }
 
 // Started is closed when the first complete revision is served.
-func (c *Control) Started() <-chan struct{} { return c.stages.Pipeline.StartedUp }
+func (c *Control) Started() <-chan struct{} { return c.mid.Stages.Pipeline.StartedUp }

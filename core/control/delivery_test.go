@@ -187,4 +187,6 @@ func TestPlaceIntoAViewThatWasForgotten(t *testing.T) {
 	})
 }
 
-func (w *world) room() int { return (&state.Session{Plugin: w.state.Roster.Plugins["istio"]}).Room() }
+func (w *world) room() int {
+	return (&state.Session{Plugin: w.mid.State.Roster.Plugins["istio"]}).Room()
+}

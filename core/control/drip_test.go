@@ -15,7 +15,7 @@ import (
 // second adds a registry beside that of a mirror, with these services; each has an endpoint.
 func (m *mirror) second(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindRegistry, Order: 9}, m.state.Roster.Rules); err != nil {
+	if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindRegistry, Order: 9}, m.mid.State.Roster.Rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("second", readyMemory())

@@ -302,7 +302,7 @@ func TestRowsWithoutProxies(t *testing.T) {
 func TestOnLossApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
-		m.state.Roster.Plugins["memory"].Expected.LossApplies = true
+		m.mid.State.Roster.Plugins["memory"].Expected.LossApplies = true
 		m.deletes("ns/a.com", "ns/b.com", "ns/c.com")
 		m.run()
 		m.sees()
@@ -314,7 +314,7 @@ func TestOnLossApply(t *testing.T) {
 func TestGeneratorThatStaysAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com", "ns/e.com")
-		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.state.Roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())

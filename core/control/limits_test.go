@@ -106,7 +106,7 @@ func TestBodiesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.mu.Lock()
-		w.state.Roster.Plugins["istio"].Expected.Limits.Bodies = 4096
+		w.mid.State.Roster.Plugins["istio"].Expected.Limits.Bodies = 4096
 		w.mu.Unlock()
 		w.g.send(body(2, strings.Repeat("x", 3000)))
 		select {

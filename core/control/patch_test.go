@@ -239,7 +239,7 @@ func TestFaultsAreToldOnce(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		var told []string
-		for _, f := range w.pages.RefusedOf("upper") {
+		for _, f := range w.mid.Pages.RefusedOf("upper") {
 			told = append(told, f.What[len(f.What)-2:]+" "+f.Reason)
 		}
 		if diff := cmp.Diff([]string{"a1 no", "a2 never", "a2 no"}, told); diff != "" {

@@ -93,7 +93,7 @@ func (b *bench) begin(inst *host.Instance) *plugin {
 	b.t.Helper()
 	a, z := carrier.Pipe()
 	p := &plugin{t: b.t, link: carrier.NewPlugin(z), end: make(chan error, 1)}
-	inst.Ready.Kind, inst.Link = b.state.Roster.Plugins[inst.Entry.Name].Kind(), carrier.NewCore(a)
+	inst.Ready.Kind, inst.Link = b.mid.State.Roster.Plugins[inst.Entry.Name].Kind(), carrier.NewCore(a)
 	ctx, cancel := context.WithCancel(b.t.Context())
 	p.stop = cancel
 	go func() {

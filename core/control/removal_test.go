@@ -36,7 +36,7 @@ func (r *removal) text() string { return strings.Join(r.why, "; ") }
 func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 	r := &removal{}
 	return r, began(func() error {
-		return b.Removal(b.t.Context(), name, b.state.Roster.Rules, func(d *guard.Difference, why []string) error {
+		return b.Removal(b.t.Context(), name, b.mid.State.Roster.Rules, func(d *guard.Difference, why []string) error {
 			if r.asked {
 				b.t.Error("it is judged twice")
 			}
@@ -52,7 +52,7 @@ func (b *bench) removing(name string, forced bool) (*removal, <-chan error) {
 // adds lets one more registry say these services.
 func (m *mirror) adds(names ...string) *plugin {
 	m.t.Helper()
-	if err := m.Declare(more, m.state.Roster.Rules); err != nil {
+	if err := m.Declare(more, m.mid.State.Roster.Rules); err != nil {
 		m.t.Fatal(err)
 	}
 	p := m.join("more", &pb.Ready{Publishes: []string{"services", "endpoints", "VirtualService"}})
@@ -120,7 +120,7 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					t.Error("the dry run said something else:", diff)
 				}
 				_ = p.kill()
-				if err := m.Withdraw("more", m.state.Roster.Rules, true); err != nil {
+				if err := m.Withdraw("more", m.mid.State.Roster.Rules, true); err != nil {
 					t.Fatal(err)
 				}
 				m.run()
@@ -128,8 +128,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 					m.sees(c.left...)
 				}
 				m.holds()
-				if n := len(m.Rows("VirtualService")); n != 0 || m.plugins.Departure.Parting != nil || len(m.plugins.Trials.All) > 0 {
-					t.Errorf("%d rows are left, %v, %v", n, m.plugins.Departure.Parting, m.plugins.Trials.All)
+				if n := len(m.Rows("VirtualService")); n != 0 || m.mid.Plugins.Departure.Parting != nil || len(m.mid.Plugins.Trials.All) > 0 {
+					t.Errorf("%d rows are left, %v, %v", n, m.mid.Plugins.Departure.Parting, m.mid.Plugins.Trials.All)
 				}
 				m.m.rows("services", nil, row("ns/new.com", "1"))
 				m.run()
@@ -171,7 +171,7 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		// Nobody waits any more.
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := began(func() error {
-			return m.Removal(ctx, "more", m.state.Roster.Rules, func(*guard.Difference, []string) error { return nil })
+			return m.Removal(ctx, "more", m.mid.State.Roster.Rules, func(*guard.Difference, []string) error { return nil })
 		})
 		cancel(errStays)
 		if err := over(t, gone); !errors.Is(err, errStays) {
@@ -179,8 +179,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 		}
 		m.run()
 		m.sees("a.com", "b.com", "c.com", "x.com")
-		if m.plugins.Departure.Parting != nil || len(m.plugins.Trials.All) > 0 {
-			t.Errorf("%v, %v", m.plugins.Departure.Parting, m.plugins.Trials.All)
+		if m.mid.Plugins.Departure.Parting != nil || len(m.mid.Plugins.Trials.All) > 0 {
+			t.Errorf("%v, %v", m.mid.Plugins.Departure.Parting, m.mid.Plugins.Trials.All)
 		}
 	})
 }
@@ -190,7 +190,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.state.Roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		p := m.join("renamed", readyMemory())
@@ -210,7 +210,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.state.Roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "renamed", Kind: pb.KindRegistry, Order: 8}, m.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		r, goes := m.removing("more", true)
@@ -230,7 +230,7 @@ func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
 		m.adds("ns/x.com")
-		if err := m.Declare(state.Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.state.Roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "silent", Kind: pb.KindRegistry, Order: 8, Optional: true}, m.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		m.join("silent", readyMemory())
@@ -276,8 +276,8 @@ func TestRemovalOfADeriver(t *testing.T) {
 		p := b.stream("p")
 		p.Subscribe(typeA, true, nil)
 		g.others()
-		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.state.Course.Epoch, Number: b.Revision().Number}))
-		at := &pb.Revision{Epoch: b.state.Course.Epoch, Number: b.Revision().Number}
+		g.send(describe(typeA, 1), place(p.ID(), typeA, 1, &pb.Revision{Epoch: b.mid.State.Course.Epoch, Number: b.Revision().Number}))
+		at := &pb.Revision{Epoch: b.mid.State.Course.Epoch, Number: b.Revision().Number}
 		g.send(body(1, "1"), change(typeA, 1, at, &pb.Entry{Name: "a.com", Body: 1}), wanted(g.others()[0].Want.Id, at))
 		r, stays := b.removing("serviceentry", false)
 		s := g.state()
@@ -349,7 +349,7 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		if err := over(t, stays); !errors.Is(err, errStays) || !strings.Contains(r.text(), "As would go from 1 proxy (view ): a, ns/a.com, ns/b.com") {
 			t.Errorf("%v, %q", err, r.why)
 		}
-		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.state.Roster.Rules); err != nil {
+		if err := m.Declare(state.Expected{Name: "second", Kind: pb.KindGenerator, Order: 8}, m.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		second := m.join("second", readyIstio())
@@ -362,10 +362,10 @@ func TestRemovalOfAGenerator(t *testing.T) {
 		}
 		// What the other one makes is less: the proxy keeps what it has.
 		_ = m.g.kill()
-		if err := m.Withdraw("istio", m.state.Roster.Rules, false); err != nil {
+		if err := m.Withdraw("istio", m.mid.State.Roster.Rules, false); err != nil {
 			t.Fatal(err)
 		}
-		at := &pb.Revision{Epoch: m.state.Course.Epoch, Number: m.Revision().Number}
+		at := &pb.Revision{Epoch: m.mid.State.Course.Epoch, Number: m.Revision().Number}
 		second.send(describe(typeA, 1), place(m.proxy.ID(), typeA, 1, at))
 		for _, w := range second.others() {
 			if w.Want != nil {
@@ -387,9 +387,9 @@ func TestRemovalOfAPatch(t *testing.T) {
 		w := newPatchWorld(t, nil)
 		w.answer(w.asked())
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		w.state.Roster.Rules.Patches = func(string, *corev3.Node) []string { return nil }
-		without := w.state.Roster.Rules
-		w.state.Roster.Rules.Patches = w.cfg.Patches
+		w.mid.State.Roster.Rules.Patches = func(string, *corev3.Node) []string { return nil }
+		without := w.mid.State.Roster.Rules
+		w.mid.State.Roster.Rules.Patches = w.cfg.Patches
 		var why []string
 		err := w.Removal(t.Context(), "upper", without, func(_ *guard.Difference, said []string) error { why = said; return errStays })
 		if !errors.Is(err, errStays) || len(why) != 1 || !strings.Contains(why[0], "what it makes of 3 Ts would go from 1 proxy: a1, a2, a2-copy") {

@@ -109,9 +109,9 @@ const viewCost, nameCost = 4 << 10, 512
 func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := w.state.Roster.Session("istio")
+	s := w.mid.State.Roster.Session("istio")
 	bodies, _ = s.Maker.Views.Len()
-	_, bytes = w.state.Connections.Left.Kept()
+	_, bytes = w.mid.State.Connections.Left.Kept()
 	return len(s.Maker.Views.All()), bodies, bytes
 }
 
@@ -119,7 +119,7 @@ func (w *world) nothingLeft() {
 	w.t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if views, bytes := w.state.Connections.Left.Kept(); views != 0 || bytes != 0 {
+	if views, bytes := w.mid.State.Connections.Left.Kept(); views != 0 || bytes != 0 {
 		w.t.Errorf("%d views and %d bytes are left", views, bytes)
 	}
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/sched"
 	"github.com/coxswain-mesh/coxswain/core/ticks"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/coxswain-mesh/coxswain/core/host"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
@@ -54,7 +52,7 @@ func (c *Control) Serve(ctx context.Context, inst *host.Instance) error {
 
 // Learn implements host.Sessions.
 func (c *Control) Learn(inst *host.Instance) error {
-	return c.do(func() error { return c.plugins.Members.Learn(inst.Entry.Name, inst.Ready) })
+	return c.do(func() error { return c.mid.Plugins.Members.Learn(inst.Entry.Name, inst.Ready) })
 }
 
 // join takes a session in: it is sent everything it reads, and what it makes of it comes with a
@@ -63,9 +61,9 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule()
-	admit := c.plugins.Members.Admit
+	admit := c.mid.Plugins.Members.Admit
 	if inst.Candidate {
-		admit = c.plugins.Members.AdmitRival
+		admit = c.mid.Plugins.Members.AdmitRival
 	}
 	s, err := admit(inst.Entry.Name, inst.Ready, func(k *state.Plugin) *state.Session { return c.newSession(k, inst, cancel) })
 	if s != nil && !inst.Candidate {
@@ -75,16 +73,16 @@ func (c *Control) join(inst *host.Instance, cancel context.CancelCauseFunc) (*st
 }
 
 func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel context.CancelCauseFunc) *state.Session {
-	s := state.NewSession(k, inst.Ready, inst.Link, inst.Entry.MayStore, cancel, c.state.Clock.Now())
+	s := state.NewSession(k, inst.Ready, inst.Link, inst.Entry.MayStore, cancel, c.mid.State.Clock.Now())
 	s.Out = outbox.New(func(n uint64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.stages.Feeder.StateSent(s, n)
+		c.mid.Stages.Feeder.StateSent(s, n)
 	}, func(m *pb.FromCore, why error) { c.undelivered(s, m, why) })
 	s.Out.Answered = func(m *pb.Stored) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.stages.Writes.StoredSent(s, m)
+		c.mid.Stages.Writes.StoredSent(s, m)
 	}
 	return s
 }
@@ -93,10 +91,10 @@ func (c *Control) newSession(k *state.Plugin, inst *host.Instance, cancel contex
 func (c *Control) leave(s *state.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stages.Writes.Stores.Left(s)
-	c.stages.Writes.TellStores()
+	c.mid.Stages.Writes.Stores.Left(s)
+	c.mid.Stages.Writes.TellStores()
 	c.Abandon(s)
-	c.plugins.Members.Dismiss(s)
+	c.mid.Plugins.Members.Dismiss(s)
 	c.schedule()
 }
 
@@ -104,75 +102,26 @@ func (c *Control) leave(s *state.Session) {
 func (c *Control) handle(s *state.Session, m *pb.FromPlugin) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.state.Clock.Now()
 	defer c.schedule()
 	switch {
-	case m.Rows != nil:
-		return c.stages.Intake.TakeRows(s, m.Rows, now)
-	case m.Synced != nil:
-		return c.stages.Intake.TakeSynced(s, now)
-	case m.Done != nil:
-		return c.stages.Pipeline.TakeDone(s, m.Done, now)
-	case m.Log != nil:
-		c.state.Roster.TakeLog(s, m.Log)
-	case m.Lost != nil && state.PublishesRows(s.Plugin.Ready):
-		c.stages.Intake.SourceLost(s, m.Lost.Reason, now)
-	case m.Found != nil && state.PublishesRows(s.Plugin.Ready):
-		c.stages.Intake.SourceFound(s, now)
-	case m.Progress != nil, m.Pong != nil, m.Credit != nil:
-	case m.Store != nil:
-		return c.stages.Writes.TakeStore(s, m.Store, now)
-	case m.Stored != nil:
-		c.stages.Writes.TakeStored(s, m.Stored)
 	case m.Caller != nil && s.Kind() == pb.KindAuthenticator:
 		c.Take(s, m.Caller.Id, m)
 	case m.Called != nil && s.Kind() == pb.KindController:
 		c.Take(s, m.Called.Id, m)
-	case s.Generates():
-		err := c.serving.Placer.TakeGenerated(s, m)
-		if m.Wanted != nil {
-			c.stages.Pipeline.Advance(now)
-		}
-		return err
-	case m.Patched != nil && s.Kind() == pb.KindPatch:
-		return c.stages.Results.TakePatched(s, m.Patched)
 	default:
-		c.cfg.Metrics.Unknown(s.Name(), "message", 1)
+		return c.mid.Handle(s, m)
 	}
 	return nil
 }
 
-// undelivered takes back a call that was too large to be sent. A client says how large its node,
-// its names and its errors are; a plugin takes messages up to a size. What is larger is refused to
-// that client, or cut: it is never a reason to end the plugin's session.
+// undelivered takes back a call that was too large to be sent.
 func (c *Control) undelivered(s *state.Session, m *pb.FromCore, why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg.Log.Warn("a message to a plugin is too large; what it asked for fails, and nothing else", "plugin", s.Name(), "error", why)
-	c.cfg.Metrics.Unknown(s.Name(), "too large", 1)
-	switch {
-	case m.Attach != nil:
-		if conn := c.state.Connections.All[m.Attach.Connection]; conn != nil {
-			s.Deny(conn, status.Errorf(codes.InvalidArgument, "the node is too large: %v", why))
-		}
-	case m.Want != nil:
-		s.Maker.Asked.Undelivered(m.Want.Id)
-	case m.Store != nil:
-		c.stages.Writes.Stores.Undelivered(m.Store, why)
-		c.stages.Writes.TellStores()
-	case m.Stored != nil:
-		c.stages.Writes.Stores.AnswerUndelivered(s, m.Stored, why)
-		c.stages.Writes.TellStores()
-	case m.Patch != nil:
-		if p := s.Plugin.Patcher; p != nil {
-			if r := p.Undelivered(m.Patch.Id, why, c.state.Clock.Now()); r != nil {
-				c.stages.Results.Answered(p, r)
-			}
-		}
-	case m.Authenticate != nil, m.Call != nil:
+	defer c.schedule()
+	if c.mid.Undelivered(s, m, why); m.Authenticate != nil || m.Call != nil {
 		c.Undelivered(s, m, why)
 	}
-	c.schedule()
 }
 
 // watch looks after a session until ctx ends.
@@ -200,5 +149,5 @@ func (c *Control) look(s *state.Session, lost time.Duration) (ping bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.schedule()
-	return c.plugins.Members.Inspect(s, c.state.Clock.Now(), lost)
+	return c.mid.Plugins.Members.Inspect(s, c.mid.State.Clock.Now(), lost)
 }

@@ -11,33 +11,33 @@ import (
 )
 
 // Ready returns why proxies aren't served; none: they are.
-func (c *Control) Ready() []string { return locked(c, c.stages.Pipeline.NotReady) }
+func (c *Control) Ready() []string { return locked(c, c.mid.Stages.Pipeline.NotReady) }
 
 // Revision returns the revision that is served.
-func (c *Control) Revision() report.Revision { return locked(c, c.pages.Revision) }
+func (c *Control) Revision() report.Revision { return locked(c, c.mid.Pages.Revision) }
 
 // PluginRows returns what is known of each declared plugin, by name.
-func (c *Control) PluginRows() map[string]status.PluginRows { return locked(c, c.pages.PluginRows) }
+func (c *Control) PluginRows() map[string]status.PluginRows { return locked(c, c.mid.Pages.PluginRows) }
 
 // Stale returns for each plugin whether its last words may be out of date.
-func (c *Control) Stale() map[string]status.Stale { return locked(c, c.pages.Stale) }
+func (c *Control) Stale() map[string]status.Stale { return locked(c, c.mid.Pages.Stale) }
 
 // Hiding returns numbers of rows that are not served, for each plugin that publishes rows.
-func (c *Control) Hiding() map[string]status.Hiding { return locked(c, c.pages.Hiding) }
+func (c *Control) Hiding() map[string]status.Hiding { return locked(c, c.mid.Pages.Hiding) }
 
 // Views returns all views that connections are in.
-func (c *Control) Views() []report.View { return locked(c, c.pages.Views) }
+func (c *Control) Views() []report.View { return locked(c, c.mid.Pages.Views) }
 
 // Streams returns the connected streams.
-func (c *Control) Streams() []report.Stream { return locked(c, c.pages.Streams) }
+func (c *Control) Streams() []report.Stream { return locked(c, c.mid.Pages.Streams) }
 
 // Tables returns the tables that have rows, or that a plugin reads or publishes.
-func (c *Control) Tables() []report.Table { return locked(c, c.pages.Tables) }
+func (c *Control) Tables() []report.Table { return locked(c, c.mid.Pages.Tables) }
 
 // Rows returns the rows of a table.
 func (c *Control) Rows(table string) []*pb.Row {
 	return locked(c, func() (rows []*pb.Row) {
-		for _, r := range c.state.Env.Rows(table, false) {
+		for _, r := range c.mid.State.Env.Rows(table, false) {
 			rows = append(rows, r)
 		}
 		return rows
@@ -48,7 +48,7 @@ func (c *Control) Rows(table string) []*pb.Row {
 func (c *Control) Dump(nodeID string) (types []report.TypeDump, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.DumpOf(nodeID)
+	return c.mid.Pages.DumpOf(nodeID)
 }
 
 // TableRows says for each table of a plugin what became of its rows: served, hidden and by whom, or
@@ -56,14 +56,14 @@ func (c *Control) Dump(nodeID string) (types []report.TypeDump, ok bool) {
 func (c *Control) TableRows(plugin string) []report.TableRows {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.TableRows(plugin, func() {
+	return c.mid.Pages.TableRows(plugin, func() {
 		c.mu.Unlock()
 		c.mu.Lock()
 	})
 }
 
 // Holds returns what is held, by plugin.
-func (c *Control) Holds() []state.Held { return locked(c, c.pages.Held) }
+func (c *Control) Holds() []state.Held { return locked(c, c.mid.Pages.Held) }
 
 // Holding says in a line each what is held.
 func (c *Control) Holding() (lines []string) {
@@ -77,5 +77,5 @@ func (c *Control) Holding() (lines []string) {
 func (c *Control) Hold(plugin string) (*state.Held, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pages.HoldOf(plugin)
+	return c.mid.Pages.HoldOf(plugin)
 }

@@ -260,7 +260,7 @@ func TestStoreAndSwap(t *testing.T) {
 		time.Sleep(time.Second)
 		s.ask(1, pb.Store{})
 		asked := requests(old)
-		trial := s.try(s.state.Roster.Plugins["one"].Expected)
+		trial := s.try(s.mid.State.Roster.Plugins["one"].Expected)
 		next := s.candidate("one", readyWriter())
 		next.synced()
 		next.send(&pb.FromPlugin{Store: &pb.Store{Id: 5, Verb: pb.VerbGet, Table: entryTable}})
@@ -269,7 +269,7 @@ func TestStoreAndSwap(t *testing.T) {
 				t.Errorf("a candidate was sent %+v", m)
 			}
 		}
-		if err := over(t, began(func() error { return trial.Switch(t.Context(), s.state.Roster.Rules, anyway) })); err != nil {
+		if err := over(t, began(func() error { return trial.Switch(t.Context(), s.mid.State.Roster.Rules, anyway) })); err != nil {
 			t.Fatal(err)
 		}
 		s.ask(2, pb.Store{})

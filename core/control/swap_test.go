@@ -18,7 +18,7 @@ import (
 
 func (b *bench) try(e state.Expected) *Trial {
 	b.t.Helper()
-	t, err := b.Try(e, b.state.Roster.Rules)
+	t, err := b.Try(e, b.mid.State.Roster.Rules)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -98,13 +98,13 @@ func TestSwapRegistry(t *testing.T) {
 			t.Errorf("difference %s, %v", d, err)
 		}
 		no := errors.New("no")
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, func(*guard.Difference) error { return no }); !errors.Is(err, no) {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, func(*guard.Difference) error { return no }); !errors.Is(err, no) {
 			t.Errorf("error %v", err)
 		}
 		if w.g.state() != nil || w.Revision().Number != before {
 			t.Fatal("a switch that was refused had effect")
 		}
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		s := w.g.state()
@@ -112,7 +112,7 @@ func TestSwapRegistry(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if got := w.state.Course.Served; got.Kind != "swap" || got.Rows != 3 {
+		if got := w.mid.State.Course.Served; got.Kind != "swap" || got.Rows != 3 {
 			t.Errorf("served %+v", got)
 		}
 		// The old one is fed and may say more; it counts when it comes back.
@@ -121,7 +121,7 @@ func TestSwapRegistry(t *testing.T) {
 		if w.g.state() != nil {
 			t.Error("rows of the one that was replaced are served")
 		}
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"endpoints -ns/a.com/http/1.1.1.2:80", "endpoints ns/a.com/http/1.1.1.1:80=1", "endpoints ns/a.com/http/1.1.1.3:80=1", "services -ns/b.com"}
@@ -143,7 +143,7 @@ func TestSwapDeriver(t *testing.T) {
 		}
 		next.rows("services", s.Revision, row("ns/a.com", "new from 1"))
 		next.done(s.Revision)
-		switched := began(func() error { return trial.Switch(t.Context(), b.state.Roster.Rules, anyway) })
+		switched := began(func() error { return trial.Switch(t.Context(), b.mid.State.Roster.Rules, anyway) })
 		if err := over(t, switched); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestSwapGenerator(t *testing.T) {
 		if w.expect("a=v1"); w.proxy.woken {
 			t.Error("the candidate's views were served")
 		}
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		if w.expect("a=v1", "b=b"); !w.proxy.woken {
@@ -217,7 +217,7 @@ func TestSwapGenerator(t *testing.T) {
 		if err := next.kill(); err == nil {
 			t.Error("no error")
 		}
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.expect("a=v9")
@@ -237,7 +237,7 @@ func TestRefusalsAfterASwap(t *testing.T) {
 		trial := w.try(istio)
 		next := w.candidate("istio", readyIstio())
 		next.answer(w.proxy.ID(), "v2")
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		many := trial.OnRefusals(guard.Share{Percent: 10})
@@ -281,7 +281,7 @@ func TestRefusalsThatAreNotItsDoing(t *testing.T) {
 				trial := w.try(istio)
 				next := w.candidate("istio", readyIstio())
 				next.answer(w.proxy.ID(), tt.content)
-				if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+				if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 					t.Fatal(err)
 				}
 				at := w.Revision()
@@ -335,7 +335,7 @@ func TestDeclareAndWithdraw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		more := state.Expected{Name: "more", Kind: pb.KindRegistry, Order: 7}
-		if err := w.Declare(more, w.state.Roster.Rules); err != nil {
+		if err := w.Declare(more, w.mid.State.Roster.Rules); err != nil {
 			t.Fatal(err)
 		}
 		if reasons := w.Ready(); len(reasons) > 0 {
@@ -350,11 +350,11 @@ func TestDeclareAndWithdraw(t *testing.T) {
 			t.Error(diff)
 		}
 		w.g.done(s.Revision)
-		if err := w.Withdraw("more", w.state.Roster.Rules, false); err == nil {
+		if err := w.Withdraw("more", w.mid.State.Roster.Rules, false); err == nil {
 			t.Error("a plugin that runs was withdrawn")
 		}
 		_ = m.kill()
-		if err := w.Withdraw("more", w.state.Roster.Rules, false); err != nil {
+		if err := w.Withdraw("more", w.mid.State.Roster.Rules, false); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(150 * time.Millisecond)
@@ -387,7 +387,7 @@ func TestSwapPatch(t *testing.T) {
 			t.Errorf("difference %s, %v", d, err)
 		}
 		w.sees("a1=11", "a2=22", "a2-copy=2", "b=3")
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.sees("a1=11", "a2=22", "b=3")
@@ -395,7 +395,7 @@ func TestSwapPatch(t *testing.T) {
 			t.Errorf("it was asked again: %v", calls)
 		}
 		// The old one comes back: it knows what it said.
-		if err := trial.Switch(t.Context(), w.state.Roster.Rules, anyway); err != nil {
+		if err := trial.Switch(t.Context(), w.mid.State.Roster.Rules, anyway); err != nil {
 			t.Fatal(err)
 		}
 		w.upper = old
@@ -434,7 +434,7 @@ func TestSwapAuthenticator(t *testing.T) {
 		if len(d.Refused) != 1 || d.Refused[0] != want || len((guard.Guard{}).Check(d)) != 1 {
 			t.Errorf("difference %+v", d)
 		}
-		switched := began(func() error { return trial.Switch(t.Context(), b.state.Roster.Rules, anyway) })
+		switched := began(func() error { return trial.Switch(t.Context(), b.mid.State.Roster.Rules, anyway) })
 		old.accept(asked(old).Id, webIdentity)
 		next.accept(asked(next).Id, webIdentity)
 		if err := over(t, switched); err != nil {

@@ -28,7 +28,7 @@ type Trial struct {
 func (c *Control) Try(e state.Expected, rules state.Rules) (*Trial, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t, err := c.plugins.Trials.Try(e, rules)
+	t, err := c.mid.Plugins.Trials.Try(e, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (t *Trial) Switch(ctx context.Context, rules state.Rules, decide func(*guar
 		if err := decide(d); err != nil {
 			return err
 		}
-		return t.c.plugins.Trials.Swap(t.of, rules, same)
+		return t.c.mid.Plugins.Trials.Swap(t.of, rules, same)
 	})
 }
 
@@ -105,10 +105,10 @@ func (t *Trial) compared(ctx context.Context, act func(*guard.Difference, map[*v
 func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() error) error {
 	c := t.c
 	c.mu.Lock()
-	m := c.plugins.Trials.Meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, c.state.Clock.Now())
+	m := c.mid.Plugins.Trials.Meetings.Call(members.Meeting{Of: t.of, Act: act, Done: make(chan error, 1)}, patience, c.mid.State.Clock.Now())
 	c.schedule()
 	c.mu.Unlock()
-	return c.await(ctx, m.Of.Done, func() { c.plugins.Trials.Meetings.Leave(m) })
+	return c.await(ctx, m.Of.Done, func() { c.mid.Plugins.Trials.Meetings.Leave(m) })
 }
 
 // OnRefusals returns a channel that is closed when more proxies than limit have refused what they
@@ -116,7 +116,7 @@ func (t *Trial) meet(ctx context.Context, patience time.Duration, act func() err
 func (t *Trial) OnRefusals(limit guard.Share) <-chan struct{} {
 	t.c.mu.Lock()
 	defer t.c.mu.Unlock()
-	if t.of.Refusals.Limit(limit, len(t.c.state.Connections.All)) {
+	if t.of.Refusals.Limit(limit, len(t.c.mid.State.Connections.All)) {
 		close(t.of.Over)
 	}
 	return t.of.Over

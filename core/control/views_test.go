@@ -435,10 +435,10 @@ func TestNothingIsLeftOver(t *testing.T) {
 		w.g.others()
 		w.g.done(w.revise("2"))
 		w.g.done(w.revise("3"))
-		if n := len(w.Control.state.Connections.All); n != 0 {
+		if n := len(w.Control.mid.State.Connections.All); n != 0 {
 			t.Errorf("%d connections are left", n)
 		}
-		s := w.state.Roster.Session("istio")
+		s := w.mid.State.Roster.Session("istio")
 		if bodies, _ := s.Maker.Views.Len(); len(s.Maker.Views.All()) != 0 || bodies != 0 || s.Maker.Asked.Len() != 0 {
 			t.Errorf("%d views, %d bodies and %d wishes are left", len(s.Maker.Views.All()), bodies, s.Maker.Asked.Len())
 		}

@@ -39,7 +39,7 @@ func TestReports(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.mu.Lock()
-			w.state.Roster.Session("istio").Plugin.Ready.Reports = wanted
+			w.mid.State.Roster.Session("istio").Plugin.Ready.Reports = wanted
 			w.mu.Unlock()
 			w.g.take()
 			w.proxy.Report(xds.Outcome{Type: typeA})

@@ -18,7 +18,7 @@ import (
 func (b *bench) deaf(name string, ready *pb.Ready) <-chan error {
 	b.t.Helper()
 	a, _ := carrier.Pipe()
-	ready.Kind = b.state.Roster.Plugins[name].Kind()
+	ready.Kind = b.mid.State.Roster.Plugins[name].Kind()
 	end := make(chan error, 1)
 	go func() {
 		end <- b.Serve(b.t.Context(), &host.Instance{Entry: &manifest.Entry{Name: name}, Ready: ready, Link: carrier.NewCore(a)})

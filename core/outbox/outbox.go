@@ -16,8 +16,8 @@ const MaxState = carrier.MaxMessage - 8<<10
 // MaxRow is the largest row that is taken: it must fit into a message again with the shard's name.
 const MaxRow = carrier.MaxMessage - 16<<10
 
-// Box is what waits to be sent to one plugin. Calls overtake states; neither blocks the one who puts
-// them in.
+// Box is what waits to be sent to one plugin. Calls overtake states; neither blocks the one who
+// puts them in.
 type Box struct {
 	mu     sync.Mutex
 	calls  []*pb.FromCore
@@ -113,6 +113,30 @@ func (o *Box) next() (*pb.FromCore, *Job) {
 	o.states[0] = nil
 	o.states = o.states[1:]
 	return nil, j
+}
+
+// Take takes out all that waits, states as the messages that they make, in the order in which they
+// would be sent.
+func (o *Box) Take() (all []*pb.FromCore) {
+	for {
+		call, job := o.next()
+		switch {
+		case call != nil:
+			all = append(all, call)
+		case job == nil:
+			return all
+		case job.Call != nil:
+			all = append(all, job.Call)
+		default:
+			split := newSplit(job)
+			for m := split.next(); m != nil; m = split.next() {
+				all = append(all, &pb.FromCore{State: m})
+			}
+			if !job.Overtakes && o.sent != nil {
+				o.sent(job.Revision.Number)
+			}
+		}
+	}
 }
 
 // Run sends until ctx ends or the link breaks.

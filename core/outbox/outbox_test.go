@@ -6,7 +6,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// What was put in before a state is sent before it: a plugin that is done with a state knows which views are empty.
+// What was put in before a state is sent before it: a plugin that is done with a state knows which
+// views are empty.
 func TestCallsBeforeAState(t *testing.T) {
 	o := New(nil, nil)
 	o.State(&Job{})
