@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coxswain-mesh/coxswain/core/members"
 	"github.com/coxswain-mesh/coxswain/core/outbox"
 	"github.com/coxswain-mesh/coxswain/core/placement"
 	"github.com/coxswain-mesh/coxswain/core/state"
@@ -38,6 +39,9 @@ import (
 //	PLUGIN patches ID NAME=CONTENT                it answers what it was asked
 //	PLUGIN told WHAT | WHAT …     what it was sent since then; nothing
 //	PLUGIN ends WHY               it broke a rule, just now; PLUGIN away yes|no: its rows are dropped
+//	PLUGIN without TYPE ID NAME … at N            a view lacks these now
+//	PLUGIN is tried as NAME       another one beside it, whose lines begin with NAME until NAME takes the place: then NAME is the one that was replaced
+//	PLUGIN withdrawn              it is declared no more; apply PLUGIN: what is held of it is let through
 //	PROXY connects, PROXY wants TYPE [NAME …], PROXY leaves
 //	PROXY sees TYPE NAME=CONTENT … | nothing      what it is served of what it wants
 //	PROXY woken yes|no            whether it was told that there is something new since then
@@ -50,6 +54,7 @@ type world struct {
 	m       *Middle
 	ready   map[string]*pb.Ready
 	said    map[string]error // why sessions ended, since it was asked
+	rivals  map[string]*members.Candidate
 	proxies map[string]*state.Connection
 	woken   map[string]bool
 	bodies  uint64
@@ -57,7 +62,7 @@ type world struct {
 }
 
 func play(t *testing.T, script string) {
-	w := &world{ready: map[string]*pb.Ready{}, said: map[string]error{}, proxies: map[string]*state.Connection{}, woken: map[string]bool{}}
+	w := &world{ready: map[string]*pb.Ready{}, said: map[string]error{}, rivals: map[string]*members.Candidate{}, proxies: map[string]*state.Connection{}, woken: map[string]bool{}}
 	nothing := func(string) {}
 	w.m = New(Config{
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Metrics: discard{}, Epoch: 1,
@@ -103,6 +108,8 @@ func (w *world) line(words []string) error {
 			got += " without " + strings.Join(late, " ")
 		}
 		return archive.Expect(got, rest)
+	case "apply":
+		return w.m.Plugins.Orders.ApplyHold(rest)
 	case "held":
 		var names []string
 		for _, h := range w.m.Pages.Held() {
@@ -112,6 +119,9 @@ func (w *world) line(words []string) error {
 	}
 	if words[1] == "is" {
 		return w.declare(words[0], words[2:])
+	}
+	if t := w.rivals[words[0]]; t != nil {
+		return w.rival(t, words[1], words[2:])
 	}
 	if k := w.m.State.Roster.Plugins[words[0]]; k != nil {
 		return w.plugin(k, words[1], words[2:])
@@ -133,7 +143,12 @@ func (w *world) later(d time.Duration) {
 	w.m.State.Clock.Set(end)
 }
 
-func (w *world) declare(name string, words []string) error {
+func (w *world) declare(name string, words []string) (err error) {
+	if words[0] == "tried" {
+		k := w.m.State.Roster.Plugins[name]
+		w.rivals[words[2]], err = w.m.Plugins.Trials.Try(k.Expected, w.m.State.Roster.Rules)
+		return err
+	}
 	e := state.Expected{Name: name, Order: w.order, Kind: map[string]pb.Kind{
 		"config": pb.KindConfig, "registry": pb.KindRegistry, "generator": pb.KindGenerator, "patch": pb.KindPatch, "controller": pb.KindController,
 	}[words[0]]}
@@ -181,13 +196,26 @@ func (w *world) join(k *state.Plugin, words []string) error {
 		}
 	}
 	w.ready[k.Name()] = r
-	_, err := w.m.Plugins.Members.Admit(k.Name(), r, func(k *state.Plugin) *state.Session {
+	admit := w.m.Plugins.Members.Admit
+	if w.m.State.Roster.Rivals[k] != nil {
+		admit = w.m.Plugins.Members.AdmitRival
+	}
+	_, err := admit(k.Name(), r, func(k *state.Plugin) *state.Session {
 		cancel := context.CancelCauseFunc(func(why error) { w.said[k.Name()] = why })
 		s := state.NewSession(k, r, link{}, func(string) bool { return true }, cancel, w.m.State.Clock.Now())
 		s.Out = outbox.New(func(n uint64) { w.m.Stages.Feeder.StateSent(s, n) }, nil)
 		return s
 	})
 	return err
+}
+
+// rival is about a plugin that is not served.
+func (w *world) rival(t *members.Candidate, verb string, words []string) error {
+	if verb != "takes" {
+		return w.plugin(t.Known, verb, words)
+	}
+	_, same := t.Compare().Decide()
+	return w.m.Plugins.Trials.Swap(t, w.m.State.Roster.Rules, same)
 }
 
 func (w *world) plugin(k *state.Plugin, verb string, words []string) error {
@@ -198,6 +226,8 @@ func (w *world) plugin(k *state.Plugin, verb string, words []string) error {
 	case "leaves":
 		w.m.Plugins.Members.Dismiss(s)
 		return nil
+	case "withdrawn":
+		return w.m.Plugins.Orders.Withdraw(k.Name(), w.m.State.Roster.Rules, true)
 	case "ends":
 		why := w.said[k.Name()]
 		delete(w.said, k.Name())
@@ -274,6 +304,8 @@ func (w *world) messages(verb string, words []string) ([]*pb.FromPlugin, error) 
 			{Bodies: bodies}, {View: &pb.View{Type: words[0], View: number(1)}},
 			{Change: &pb.Change{Type: words[0], View: number(1), Revision: rev, Upserts: entries}},
 		}, nil
+	case "without":
+		return []*pb.FromPlugin{{Change: &pb.Change{Type: words[0], View: number(1), Revision: rev, Removes: words[2:]}}}, nil
 	case "places":
 		p := &pb.Placement{Type: words[1], View: number(2)}
 		return []*pb.FromPlugin{{Place: &pb.Place{Connection: w.proxies[words[0]].ID, Revision: rev, Placements: []*pb.Placement{p}}}}, nil
