@@ -25,7 +25,7 @@ func (o *object) readGrant() {
 	var spec secrets.Grant
 	if n := o.value("spec"); n == nil {
 		o.fault(o.root, CodeObject, "spec", "is missing")
-	} else if n.Decode(&spec) != nil {
+	} else if n.Decode(&spec.ReferenceGrantSpec) != nil {
 		o.fault(n, CodeObject, "spec", "expected from and to, lists of mappings of strings")
 	} else if err := spec.Check(); err != nil {
 		o.fault(n, CodeObject, "spec", "%v", err)

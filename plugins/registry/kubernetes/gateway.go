@@ -18,7 +18,8 @@ import (
 // gatewayVersions are the versions of Gateway that are read, the newest first.
 // Source: Gateway API, "Versioning".
 var gatewayVersions = []schema.GroupVersion{
-	{Group: "gateway.networking.k8s.io", Version: "v1"}, {Group: "gateway.networking.k8s.io", Version: "v1beta1"},
+	{Group: "gateway.networking.k8s.io", Version: "v1"},
+	{Group: "gateway.networking.k8s.io", Version: "v1beta1"},
 }
 
 // gateway is a Gateway of the Gateway API, as far as it is read.
