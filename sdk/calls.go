@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coxswain-mesh/coxswain/sdk/internal/lane"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/serial"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
@@ -40,19 +40,19 @@ func resourcesProto(resources []Resource) []*pb.Resource {
 type patching struct {
 	*talk
 	patch   Patch
-	lane    *lane.Lane
+	queue   *serial.Queue
 	builder state.Builder
 	state   *state.State
 }
 
 func newPatching(t *talk, p Patch) *patching {
-	return &patching{talk: t, patch: p, lane: lane.New(), state: &state.State{}}
+	return &patching{talk: t, patch: p, queue: serial.New(), state: &state.State{}}
 }
 
 func (p *patching) proto() pb.Kind { return pb.KindPatch }
 
 func (p *patching) run(ctx context.Context) error {
-	p.lane.Run(ctx)
+	p.queue.Run(ctx)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (p *patching) receive(ctx context.Context, m *pb.FromCore, release func()) 
 		return err
 	case m.Patch != nil:
 		s := p.state
-		p.lane.Add(func() {
+		p.queue.Add(func() {
 			defer release()
 			p.alive(ctx, func() { p.call(ctx, s, m.Patch) })
 		})

@@ -13,7 +13,7 @@ import (
 // Commit, so that its later results include them. They are above every state that was received before them and below every one
 // that was received after them.
 type commits struct {
-	builder state.Builder // of the serial lane alone
+	builder state.Builder // of the serial queue alone
 	missed  *state.Change // likewise: a Commit that failed
 
 	mu sync.Mutex

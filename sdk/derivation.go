@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/batch"
-	"github.com/coxswain-mesh/coxswain/sdk/internal/lane"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/serial"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -16,20 +16,20 @@ import (
 type derivation struct {
 	*talk
 	deriver Deriver
-	lane    *lane.Lane
+	queue   *serial.Queue
 	builder state.Builder
 	// missed are the changes that failed and come again with the next.
 	missed *state.Change
 }
 
 func newDerivation(t *talk, d Deriver) *derivation {
-	return &derivation{talk: t, deriver: d, lane: lane.New()}
+	return &derivation{talk: t, deriver: d, queue: serial.New()}
 }
 
 func (d *derivation) proto() pb.Kind { return deriverKind(d.plugin.Publishes) }
 
 func (d *derivation) run(ctx context.Context) error {
-	d.lane.Run(ctx)
+	d.queue.Run(ctx)
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 		release()
 		return err
 	}
-	d.lane.Add(func() {
+	d.queue.Add(func() {
 		defer release()
 		d.alive(ctx, func() { d.derive(ctx, change) })
 	})

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/coxswain-mesh/coxswain/sdk/internal/connections"
-	"github.com/coxswain-mesh/coxswain/sdk/internal/lane"
 	"github.com/coxswain-mesh/coxswain/sdk/internal/ledger"
+	"github.com/coxswain-mesh/coxswain/sdk/internal/serial"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
@@ -17,15 +17,15 @@ type generation struct {
 	engine Engine
 	// author is what may have extras: the engine, or the generator that was adapted.
 	author     any
-	serial     *lane.Lane
-	overtaking *lane.Lane
+	serial     *serial.Queue
+	overtaking *serial.Queue
 	commits    commits
 	// parts of a State that isn't complete, and lists of extensions: of the reader alone.
 	parts      []*pb.State
 	extensions connections.Extensions
 	placements *connections.Placements
 	// revision of the last Commit, jobs that came before the first one, what ends the session, and whether bodies were freed since the
-	// last rest: of the serial lane alone.
+	// last rest: of the serial queue alone.
 	revision *pb.Revision
 	loose    bool
 	early    []func()
@@ -40,7 +40,7 @@ type generation struct {
 
 func newGeneration(t *talk, e Engine, author any) *generation {
 	return &generation{
-		talk: t, engine: e, author: author, serial: lane.New(), overtaking: lane.New(),
+		talk: t, engine: e, author: author, serial: serial.New(), overtaking: serial.New(),
 		extensions: connections.NewExtensions(), placements: connections.NewPlacements(), ledger: ledger.New(),
 	}
 }

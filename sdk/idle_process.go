@@ -7,13 +7,13 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/coxswain-mesh/coxswain/sdk/rest"
+	"github.com/coxswain-mesh/coxswain/sdk/idle"
 )
 
 // giveBack returns memory to the system when the process rests after work.
 func giveBack(ctx context.Context) {
 	const nothing = 256 << 10
-	rest.Watch(ctx, nothing, func() bool { return freed.Swap(false) }, func() { settle() })
+	idle.Watch(ctx, nothing, func() bool { return freed.Swap(false) }, func() { settle() })
 }
 
 // lenient is how much garbage may gather, in percent of what is in use, while all that there is is read for the first time: nearly all of it is kept, so

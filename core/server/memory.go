@@ -88,8 +88,8 @@ func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
 	}
 }
 
-// idle is how much the core allocates in two seconds, at most, while nothing changes: looks at plugins and streams, and a page now and then.
-const idle = 1 << 20
+// idleBytes is how much the core allocates in two seconds, at most, while nothing changes: looks at plugins and streams, and a page now and then.
+const idleBytes = 1 << 20
 
 // warnOfMemory says as soon as clients may come if there is little room for them.
 func (s *Server) warnOfMemory() {

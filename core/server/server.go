@@ -23,8 +23,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/swap"
 	"github.com/coxswain-mesh/coxswain/core/swap/api"
 	"github.com/coxswain-mesh/coxswain/core/xds"
+	"github.com/coxswain-mesh/coxswain/sdk/idle"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
-	"github.com/coxswain-mesh/coxswain/sdk/rest"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -234,7 +234,7 @@ func (s *Server) Run(ctx context.Context) error {
 	parts.Go(func() error { return s.swap.Run(inner) })
 	parts.Go(func() error { return s.xds.Watch(inner) })
 	parts.Go(func() error {
-		rest.Watch(inner, idle, func() bool { return false }, func() {})
+		idle.Watch(inner, idleBytes, func() bool { return false }, func() {})
 		return nil
 	})
 	if s.issued != nil {

@@ -1,6 +1,6 @@
-// Package rest gives a process's memory back to the system when it rests after work, such as reading everything there is: Go's runtime keeps room for as much
+// Package idle gives a process's memory back to the system when it rests after work, such as reading everything there is: Go's runtime keeps room for as much
 // garbage as there was, and a process that does nothing doesn't collect it.
-package rest
+package idle
 
 import (
 	"context"
