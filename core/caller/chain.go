@@ -35,8 +35,8 @@ func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
 	return shown.message(own)
 }
 
-// Inquiry is about one caller: authenticators are asked in order until one knows it.
-type Inquiry struct {
+// Chain is about one caller: authenticators are asked in order until one knows it.
+type Chain struct {
 	left []Authenticator
 	// known is whom it was accepted as; reasons are those of all who did not accept, and open: one of
 	// them could not tell.
@@ -45,47 +45,47 @@ type Inquiry struct {
 	open    bool
 }
 
-// Begin begins an inquiry about whoever shows the credentials. The error is a gRPC status.
-func Begin(shown Credentials, authenticators []Authenticator) (*Inquiry, error) {
+// Begin begins to ask about whoever shows the credentials. The error is a gRPC status.
+func Begin(shown Credentials, authenticators []Authenticator) (*Chain, error) {
 	if size := shown.message(shown.Headers).Size(); size > MaxCredentials {
 		return nil, status.Errorf(codes.Unauthenticated, "the credentials have %d bytes; %d are taken", size, MaxCredentials)
 	}
-	return &Inquiry{left: authenticators}, nil
+	return &Chain{left: authenticators}, nil
 }
 
 // Next is whom to ask now; false: nobody, Result is known.
-func (i *Inquiry) Next() (Authenticator, bool) {
-	if len(i.left) == 0 {
+func (c *Chain) Next() (Authenticator, bool) {
+	if len(c.left) == 0 {
 		return Authenticator{}, false
 	}
-	return i.left[0], true
+	return c.left[0], true
 }
 
 // Heard takes the verdict of whom Next named.
-func (i *Inquiry) Heard(v Verdict) {
-	name := i.left[0].Name
-	i.left = i.left[1:]
+func (c *Chain) Heard(v Verdict) {
+	name := c.left[0].Name
+	c.left = c.left[1:]
 	switch v.Word {
 	case Accepted:
-		i.known, i.left = v.Known, nil
+		c.known, c.left = v.Known, nil
 	case Refused:
-		i.reasons = append(i.reasons, name+": "+v.Reason)
+		c.reasons = append(c.reasons, name+": "+v.Reason)
 	default:
-		i.open = true
-		i.reasons = append(i.reasons, name+" "+v.Reason)
+		c.open = true
+		c.reasons = append(c.reasons, name+" "+v.Reason)
 	}
 }
 
 // Result returns who the caller is. The error is a gRPC status: Unauthenticated if all refuse,
 // Unavailable if one could not tell, who might know the caller.
-func (i *Inquiry) Result() (Known, error) {
-	why := strings.Join(i.reasons, "; ")
+func (c *Chain) Result() (Known, error) {
+	why := strings.Join(c.reasons, "; ")
 	switch {
-	case len(i.known.Identities) > 0:
-		return i.known, nil
-	case len(i.reasons) == 0:
+	case len(c.known.Identities) > 0:
+		return c.known, nil
+	case len(c.reasons) == 0:
 		return Known{}, status.Error(codes.Unauthenticated, "nobody can say who is calling: plugins.yaml declares no authenticator")
-	case i.open:
+	case c.open:
 		return Known{}, status.Error(codes.Unavailable, "nobody can say now who is calling: "+why)
 	}
 	return Known{}, status.Error(codes.Unauthenticated, "the credentials are refused: "+why)

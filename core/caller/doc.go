@@ -4,12 +4,12 @@
 //
 // The life of a caller:
 //
-//  1. It shows Credentials (credentials.go). Begin makes an Inquiry of them (inquiry.go), with the authenticators in declared order.
-//  2. Inquiry.Next says which of them is to be asked, and Authenticator.Question what it gets to see.
-//  3. Desk.Ask (desk.go) takes the question down as one that the session owes an answer to, or says that it owes too much already.
-//  4. What comes back (an answer by Desk.Answered, or why there is none, after which Desk.Unanswered may say that the session hangs) is read by Judge
-//     (verdict.go), and Inquiry.Heard takes the verdict. It goes on with 2 until somebody has accepted or nobody is left.
-//  5. Inquiry.Result is who it is, or a gRPC status that says why not.
+//  1. It shows Credentials (credentials.go). Begin makes a Chain of them (chain.go), with the authenticators in declared order.
+//  2. Chain.Next says which of them is to be asked, and Authenticator.Question what it gets to see.
+//  3. Pending.Ask (pending.go) takes the question down as one that the session owes an answer to, or says that it owes too much already.
+//  4. What comes back (an answer by Pending.Answered, or why there is none, after which Pending.Unanswered may say that the session hangs) is read by Judge
+//     (verdict.go), and Chain.Heard takes the verdict. It goes on with 2 until somebody has accepted or nobody is left.
+//  5. Chain.Result is who it is, or a gRPC status that says why not.
 //
 // testdata has such conversations as text.
 package caller

@@ -18,9 +18,9 @@ const (
 	inARow = 3
 )
 
-// Desk is what plugins were asked and have not answered, what nobody waits for any more too.
+// Pending is what plugins were asked and have not answered, what nobody waits for any more too.
 // S stands for their sessions.
-type Desk[S comparable] struct {
+type Pending[S comparable] struct {
 	last uint64
 	open map[uint64]*question[S]
 	owed map[S]*debt
@@ -43,38 +43,38 @@ type debt struct {
 	since deadline.Moment
 }
 
-// NewDesk returns one on which there is nothing.
-func NewDesk[S comparable]() *Desk[S] {
-	return &Desk[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
+// NewPending returns one without questions.
+func NewPending[S comparable]() *Pending[S] {
+	return &Pending[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
 }
 
 // Ask takes a question of so many bytes to a session down and gives it a number. why says that it is
 // not to be sent: the session has too much to do.
-func (d *Desk[S]) Ask(s S, size int, now deadline.Moment) (id uint64, why string) {
-	of := d.owed[s]
+func (p *Pending[S]) Ask(s S, size int, now deadline.Moment) (id uint64, why string) {
+	of := p.owed[s]
 	if of == nil {
 		of = &debt{since: now}
 	}
 	if of.bytes+size > MaxOwed {
 		return 0, "has too many questions to answer"
 	}
-	d.last++
-	d.open[d.last], d.owed[s] = &question[S]{session: s, size: size}, of
+	p.last++
+	p.open[p.last], p.owed[s] = &question[S]{session: s, size: size}, of
 	of.questions++
 	of.bytes += size
-	return d.last, ""
+	return p.last, ""
 }
 
 // Answered notes that a question was answered, or could not be put to the session. It is known
 // unless the session was never asked it, or has answered it already; it is late if nobody waits for
 // it any more.
-func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late bool) {
-	q := d.open[id]
+func (p *Pending[S]) Answered(s S, id uint64, now deadline.Moment) (known, late bool) {
+	q := p.open[id]
 	if q == nil || q.session != s {
 		return false, false
 	}
-	delete(d.open, id)
-	of := d.owed[s]
+	delete(p.open, id)
+	of := p.owed[s]
 	of.questions--
 	of.bytes -= q.size
 	of.since, of.row = now, 0
@@ -82,7 +82,7 @@ func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late boo
 		of.overdue--
 	}
 	if of.questions == 0 {
-		delete(d.owed, s)
+		delete(p.owed, s)
 	}
 	return true, q.overdue
 }
@@ -90,13 +90,13 @@ func (d *Desk[S]) Answered(s S, id uint64, now deadline.Moment) (known, late boo
 // Unanswered notes that nobody waits for an answer any more. progress is when the session last
 // showed any. The error is why the session is to be ended: it owes too many answers, or has given
 // none for too long.
-func (d *Desk[S]) Unanswered(id uint64, of Asked, now deadline.Moment, progress time.Time) error {
-	q := d.open[id]
+func (p *Pending[S]) Unanswered(id uint64, of Asked, now deadline.Moment, progress time.Time) error {
+	q := p.open[id]
 	if q == nil {
 		return nil // it was answered
 	}
 	q.overdue = true
-	owed := d.owed[q.session]
+	owed := p.owed[q.session]
 	owed.overdue++
 	owed.row++
 	since := owed.since.At
@@ -115,27 +115,27 @@ func (d *Desk[S]) Unanswered(id uint64, of Asked, now deadline.Moment, progress 
 }
 
 // Left forgets a session that has ended, and returns the questions that it will not answer.
-func (d *Desk[S]) Left(s S) (ids []uint64) {
-	for id, q := range d.open {
+func (p *Pending[S]) Left(s S) (ids []uint64) {
+	for id, q := range p.open {
 		if q.session == s {
-			delete(d.open, id)
+			delete(p.open, id)
 			ids = append(ids, id)
 		}
 	}
-	delete(d.owed, s)
+	delete(p.owed, s)
 	return ids
 }
 
 // Owes reports whether a session has answers to give.
-func (d *Desk[S]) Owes(s S) bool { return d.owed[s] != nil }
+func (p *Pending[S]) Owes(s S) bool { return p.owed[s] != nil }
 
 // Overdue is how many answers of a session nobody waits for any more, and since when it has given none.
-func (d *Desk[S]) Overdue(s S) (n int, since time.Time) {
-	if of := d.owed[s]; of != nil {
+func (p *Pending[S]) Overdue(s S) (n int, since time.Time) {
+	if of := p.owed[s]; of != nil {
 		return of.overdue, of.since.At
 	}
 	return 0, time.Time{}
 }
 
 // Size is how many questions are open, and how many sessions owe something.
-func (d *Desk[S]) Size() (questions, sessions int) { return len(d.open), len(d.owed) }
+func (p *Pending[S]) Size() (questions, sessions int) { return len(p.open), len(p.owed) }

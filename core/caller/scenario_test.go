@@ -37,11 +37,11 @@ func TestScenarios(t *testing.T) { archive.Play(t, play) }
 
 // talk is what callers, authenticators and the core have said.
 type talk struct {
-	desk     *Desk[string]
+	pending  *Pending[string]
 	of       []Authenticator
 	now      deadline.Moment
 	progress map[string]time.Time
-	inquiry  *Inquiry
+	chain    *Chain
 	err      error
 	shown    Credentials
 	last     *pb.Authenticate // the last question, and whose
@@ -50,7 +50,7 @@ type talk struct {
 }
 
 func play(t *testing.T, script string) {
-	p := &talk{desk: NewDesk[string](), now: deadline.Moment{At: time.Unix(0, 0)}, progress: map[string]time.Time{}, ended: map[string]error{}}
+	p := &talk{pending: NewPending[string](), now: deadline.Moment{At: time.Unix(0, 0)}, progress: map[string]time.Time{}, ended: map[string]error{}}
 	for i, line := range strings.Split(script, "\n") {
 		line, _, _ = strings.Cut(line, " #")
 		words := strings.Fields(line)
@@ -76,13 +76,13 @@ func (p *talk) line(verb string, words []string) error {
 		return p.declare(words)
 	case "caller":
 		p.shown = Credentials{Headers: pairs(words[1:])}
-		p.inquiry, p.err = Begin(p.shown, slices.Clone(p.of))
+		p.chain, p.err = Begin(p.shown, slices.Clone(p.of))
 	case "asks":
 		return p.asks(rest)
 	case "away":
-		p.inquiry.Heard(Judge(nil, errors.New("is away"), p.shown))
+		p.chain.Heard(Judge(nil, errors.New("is away"), p.shown))
 	case "again":
-		known, late := p.desk.Answered(words[0], p.last.Id, p.now)
+		known, late := p.pending.Answered(words[0], p.last.Id, p.now)
 		return same(cmp.Or(map[bool]string{true: "late"}[late], map[bool]string{true: "known"}[known], "unknown"), words[1])
 	case "later", "lost":
 		d, err := time.ParseDuration(rest)
@@ -94,21 +94,21 @@ func (p *talk) line(verb string, words []string) error {
 	case "progress":
 		p.progress[rest] = p.now.At
 	case "late":
-		if why := p.desk.Unanswered(p.last.Id, p.asked.Asked, p.now, p.progress[p.asked.Name]); why != nil {
+		if why := p.pending.Unanswered(p.last.Id, p.asked.Asked, p.now, p.progress[p.asked.Name]); why != nil {
 			p.ended[p.asked.Name] = why
 		}
-		p.inquiry.Heard(Judge(nil, errors.New("did not answer"), p.shown))
+		p.chain.Heard(Judge(nil, errors.New("did not answer"), p.shown))
 	case "ends":
 		why := p.ended[words[0]]
 		delete(p.ended, words[0])
 		return same(fmt.Sprint(why), strings.Join(words[1:], " "))
 	case "leaves":
-		return same(fmt.Sprint(words[0], " ", len(p.desk.Left(words[0]))), rest)
+		return same(fmt.Sprint(words[0], " ", len(p.pending.Left(words[0]))), rest)
 	case "told":
 		return same(p.told(), rest)
 	case "owes":
-		n, _ := p.desk.Overdue(words[0])
-		if (n > 0) != p.desk.Owes(words[0]) {
+		n, _ := p.pending.Overdue(words[0])
+		if (n > 0) != p.pending.Owes(words[0]) {
 			return errors.New("it owes what is not overdue, or the other way round")
 		}
 		return same(fmt.Sprint(words[0], " ", n), rest)
@@ -141,7 +141,7 @@ func (p *talk) declare(words []string) (err error) {
 
 // asks has the core put the next question.
 func (p *talk) asks(want string) error {
-	a, more := p.inquiry.Next()
+	a, more := p.chain.Next()
 	if !more {
 		return errors.New("it asks nobody")
 	}
@@ -150,7 +150,7 @@ func (p *talk) asks(want string) error {
 	for _, h := range slices.Sorted(maps.Keys(p.last.Headers)) {
 		got += " " + h + "=" + p.last.Headers[h]
 	}
-	id, why := p.desk.Ask(a.Name, p.last.Size(), p.now)
+	id, why := p.pending.Ask(a.Name, p.last.Size(), p.now)
 	if why != "" {
 		return errors.New(why)
 	}
@@ -178,10 +178,10 @@ func (p *talk) answers(name string, words []string) error {
 	default:
 		return fmt.Errorf("unknown word %q", words[0])
 	}
-	if known, late := p.desk.Answered(name, p.last.Id, p.now); !known || late {
+	if known, late := p.pending.Answered(name, p.last.Id, p.now); !known || late {
 		return errors.New("nobody waits for that")
 	}
-	p.inquiry.Heard(Judge(m, nil, p.shown))
+	p.chain.Heard(Judge(m, nil, p.shown))
 	return nil
 }
 
@@ -189,10 +189,10 @@ func (p *talk) told() string {
 	if p.err != nil {
 		return describe(p.err)
 	}
-	if a, more := p.inquiry.Next(); more {
+	if a, more := p.chain.Next(); more {
 		return "nothing: it would ask " + a.Name
 	}
-	is, err := p.inquiry.Result()
+	is, err := p.chain.Result()
 	if err != nil {
 		return describe(err)
 	}

@@ -14,24 +14,24 @@ import (
 )
 
 // Authenticate asks the authenticators, in declared order, who is calling, until one knows;
-// caller.Inquiry says what it returns.
+// caller.Chain says what it returns.
 func (q *Calls) Authenticate(ctx context.Context, shown caller.Credentials) (caller.Known, error) {
 	q.lock.Lock()
-	inquiry, err := caller.Begin(shown, q.state.Roster.Authenticators())
+	chain, err := caller.Begin(shown, q.state.Roster.Authenticators())
 	q.lock.Unlock()
 	if err != nil {
 		return caller.Known{}, err
 	}
-	for a, more := inquiry.Next(); more; a, more = inquiry.Next() {
+	for a, more := chain.Next(); more; a, more = chain.Next() {
 		v := q.interview(ctx, a, q.served(a.Name), shown)
 		if ctx.Err() != nil {
 			return caller.Known{}, status.FromContextError(ctx.Err()).Err()
 		}
 		q.slowCall(a.Name, v)
 		q.state.Metrics.Authenticated(a.Name, v.Word)
-		inquiry.Heard(v)
+		chain.Heard(v)
 	}
-	return inquiry.Result()
+	return chain.Result()
 }
 
 // slowCall names the limit that is why an authenticator gave no verdict, be it that the core waited

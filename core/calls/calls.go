@@ -18,7 +18,7 @@ import (
 type Calls struct {
 	lock  sync.Locker // what is below, and the state
 	state *state.State
-	desk  *caller.Desk[*state.Session]
+	desk  *caller.Pending[*state.Session]
 	// waiting gets the answer to a question, or is closed when the session ends.
 	waiting map[uint64]chan *pb.FromPlugin
 	// awake is closed when a plugin that slept has a session.
@@ -28,7 +28,7 @@ type Calls struct {
 // New returns one in which nobody is asked. lock is that of the state.
 func New(lock sync.Locker, st *state.State) *Calls {
 	return &Calls{
-		lock: lock, state: st, desk: caller.NewDesk[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{}, awake: map[string]chan struct{}{},
+		lock: lock, state: st, desk: caller.NewPending[*state.Session](), waiting: map[uint64]chan *pb.FromPlugin{}, awake: map[string]chan struct{}{},
 	}
 }
 
