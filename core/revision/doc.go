@@ -5,7 +5,7 @@
 // The life of a revision:
 //
 //  1. Begin (flight.go) begins it when rows are committed. Revisions of endpoints alone wait for
-//     their Pace (pace.go) before that.
+//     a Pacer (pacer.go) before that.
 //  2. Flight.Next says what is to be done as soon as nobody is waited for: it is given to those who
 //     derive rows from rows, one level after the other, and then to generators. Flight.Give and
 //     Flight.Away say who takes part, and is waited for.

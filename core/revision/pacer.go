@@ -12,22 +12,22 @@ const Burst = 100
 // longestPause is the most that lies between two of them when they come all the time.
 const longestPause = 2 * time.Second
 
-// Pace keeps revisions of endpoints alone apart. Each wakes connections, however little it brings;
+// Pacer keeps revisions of endpoints alone apart. Each wakes connections, however little it brings;
 // where they come all the time, what they bring is gathered, so that waking takes a bounded share
 // of the time.
-type Pace struct {
+type Pacer struct {
 	// each is how long the pause is for each connection.
 	each  time.Duration
 	limit *rate.Limiter
 }
 
-// NewPace returns the pace with so long a pause for each connection.
-func NewPace(each time.Duration) *Pace { return &Pace{each, rate.NewLimiter(rate.Inf, Burst)} }
+// NewPacer returns one with so long a pause for each connection.
+func NewPacer(each time.Duration) *Pacer { return &Pacer{each, rate.NewLimiter(rate.Inf, Burst)} }
 
 // Carried notes that a revision of more than endpoints brings those that wait: the next one of
 // endpoints alone comes a pause later, and never more than one, however many such revisions there
 // were.
-func (p *Pace) Carried(now time.Time) {
+func (p *Pacer) Carried(now time.Time) {
 	if p.limit.TokensAt(now) < 1 {
 		p.limit = rate.NewLimiter(p.limit.Limit(), Burst)
 		p.limit.ReserveN(now, Burst)
@@ -36,7 +36,7 @@ func (p *Pace) Carried(now time.Time) {
 
 // May reports whether endpoints may have a revision of their own now, and otherwise when to ask
 // again.
-func (p *Pace) May(connections int, now time.Time) (ok bool, again time.Time) {
+func (p *Pacer) May(connections int, now time.Time) (ok bool, again time.Time) {
 	pause := min(time.Duration(connections)*p.each, longestPause)
 	limit := rate.Inf
 	if pause > 0 {

@@ -47,7 +47,7 @@ type world struct {
 	plugins   map[string]*plugin
 	f         *Flight
 	now, from time.Time
-	pace      *Pace
+	pace      *Pacer
 	connected int
 }
 
@@ -188,7 +188,7 @@ func (w *world) paced(words []string) error {
 	switch words[0] {
 	case "pace":
 		d, err := time.ParseDuration(words[1])
-		w.pace = NewPace(d)
+		w.pace = NewPacer(d)
 		return err
 	case "connected":
 		var err error

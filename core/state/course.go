@@ -9,7 +9,7 @@ import (
 type Course struct {
 	Epoch    uint64
 	Debounce environment.Debounce
-	Pace     *revision.Pace // of revisions of endpoints alone
+	Pace     *revision.Pacer // of revisions of endpoints alone
 	// Flight is the revision in the making; nil: there is none.
 	Flight *revision.Flight
 	// Served is the one that proxies have been given; started: there is one. closed: there will be

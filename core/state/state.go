@@ -48,7 +48,7 @@ func New(cfg Config) *State {
 		Log: cfg.Log, Metrics: cfg.Metrics, Clock: &Clock{}, Env: environment.New(),
 		Course: &Course{
 			Epoch: cfg.Epoch, Debounce: environment.Debounce{After: cfg.DebounceAfter, Max: cfg.DebounceMax},
-			Pace: revision.NewPace(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
+			Pace: revision.NewPacer(cfg.EndpointPause), Forced: map[string]bool{}, Moved: environment.Changes{}, Ring: cfg.Ring,
 		},
 		Connections: &Connections{All: map[uint64]*Connection{}, Left: placement.NewLeft[*Session]()},
 		Instances:   &Instances{Gathered: make(chan struct{}), Moved: make(chan struct{}, 1), Gone: !cfg.Gather},
