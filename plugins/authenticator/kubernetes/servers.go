@@ -23,7 +23,7 @@ const agent = "coxswain/authenticator-kubernetes"
 type servers struct {
 	config *Config
 	own    *server
-	said   kube.Complaints
+	said   kube.LogLimiter
 
 	mu     sync.Mutex
 	others map[string]*server
@@ -155,7 +155,7 @@ func (s *servers) complain(of *server, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 		kind = err
 	}
-	if out == nil || errors.Is(err, context.Canceled) || !s.said.First(of.id, kind, time.Now()) {
+	if out == nil || errors.Is(err, context.Canceled) || !s.said.Allow(of.id, kind, time.Now()) {
 		return
 	}
 	out.Log(sdk.Warn, "an API server can't be asked about tokens; its callers are told to come again", "cluster", of.id, "error", err.Error())

@@ -44,11 +44,11 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 
 // publication is what was published of an etcd.
 type publication struct {
-	config  Config
-	out     sdk.Publisher
-	checker *validation.Checker
-	board   kinds.Board
-	synced  bool
+	config   Config
+	out      sdk.Publisher
+	checker  *validation.Checker
+	faultSet kinds.FaultSet
+	synced   bool
 	// rows are the last good ones, by key; faults are what is wrong with a key's present value. left is how many keys
 	// are beyond the limit.
 	rows   map[string]*sdk.Row
@@ -57,7 +57,7 @@ type publication struct {
 }
 
 func newPublication(c Config, out sdk.Publisher, checker *validation.Checker) *publication {
-	return &publication{config: c, out: out, checker: checker, board: kinds.NewBoard(time.Now), rows: map[string]*sdk.Row{}, faults: map[string][]kinds.Fault{}}
+	return &publication{config: c, out: out, checker: checker, faultSet: kinds.NewFaultSet(time.Now), rows: map[string]*sdk.Row{}, faults: map[string][]kinds.Fault{}}
 }
 
 // change is what a batch changes in a table.
@@ -205,7 +205,7 @@ func (p *publication) tell() error {
 	if p.left > 0 {
 		all = append(all, kinds.Fault{File: place(p.config.Prefix, ""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.objects, %d", p.left, p.config.Limits.Objects), Reason: "limits.objects", Left: p.left})
 	}
-	c := p.board.Show(all)
+	c := p.faultSet.Show(all)
 	for _, f := range c.New {
 		p.out.Log(f.Level(), f.Error())
 	}

@@ -168,7 +168,7 @@ func (r *run) publish() error {
 }
 
 // tell publishes faults and logs those that are new.
-func (r *run) tell(c kinds.BoardChange) error {
+func (r *run) tell(c kinds.FaultChange) error {
 	for _, f := range c.New {
 		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}

@@ -68,12 +68,12 @@ type publication struct {
 	commit string
 	parsed map[string]*catalog.Parsed
 	// away is what is wrong with the repository, as it is shown.
-	away   kinds.Board
+	away   kinds.FaultSet
 	synced bool
 }
 
 func newPublication(c Config, out sdk.Publisher) *publication {
-	return &publication{config: c, out: out, checker: validation.New(), catalog: catalog.New(), parsed: map[string]*catalog.Parsed{}, away: kinds.NewBoard(time.Now)}
+	return &publication{config: c, out: out, checker: validation.New(), catalog: catalog.New(), parsed: map[string]*catalog.Parsed{}, away: kinds.NewFaultSet(time.Now)}
 }
 
 // take publishes what a commit changes; nil: nothing has changed. Why it could not be read is shown.
@@ -154,7 +154,7 @@ func (p *publication) show(err error) error {
 }
 
 // tell publishes faults and logs those that are new.
-func (p *publication) tell(c kinds.BoardChange, healed string) error {
+func (p *publication) tell(c kinds.FaultChange, healed string) error {
 	for _, f := range c.New {
 		p.out.Log(f.Level(), f.Error())
 	}

@@ -48,7 +48,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 	s.config.Report(ctx, out)
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{
-		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), board: kinds.NewBoard(time.Now),
+		revision: s.config.Revision, out: out, changes: kube.NewChanges[key](), checker: validation.New(), faultSet: kinds.NewFaultSet(time.Now),
 		served: map[key]*sdk.Row{}, faults: map[key][]kinds.Fault{}, missing: append(kinds.All(), kinds.Grants()),
 	}
 	p.watched = &watched{server: s.server, changed: func(k key) { p.changes.Add(k) }, failed: p.failed, informers: map[string]cache.SharedIndexInformer{}}
@@ -74,8 +74,8 @@ type publication struct {
 	watched  *watched
 	changes  *kube.Changes[key]
 	checker  *validation.Checker
-	board    kinds.Board
-	said     kube.Complaints
+	faultSet kinds.FaultSet
+	said     kube.LogLimiter
 	// served are the rows, each the last good version, and faults what is wrong with an object's present one.
 	served map[key]*sdk.Row
 	events *events
@@ -255,7 +255,7 @@ func (p *publication) failed(table string, err error) {
 }
 
 func (p *publication) complain(what string, err error) {
-	if p.said.First(what, err, time.Now()) {
+	if p.said.Allow(what, err, time.Now()) {
 		p.out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", what, "error", err.Error())
 	}
 }
@@ -344,7 +344,7 @@ func (p *publication) tell() error {
 	for _, list := range p.faults {
 		all = append(all, list...)
 	}
-	c := p.board.Show(all)
+	c := p.faultSet.Show(all)
 	for _, f := range c.New {
 		p.out.Log(f.Level(), f.Error())
 	}

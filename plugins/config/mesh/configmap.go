@@ -34,7 +34,7 @@ type configMaps struct {
 	informers map[string]cache.SharedIndexInformer
 	// changes are names of those that changed.
 	changes *kube.Changes[string]
-	said    kube.Complaints
+	said    kube.LogLimiter
 }
 
 // configMap is what is kept of one.
@@ -52,7 +52,7 @@ func newConfigMaps(objects dynamic.Interface, namespace string, names []string, 
 	client := objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(namespace)
 	for _, name := range names {
 		failed := func(err error) {
-			if m.said.First(name, err, time.Now()) {
+			if m.said.Allow(name, err, time.Now()) {
 				out.Log(sdk.Warn, "a ConfigMap can't be watched; what is known of it stays, and it is tried again", "configMap", namespace+"/"+name, "error", err.Error())
 			}
 		}

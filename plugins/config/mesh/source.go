@@ -45,7 +45,7 @@ func (s *Source) Run(ctx context.Context, out sdk.Publisher) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	r := &run{config: s.config, out: out, board: kinds.NewBoard(time.Now)}
+	r := &run{config: s.config, out: out, faultSet: kinds.NewFaultSet(time.Now)}
 	maps, err := newConfigMaps(s.objects, s.config.Namespace, s.config.configMaps(), out)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ type run struct {
 	watcher  *watch.Watcher
 	// published is what was published last, by table.
 	published map[string]*sdk.Row
-	board     kinds.Board
+	faultSet  kinds.FaultSet
 }
 
 // concerns reports whether a path of an event may be one of the files, or the link by which Kubernetes swaps them.
@@ -162,7 +162,7 @@ func (r *run) look(now time.Time) error {
 			return err
 		}
 	}
-	return r.tell(r.board.Show(faults))
+	return r.tell(r.faultSet.Show(faults))
 }
 
 // watch watches the file's directory. It may be swapped, or come later: then rescans find it.
@@ -187,7 +187,7 @@ func (r *run) publish(s *setting) error {
 }
 
 // tell publishes faults and logs those that are new.
-func (r *run) tell(c kinds.BoardChange) error {
+func (r *run) tell(c kinds.FaultChange) error {
 	for _, f := range c.New {
 		r.out.Log(f.Level(), f.Error(), "file", f.File, "line", strconv.Itoa(f.Line))
 	}

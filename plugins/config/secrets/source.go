@@ -32,7 +32,7 @@ type run struct {
 	out     sdk.Publisher
 	client  *kube.Client
 	running sync.WaitGroup
-	said    kube.Complaints
+	said    kube.LogLimiter
 	objects map[secrets.Object]*watched
 	rights  map[secrets.Account]*right
 	changes *kube.Changes[secrets.Object]
@@ -65,7 +65,7 @@ func (s *source) Run(ctx context.Context, out sdk.Publisher) error {
 }
 
 func (r *run) failed(what string, err error) {
-	if r.said.First(what, err, time.Now()) {
+	if r.said.Allow(what, err, time.Now()) {
 		r.out.Log(sdk.Warn, "the API server can't be asked for what proxies want; what is known stays, and it is tried again", "what", what, "error", err.Error())
 	}
 }

@@ -19,11 +19,11 @@ import (
 // publication is what was published of a server, and what is missing.
 type publication struct {
 	// ctx is Run's, by which the core is told that the server is away.
-	ctx    context.Context
-	config Config
-	out    sdk.Publisher
-	books  map[string]*book
-	board  kinds.Board
+	ctx      context.Context
+	config   Config
+	out      sdk.Publisher
+	books    map[string]*book
+	faultSet kinds.FaultSet
 	// heard are the types that the present connection has answered.
 	heard map[string]bool
 	// away says why there is no answer; empty: there is one, or the first try goes on. late: what was not heard is missed.
@@ -37,7 +37,7 @@ type publication struct {
 
 func newPublication(ctx context.Context, c Config, out sdk.Publisher, checker *validation.Checker) *publication {
 	p := &publication{
-		ctx: ctx, config: c, out: out, board: kinds.NewBoard(time.Now), books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
+		ctx: ctx, config: c, out: out, faultSet: kinds.NewFaultSet(time.Now), books: make(map[string]*book, len(c.asked)), heard: map[string]bool{}, strange: map[string]bool{},
 	}
 	for _, a := range c.asked {
 		p.books[a.url] = &book{
@@ -148,7 +148,7 @@ func (p *publication) tell() error {
 	if more := len(all) - mostFaults; more > 0 {
 		all = append(all[:mostFaults:mostFaults], kinds.Fault{File: server, Message: fmt.Sprintf("%d more faults", more)})
 	}
-	c := p.board.Show(slices.Concat(all, p.absent(server)))
+	c := p.faultSet.Show(slices.Concat(all, p.absent(server)))
 	for _, f := range c.New {
 		p.out.Log(f.Level(), f.Error())
 	}

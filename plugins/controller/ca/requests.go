@@ -36,7 +36,7 @@ type requests struct {
 	left chan string
 	// log is set before the first certificate is asked for.
 	log  func(level sdk.Level, text string, args ...any)
-	said kube.Complaints
+	said kube.LogLimiter
 }
 
 // requestPrefix is what the names of requests begin with, as istiod's do.
@@ -150,7 +150,7 @@ func (k *clusterSigner) certify(ctx context.Context, a ask) (chain, roots []stri
 		chain, err = fit("the signer "+name, string(text), a, k.roots[name])
 	}
 	if err != nil {
-		if k.said.First(name, err, time.Now()) {
+		if k.said.Allow(name, err, time.Now()) {
 			k.log(sdk.Warn, "a certificate could not be had of the cluster's signer", "signer", name, "error", err.Error())
 		}
 		return nil, nil, err
@@ -337,7 +337,7 @@ func (r *requests) remove(ctx context.Context, name string) {
 		if err == nil || apierrors.IsNotFound(err) {
 			return
 		}
-		if r.said.First("delete", err, time.Now()) {
+		if r.said.Allow("delete", err, time.Now()) {
 			r.log(sdk.Warn, "a CertificateSigningRequest that is over can't be deleted; it is tried again", "error", err.Error())
 		}
 		select {

@@ -47,7 +47,7 @@ func (c *Controller) distribute(ctx context.Context, out sdk.Publisher) {
 type handing struct {
 	*Controller
 	out        sdk.Publisher
-	said       kube.Complaints
+	said       kube.LogLimiter
 	namespaces cache.SharedIndexInformer
 	// maps are the ConfigMaps, by name.
 	maps    map[string]cache.SharedIndexInformer
@@ -109,7 +109,7 @@ func (h *handing) note(o any) {
 }
 
 func (h *handing) failed(what string, err error) {
-	if h.said.First(what, err, time.Now()) {
+	if h.said.Allow(what, err, time.Now()) {
 		h.out.Log(sdk.Warn, "the root is not handed out to namespaces; it is tried again", "of", what, "error", err.Error())
 	}
 }

@@ -36,7 +36,7 @@ var errNoTrustBundles = errors.New("the API server has no ClusterTrustBundle: it
 type announcing struct {
 	*Controller
 	out      sdk.Publisher
-	said     kube.Complaints
+	said     kube.LogLimiter
 	version  schema.GroupVersion
 	objects  dynamic.NamespaceableResourceInterface
 	informer *kube.Informer
@@ -113,7 +113,7 @@ func (a *announcing) find(ctx context.Context) error {
 }
 
 func (a *announcing) failed(err error) {
-	if a.said.First(trustResource, err, time.Now()) {
+	if a.said.Allow(trustResource, err, time.Now()) {
 		a.out.Log(sdk.Warn, "the root is not in the cluster's trust bundle; it is tried again", "error", err.Error())
 	}
 }

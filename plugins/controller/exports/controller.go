@@ -34,9 +34,9 @@ type controller struct {
 // Run makes exports until ctx ends.
 func (c *controller) Run(ctx context.Context, out sdk.Publisher) error {
 	c.config.Report(ctx, out)
-	var said kube.Complaints
+	var said kube.LogLimiter
 	client := c.config.Reach(ctx, &c.config.Access, c.client, agent, func(err error) {
-		if said.First("remote", err, time.Now()) {
+		if said.Allow("remote", err, time.Now()) {
 			out.Log(sdk.Warn, "the cluster's kubeconfig can't be had; it is tried again", "remote", c.config.Remote, "error", err.Error())
 		}
 	})
@@ -81,7 +81,7 @@ type work struct {
 	config   *Config
 	client   *kube.Client
 	out      sdk.Publisher
-	said     *kube.Complaints
+	said     *kube.LogLimiter
 	services cache.SharedIndexInformer
 	// arrived are services that are new, waiting those of them that have no export yet: as they are local, or it could not be made.
 	arrived *kube.Changes[string]
@@ -90,7 +90,7 @@ type work struct {
 }
 
 func (w *work) failed(what string, err error) {
-	if w.said.First(what, err, time.Now()) {
+	if w.said.Allow(what, err, time.Now()) {
 		w.out.Log(sdk.Warn, "services are not exported; it is tried again", "of", what, "error", err.Error())
 	}
 }

@@ -22,8 +22,8 @@ type Catalog struct {
 	claims map[state.Name][]string
 	served map[state.Name]*sdk.Row
 	// rivals are the faults of objects that are served from another file.
-	rivals map[state.Name][]kinds.Fault
-	board  kinds.Board
+	rivals   map[state.Name][]kinds.Fault
+	faultSet kinds.FaultSet
 	// touched are objects to look at again.
 	touched map[state.Name]bool
 }
@@ -31,12 +31,12 @@ type Catalog struct {
 // New returns an empty one.
 func New() *Catalog {
 	return &Catalog{
-		shelves: make(map[string]*shelf),
-		claims:  make(map[state.Name][]string),
-		served:  make(map[state.Name]*sdk.Row),
-		rivals:  make(map[state.Name][]kinds.Fault),
-		touched: make(map[state.Name]bool),
-		board:   kinds.NewBoard(time.Now),
+		shelves:  make(map[string]*shelf),
+		claims:   make(map[state.Name][]string),
+		served:   make(map[state.Name]*sdk.Row),
+		rivals:   make(map[state.Name][]kinds.Fault),
+		touched:  make(map[state.Name]bool),
+		faultSet: kinds.NewFaultSet(time.Now),
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *Catalog) Holds(file string) bool {
 type Changes struct {
 	Upserts map[string][]*sdk.Row
 	Deletes map[string][]string
-	Faults  kinds.BoardChange
+	Faults  kinds.FaultChange
 }
 
 // Tables returns the names of the tables that change, sorted.
@@ -121,7 +121,7 @@ func (c *Catalog) Settle() *Changes {
 	for _, keys := range ch.Deletes {
 		slices.Sort(keys)
 	}
-	ch.Faults = c.board.Show(c.Faults())
+	ch.Faults = c.faultSet.Show(c.Faults())
 	return ch
 }
 

@@ -20,17 +20,17 @@ func SortFaults(list []Fault) {
 	})
 }
 
-// Board is the faults that a config source has published.
-type Board struct {
+// FaultSet is the faults that a config source has published.
+type FaultSet struct {
 	shown map[string]Fault
 	now   func() time.Time
 }
 
-// NewBoard returns an empty board; now says since when a fault is there.
-func NewBoard(now func() time.Time) Board { return Board{now: now} }
+// NewFaultSet returns an empty one; now says since when a fault is there.
+func NewFaultSet(now func() time.Time) FaultSet { return FaultSet{now: now} }
 
-// BoardChange is what to do to show other faults than before.
-type BoardChange struct {
+// FaultChange is what to do to show other faults than before.
+type FaultChange struct {
 	// Upserts and Deletes are for FaultTable.
 	Upserts []*pb.Row
 	Deletes []string
@@ -41,8 +41,8 @@ type BoardChange struct {
 }
 
 // Show replaces the faults that are shown. The list is sorted in place.
-func (b *Board) Show(faults []Fault) BoardChange {
-	var c BoardChange
+func (b *FaultSet) Show(faults []Fault) FaultChange {
+	var c FaultChange
 	SortFaults(faults)
 	since, told := make(map[Fault]time.Time, len(b.shown)), make(map[string]bool, len(b.shown))
 	for _, f := range b.shown {

@@ -7,9 +7,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/plugins/validation/finding"
 )
 
-func TestBoard(t *testing.T) {
+func TestFaultSet(t *testing.T) {
 	now := time.Unix(100, 0)
-	b := NewBoard(func() time.Time { return now })
+	b := NewFaultSet(func() time.Time { return now })
 	bad := Fault{File: "a.yaml", Line: 3, Column: 1, Kind: "Gateway", Name: "x", Message: "is wrong"}
 	warned := Fault{File: "a.yaml", Line: 9, Column: 1, Severity: finding.Warning, Message: "is odd"}
 

@@ -42,15 +42,15 @@ func (c *Changes[K]) Take() map[K]bool {
 // Some receives once there may be something to take.
 func (c *Changes[K]) Some() <-chan struct{} { return c.wake }
 
-// Complaints are what was said of kinds that can't be watched. The zero value is ready for use.
-type Complaints struct {
+// LogLimiter says how often an error is logged that comes again and again. The zero value is ready for use.
+type LogLimiter struct {
 	mu   sync.Mutex
 	last map[string]string
 	at   map[string]time.Time
 }
 
-// First reports whether an error of a kind is new, or was said a minute ago.
-func (c *Complaints) First(kind string, err error, now time.Time) bool {
+// Allow reports whether an error of a kind is new, or was said a minute ago.
+func (c *LogLimiter) Allow(kind string, err error, now time.Time) bool {
 	const again = time.Minute
 	c.mu.Lock()
 	defer c.mu.Unlock()

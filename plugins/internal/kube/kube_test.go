@@ -34,8 +34,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestComplaints(t *testing.T) {
-	var c Complaints
+func TestLogLimiter(t *testing.T) {
+	var c LogLimiter
 	at := time.Unix(0, 0)
 	for _, step := range []struct {
 		kind, text string
@@ -49,7 +49,7 @@ func TestComplaints(t *testing.T) {
 		{"pods", "forbidden", 61 * time.Second, false},
 		{"pods", "forbidden", 62 * time.Second, true},
 	} {
-		if got := c.First(step.kind, errors.New(step.text), at.Add(step.after)); got != step.first {
+		if got := c.Allow(step.kind, errors.New(step.text), at.Add(step.after)); got != step.first {
 			t.Errorf("%+v: %v", step, got)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // reach notes that an API server can't be reached: informers that have lists streamed to them try again without a word.
 type reach struct {
-	said Complaints
+	said LogLimiter
 
 	mu  sync.Mutex
 	log func(server string, err error)
@@ -74,7 +74,7 @@ func (r *reach) failed(server string, err error) {
 	if r.failures++; r.failures >= lostAfter && r.ctx != nil {
 		sdk.Lost(r.ctx, err)
 	}
-	if r.log != nil && r.said.First(server, errUnreachable, time.Now()) { // reasons differ from try to try
+	if r.log != nil && r.said.Allow(server, errUnreachable, time.Now()) { // reasons differ from try to try
 		r.log(server, err)
 	}
 }

@@ -62,9 +62,9 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 	if err != nil {
 		return err
 	}
-	var said kube.Complaints
+	var said kube.LogLimiter
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-		if said.First("secrets", err, time.Now()) {
+		if said.Allow("secrets", err, time.Now()) {
 			out.Log(sdk.Warn, "the Secrets of other clusters can't be watched; what is known stays, and it is tried again", "namespace", r.config.Namespace, "error", err.Error())
 		}
 	}); err != nil {
@@ -161,15 +161,15 @@ func inSecrets(secrets []*secret) (all []found) {
 }
 
 func (r *registry) publication(out sdk.Publisher) *publication {
-	return &publication{config: &r.config, out: out, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}
+	return &publication{config: &r.config, out: out, served: map[string]Cluster{}, faultSet: kinds.NewFaultSet(time.Now)}
 }
 
 // publication is what was published.
 type publication struct {
-	config *Config
-	out    sdk.Publisher
-	served map[string]Cluster
-	board  kinds.Board
+	config   *Config
+	out      sdk.Publisher
+	served   map[string]Cluster
+	faultSet kinds.FaultSet
 }
 
 // publish publishes what differs from what was published before.
@@ -201,7 +201,7 @@ func (p *publication) publish(all []found) error {
 			return err
 		}
 	}
-	shown := p.board.Show(faults)
+	shown := p.faultSet.Show(faults)
 	for _, f := range shown.New {
 		p.out.Log(f.Level(), f.Error())
 	}

@@ -60,7 +60,7 @@ func (r *recorder) Log(_ sdk.Level, text string, _ ...any) { r.logs = append(r.l
 
 func newPublication() (*publication, *recorder) {
 	r := &recorder{rows: map[string]map[string]string{}}
-	return &publication{config: &Config{Cluster: "west"}, out: r, served: map[string]Cluster{}, board: kinds.NewBoard(time.Now)}, r
+	return &publication{config: &Config{Cluster: "west"}, out: r, served: map[string]Cluster{}, faultSet: kinds.NewFaultSet(time.Now)}, r
 }
 
 // is compares the published clusters with ID FROM, and the faults' messages with pieces of them.

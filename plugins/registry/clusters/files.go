@@ -45,7 +45,7 @@ func (r *registry) files(ctx context.Context, out sdk.Publisher) error {
 		return err
 	}
 	defer func() { _ = w.Close() }()
-	var said kube.Complaints
+	var said kube.LogLimiter
 	p := r.publication(out)
 	for synced := false; ; {
 		w.Sweep()
@@ -58,7 +58,7 @@ func (r *registry) files(ctx context.Context, out sdk.Publisher) error {
 			if err := p.publish(all); err != nil {
 				return err
 			}
-		} else if said.First("directory", err, time.Now()) {
+		} else if said.Allow("directory", err, time.Now()) {
 			out.Log(sdk.Warn, "the directory of other clusters' kubeconfigs can't be read; what is known stays, and it is tried again", "error", err.Error())
 		}
 		if !synced && err == nil {

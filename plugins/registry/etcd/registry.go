@@ -33,11 +33,11 @@ func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 
 // publication is what was published of an etcd.
 type publication struct {
-	config Config
-	out    sdk.Publisher
-	parts  *sdk.Parts
-	board  kinds.Board
-	synced bool
+	config   Config
+	out      sdk.Publisher
+	parts    *sdk.Parts
+	faultSet kinds.FaultSet
+	synced   bool
 	// records are the last good ones, and services the keys of those of each service.
 	records  map[string]*record
 	services map[string]map[string]*record
@@ -52,7 +52,7 @@ type publication struct {
 
 func newPublication(c Config, out sdk.Publisher) *publication {
 	return &publication{
-		config: c, out: out, parts: sdk.NewParts(out), board: kinds.NewBoard(time.Now), records: map[string]*record{}, services: map[string]map[string]*record{},
+		config: c, out: out, parts: sdk.NewParts(out), faultSet: kinds.NewFaultSet(time.Now), records: map[string]*record{}, services: map[string]map[string]*record{},
 		faults: map[string]kinds.Fault{}, disputes: map[string][]kinds.Fault{},
 	}
 }
@@ -195,7 +195,7 @@ func (p *publication) tell() error {
 	if p.left > 0 {
 		all = append(all, kinds.Fault{File: p.place(""), Message: fmt.Sprintf("%d keys are left out: there are more than limits.records, %d", p.left, p.config.Limits.Records), Reason: "limits.records", Left: p.left})
 	}
-	c := p.board.Show(all)
+	c := p.faultSet.Show(all)
 	for _, f := range c.New[:min(len(c.New), mostLogged)] {
 		p.out.Log(f.Level(), f.Error())
 	}

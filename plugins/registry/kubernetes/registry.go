@@ -37,13 +37,13 @@ func (r *registry) Run(ctx context.Context, out sdk.Publisher) error {
 		published: map[unit][]published{}, outside: map[string]bool{}, entries: map[string]entriesIn{},
 	}
 	r.config.Access.Report(ctx, out)
-	var said kube.Complaints
+	var said kube.LogLimiter
 	client := r.reach(ctx, out)
 	if client == nil {
 		return nil
 	}
 	failed := func(kind string, err error) {
-		if said.First(kind, err, time.Now()) {
+		if said.Allow(kind, err, time.Now()) {
 			out.Log(sdk.Warn, "what the API server has of a kind can't be watched; what is known stays, and it is tried again", "kind", kind, "error", err.Error())
 		}
 	}

@@ -16,9 +16,9 @@ const asking = 10 * time.Second
 
 // reach returns the client of the cluster; nil: ctx ended. A kubeconfig that can't be had is waited for.
 func (r *registry) reach(ctx context.Context, out sdk.Publisher) *kube.Client {
-	var said kube.Complaints
+	var said kube.LogLimiter
 	return r.config.Reach(ctx, &r.config.Access, r.client, agent, func(err error) {
-		if said.First("remote", err, time.Now()) {
+		if said.Allow("remote", err, time.Now()) {
 			out.Log(sdk.Warn, "the cluster's kubeconfig can't be had; it is tried again", "remote", r.config.Remote, "error", err.Error())
 		}
 	})

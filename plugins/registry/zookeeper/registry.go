@@ -19,7 +19,7 @@ const firstRetry = 250 * time.Millisecond
 // Run follows ZooKeeper until ctx ends. While there is no session, what was read last stays.
 func (r registry) Run(ctx context.Context, out sdk.Publisher) error {
 	b := newBook(r.config, out)
-	l := &loop{config: r.config, out: out, book: b, follower: newFollower(r.config, b), board: kinds.NewBoard(time.Now), said: map[string]time.Time{}}
+	l := &loop{config: r.config, out: out, book: b, follower: newFollower(r.config, b), faultSet: kinds.NewFaultSet(time.Now), said: map[string]time.Time{}}
 	for failures := 0; ; failures++ {
 		began := time.Now()
 		err := l.visit(ctx)
@@ -50,7 +50,7 @@ type loop struct {
 	out      sdk.Publisher
 	book     *book
 	follower *follower
-	board    kinds.Board
+	faultSet kinds.FaultSet
 	synced   bool
 	away     bool
 	said     map[string]time.Time
@@ -243,7 +243,7 @@ func (l *loop) tell() error {
 	all := l.book.faults()
 	kinds.SortFaults(all)
 	all = all[:min(len(all), mostFaults)]
-	c := l.board.Show(all)
+	c := l.faultSet.Show(all)
 	logged := 0
 	for _, f := range c.New {
 		if f.Level() >= sdk.Warn && logged < mostLogged {
