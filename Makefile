@@ -111,6 +111,9 @@ TESTS_AT_ONCE := $(shell echo $$(($$(nproc) * 3 / 2)))
 
 # The package that takes longest comes first: otherwise it is the last to end, with a processor idle beside it. The
 # program is linked once for all. Lines of packages without tests are left out. A program with the race detector would sleep for a second at its end.
+# What was skipped, and why: tests note it there (test/need).
+SKIPPED := $(CURDIR)/$(CACHE)/skipped.txt
+
 .PHONY: test
 test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass all tests, with the race detector and real Envoys
 	@[ -d '$(COXSWAIN_SHARED)' ] || echo "COXSWAIN_SHARED ($(COXSWAIN_SHARED)) is absent: tests on recorded configurations and fixtures are skipped"
@@ -121,7 +124,11 @@ test: build envoy iptables grpc-js grpc-java languages kube zookeeper ## Pass al
 	@grep -qsw memory /sys/fs/cgroup/cgroup.controllers || echo "cgroup v2 has no controller of memory here: the test of memory.max is skipped"
 	@echo "left to make test-all: what takes long, and the comparison with a living istiod; it last passed: $$(cat test/all.txt)"
 	@go build -race -o '$(CURDIR)/$(CACHE)/bin/race/coxswain' ./cmd/coxswain
-	@PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' GORACE=atexit_sleep_ms=0 go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]'
+	@rm -f '$(SKIPPED)'; status=0; \
+	PATH="$(CURDIR)/bin:$$PATH" COXSWAIN_TEST_PROGRAM='$(CURDIR)/$(CACHE)/bin/race/coxswain' COXSWAIN_SKIPPED='$(SKIPPED)' GORACE=atexit_sleep_ms=0 \
+		go test -race -p $(TESTS_AT_ONCE) -timeout 30m ./test/e2e ./... 2>&1 | grep --line-buffered -v '\[no test files\]' || status=$$?; \
+	if [ -s '$(SKIPPED)' ]; then echo 'tests that were skipped, by why:'; cut -f1 '$(SKIPPED)' | sort | uniq -c | sort -rn; fi; \
+	exit $$status
 
 
 # Packages with tests that take long (need.All), and registries, whose trial has steps that do.

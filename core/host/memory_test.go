@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"go.uber.org/goleak"
 )
 
@@ -24,7 +25,7 @@ func TestSizeString(t *testing.T) {
 // A plugin that uses more memory than its entry, or else the core, allows is ended, with the limit in the reason, and started again; others never notice.
 func TestLimitsMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("memory is read from Linux's /proc")
+		need.Impossible(t, "memory is read from Linux's /proc")
 	}
 	t.Run("entry", func(t *testing.T) { testLimitsMemory(t, "limits: {memory: 64Mi}", 0) })
 	t.Run("default", func(t *testing.T) { testLimitsMemory(t, "", 64<<20) })

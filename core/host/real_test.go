@@ -19,6 +19,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	"github.com/coxswain-mesh/coxswain/sdk"
+	"github.com/coxswain-mesh/coxswain/test/need"
 	"go.uber.org/goleak"
 )
 
@@ -273,7 +274,7 @@ func self(t *testing.T) []byte {
 // What is executed are the bytes that were hashed, and they get no environment that is not declared.
 func TestPinnedProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("memory files are Linux's")
+		need.Impossible(t, "memory files are Linux's")
 	}
 	sum := sha256.Sum256(self(t))
 	h, ended, stop := real(t, short(t), `

@@ -1,10 +1,10 @@
-// Package need ends tests that lack something: tools, recorded configurations, rights. They are skipped, and fail where COXSWAIN_NO_SKIPS is set, as
-// continuous integration sets it: there nothing goes untested in silence.
+// Package need ends tests that lack something: tools, recorded configurations, rights. They are skipped, and fail where
+// COXSWAIN_NO_SKIPS is set, as continuous integration sets it: there nothing goes untested in silence.
 //
-// What takes long is left to `make test-all` (All), and `make test` says so. Two kinds of skips are
-// not its: those by testing.Short, and those of the core for what nobody can install (another system
-// than Linux, a cgroup v2 without the controller of memory); `make test` says the latter before it
-// begins. It imports nothing of ours, so that every package's tests may import it.
+// Two kinds of skips fail nowhere: what takes long is left to `make test-all` (All), or to another target (Left), and
+// nobody can install another system than the one that there is (Impossible). All skips are noted in the file that
+// COXSWAIN_SKIPPED names; `make test` prints it at its end. It imports nothing of ours, so that every package's tests may
+// import it; test/skips_test.go sees that nobody skips without it.
 package need
 
 import (
@@ -13,22 +13,30 @@ import (
 	"testing"
 )
 
-// NoSkips is the variable of the environment that makes what is missing a failure.
-const NoSkips = "COXSWAIN_NO_SKIPS"
+// NoSkips is the variable of the environment that makes what is missing a failure, Skipped the one that names the file
+// in which skips are noted, a line each: the reason, a tab, and the test.
+const NoSkips, Skipped = "COXSWAIN_NO_SKIPS", "COXSWAIN_SKIPPED"
 
 // all is the variable of the environment that `make test-all` sets.
 const all = "COXSWAIN_TEST_ALL"
 
-// All ends the test unless `make test-all` runs it: it takes long, or needs servers that take long to build. Makefile finds the packages that call it.
+// All ends the test unless `make test-all` runs it: it takes long, or needs servers that take long to build. Makefile
+// finds the packages that call it.
 func All(t testing.TB) {
 	t.Helper()
 	if !Long() {
-		t.Skip("skipped: `make test-all` runs it")
+		skip(t, "`make test-all` runs it")
 	}
 }
 
 // Long reports whether `make test-all` runs the test, which may take longer then.
 func Long() bool { return os.Getenv(all) != "" }
+
+// Left ends the test, which another target of Makefile runs; the text says which.
+func Left(t testing.TB, format string, args ...any) {
+	t.Helper()
+	skip(t, fmt.Sprintf(format, args...))
+}
 
 // Missing ends the test. The text says what is missing and how to get it.
 func Missing(t testing.TB, format string, args ...any) {
@@ -37,5 +45,36 @@ func Missing(t testing.TB, format string, args ...any) {
 	if os.Getenv(NoSkips) != "" {
 		t.Fatalf("missing, and %s allows no skips: %s", NoSkips, text)
 	}
-	t.Skip("skipped: " + text)
+	skip(t, text)
+}
+
+// Impossible ends the test, which this system can't run whatever is installed; the text says why.
+func Impossible(t testing.TB, format string, args ...any) {
+	t.Helper()
+	skip(t, fmt.Sprintf(format, args...))
+}
+
+func skip(t testing.TB, why string) {
+	t.Helper()
+	if err := note(why, t.Name()); err != nil {
+		t.Fatalf("%s=%s: skips can't be noted there: %v", Skipped, os.Getenv(Skipped), err)
+	}
+	t.Skip("skipped: " + why)
+}
+
+// note adds a line in one write, so that those of several processes don't mix.
+func note(why, test string) error {
+	path := os.Getenv(Skipped)
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(f, "%s\t%s\n", why, test); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
 }

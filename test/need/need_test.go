@@ -1,6 +1,8 @@
 package need
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +15,8 @@ type end struct {
 }
 
 func (e *end) Helper() {}
+
+func (e *end) Name() string { return "TestEnds" }
 
 func (e *end) Fatalf(format string, args ...any) {
 	e.failed = format + args[len(args)-1].(string)
@@ -50,5 +54,30 @@ func TestMissing(t *testing.T) {
 		if (e.failed != "") != fails || (e.skipped != "") == fails || !strings.Contains(e.failed+e.skipped, "no Node.js: install it") {
 			t.Errorf("%q: failed %q, skipped %q", value, e.failed, e.skipped)
 		}
+	}
+}
+
+// TestNoted: each skip is noted with its reason; what fails is none.
+func TestNoted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "skipped")
+	t.Setenv(Skipped, path)
+	t.Setenv(all, "")
+	t.Setenv(NoSkips, "1")
+	for _, ends := range []func(testing.TB){
+		All,
+		func(t testing.TB) { Left(t, "`make %s` runs it", "parity-live") },
+		func(t testing.TB) { Missing(t, "no %s: install it", "Node.js") },
+		func(t testing.TB) { Impossible(t, "it is of Linux alone") },
+	} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			ends(&end{})
+		}()
+		<-done
+	}
+	const want = "`make test-all` runs it\tTestEnds\n`make parity-live` runs it\tTestEnds\nit is of Linux alone\tTestEnds\n"
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%q, %v", got, err)
 	}
 }

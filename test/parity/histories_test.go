@@ -15,6 +15,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 var (
@@ -244,7 +245,7 @@ func (h *history) askers() []proxy {
 // it says something else then. After each history ours must say what it says when it starts anew.
 func TestHistories(t *testing.T) {
 	if *histories == 0 {
-		t.Skip("`make parity-live HISTORIES=10` makes some")
+		need.Left(t, "`make parity-live HISTORIES=10` makes some")
 	}
 	j := newJudge(t)
 	gamma := parsed("{apiVersion: v1, kind: Namespace, metadata: {name: gamma, namespace: ''}}")

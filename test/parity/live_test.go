@@ -15,6 +15,7 @@ import (
 	"github.com/coxswain-mesh/coxswain"
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 var (
@@ -61,7 +62,7 @@ func (t tally) String() string {
 // TestStates compares in each of the states that -states names. What it finds is printed as it comes.
 func TestStates(t *testing.T) {
 	if *states == "" {
-		t.Skip("`make parity-live` names states")
+		need.Left(t, "`make parity-live` names states")
 	}
 	c := newCluster(t)
 	var total tally

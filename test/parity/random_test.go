@@ -18,6 +18,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/test/kube"
 	"github.com/coxswain-mesh/coxswain/test/mesh"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 var (
@@ -62,7 +63,7 @@ func startTool(t *testing.T, ours, peer string) (io.WriteCloser, *json.Decoder) 
 // TestMeshes compares in random meshes. A difference is shrunk and written as a state of its own.
 func TestMeshes(t *testing.T) {
 	if *meshes == 0 {
-		t.Skip("`make parity-live MESHES=100` makes some")
+		need.Left(t, "`make parity-live MESHES=100` makes some")
 	}
 	j := newJudge(t)
 	began := time.Now()

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // TestMain makes the test's binary a core that runs in a group of its own, and a program that needs memory.
@@ -74,7 +76,7 @@ func core(dir string) {
 func TestMemory(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(dir + "/memory.max"); err != nil {
-		t.Skip("the controller of memory is not in cgroup v2 here: boot with systemd.unified_cgroup_hierarchy=1, or enable it in cgroup.subtree_control")
+		need.Impossible(t, "the controller of memory is not in cgroup v2 here: boot with systemd.unified_cgroup_hierarchy=1, or enable it in cgroup.subtree_control")
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "TEST_CORE_IN="+dir)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 	"github.com/coxswain-mesh/coxswain/core/host/process"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // fugitives is a script that starts what tries to outlive the plugin: a session of its own, a daemon's double fork, some without an environment, some
@@ -96,7 +97,7 @@ func TestDescendants(t *testing.T) {
 func onLinux(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("descendants are known on Linux alone")
+		need.Impossible(t, "descendants are known on Linux alone")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/coxswain-mesh/coxswain/core/host/process"
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // healthy asks whoever listens on a socket for its health.
@@ -39,7 +40,7 @@ func stranger(socket string) {
 // The core may connect to a plugin; another process of the same user, which finds the socket, may not, with TLS or without.
 func TestStrangerConnects(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("who connects to a socket is known on Linux alone")
+		need.Impossible(t, "who connects to a socket is known on Linux alone")
 	}
 	for _, tls := range []bool{false, true} {
 		t.Run(fmt.Sprintf("tls=%v", tls), func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestStrangerListens(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if runtime.GOOS != "linux" && c.name == "another process" {
-				t.Skip("who listens on a socket is known on Linux alone")
+				need.Impossible(t, "who listens on a socket is known on Linux alone")
 			}
 			s := spec(t)
 			s.Path, s.Args = "/bin/sh", []string{"-c", c.script + "; sleep 1000"}

@@ -6,12 +6,14 @@ import (
 	"regexp"
 	"runtime"
 	"testing"
+
+	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
 // A plugin may dump no core and open so many files.
 func TestLimits(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("limits are set on Linux alone")
+		need.Impossible(t, "limits are set on Linux alone")
 	}
 	s := spec(t)
 	s.OpenFiles = 100
