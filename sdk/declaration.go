@@ -124,6 +124,8 @@ type AuthenticatorPlugin struct {
 	Reads []string
 	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
 	Secrets []string
+	// Headers are those of authorization, clusterid and x-forwarded-client-cert that it is shown of callers; nil: all three.
+	Headers []string
 	// New makes it. What it returns may be a Source as well.
 	New Constructor[Authenticator]
 }
@@ -168,7 +170,7 @@ func (p PatchPlugin) declare() *plugin {
 }
 
 func (p AuthenticatorPlugin) declare() *plugin {
-	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets,
+	return &plugin{Name: p.Name, Version: p.Version, Reads: p.Reads, Secrets: p.Secrets, Headers: p.Headers,
 		maker: p.New.maker("authenticator", func(t *talk, a Authenticator) kind { return newAuthentication(t, a) })}
 }
 
@@ -179,6 +181,7 @@ type plugin struct {
 	Secrets          []string
 	Types            []Type
 	Names, Facts     []string
+	Headers          []string
 	JSON, Derives    bool
 	maker
 }

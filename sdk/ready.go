@@ -61,6 +61,9 @@ func (t *talk) ready(k kind) *pb.Ready {
 		Publishes: p.Publishes, Secrets: p.Secrets, ConfigSchema: p.schema(), Derives: p.Derives,
 		Names: p.Names, Facts: p.Facts, Json: p.JSON,
 	}
+	if p.Headers != nil {
+		r.Headers = &pb.HeaderNames{Names: p.Headers}
+	}
 	reads := p.Reads
 	if x, ok := k.(interface{ reads() []string }); ok {
 		reads = append(slices.Clone(reads), x.reads()...)

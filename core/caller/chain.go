@@ -1,6 +1,7 @@
 package caller
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -20,14 +21,14 @@ type Asked struct {
 // Authenticator is a plugin that can be asked who is calling.
 type Authenticator struct {
 	Asked
-	// Headers that it wants besides CommonHeaders.
-	Headers []string
+	// Common are those of CommonHeaders that it is shown, Headers those that it wants besides.
+	Common, Headers []string
 }
 
 // Question is what the authenticator is asked: no one is shown a header that another has asked for.
 func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
 	own := make(map[string]string, len(shown.Headers))
-	for _, name := range append(CommonHeaders(), a.Headers...) {
+	for _, name := range slices.Concat(a.Common, a.Headers) {
 		if value, ok := shown.Headers[name]; ok {
 			own[name] = value
 		}

@@ -20,7 +20,7 @@ import (
 // TestScenarios plays testdata/*.txtar: each file of an archive is about callers and the
 // authenticators that are asked about them. Lines, with # comments:
 //
-//	authenticator NAME [call=DURATION] [progress=DURATION] [headers=NAME,…]   declares one, and begins its session
+//	authenticator NAME [call=DURATION] [progress=DURATION] [common=NAME,…] [headers=NAME,…]   declares one, which says which headers it is shown, and begins its session
 //	caller WHO [HEADER=VALUE …]   somebody calls: until somebody knows, authenticators are to be asked
 //	asks NAME [HEADER=VALUE …]    whom the core asks about the last caller now, and what it shows
 //	away                          who was to be asked has no session
@@ -120,7 +120,7 @@ func (p *talk) line(verb string, words []string) error {
 
 // declare reads an authenticator.
 func (p *talk) declare(words []string) (err error) {
-	a := Authenticator{Asked: Asked{Name: words[0]}}
+	a := Authenticator{Asked: Asked{Name: words[0]}, Common: CommonOf(nil)}
 	for k, v := range pairs(words[1:]) {
 		var wrong error
 		switch k {
@@ -128,6 +128,8 @@ func (p *talk) declare(words []string) (err error) {
 			a.Call, wrong = time.ParseDuration(v)
 		case "progress":
 			a.Progress, wrong = time.ParseDuration(v)
+		case "common":
+			a.Common = CommonOf(&pb.Ready{Headers: &pb.HeaderNames{Names: strings.Split(v, ",")}})
 		case "headers":
 			a.Headers = strings.Split(v, ",")
 		default:

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coxswain-mesh/coxswain/core/caller"
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 	"github.com/coxswain-mesh/coxswain/sdk/session"
@@ -39,6 +40,16 @@ func check(e *manifest.Entry, r *pb.Ready) error {
 	}
 	if err := checkTables(r); err != nil {
 		return err
+	}
+	if r.Headers != nil {
+		if r.Kind != pb.KindAuthenticator {
+			return fmt.Errorf("it wants headers of callers, which a plugin of kind %s isn't shown", kindWord(r.Kind))
+		}
+		for _, name := range r.Headers.Names {
+			if !slices.Contains(caller.CommonHeaders(), name) {
+				return fmt.Errorf("it wants the header %q of callers; it can have those of %q, and others that its entry names in `headers`", name, caller.CommonHeaders())
+			}
+		}
 	}
 	return checkTypes(e, r)
 }

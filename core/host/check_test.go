@@ -56,6 +56,12 @@ func TestCheck(t *testing.T) {
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"services"}, Secrets: []string{"services"}}, "keep secrets in a table of their own"},
 		{"secrets twice", manifest.Entry{Kind: "config"},
 			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Secrets: []string{"a", "a"}}, "it has the secrets of the table a twice"},
+		{"headers", manifest.Entry{Kind: "authenticator"}, pb.Ready{Kind: pb.KindAuthenticator, Headers: &pb.HeaderNames{Names: []string{"authorization"}}}, ""},
+		{"no headers", manifest.Entry{Kind: "authenticator"}, pb.Ready{Kind: pb.KindAuthenticator, Headers: &pb.HeaderNames{}}, ""},
+		{"another header", manifest.Entry{Kind: "authenticator"},
+			pb.Ready{Kind: pb.KindAuthenticator, Headers: &pb.HeaderNames{Names: []string{"cookie"}}}, "others that its entry names in `headers`"},
+		{"headers for nothing", manifest.Entry{Kind: "config"},
+			pb.Ready{Kind: pb.KindConfig, Publishes: []string{"a"}, Headers: &pb.HeaderNames{}}, "which a plugin of kind config isn't shown"},
 		{"the core's table", manifest.Entry{Kind: "config"}, pb.Ready{Kind: pb.KindConfig, Publishes: []string{"proxies"}}, "the core's own"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func (r *Roster) WarnOfWriters(k *Plugin) {
 
 // Authenticator is the plugin as core/caller knows it.
 func (k *Plugin) Authenticator() caller.Authenticator {
-	return caller.Authenticator{Asked: k.Asked(), Headers: k.Expected.Headers}
+	return caller.Authenticator{Asked: k.Asked(), Common: caller.CommonOf(k.Ready), Headers: k.Expected.Headers}
 }
 
 // Asked is the plugin as core/caller knows whom it asks.

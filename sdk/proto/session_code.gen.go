@@ -803,6 +803,9 @@ func (m *Ready) Size() int {
 	for _, v := range m.Secrets {
 		n += 2 + protowire.SizeBytes(len(v))
 	}
+	if m.Headers != nil {
+		n += 2 + protowire.SizeBytes(m.Headers.Size())
+	}
 	return n
 }
 
@@ -856,6 +859,9 @@ func (m *Ready) AppendTo(b []byte) []byte {
 	for _, v := range m.Secrets {
 		b = addString(b, 0x82, v)
 	}
+	if m.Headers != nil {
+		b = m.Headers.AppendTo(addVarint(b, 0x8a, uint64(m.Headers.Size())))
+	}
 	return b
 }
 
@@ -900,6 +906,41 @@ func (m *Ready) Unmarshal(b []byte) error {
 			m.Methods = append(m.Methods, c.string())
 		case 0x82:
 			m.Secrets = append(m.Secrets, c.string())
+		case 0x8a:
+			x := new(HeaderNames)
+			c.message(x)
+			m.Headers = x
+		default:
+			c.unknown()
+		}
+	}
+	return c.err
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *HeaderNames) Size() int {
+	n := 0
+	for _, v := range m.Names {
+		n += 1 + protowire.SizeBytes(len(v))
+	}
+	return n
+}
+
+// AppendTo appends the encoded message to b.
+func (m *HeaderNames) AppendTo(b []byte) []byte {
+	for _, v := range m.Names {
+		b = addString(b, 0xa, v)
+	}
+	return b
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *HeaderNames) Unmarshal(b []byte) error {
+	c := cursor{b: b}
+	for c.next() {
+		switch c.tag {
+		case 0xa:
+			m.Names = append(m.Names, c.string())
 		default:
 			c.unknown()
 		}

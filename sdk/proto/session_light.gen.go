@@ -246,6 +246,13 @@ type Ready struct {
 	// Tables, of those that it reads, publishes or writes, whose rows are secrets: no page, recording or dump has what is in them. What one plugin says of a
 	// table counts for all, for as long as the core runs. Tables with `secret` in their name are such without it; those of model.proto can't be.
 	Secrets []string `json:"secrets,omitempty"`
+	// Authenticators only: which of the headers authorization, clusterid and x-forwarded-client-cert they are shown; absent: all three. What a plugin doesn't need it
+	// should not have: callers' tokens stay in its memory for a while.
+	Headers *HeaderNames `json:"headers,omitempty"`
+}
+
+type HeaderNames struct {
+	Names []string `json:"names,omitempty"`
 }
 
 // Refused ends a session that cannot begin, most often because of the config.

@@ -166,6 +166,27 @@ var layoutReady = layout{
 		{number: 14, offset: uint16(unsafe.Offsetof(Ready{}.Writes)), kind: kindString, repeated: true},
 		{number: 15, offset: uint16(unsafe.Offsetof(Ready{}.Methods)), kind: kindString, repeated: true},
 		{number: 16, offset: uint16(unsafe.Offsetof(Ready{}.Secrets)), kind: kindString, repeated: true},
+		{number: 17, offset: uint16(unsafe.Offsetof(Ready{}.Headers)), kind: kindMessage, of: &layoutHeaderNames},
+	},
+}
+
+// Size returns the number of bytes that AppendTo adds.
+func (m *HeaderNames) Size() int { return layoutHeaderNames.size(unsafe.Pointer(m)) }
+
+// AppendTo appends the encoded message to b.
+func (m *HeaderNames) AppendTo(b []byte) []byte {
+	return layoutHeaderNames.appendTo(b, unsafe.Pointer(m))
+}
+
+// Unmarshal adds what b holds to the message; unknown fields are skipped. Nothing of b is kept.
+func (m *HeaderNames) Unmarshal(b []byte) error {
+	return layoutHeaderNames.unmarshal(unsafe.Pointer(m), b)
+}
+
+var layoutHeaderNames = layout{
+	fresh: func() unsafe.Pointer { return unsafe.Pointer(new(HeaderNames)) },
+	fields: []field{
+		{number: 1, offset: uint16(unsafe.Offsetof(HeaderNames{}.Names)), kind: kindString, repeated: true},
 	},
 }
 

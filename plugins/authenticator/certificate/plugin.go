@@ -15,6 +15,7 @@ func Plugin() sdk.AuthenticatorPlugin {
 	return sdk.AuthenticatorPlugin{
 		Name:    "authenticator/certificate",
 		Version: "1",
+		Headers: []string{}, // tokens are not its business
 		New: sdk.WithoutConfig(func() (sdk.Authenticator, error) {
 			return sdk.AuthenticatorFunc(Authenticate), nil
 		}),

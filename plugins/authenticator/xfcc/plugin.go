@@ -23,7 +23,7 @@ type Config struct {
 // Plugin returns authenticator/xfcc.
 func Plugin() sdk.AuthenticatorPlugin {
 	return sdk.AuthenticatorPlugin{
-		Name: "authenticator/xfcc", Version: "1",
+		Name: "authenticator/xfcc", Version: "1", Headers: []string{"x-forwarded-client-cert"},
 		New: sdk.WithConfig(Config{Elements: "last"}, func(c Config) (sdk.Authenticator, error) { return sdk.AuthenticatorFunc(c.Authenticate), nil }),
 	}
 }
