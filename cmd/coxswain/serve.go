@@ -96,7 +96,7 @@ func (p *program) serve(ctx context.Context, s settings.Settings, log *slog.Logg
 		return err
 	}
 	if err := sandbox.Hide(); err != nil {
-		log.Warn("other processes of this user can read the core's memory", "error", err)
+		log.Warn("the core's memory can be read by other processes of this user, or may be in core dumps", "error", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -1,14 +1,20 @@
 package sandbox
 
 import (
+	"errors"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// Hide keeps this process's memory, environment and descriptors from others of its user (PR_SET_DUMPABLE), and its memory out of core dumps.
-func Hide() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+// Hide keeps this process's memory, environment and descriptors from others of its user (PR_SET_DUMPABLE), and its memory and that of what it starts out of
+// core dumps: RLIMIT_CORE is 0, and where core_pattern is a pipe, for which that doesn't count, no memory is dumped (coredump_filter). Both are inherited.
+// Source: Linux, core(5).
+func Hide() error {
+	filter := os.WriteFile("/proc/self/coredump_filter", []byte("0"), 0) // which is root's once the process is not dumpable
+	return errors.Join(filter, unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}), unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+}
 
 // OnThread runs do on a thread that ends with it, never the process's first: what Enter takes from the thread is gone for good, and the kernel shows
 // the first thread as the process.
