@@ -3,14 +3,12 @@ package identity
 import (
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/leaks"
-	"github.com/coxswain-mesh/coxswain/test/page"
 )
 
 // TestKeyStaysSecret: the CA's key is in no log, page, metric, environment or command line, and in the memory of the CA's process alone.
@@ -35,21 +33,11 @@ func TestKeyStaysSecret(t *testing.T) {
 		}
 	}
 	clean("the log", []byte(w.Log()))
-	for _, path := range []string{"/metrics", "/debug/plugins", "/debug/rowz?table=trustbundles", "/debug/list", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=2"} {
-		text, err := page.Get(w.HTTP, path)
-		if err != nil {
-			text = err.Error()
-		}
-		clean(path, []byte(text))
+	for path, text := range leaks.Pages(t, w.HTTP, "/debug/rowz?table=trustbundles") {
+		clean(path, text)
 	}
 	look := func(name string, pid int, may bool) {
-		for _, file := range []string{"environ", "cmdline"} {
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			clean(file+" of "+name, text)
-		}
+		clean("what /proc shows of "+name, leaks.Shown(t, pid))
 		found, err := leaks.Memory(pid, m)
 		switch {
 		case errors.Is(err, os.ErrPermission):

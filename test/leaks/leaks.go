@@ -18,8 +18,8 @@ type Marks map[string][]byte
 func (m Marks) Of(name string, text []byte) {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	m[name] = lines[len(lines)/2]
-	const some = 60
-	m[name+" in base64"] = []byte(base64.StdEncoding.EncodeToString(text)[40 : 40+some])
+	encoded := base64.StdEncoding.EncodeToString(text) // keys of one sort begin alike
+	m[name+" in base64"] = []byte(encoded[len(encoded)/2-30 : len(encoded)/2+30])
 }
 
 // In returns the marks that a text has.

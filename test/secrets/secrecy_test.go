@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/coxswain-mesh/coxswain/test/leaks"
-	"github.com/coxswain-mesh/coxswain/test/page"
 	"github.com/coxswain-mesh/coxswain/test/wait"
 )
 
@@ -76,29 +74,9 @@ func TestSecretsStaySecret(t *testing.T) {
 // pages looks at what the control plane shows.
 func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
 	t.Helper()
-	paths := []string{
-		"/metrics", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/goroutine?debug=2",
-		"/debug/rowz?table=networking.istio.io/Gateway", "/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap",
-		"/debug/config_dump?proxyID=router~127.0.0.21~web-delta.edge~edge.svc.cluster.local",
-	}
-	list, err := w.plane.Get("/debug/list")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for field := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == '"' || r == '\n' || r == ' ' }) {
-		if strings.HasPrefix(field, "/debug/") && !strings.HasPrefix(field, "/debug/pprof") {
-			paths = append(paths, field)
-		}
-	}
-	if len(paths) < 15 {
-		t.Errorf("there are %q", paths)
-	}
-	for _, path := range paths {
-		text, err := page.Get(w.plane.HTTP, path)
-		if err != nil {
-			text = err.Error() // which may have it as well
-		}
-		clean(path, []byte(text))
+	for path, text := range leaks.Pages(t, w.plane.HTTP, "/debug/rowz?table=networking.istio.io/Gateway", "/debug/rowz?table=v1/Secret", "/debug/rowz?table=v1/ConfigMap",
+		"/debug/config_dump?proxyID=router~127.0.0.21~web-delta.edge~edge.svc.cluster.local") {
+		clean(path, text)
 	}
 }
 
@@ -106,24 +84,11 @@ func (w *world) pages(t *testing.T, clean func(where string, text []byte)) {
 func (w *world) recordings(t *testing.T, clean func(where string, text []byte), plugins map[string]string) {
 	t.Helper()
 	for name, secret := range plugins {
-		file := filepath.Join(t.TempDir(), name)
-		out, err := exec.Command(program, "plugins", "record", name, file, "--for", "4s", "--addr", w.plane.HTTP).CombinedOutput()
-		if err != nil {
-			t.Errorf("recording %s: %v: %s", name, err, out)
-			continue
-		}
-		text := read(t, file)
-		var plain []byte // frames are in base64
-		for field := range bytes.SplitSeq(text, []byte{'"'}) {
-			if frame, err := base64.StdEncoding.DecodeString(string(field)); err == nil {
-				plain = append(plain, frame...)
-			}
-		}
-		if !bytes.Contains(plain, []byte(secret)) {
+		text := leaks.Recording(t, program, w.plane.HTTP, name)
+		if !bytes.Contains(text, []byte(secret)) {
 			t.Errorf("the recording of %s, %d bytes, has nothing of the secret's name", name, len(text))
 		}
 		clean("the recording of "+name, text)
-		clean("the recording of "+name, plain)
 	}
 }
 
@@ -131,14 +96,8 @@ func (w *world) recordings(t *testing.T, clean func(where string, text []byte), 
 func (w *world) processes(t *testing.T, m leaks.Marks) {
 	t.Helper()
 	look := func(name string, pid int) {
-		for _, file := range []string{"environ", "cmdline"} {
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			for _, what := range m.In(text) {
-				t.Errorf("%s of %s has %s", file, name, what)
-			}
+		for _, what := range m.In(leaks.Shown(t, pid)) {
+			t.Errorf("what /proc shows of %s has %s", name, what)
 		}
 	}
 	look("the core", w.plane.PID())
