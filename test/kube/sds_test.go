@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -128,6 +129,15 @@ func (s *secured) faulty(t *testing.T, account, why string) {
 			}
 		}
 		return errors.New("none does")
+	})
+	wait.For(t, "coxswain config says so of its Gateway", func() error {
+		out, err := exec.Command(program, "config", "--addr", s.plane.HTTP).CombinedOutput()
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, "Gateway "+account+": error: secret kubernetes://web for proxies of "+account+": ") && strings.Contains(line, why) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%v: %s", err, out)
 	})
 }
 
