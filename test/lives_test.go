@@ -1,0 +1,62 @@
+package test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// method is what the comment of core/middle calls a step: TYPE.METHOD.
+var method = regexp.MustCompile(`\b[A-Z]\w*\.[A-Za-z]\w*\b`)
+
+// TestLives: each step that the comment of core/middle names, in the lives of a plugin, a row, a
+// placement and a request, is a method of a type in the core.
+func TestLives(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir("../core", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, decl := range parsed.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok || f.Recv == nil {
+				continue
+			}
+			of := f.Recv.List[0].Type
+			if star, ok := of.(*ast.StarExpr); ok {
+				of = star.X
+			}
+			if name, ok := of.(*ast.Ident); ok {
+				there[name.Name+"."+f.Name.Name] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../core/middle/middle.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, _, _ := strings.Cut(string(text), "\npackage middle\n")
+	steps := method.FindAllString(doc, -1)
+	if len(steps) < 15 {
+		t.Errorf("the comment names %d steps only: %v", len(steps), steps)
+	}
+	for _, step := range steps {
+		if !there[step] {
+			t.Errorf("%s is no method in the core", step)
+		}
+	}
+}
