@@ -18,7 +18,8 @@ import (
 
 // Config of the two ports.
 type Config struct {
-	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same pages; empty: not at all.
+	// HTTPAddr serves readiness and debug pages, MonitoringAddr metrics, the version and the same
+	// pages; empty: not at all.
 	HTTPAddr, MonitoringAddr string
 	// Shared is the HTTP port's other part, which is not for pages; nil: there is none.
 	Shared *mux.Mux
@@ -34,7 +35,8 @@ type Config struct {
 	// Version is what /version shows.
 	Version string
 	Log     *slog.Logger
-	// Listening is called with each port's name (http, monitoring) and address when it is open; optional.
+	// Listening is called with each port's name (http, monitoring) and address when it is open;
+	// optional.
 	Listening func(port string, address net.Addr)
 }
 

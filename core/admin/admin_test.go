@@ -138,7 +138,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestHeldObjects: an object that stays only because what its source says now is held is marked, with where to see more.
+// TestHeldObjects: an object that stays only because what its source says now is held is marked,
+// with where to see more.
 func TestHeldObjects(t *testing.T) {
 	w := httptest.NewRecorder()
 	start(t, twin{}).HTTP().ServeHTTP(w, here("/debug/configz"))

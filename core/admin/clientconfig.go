@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// syncz answers with what proxies have acknowledged of the types that Envoys know, as CSDS does. Streams that asked for none of them are no proxies.
+// syncz answers with what proxies have acknowledged of the types that Envoys know, as CSDS does.
+// Streams that asked for none of them are no proxies.
 func (q *Questions) syncz(who asker) ([]*view.Body, error) {
 	var out []*view.Body
 	for _, s := range q.Clients() {

@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// dump answers with what a proxy is to have: the parts of Envoy's own dump. Of secrets there are the names alone.
+// dump answers with what a proxy is to have: the parts of Envoy's own dump. Of secrets there are
+// the names alone.
 func (q *Questions) dump(who asker, node string) ([]*view.Body, error) {
 	types, ok := q.Server.cfg.Source.Dump(node)
 	if !ok || !q.owns(who, node) {

@@ -12,8 +12,10 @@ type Object struct {
 	Kind  string `json:"kind"`
 	Group string `json:"group,omitempty"`
 	entry
-	// State is ok, warned, refused or held. Of what is refused the last good version is served, or nothing where Served is false. What is held was
-	// taken, but something that is made of it was not, and stays as it was; or what its source says now would take too much away, and it stays itself.
+	// State is ok, warned, refused or held. Of what is refused the last good version is served, or
+	// nothing where Served is false. What is held was taken, but something that is made of it was
+	// not, and stays as it was; or what its source says now would take too much away, and it stays
+	// itself.
 	State  string  `json:"state"`
 	Served bool    `json:"served"`
 	Faults []Fault `json:"faults,omitempty"`
@@ -27,8 +29,8 @@ const (
 	stateHeld    = "held"
 )
 
-// configz shows the rows of config tables, which are named GROUP/KIND, with what is wrong with them, and what is wrong beside them. The core
-// doesn't open their payload.
+// configz shows the rows of config tables, which are named GROUP/KIND, with what is wrong with
+// them, and what is wrong beside them. The core doesn't open their payload.
 func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 	type name struct{ kind, key string }
 	wrong := map[name][]Fault{}

@@ -137,7 +137,8 @@ func toJSON(b *view.Body) (json.RawMessage, error) {
 	return protojson.MarshalOptions{UseProtoNames: true, Resolver: resolver{protoregistry.GlobalTypes}}.Marshal(&a)
 }
 
-// resolver reads messages of types that this program doesn't know as empty ones, so that what surrounds them is shown.
+// resolver reads messages of types that this program doesn't know as empty ones, so that what
+// surrounds them is shown.
 type resolver struct{ *protoregistry.Types }
 
 func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {

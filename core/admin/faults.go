@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Fault is a row of the table in which config sources say what is wrong with what they read; docs/contract.md has its form.
+// Fault is a row of the table in which config sources say what is wrong with what they read;
+// docs/contract.md has its form.
 type Fault struct {
 	File      string    `json:"file"`
 	Line      int       `json:"line"`
@@ -26,8 +27,8 @@ type Fault struct {
 	Message   string    `json:"message"`
 	Hint      string    `json:"hint,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Reason is a word that faults of one sort share; empty: the code. Left is how many records there are no rows of because of it, Kept how many keep
-	// those that they had.
+	// Reason is a word that faults of one sort share; empty: the code. Left is how many records
+	// there are no rows of because of it, Kept how many keep those that they had.
 	Reason string `json:"reason,omitempty"`
 	Left   int    `json:"left,omitempty"`
 	Kept   int    `json:"kept,omitempty"`
@@ -125,7 +126,8 @@ func (f Fault) text() string {
 	return strings.Join(parts, ": ")
 }
 
-// rowsByKind returns what reports whether a config table, named GROUP/KIND, has a row. Tables are read as they are asked about.
+// rowsByKind returns what reports whether a config table, named GROUP/KIND, has a row. Tables are
+// read as they are asked about.
 func rowsByKind(s Source) func(kind, key string) bool {
 	tables := map[string]map[string]bool{}
 	return func(kind, key string) bool {
@@ -147,7 +149,8 @@ func rowsByKind(s Source) func(kind, key string) bool {
 	}
 }
 
-// kept are what stays as it was, by the rows that it is made from: what plugins could not do, and what a plugin says otherwise of rows and is held.
+// kept are what stays as it was, by the rows that it is made from: what plugins could not do, and
+// what a plugin says otherwise of rows and is held.
 func kept(s Source) map[RowName][]Fault {
 	out := map[RowName][]Fault{}
 	for _, p := range s.Plugins() {

@@ -24,15 +24,18 @@ const (
 	maxHeaders   = 80 << 10 // authenticators see up to 64 KiB
 	// maxBody is how much of a body that nobody wants is read.
 	maxBody = 64 << 10
-	// mostConnections of a port, of which connectionsOfPeer may be one address's, unless it is this machine's.
+	// mostConnections of a port, of which connectionsOfPeer may be one address's, unless it is this
+	// machine's.
 	mostConnections, connectionsOfPeer = 512, 64
-	// atOnce is how many debug pages, how many readers of metrics, and how many questions who is calling are dealt with at once.
+	// atOnce is how many debug pages, how many readers of metrics, and how many questions who is
+	// calling are dealt with at once.
 	atOnce = 4
 	// turn is how long a page is waited for before the caller is sent away.
 	turn = 5 * time.Second
 )
 
-// Limit sets what a server of ours allows its callers: times, and sizes. A page that takes longer than writeTimeout to be read is cut.
+// Limit sets what a server of ours allows its callers: times, and sizes. A page that takes longer
+// than writeTimeout to be read is cut.
 func Limit(s *http.Server) {
 	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout, s.IdleTimeout = readTimeout/3, readTimeout, writeTimeout, idleTimeout
 	s.MaxHeaderBytes = maxHeaders
@@ -45,7 +48,8 @@ type Shown struct {
 	RemoteAddress string
 }
 
-// gate lets callers in to debug pages: from this machine as they are, from elsewhere those whom an authenticator vouches for.
+// gate lets callers in to debug pages: from this machine as they are, from elsewhere those whom an
+// authenticator vouches for.
 type gate struct {
 	caller       func(context.Context, Shown) ([]string, error)
 	naming       caller.Naming

@@ -27,7 +27,8 @@ var naming = caller.Naming{Operators: "operators", Namespaces: func(identities [
 	return all
 }}
 
-// TestWhoSeesDebugPages: from elsewhere only operators that an authenticator vouches for; readiness, metrics and the version are everybody's.
+// TestWhoSeesDebugPages: from elsewhere only operators that an authenticator vouches for;
+// readiness, metrics and the version are everybody's.
 func TestWhoSeesDebugPages(t *testing.T) {
 	who := func(_ context.Context, s Shown) ([]string, error) {
 		switch s.Headers.Get("Authorization") {
@@ -112,7 +113,8 @@ func TestPagesAreForReading(t *testing.T) {
 	}
 }
 
-// TestPagesAtOnce: no more than a few are made at a time; others wait a while, and are then sent away with the time after which to try again.
+// TestPagesAtOnce: no more than a few are made at a time; others wait a while, and are then sent
+// away with the time after which to try again.
 func TestPagesAtOnce(t *testing.T) {
 	g := newGate(Config{})
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -138,7 +140,8 @@ func TestPagesAtOnce(t *testing.T) {
 	}
 }
 
-// TestReadersThatDontRead: connections of clients that ask much and read nothing are bounded, and end.
+// TestReadersThatDontRead: connections of clients that ask much and read nothing are bounded, and
+// end.
 func TestReadersThatDontRead(t *testing.T) {
 	s := &http.Server{}
 	if Limit(s); s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
@@ -189,7 +192,8 @@ func TestReadersThatDontRead(t *testing.T) {
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 
-// TestFew: connections over the bound are closed at once, for all of them and for those of one address; loopback is all of this machine's.
+// TestFew: connections over the bound are closed at once, for all of them and for those of one
+// address; loopback is all of this machine's.
 func TestFew(t *testing.T) {
 	l := limited(nil, 4, 2, 0)
 	a, b, here := addr("10.0.0.1"), addr("10.0.0.2"), addr("127.0.0.1")

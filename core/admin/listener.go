@@ -8,12 +8,14 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 )
 
-// few is a listener that bounds how many connections there are, and how many of them one address may have. More are closed at once: those that are there
-// keep their places, and readiness can still be asked for from elsewhere.
+// few is a listener that bounds how many connections there are, and how many of them one address
+// may have. More are closed at once: those that are there keep their places, and readiness can
+// still be asked for from elsewhere.
 type few struct {
 	net.Listener
 	most, ofPeer int
-	// files is how many descriptors may be taken while connections are: the others are for plugins and files. 0: no bound.
+	// files is how many descriptors may be taken while connections are: the others are for plugins
+	// and files. 0: no bound.
 	files int
 
 	mu    sync.Mutex

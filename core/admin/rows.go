@@ -14,8 +14,8 @@ type Row struct {
 	Payload []byte `json:"payload"`
 }
 
-// rowz shows the rows of a table: of config tables, which are named GROUP/KIND, and of the mesh's settings. Other tables may hold what is
-// not to be shown.
+// rowz shows the rows of a table: of config tables, which are named GROUP/KIND, and of the mesh's
+// settings. Other tables may hold what is not to be shown.
 func (s *Server) rowz(w http.ResponseWriter, r *http.Request) {
 	table := r.URL.Query().Get("table")
 	rows := s.rows(table) // before the question, as who publishes secrets has said so by then

@@ -1,4 +1,5 @@
-// Package admin is what people look at: the HTTP port with readiness and debug pages, and the monitoring port with metrics.
+// Package admin is what people look at: the HTTP port with readiness and debug pages, and the
+// monitoring port with metrics.
 package admin
 
 import (
@@ -9,8 +10,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Source is what the pages show; core/control implements it. Any goroutine may call its methods. What they return is the caller's, but for
-// rows and bodies, which are shared and read only. Lists need no order.
+// Source is what the pages show; core/control implements it. Any goroutine may call its methods.
+// What they return is the caller's, but for rows and bodies, which are shared and read only. Lists
+// need no order.
 type Source interface {
 	// Ready returns why proxies aren't served, one reason a line; none: they are.
 	Ready() []string
@@ -25,7 +27,8 @@ type Source interface {
 	Rows(table string) []*pb.Row
 	// SecretTable reports whether the rows of a table are secrets.
 	SecretTable(name string) bool
-	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is false where no such node is connected.
+	// Dump returns what the streams of a node are to have, of each type that it asked for; ok is
+	// false where no such node is connected.
 	Dump(nodeID string) (types []TypeDump, ok bool)
 }
 
@@ -42,26 +45,30 @@ type Plugin struct {
 	Plugin  string `json:"plugin,omitempty"`
 	Version string `json:"version,omitempty"`
 	PID     int    `json:"pid,omitempty"`
-	// Rows that it has published, and Stale: they, and what it generates, are kept and may be out of date, since when, and why.
+	// Rows that it has published, and Stale: they, and what it generates, are kept and may be out
+	// of date, since when, and why.
 	Rows       int       `json:"rows"`
 	Stale      bool      `json:"stale,omitempty"`
 	StaleSince time.Time `json:"staleSince,omitzero"`
 	StaleWhy   string    `json:"staleWhy,omitempty"`
-	// LastSign is when it last said rows, bodies, that it is done or that work goes on; a source may have nothing to say.
+	// LastSign is when it last said rows, bodies, that it is done or that work goes on; a source
+	// may have nothing to say.
 	LastSign time.Time `json:"lastSign,omitzero"`
 	// Revision that it has finished.
 	Revision uint64 `json:"revision"`
 	Restarts int    `json:"restarts"`
 	// Memory is the proportional set size of its process, in bytes; 0 where unknown.
 	Memory uint64 `json:"memory,omitempty"`
-	// User that its process runs as, if not as the core; Sandbox says what it may not, Lacking what could not be taken from it, and why.
+	// User that its process runs as, if not as the core; Sandbox says what it may not, Lacking what
+	// could not be taken from it, and why.
 	User      string   `json:"user,omitempty"`
 	Sandbox   []string `json:"sandbox,omitempty"`
 	Lacking   []string `json:"lacking,omitempty"`
 	LastError string   `json:"lastError,omitempty"`
 	// Exposed says where everybody may write to what it runs, or to what says what runs.
 	Exposed []string `json:"exposed,omitempty"`
-	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they change.
+	// Withheld are rows, as "TABLE KEY", that it died over and gets as they were before, until they
+	// change.
 	Withheld []string `json:"withheld,omitempty"`
 	// Faults are pieces of its work that failed and kept their last good result.
 	Faults []WorkFault `json:"faults,omitempty"`
@@ -75,10 +82,11 @@ type Plugin struct {
 	LastChange string `json:"lastChange,omitempty"`
 }
 
-// DroppedRows are what a plugin read and made no rows of, or not those that it says, for one reason.
+// DroppedRows are what a plugin read and made no rows of, or not those that it says, for one
+// reason.
 type DroppedRows struct {
-	// Effect is dropped: there are no rows of it; kept: those of its last good version are served; noted: its rows are served, and something about it
-	// does not count.
+	// Effect is dropped: there are no rows of it; kept: those of its last good version are served;
+	// noted: its rows are served, and something about it does not count.
 	Effect   string `json:"effect"`
 	Reason   string `json:"reason"`
 	Severity string `json:"severity"`

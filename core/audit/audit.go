@@ -1,4 +1,5 @@
-// Package audit keeps who changed what of the plugins: the last entries in memory, for those who ask, and all of them as lines of JSON in a file.
+// Package audit keeps who changed what of the plugins: the last entries in memory, for those who
+// ask, and all of them as lines of JSON in a file.
 package audit
 
 import (
@@ -16,7 +17,8 @@ import (
 type Entry struct {
 	At  time.Time `json:"time"`
 	Who Who       `json:"who"`
-	// What was wanted: swap, restart, enable, disable, add, remove, rollback, hold apply, hold drop, failure.
+	// What was wanted: swap, restart, enable, disable, add, remove, rollback, hold apply, hold
+	// drop, failure.
 	What   string `json:"what"`
 	Plugin string `json:"plugin"`
 	// From and To say what ran and what runs.

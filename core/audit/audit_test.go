@@ -43,7 +43,8 @@ func run(t *testing.T, l *Log) {
 	}
 }
 
-// Each entry is a line that only the core's user may read, without what is secret; the last ones are remembered.
+// Each entry is a line that only the core's user may read, without what is secret; the last ones
+// are remembered.
 func TestLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	var said bytes.Buffer

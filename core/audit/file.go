@@ -9,16 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mostBytes is how large the file becomes before it is put aside, as FILE.1; the one before that goes.
+// mostBytes is how large the file becomes before it is put aside, as FILE.1; the one before that
+// goes.
 const mostBytes = 64 << 20
 
-// file is opened for each line: changes are rare, and whoever moves or removes it, as logrotate does, need not tell anybody.
+// file is opened for each line: changes are rare, and whoever moves or removes it, as logrotate
+// does, need not tell anybody.
 type file struct {
 	path string
 	most int64
 }
 
-// append writes a line and returns when the disk has it. A line that is written in part is taken back.
+// append writes a line and returns when the disk has it. A line that is written in part is taken
+// back.
 func (f *file) append(line []byte) (err error) {
 	if err := f.rotate(int64(len(line))); err != nil {
 		return err

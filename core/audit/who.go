@@ -16,7 +16,8 @@ import (
 type Who struct {
 	// By is command, rollback, dev, crash, or the path of the plugins.yaml that is followed.
 	By string `json:"by"`
-	// UID and User are those of the process that gave the command, PID and Command its number and name, Login who it has logged in as, before sudo.
+	// UID and User are those of the process that gave the command, PID and Command its number and
+	// name, Login who it has logged in as, before sudo.
 	UID     *int   `json:"uid,omitempty"`
 	User    string `json:"user,omitempty"`
 	Login   string `json:"login,omitempty"`

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// TestCheck: what can't be is refused in the words of the settings; zero is no limit, but where a message to a plugin sets one.
+// TestCheck: what can't be is refused in the words of the settings; zero is no limit, but where a
+// message to a plugin sets one.
 func TestCheck(t *testing.T) {
 	if err := Defaults().Check(); err != nil {
 		t.Error(err)
@@ -57,7 +58,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestNodesOfProxies: what real proxies say of themselves is within the defaults: 50 KiB of metadata, a thousand extensions.
+// TestNodesOfProxies: what real proxies say of themselves is within the defaults: 50 KiB of
+// metadata, a thousand extensions.
 func TestNodesOfProxies(t *testing.T) {
 	n := &core.Node{Id: "sidecar~10.0.0.1~a.b~b.svc.cluster.local", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 		"LABELS": structpb.NewStringValue(strings.Repeat("x", 50<<10)),

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Files returns how many of a process's descriptors may be taken while connections are let in: the others are kept for plugins, which need some when
-// they start, and for files. 0: no bound.
+// Files returns how many of a process's descriptors may be taken while connections are let in: the
+// others are kept for plugins, which need some when they start, and for files. 0: no bound.
 func Files(limit int) int {
 	if limit <= 0 {
 		return 0
@@ -16,11 +16,12 @@ func Files(limit int) int {
 	return limit - min(512, max(limit/4, min(64, limit/2)))
 }
 
-// FilesOfPages returns how many may be taken while connections to pages are let in: some more, so that pages answer when there is no room for proxies, and
-// still fewer than there are. 0: no bound.
+// FilesOfPages returns how many may be taken while connections to pages are let in: some more, so
+// that pages answer when there is no room for proxies, and still fewer than there are. 0: no bound.
 func FilesOfPages(limit int) int { return (Files(limit) + max(limit, 0)) / 2 }
 
-// CheckFiles judges a connection by its descriptor: the kernel gives the lowest that is free, so that all below it are taken.
+// CheckFiles judges a connection by its descriptor: the kernel gives the lowest that is free, so
+// that all below it are taken.
 func CheckFiles(descriptor, most int) error {
 	if most <= 0 || descriptor < most {
 		return nil

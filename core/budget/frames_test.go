@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestFramesOfPeers: too many have to wait, no longer than it takes to be allowed as many as at once, and nobody else waits.
+// TestFramesOfPeers: too many have to wait, no longer than it takes to be allowed as many as at
+// once, and nobody else waits.
 func TestFramesOfPeers(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := NewPeers(Limits{Peer: Peer{NewStreams: 25}}) // 100 frames a second, 1000 at once

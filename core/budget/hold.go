@@ -8,7 +8,8 @@ import (
 
 // Holding is what a stream makes the core keep.
 type Holding struct {
-	// Types are those asked for; MostNames are the names of the type that has most, Names those of all.
+	// Types are those asked for; MostNames are the names of the type that has most, Names those of
+	// all.
 	Types, MostNames, Names int
 	// Bytes of node and names.
 	Bytes int

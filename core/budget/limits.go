@@ -1,5 +1,6 @@
-// Package budget says what a client may cost: how much it may say, hold and ask for, by itself and together with the others of its peer.
-// It decides alone: sizes, counts and times in, verdicts out. Who measures, refuses and waits is core/xds.
+// Package budget says what a client may cost: how much it may say, hold and ask for, by itself and
+// together with the others of its peer. It decides alone: sizes, counts and times in, verdicts out.
+// Who measures, refuses and waits is core/xds.
 package budget
 
 import (
@@ -8,7 +9,8 @@ import (
 	"time"
 )
 
-// Limits of what clients may cost. Zero means no limit, but for those that Check holds to a session's messages.
+// Limits of what clients may cost. Zero means no limit, but for those that Check holds to a
+// session's messages.
 type Limits struct {
 	Stream Stream
 	Peer   Peer
@@ -23,7 +25,8 @@ type Stream struct {
 	NodeBytes, Extensions, ExtensionBytes int
 	// NameBytes of one name: of a resource, a type, the node's id, a version.
 	NameBytes int
-	// TypeNames are those that a stream may ask for of one type, Names of all types together, and UnknownNames those that don't exist.
+	// TypeNames are those that a stream may ask for of one type, Names of all types together, and
+	// UnknownNames those that don't exist.
 	TypeNames, Names, UnknownNames int
 	// Types that a stream may ask for.
 	Types int
@@ -41,12 +44,14 @@ type Stream struct {
 	Idle time.Duration
 }
 
-// Peer limits what the streams of one peer are together: of an identity if it is verified, otherwise of an address.
+// Peer limits what the streams of one peer are together: of an identity if it is verified,
+// otherwise of an address.
 type Peer struct {
 	Connections, Streams int
 	// NewStreams and Requests a second. Ten times as many may begin, and come, at once.
 	NewStreams, Requests float64
-	// Names and Bytes: streams with equal lists share them, so that these count once. UnknownNames likewise.
+	// Names and Bytes: streams with equal lists share them, so that these count once. UnknownNames
+	// likewise.
 	Names, UnknownNames int
 	Bytes               int
 	// Unfinished are bytes of messages that have begun to come and aren't complete.
@@ -66,8 +71,9 @@ type Total struct {
 // burst is how many seconds' worth may come at once.
 const burst = 10
 
-// Defaults are beyond what real meshes need and within what a small machine bears: gateways that ask for tens of thousands of names by
-// themselves, thousands of proxies that come back at once from one address.
+// Defaults are beyond what real meshes need and within what a small machine bears: gateways that
+// ask for tens of thousands of names by themselves, thousands of proxies that come back at once
+// from one address.
 func Defaults() Limits {
 	return Limits{
 		Stream: Stream{
@@ -123,7 +129,8 @@ func within(name string, n, least, most int) error {
 	return nil
 }
 
-// roomFor checks a bound of messages that aren't complete: one of any size must fit, with what its frames cost.
+// roomFor checks a bound of messages that aren't complete: one of any size must fit, with what its
+// frames cost.
 func roomFor(name string, n, message int) error {
 	if n < 0 || n > 0 && n < 2*message {
 		return fmt.Errorf("%s: %d is less than twice maxRequestBytes, %d; 0 means no limit", name, n, message)

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Peers is the account of who costs what. A peer is an identity, if it is verified, and otherwise an address. Those that have nothing and ask for
-// nothing are forgotten.
+// Peers is the account of who costs what. A peer is an identity, if it is verified, and otherwise
+// an address. Those that have nothing and ask for nothing are forgotten.
 type Peers struct {
 	limits Limits
 
@@ -73,8 +73,8 @@ func bucket(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(burst*perSecond)))
 }
 
-// Address returns the peer that an address belongs to: the address without its port, or the network of 64 bits that it is from in IPv6, for whoever
-// has one address there has all.
+// Address returns the peer that an address belongs to: the address without its port, or the network
+// of 64 bits that it is from in IPv6, for whoever has one address there has all.
 func Address(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -158,7 +158,8 @@ func (p *Peers) turn(e *peer, now time.Time) (time.Duration, error) {
 	return wait, nil
 }
 
-// Lease is a stream's part in the account, until End. One goroutine uses it at a time, but for Request, which another one may.
+// Lease is a stream's part in the account, until End. One goroutine uses it at a time, but for
+// Request, which another one may.
 type Lease struct {
 	peers    *Peers
 	requests *rate.Limiter

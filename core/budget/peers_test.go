@@ -207,7 +207,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestAsk: long lists of names that nobody has an answer for are asked for in parts; those who ask for what doesn't exist are refused in the end.
+// TestAsk: long lists of names that nobody has an answer for are asked for in parts; those who ask
+// for what doesn't exist are refused in the end.
 func TestAsk(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := NewPeers(Limits{Stream: Stream{UnknownNames: 1000}, Peer: Peer{UnknownNames: 20_000}}) // at once: 200 by a stream, 500 by a peer, 2000 by all
@@ -245,7 +246,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskInVain: who finds out again and again that names don't exist may do so ever more slowly; who asks for what exists is not slowed down.
+// TestAskInVain: who finds out again and again that names don't exist may do so ever more slowly;
+// who asks for what exists is not slowed down.
 func TestAskInVain(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := NewPeers(Limits{Stream: Stream{UnknownNames: 1000}, Peer: Peer{UnknownNames: 20_000}})

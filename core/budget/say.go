@@ -78,7 +78,8 @@ func (s *Stream) name(what, n string) error {
 	return nil
 }
 
-// plain reports whether a text is ASCII without control characters, as good as all names are: each request of a proxy brings a thousand of them.
+// plain reports whether a text is ASCII without control characters, as good as all names are: each
+// request of a proxy brings a thousand of them.
 func plain(n string) bool {
 	for i := range len(n) {
 		if n[i] < ' ' || n[i] > '~' {
@@ -118,7 +119,8 @@ const (
 	ofValue = 160
 )
 
-// Weigh returns about how many bytes a node takes in memory: many small values of its metadata take much more there than on the wire.
+// Weigh returns about how many bytes a node takes in memory: many small values of its metadata take
+// much more there than on the wire.
 func Weigh(n *core.Node) int {
 	size := proto.Size(n) + len(n.GetExtensions())*ofValue
 	return size + ofValue*(values(n.GetMetadata())+values(n.GetUserAgentBuildVersion().GetMetadata()))

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Unfinished is the account of messages that have begun to come and aren't complete: nothing can be said of them yet, and they take memory.
+// Unfinished is the account of messages that have begun to come and aren't complete: nothing can be
+// said of them yet, and they take memory.
 type Unfinished struct {
 	limits Limits
 
@@ -53,8 +54,9 @@ func (u *Unfinished) Check(key string) (all bool, err error) {
 	return false, nil
 }
 
-// Within returns limits that fit a process that may use so much memory: messages that aren't complete take a quarter of it at most, those of one peer an eighth,
-// and one message is always let in. 0: no bound.
+// Within returns limits that fit a process that may use so much memory: messages that aren't
+// complete take a quarter of it at most, those of one peer an eighth, and one message is always let
+// in. 0: no bound.
 func (l Limits) Within(memory uint64) Limits {
 	if memory == 0 {
 		return l

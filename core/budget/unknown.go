@@ -8,14 +8,16 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Shares of the limits of names that don't exist. A plugin that is asked for many names has no time for others meanwhile, so only so many are asked for at
-// once: by a stream, by a peer and by all. Those of a stream that knows nothing yet may be known to others, so a few of them always go.
+// Shares of the limits of names that don't exist. A plugin that is asked for many names has no time
+// for others meanwhile, so only so many are asked for at once: by a stream, by a peer and by all.
+// Those of a stream that knows nothing yet may be known to others, so a few of them always go.
 const (
 	streamAtOnce = 5  // a fifth of a stream's
 	peerAtOnce   = 40 // a fortieth of a peer's
 	allAtOnce    = 10 // a tenth of a peer's
 	always       = 50
-	// slow is in how many seconds a peer may do again what it may do at once: find out that names don't exist, bring lists that are new.
+	// slow is in how many seconds a peer may do again what it may do at once: find out that names
+	// don't exist, bring lists that are new.
 	slow = 100
 )
 
@@ -27,9 +29,10 @@ func slowly(names int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(float64(names)/slow), names)
 }
 
-// Ask notes names that a stream asks for, of which h.Absent don't exist and unanswered are not known to, and returns how many of these plugins may
-// be asked for now; fresh says that nothing at all is known yet. A long list is asked for in parts: those who want what exists get all of it, and
-// those who don't are refused before it costs much.
+// Ask notes names that a stream asks for, of which h.Absent don't exist and unanswered are not
+// known to, and returns how many of these plugins may be asked for now; fresh says that nothing at
+// all is known yet. A long list is asked for in parts: those who want what exists get all of it,
+// and those who don't are refused before it costs much.
 func (l *Lease) Ask(slot string, h Held, unanswered int, fresh bool, now time.Time) (names int, err error) {
 	p := l.peers
 	p.mu.Lock()

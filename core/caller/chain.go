@@ -39,8 +39,8 @@ func (a Authenticator) Question(shown Credentials) *pb.Authenticate {
 // Chain is about one caller: authenticators are asked in order until one knows it.
 type Chain struct {
 	left []Authenticator
-	// known is whom it was accepted as; reasons are those of all who did not accept, and open: one of
-	// them could not tell.
+	// known is whom it was accepted as; reasons are those of all who did not accept, and open: one
+	// of them could not tell.
 	known   Known
 	reasons []string
 	open    bool

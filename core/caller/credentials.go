@@ -10,7 +10,8 @@ import (
 type Credentials struct {
 	// Certificates are DER, leaf first, and verified.
 	Certificates [][]byte
-	// Revoked is why the certificate that was shown is not among them; empty: it is, or there was none.
+	// Revoked is why the certificate that was shown is not among them; empty: it is, or there was
+	// none.
 	Revoked string
 	// Headers by their lower-case names.
 	Headers       map[string]string
@@ -26,7 +27,8 @@ func CommonHeaders() []string {
 	return []string{"authorization", "clusterid", "x-forwarded-client-cert"}
 }
 
-// CommonOf are those of CommonHeaders that a plugin is shown, which may not have said Ready yet: nil.
+// CommonOf are those of CommonHeaders that a plugin is shown, which may not have said Ready yet:
+// nil.
 func CommonOf(r *pb.Ready) []string {
 	if r == nil || r.Headers == nil {
 		return CommonHeaders()

@@ -10,8 +10,8 @@ import (
 type Naming struct {
 	// Operators is the namespace whose callers may ask everything.
 	Operators string
-	// Trusted returns those of a caller's identities that count here at all, by what rows say; nil: all
-	// do. The error, a gRPC status of code PermissionDenied, says why none does.
+	// Trusted returns those of a caller's identities that count here at all, by what rows say; nil:
+	// all do. The error, a gRPC status of code PermissionDenied, says why none does.
 	Trusted func(identities []string, rows func(table string) []*pb.Row) ([]string, error)
 	// May returns those of a caller's identities that the node may have. The error, a gRPC status
 	// of code PermissionDenied, says why it may have none.

@@ -48,8 +48,8 @@ func NewPending[S comparable]() *Pending[S] {
 	return &Pending[S]{open: map[uint64]*question[S]{}, owed: map[S]*debt{}}
 }
 
-// Ask takes a question of so many bytes to a session down and gives it a number. why says that it is
-// not to be sent: the session has too much to do.
+// Ask takes a question of so many bytes to a session down and gives it a number. why says that it
+// is not to be sent: the session has too much to do.
 func (p *Pending[S]) Ask(s S, size int, now deadline.Moment) (id uint64, why string) {
 	of := p.owed[s]
 	if of == nil {
@@ -129,7 +129,8 @@ func (p *Pending[S]) Left(s S) (ids []uint64) {
 // Owes reports whether a session has answers to give.
 func (p *Pending[S]) Owes(s S) bool { return p.owed[s] != nil }
 
-// Overdue is how many answers of a session nobody waits for any more, and since when it has given none.
+// Overdue is how many answers of a session nobody waits for any more, and since when it has given
+// none.
 func (p *Pending[S]) Overdue(s S) (n int, since time.Time) {
 	if of := p.owed[s]; of != nil {
 		return of.overdue, of.since.At

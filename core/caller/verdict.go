@@ -41,7 +41,8 @@ const (
 	maxReason     = 300
 )
 
-// Judge reads an answer; silence says why there is none, if it is nil. One that makes no sense refuses.
+// Judge reads an answer; silence says why there is none, if it is nil. One that makes no sense
+// refuses.
 func Judge(answer *pb.Caller, silence error, shown Credentials) Verdict {
 	if answer == nil {
 		return Verdict{Word: Unanswered, Reason: silence.Error(), Limit: session.CrossedLimit(silence)}

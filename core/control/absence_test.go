@@ -64,7 +64,8 @@ func (m *mirror) away(want *report.Away) {
 	}
 }
 
-// TestRowsOfALostSourceAreDropped: after drop-after, not before; they come back with it, as it has them by then; nothing is held.
+// TestRowsOfALostSourceAreDropped: after drop-after, not before; they come back with it, as it has
+// them by then; nothing is held.
 func TestRowsOfALostSourceAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dropping(t, 5*time.Minute)
@@ -111,8 +112,8 @@ func TestTheDefaultNeverDrops(t *testing.T) {
 	})
 }
 
-// TestRowsOfADeadPluginAreDropped: a plugin that dies is away, and is so until it has said all again; one that starts and does not get that far is
-// away since it died.
+// TestRowsOfADeadPluginAreDropped: a plugin that dies is away, and is so until it has said all
+// again; one that starts and does not get that far is away since it died.
 func TestRowsOfADeadPluginAreDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := dropping(t, 5*time.Minute)
@@ -193,7 +194,8 @@ func (m *mirror) endpoints(service string) (all []string) {
 	return all
 }
 
-// TestTwoRegistries by priority and by union: what is removed from the preferred one is the other's, and when the preferred one dies nothing changes.
+// TestTwoRegistries by priority and by union: what is removed from the preferred one is the
+// other's, and when the preferred one dies nothing changes.
 func TestTwoRegistries(t *testing.T) {
 	for priority, want := range map[int]string{0: "[1.1.1.1:80 2.2.2.2:80]", 10: "[2.2.2.2:80]", -10: "[1.1.1.1:80]"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -223,7 +225,8 @@ func TestTwoRegistries(t *testing.T) {
 	}
 }
 
-// TestServicesMoveToAnotherRegistry: most of what a registry has may go at once where another one has it, too.
+// TestServicesMoveToAnotherRegistry: most of what a registry has may go at once where another one
+// has it, too.
 func TestServicesMoveToAnotherRegistry(t *testing.T) {
 	for _, priority := range []int{0, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -252,7 +255,8 @@ func TestServicesMoveToAnotherRegistry(t *testing.T) {
 	}
 }
 
-// TestPreferredSourceThatIsDropped: the services are the other registry's once onLoss allows no more, and the preferred one's again when it is back.
+// TestPreferredSourceThatIsDropped: the services are the other registry's once onLoss allows no
+// more, and the preferred one's again when it is back.
 func TestPreferredSourceThatIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 10, "ns/a.com", "ns/b.com", "ns/c.com")
@@ -276,7 +280,8 @@ func TestPreferredSourceThatIsDropped(t *testing.T) {
 	})
 }
 
-// TestDropLetsNothingElseThrough: what a generator would take away stays held while a source's rows are dropped.
+// TestDropLetsNothingElseThrough: what a generator would take away stays held while a source's rows
+// are dropped.
 func TestDropLetsNothingElseThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, consul := merged(t, 0, "ns/a.com", "ns/b.com")
@@ -309,7 +314,8 @@ func TestDropLetsNothingElseThrough(t *testing.T) {
 	})
 }
 
-// TestSourceThatFlaps: what comes and goes a thousand times a second makes few lines, and is shown as it is in the end.
+// TestSourceThatFlaps: what comes and goes a thousand times a second makes few lines, and is shown
+// as it is in the end.
 func TestSourceThatFlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

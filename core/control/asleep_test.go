@@ -14,7 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// A generator that starts on demand: it sleeps until somebody asks for its type, holds nothing up meanwhile, and sleeps again when nobody does.
+// A generator that starts on demand: it sleeps until somebody asks for its type, holds nothing up
+// meanwhile, and sleeps again when nobody does.
 func TestOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken []string
@@ -90,7 +91,8 @@ func TestReaderOnDemand(t *testing.T) {
 	}
 }
 
-// TestLearn: one that is known without a session sleeps, and wakes up at once if somebody came before.
+// TestLearn: one that is known without a session sleeps, and wakes up at once if somebody came
+// before.
 func TestLearn(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -208,7 +210,8 @@ func TestOnDemandReads(t *testing.T) {
 	})
 }
 
-// What a generator publishes is for those whom it serves: its rows go when it sleeps, and who reads them is told.
+// What a generator publishes is for those whom it serves: its rows go when it sleeps, and who reads
+// them is told.
 func TestOnDemandPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil, memory, state.Expected{Name: "reader", Kind: pb.KindConfig, LossApplies: true},
@@ -248,7 +251,8 @@ func TestOnDemandPublishes(t *testing.T) {
 	})
 }
 
-// An authenticator that starts on demand is started for the first caller, who waits for it, and sleeps when none has come for a while.
+// An authenticator that starts on demand is started for the first caller, who waits for it, and
+// sleeps when none has come for a while.
 func TestAuthenticatorOnDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken []string
@@ -296,7 +300,8 @@ func TestAuthenticatorOnDemand(t *testing.T) {
 		if len(woken) != 1 {
 			t.Errorf("woken: %v", woken)
 		}
-		// One that can't be started makes nobody wait for ever, and one that is declared no more is waited for by none.
+		// One that can't be started makes nobody wait for ever, and one that is declared no more is
+		// waited for by none.
 		got := g.call(t.Context(), nil)
 		wantErr(t, (<-got).err, codes.Unavailable, "did not start within limits.call")
 		got = g.call(t.Context(), nil)

@@ -108,7 +108,8 @@ func wantErr(t *testing.T, err error, code codes.Code, words ...string) {
 	}
 }
 
-// TestOrderOfAuthenticators: bad credentials for the first and good ones for the second are good credentials.
+// TestOrderOfAuthenticators: bad credentials for the first and good ones for the second are good
+// credentials.
 func TestOrderOfAuthenticators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, state.Limits{Call: 5 * time.Second})
@@ -239,7 +240,8 @@ func TestQuestionThatIsTooLarge(t *testing.T) {
 	})
 }
 
-// TestAnswerOfAnother: an authenticator can't answer what another was asked, and its late answers don't count for its next session's.
+// TestAnswerOfAnother: an authenticator can't answer what another was asked, and its late answers
+// don't count for its next session's.
 func TestAnswerOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, state.Limits{Call: 5 * time.Second})
@@ -261,7 +263,8 @@ func TestAnswerOfAnother(t *testing.T) {
 	})
 }
 
-// TestHungAuthenticator: one that answers nothing for limits.progress is started again; one that answers others is not.
+// TestHungAuthenticator: one that answers nothing for limits.progress is started again; one that
+// answers others is not.
 func TestHungAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, state.Limits{Call: 5 * time.Second, Progress: 12 * time.Second})
@@ -321,7 +324,8 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 }
 
-// TestOverdueQuestionsAreBounded: a plugin that answers some questions and not others is started again before memory is full of them.
+// TestOverdueQuestionsAreBounded: a plugin that answers some questions and not others is started
+// again before memory is full of them.
 func TestOverdueQuestionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, state.Limits{Call: time.Second})

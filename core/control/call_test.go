@@ -50,7 +50,8 @@ func callOf(p *plugin) *pb.Call {
 	return nil
 }
 
-// TestCall: a call goes to the first plugin in the file that offers its method, and its answer back, whatever becomes of it.
+// TestCall: a call goes to the first plugin in the file that offers its method, and its answer
+// back, whatever becomes of it.
 func TestCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := callBench(t, state.Limits{Call: 5 * time.Second})
@@ -90,7 +91,8 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// TestCallWithoutAnswer: a plugin that is late, that ends, or that nobody waits for any more, leaves nothing behind.
+// TestCallWithoutAnswer: a plugin that is late, that ends, or that nobody waits for any more,
+// leaves nothing behind.
 func TestCallWithoutAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := callBench(t, state.Limits{Call: time.Second})

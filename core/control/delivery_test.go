@@ -18,7 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Whatever a client sends, and however small the messages of the plugin are, its session goes on, and changes of others arrive.
+// Whatever a client sends, and however small the messages of the plugin are, its session goes on,
+// and changes of others arrive.
 func TestNoClientEndsASession(t *testing.T) {
 	const large = 2 << 20
 	connect := func(t *testing.T, w *world, n *corev3.Node) xds.Connection {
@@ -107,7 +108,8 @@ func TestNoClientEndsASession(t *testing.T) {
 	}
 }
 
-// A call that does not fit into a message fails, and not the session: a resource that is larger is one that this patch can't change.
+// A call that does not fit into a message fails, and not the session: a resource that is larger is
+// one that this patch can't change.
 func TestCallTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -138,7 +140,8 @@ func TestCallTooLarge(t *testing.T) {
 	})
 }
 
-// What a generator said of a view before it read that nobody is in it harms nobody, whenever it comes to count.
+// What a generator said of a view before it read that nobody is in it harms nobody, whenever it
+// comes to count.
 func TestChangeOfAViewThatWasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -166,7 +169,8 @@ func TestChangeOfAViewThatWasLeft(t *testing.T) {
 	})
 }
 
-// A generator that places a connection into a view that the core has forgotten is asked again, and describes it.
+// A generator that places a connection into a view that the core has forgotten is asked again, and
+// describes it.
 func TestPlaceIntoAViewThatWasForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -28,7 +28,8 @@ func (m *mirror) second(names ...string) *plugin {
 	return p
 }
 
-// TestRegistryThatHasNothingLeft: the last endpoint of a registry and its last row are held, though other registries have more.
+// TestRegistryThatHasNothingLeft: the last endpoint of a registry and its last row are held, though
+// other registries have more.
 func TestRegistryThatHasNothingLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		has  []string
@@ -74,7 +75,8 @@ func TestRegistryThatHasNothingLeft(t *testing.T) {
 	}
 }
 
-// TestSingleThingThatIsAllOfAProxy: one service of several is taken away, and a proxy would have nothing of a type.
+// TestSingleThingThatIsAllOfAProxy: one service of several is taken away, and a proxy would have
+// nothing of a type.
 func TestSingleThingThatIsAllOfAProxy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com")
@@ -94,7 +96,8 @@ func TestSingleThingThatIsAllOfAProxy(t *testing.T) {
 	})
 }
 
-// TestDrips: what a source takes away one by one adds up for half a minute, and is counted anew when it was let through.
+// TestDrips: what a source takes away one by one adds up for half a minute, and is counted anew
+// when it was let through.
 func TestDrips(t *testing.T) {
 	names := make([]string, 20)
 	for i := range names {
@@ -147,7 +150,8 @@ func TestDrips(t *testing.T) {
 	}
 }
 
-// TestEditsThatEmptyAService: a service that stays would have no endpoints, by one edit of several; by one alone that is meant.
+// TestEditsThatEmptyAService: a service that stays would have no endpoints, by one edit of several;
+// by one alone that is meant.
 func TestEditsThatEmptyAService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f, d, g := chain(t)

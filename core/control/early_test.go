@@ -9,8 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSourceReadsBeforeItSyncs: a source that reads is sent, before the first revision, what sources that read nothing say of its tables, once they are
-// in sync and not earlier; two that read each other's tables don't wait for each other.
+// TestSourceReadsBeforeItSyncs: a source that reads is sent, before the first revision, what
+// sources that read nothing say of its tables, once they are in sync and not earlier; two that read
+// each other's tables don't wait for each other.
 func TestSourceReadsBeforeItSyncs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mesh, keys2 := state.Expected{Name: "mesh", Kind: pb.KindConfig}, state.Expected{Name: "keys", Kind: pb.KindConfig}

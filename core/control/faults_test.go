@@ -8,7 +8,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestFaultsOfARevision: what a plugin could not do with a revision is shown until it says otherwise.
+// TestFaultsOfARevision: what a plugin could not do with a revision is shown until it says
+// otherwise.
 func TestFaultsOfARevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

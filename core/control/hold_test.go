@@ -14,7 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mirror plays a generator that serves to one view of type A what the table services has, a resource for each row.
+// mirror plays a generator that serves to one view of type A what the table services has, a
+// resource for each row.
 type mirror struct {
 	*world
 	bodies uint64
@@ -100,7 +101,8 @@ func (m *mirror) deletes(names ...string) {
 	m.m.send(deletes("endpoints", names...))
 }
 
-// TestGreatLossIsHeld: what a running source takes away is not served, and what it says of the rest is.
+// TestGreatLossIsHeld: what a running source takes away is not served, and what it says of the rest
+// is.
 func TestGreatLossIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com", "ns/c.com", "ns/d.com")
@@ -241,7 +243,8 @@ func TestEditThatEmptiesAView(t *testing.T) {
 	})
 }
 
-// TestGeneratorThatMakesLess: no row changed; the proxy keeps what it has until somebody decides, and others are served.
+// TestGeneratorThatMakesLess: no row changed; the proxy keeps what it has until somebody decides,
+// and others are served.
 func TestGeneratorThatMakesLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com")

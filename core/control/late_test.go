@@ -17,7 +17,8 @@ type partials struct {
 
 func (p *partials) Partial(plugin string) { p.plugins = append(p.plugins, plugin) }
 
-// A plugin that is late takes nothing from the time of those that come after it, and each is given up once, whatever else happens meanwhile.
+// A plugin that is late takes nothing from the time of those that come after it, and each is given
+// up once, whatever else happens meanwhile.
 func TestLatePluginsHaveTheirOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &partials{}

@@ -12,7 +12,8 @@ import (
 	carrier "github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// A plugin that crosses a limit of what it may say ends, with the limit in the reason; the one beside it never notices, and what it said before counts.
+// A plugin that crosses a limit of what it may say ends, with the limit in the reason; the one
+// beside it never notices, and what it said before counts.
 func TestLimitsOfRows(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	for _, c := range []struct {
@@ -84,7 +85,8 @@ func (c *crossings) Crossed(plugin, limit string) {
 	c.all = append(c.all, plugin+" "+limit)
 }
 
-// A module's runner that gives up a call says so in its answer: that counts as the core's own giving up does.
+// A module's runner that gives up a call says so in its answer: that counts as the core's own
+// giving up does.
 func TestLimitsOfCallsInModules(t *testing.T) {
 	for limit, want := range map[string]string{"call": "tokens call", "wasm.memory": "tokens wasm.memory", "": "", "own": ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -101,7 +103,8 @@ func TestLimitsOfCallsInModules(t *testing.T) {
 	}
 }
 
-// TestBodiesAreLimited: a generator whose resources take too much of the core's memory fails alone; what it made before stays served.
+// TestBodiesAreLimited: a generator whose resources take too much of the core's memory fails alone;
+// what it made before stays served.
 func TestBodiesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -220,7 +220,8 @@ func TestLatePatchesAreCounted(t *testing.T) {
 	})
 }
 
-// TestFaultsAreToldOnce: a resource that fails in two views for one reason is told once, for two reasons twice.
+// TestFaultsAreToldOnce: a resource that fails in two views for one reason is told once, for two
+// reasons twice.
 func TestFaultsAreToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -311,7 +312,8 @@ func TestPatchThatIsLate(t *testing.T) {
 	})
 }
 
-// A patch that answers nothing is waited for half as long each time, and as long as before once it has answered.
+// A patch that answers nothing is waited for half as long each time, and as long as before once it
+// has answered.
 func TestPatchThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -343,7 +345,8 @@ func TestPatchThatHasStopped(t *testing.T) {
 	})
 }
 
-// What a patch got right last of a resource is that of the same view, however often it fails meanwhile, and though another view has one of that name.
+// What a patch got right last of a resource is that of the same view, however often it fails
+// meanwhile, and though another view has one of that name.
 func TestLastGoodIsOfTheView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)

@@ -125,7 +125,8 @@ func (p *plugin) take() []*pb.FromCore {
 	}
 }
 
-// state returns the newest State among what was sent; nil if there was none. Other messages are kept in p.got.
+// state returns the newest State among what was sent; nil if there was none. Other messages are
+// kept in p.got.
 func (p *plugin) state() *pb.State {
 	p.t.Helper()
 	var last *pb.State

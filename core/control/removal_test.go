@@ -65,7 +65,8 @@ func (m *mirror) adds(names ...string) *plugin {
 	return p
 }
 
-// TestRemovalIsJudgedByWhatProxiesLose: not by rows; a dry run says what the removal itself would, and nobody sees anything of it.
+// TestRemovalIsJudgedByWhatProxiesLose: not by rows; a dry run says what the removal itself would,
+// and nobody sees anything of it.
 func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 	for name, c := range map[string]struct {
 		has, adds []string
@@ -139,7 +140,8 @@ func TestRemovalIsJudgedByWhatProxiesLose(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidDuringARemoval counts when the plugin stays: what it says itself, and what others say.
+// TestWhatIsSaidDuringARemoval counts when the plugin stays: what it says itself, and what others
+// say.
 func TestWhatIsSaidDuringARemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com")
@@ -185,7 +187,8 @@ func TestWhatIsSaidDuringARemoval(t *testing.T) {
 	})
 }
 
-// TestRemovalAfterARename: what another plugin is about to say, under whose name it goes on, makes up for it.
+// TestRemovalAfterARename: what another plugin is about to say, under whose name it goes on, makes
+// up for it.
 func TestRemovalAfterARename(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
@@ -243,7 +246,8 @@ func TestRemovalAfterARename(t *testing.T) {
 	})
 }
 
-// TestRemovalThatCannotBeJudged: a generator that does not answer, or is away, and no proxy at all; rows speak then.
+// TestRemovalThatCannotBeJudged: a generator that does not answer, or is away, and no proxy at all;
+// rows speak then.
 func TestRemovalThatCannotBeJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com")
@@ -341,7 +345,8 @@ func TestRemovalThinsEndpoints(t *testing.T) {
 	}
 }
 
-// TestRemovalOfAGenerator: proxies would lose what it makes for them; where another one makes it, they would not.
+// TestRemovalOfAGenerator: proxies would lose what it makes for them; where another one makes it,
+// they would not.
 func TestRemovalOfAGenerator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMirror(t, "ns/a.com", "ns/b.com")

@@ -49,8 +49,8 @@ func (w *world) back(view uint64) {
 	w.g.send(place(w.proxy.ID(), typeA, view, w.at))
 }
 
-// TestWhoIsBackFindsItsView: the last proxy of a view leaves, something changes, and it is back. The generator was told of the change and nothing else,
-// and is not asked for anything.
+// TestWhoIsBackFindsItsView: the last proxy of a view leaves, something changes, and it is back.
+// The generator was told of the change and nothing else, and is not asked for anything.
 func TestWhoIsBackFindsItsView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := keeping(t, placement.Retention{For: time.Minute})
@@ -105,7 +105,8 @@ func TestNothingIsKeptAfterItsTime(t *testing.T) {
 // viewCost and nameCost are what a view and a name count beside what is in them (core/placement).
 const viewCost, nameCost = 4 << 10, 512
 
-// kept returns how many views and bodies the generator's session has, and what is counted of those that nobody is in.
+// kept returns how many views and bodies the generator's session has, and what is counted of those
+// that nobody is in.
 func (w *world) kept() (views, bodies int, bytes int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +125,8 @@ func (w *world) nothingLeft() {
 	}
 }
 
-// TestOldestViewsGoFirst: of many proxies with views of their own that come and go, those stay for which there is room.
+// TestOldestViewsGoFirst: of many proxies with views of their own that come and go, those stay for
+// which there is room.
 func TestOldestViewsGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room, size = 20, 10_000
@@ -164,8 +166,8 @@ func TestOldestViewsGoFirst(t *testing.T) {
 	})
 }
 
-// TestShortOfMemory: of what is kept the oldest goes first, as much as has to, and what nobody uses then is gone within seconds, not after the time that
-// proxies may take to be back.
+// TestShortOfMemory: of what is kept the oldest goes first, as much as has to, and what nobody uses
+// then is gone within seconds, not after the time that proxies may take to be back.
 func TestShortOfMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 10_000
@@ -225,8 +227,8 @@ func TestSharedSetsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestNamesOfThoseWhoLeft: names that only one connection wanted stay wanted in a view that others are in, as long as after the last who wanted
-// them; what a connection unsubscribes from does not.
+// TestNamesOfThoseWhoLeft: names that only one connection wanted stay wanted in a view that others
+// are in, as long as after the last who wanted them; what a connection unsubscribes from does not.
 func TestNamesOfThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := keeping(t, placement.Retention{For: time.Minute})

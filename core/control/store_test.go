@@ -26,7 +26,8 @@ type stock struct {
 
 const entryTable = "networking.istio.io/ServiceEntry"
 
-// newStock declares the controller `asks` and the config sources `one` and `two`; the first is there.
+// newStock declares the controller `asks` and the config sources `one` and `two`; the first is
+// there.
 func newStock(t *testing.T, edit func(*state.Expected)) *stock {
 	m := &counts{n: map[string]int{}}
 	writer := state.Expected{Name: "one", Kind: pb.KindConfig, Limits: state.Limits{Call: 5 * time.Second}}
@@ -95,7 +96,8 @@ func (p *plugin) stored(m pb.Stored) {
 	p.send(&pb.FromPlugin{Stored: &m})
 }
 
-// TestStoreIsRouted: a request comes to the one writer as it was, with another number, and the answer back; whoever can't be asked is named.
+// TestStoreIsRouted: a request comes to the one writer as it was, with another number, and the
+// answer back; whoever can't be asked is named.
 func TestStoreIsRouted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStock(t, nil)
@@ -159,7 +161,8 @@ func TestStoreIsAway(t *testing.T) {
 	})
 }
 
-// TestStoreOfARogue: a writer that answers twice, what nobody asked, with rubbish, or nothing at all harms nobody but itself.
+// TestStoreOfARogue: a writer that answers twice, what nobody asked, with rubbish, or nothing at
+// all harms nobody but itself.
 func TestStoreOfARogue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStock(t, nil)
@@ -251,7 +254,8 @@ func TestStoreOfAFlood(t *testing.T) {
 	})
 }
 
-// TestStoreAndSwap: what the old instance was asked it answers, the new one is asked from then on, and a candidate asks in vain.
+// TestStoreAndSwap: what the old instance was asked it answers, the new one is asked from then on,
+// and a candidate asks in vain.
 func TestStoreAndSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStock(t, func(e *state.Expected) { e.Limits.Call = time.Hour })

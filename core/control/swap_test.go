@@ -26,7 +26,8 @@ func (b *bench) try(e state.Expected) *Trial {
 	return t
 }
 
-// TestCandidateHearsOfWhoConcernsIt: a connection is told to a candidate when it first asks for a type of its, once.
+// TestCandidateHearsOfWhoConcernsIt: a connection is told to a candidate when it first asks for a
+// type of its, once.
 func TestCandidateHearsOfWhoConcernsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -131,7 +132,8 @@ func TestSwapRegistry(t *testing.T) {
 	})
 }
 
-// TestSwapDeriver: a deriver's candidate gets what the served one gets, and takes over at one revision.
+// TestSwapDeriver: a deriver's candidate gets what the served one gets, and takes over at one
+// revision.
 func TestSwapDeriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f, d, g := chain(t)
@@ -225,7 +227,8 @@ func TestSwapGenerator(t *testing.T) {
 	})
 }
 
-// TestRefusalsAfterASwap: only those of proxies that refused nothing before count, and only after the switch.
+// TestRefusalsAfterASwap: only those of proxies that refused nothing before count, and only after
+// the switch.
 func TestRefusalsAfterASwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -255,8 +258,9 @@ func TestRefusalsAfterASwap(t *testing.T) {
 	})
 }
 
-// TestRefusalsThatAreNotItsDoing: what a swap left as it was, what was accepted after it and what another revision changed counts for nothing; what it
-// changed does, also for a proxy that comes later.
+// TestRefusalsThatAreNotItsDoing: what a swap left as it was, what was accepted after it and what
+// another revision changed counts for nothing; what it changed does, also for a proxy that comes
+// later.
 func TestRefusalsThatAreNotItsDoing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		content  string // of the new one's resource
@@ -364,7 +368,8 @@ func TestDeclareAndWithdraw(t *testing.T) {
 	})
 }
 
-// TestSwapPatch: a candidate is asked about all that proxies have, and what it makes of it is served in one step; nobody is asked again for that.
+// TestSwapPatch: a candidate is asked about all that proxies have, and what it makes of it is
+// served in one step; nobody is asked again for that.
 func TestSwapPatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, nil)
@@ -403,7 +408,8 @@ func TestSwapPatch(t *testing.T) {
 	})
 }
 
-// TestSwapAuthenticator: both are asked about live connections first; the old one answers until the switch.
+// TestSwapAuthenticator: both are asked about live connections first; the old one answers until the
+// switch.
 func TestSwapAuthenticator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := state.Limits{Call: 5 * time.Second}

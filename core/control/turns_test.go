@@ -48,7 +48,8 @@ func unknown(n int) []string {
 	return names
 }
 
-// However many new names one client asks for, the generator has few of them in hand: an edit goes before the rest, and so does what others ask for.
+// However many new names one client asks for, the generator has few of them in hand: an edit goes
+// before the rest, and so does what others ask for.
 func TestNamesOfOneDelayNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -139,7 +140,8 @@ func TestNamesThatWereGivenUp(t *testing.T) {
 	})
 }
 
-// A revision that moves a connection waits for what it has, not for names that it has asked for and nobody has promised.
+// A revision that moves a connection waits for what it has, not for names that it has asked for and
+// nobody has promised.
 func TestRevisionWaitsForPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

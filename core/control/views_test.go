@@ -38,7 +38,8 @@ func wanted(id uint64, rev *pb.Revision) *pb.FromPlugin {
 	return &pb.FromPlugin{Wanted: &pb.Wanted{Id: id, Revision: rev}}
 }
 
-// world is a registry and a generator, past the first revision, with one proxy that wants all clusters and has one.
+// world is a registry and a generator, past the first revision, with one proxy that wants all
+// clusters and has one.
 type world struct {
 	*bench
 	m, g  *plugin
@@ -167,7 +168,8 @@ func TestMoveIsCompleteWhenServed(t *testing.T) {
 	})
 }
 
-// At rest a revision without changes does away with views that nobody is in, and another one with their bodies.
+// At rest a revision without changes does away with views that nobody is in, and another one with
+// their bodies.
 func TestWhatIsNotUsedGoesAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -210,7 +212,8 @@ func TestEndpointsAloneDontWait(t *testing.T) {
 	})
 }
 
-// TestEndpointsThatChangeAllTheTimeAreGathered: after the first ones at once a pause lies between revisions of endpoints, as long as there are connections; a rest ends it.
+// TestEndpointsThatChangeAllTheTimeAreGathered: after the first ones at once a pause lies between
+// revisions of endpoints, as long as there are connections; a rest ends it.
 func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = 500 * time.Millisecond }, memory, istio)) // one connection
@@ -250,7 +253,8 @@ func TestEndpointsThatChangeAllTheTimeAreGathered(t *testing.T) {
 	})
 }
 
-// TestEndpointsThatCameWithMoreCount: a revision of services that brings endpoints, too, counts as one of theirs.
+// TestEndpointsThatCameWithMoreCount: a revision of services that brings endpoints, too, counts as
+// one of theirs.
 func TestEndpointsThatCameWithMoreCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorldOf(newBench(t, func(c *Config) { c.EndpointPause = time.Second }, memory, istio))
@@ -307,7 +311,8 @@ func TestEndpointsOvertakeALongGeneration(t *testing.T) {
 	})
 }
 
-// TestEndpointsOvertakeOneAtATime: while a generator works on endpoints that overtook, later ones wait for it.
+// TestEndpointsOvertakeOneAtATime: while a generator works on endpoints that overtook, later ones
+// wait for it.
 func TestEndpointsOvertakeOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -445,7 +450,8 @@ func TestNothingIsLeftOver(t *testing.T) {
 	})
 }
 
-// TestPlaceThatCrossesADrop: the last connection leaves a view while the generator places another into it.
+// TestPlaceThatCrossesADrop: the last connection leaves a view while the generator places another
+// into it.
 func TestPlaceThatCrossesADrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

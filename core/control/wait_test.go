@@ -12,7 +12,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestNobodyWaitsForACandidate: who asks whether a candidate is ready may stop asking, and says why.
+// TestNobodyWaitsForACandidate: who asks whether a candidate is ready may stop asking, and says
+// why.
 func TestNobodyWaitsForACandidate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -27,7 +27,8 @@ func (b *bench) deaf(name string, ready *pb.Ready) <-chan error {
 	return end
 }
 
-// A plugin of any kind that answers no ping is marked, and ended after limits.progress; those that answer are neither, however quiet.
+// A plugin of any kind that answers no ping is marked, and ended after limits.progress; those that
+// answer are neither, however quiet.
 func TestPluginThatAnswersNoPing(t *testing.T) {
 	for name, ready := range map[string]*pb.Ready{
 		"files": readyFiles(), "istio": readyIstio(), "upper": readyPatch(), "first": {}, "authority": {}, "serviceentry": readyEntries(),
@@ -86,7 +87,8 @@ func TestPatchThatAnswersNothing(t *testing.T) {
 	})
 }
 
-// A patch that answers each call late is slow: its answers are left out, it is asked again and not started again.
+// A patch that answers each call late is slow: its answers are left out, it is asked again and not
+// started again.
 func TestPatchThatAnswersLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPatchWorld(t, func(e *state.Expected) { e.Limits.Progress = 30 * time.Second })

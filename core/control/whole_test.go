@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A generator that is late with half of a revision said: nothing of it is served until it says that it is done.
+// A generator that is late with half of a revision said: nothing of it is served until it says that
+// it is done.
 func TestLateGeneratorHasSaidHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -36,7 +37,8 @@ func TestLateGeneratorHasSaidHalf(t *testing.T) {
 	})
 }
 
-// A revision that begins while a deriver is down for a moment waits for it, as one does that it dies in.
+// A revision that begins while a deriver is down for a moment waits for it, as one does that it
+// dies in.
 func TestDeriverThatDiedBeforeTheRevision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f, d, g := chain(t)
@@ -80,7 +82,8 @@ func TestDeriverThatIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// A plugin that dies while it has nothing to do dies over no row: only deaths with a revision in hand count.
+// A plugin that dies while it has nothing to do dies over no row: only deaths with a revision in
+// hand count.
 func TestDeathsAtRestBlameNoRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, f, d, _ := chain(t)

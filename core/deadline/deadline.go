@@ -14,7 +14,8 @@ type Moment struct {
 	Lost time.Duration
 }
 
-// End is when a limit that began at the moment ends, as far as is known when the plugin has lost so much in all.
+// End is when a limit that began at the moment ends, as far as is known when the plugin has lost so
+// much in all.
 func (m Moment) End(limit, lost time.Duration) time.Time {
 	return m.At.Add(limit + min(lost-m.Lost, (Patience-1)*limit))
 }

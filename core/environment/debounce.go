@@ -2,8 +2,9 @@ package environment
 
 import "time"
 
-// Debounce says when changes are to be committed: when none came for After, at most Max after the first. A source that changes things without a pause
-// keeps what others changed waiting no longer than others times After. A pure state machine; the zero time is "never".
+// Debounce says when changes are to be committed: when none came for After, at most Max after the
+// first. A source that changes things without a pause keeps what others changed waiting no longer
+// than others times After. A pure state machine; the zero time is "never".
 type Debounce struct {
 	After, Max  time.Duration
 	first, last time.Time
@@ -13,7 +14,8 @@ type Debounce struct {
 // span is when a source changed something for the first and the last time.
 type span struct{ first, last time.Time }
 
-// others is how many times After a source's changes wait for those of other sources to end, which may belong together.
+// others is how many times After a source's changes wait for those of other sources to end, which
+// may belong together.
 const others = 5
 
 // Touch notes a change by a source.

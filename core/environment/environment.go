@@ -1,5 +1,5 @@
-// Package environment holds the tables: rows in shards, each written by one plugin, and what is to be committed next. It has no clock and no
-// goroutine, and is not safe for concurrent use.
+// Package environment holds the tables: rows in shards, each written by one plugin, and what is to
+// be committed next. It has no clock and no goroutine, and is not safe for concurrent use.
 package environment
 
 import (
@@ -20,10 +20,12 @@ const (
 // Shard is the part of the tables that one plugin owns.
 type Shard struct {
 	Name string
-	// Order is the owner's place in plugins.yaml: of equal keys in several shards of one priority the row of the first shard is served.
+	// Order is the owner's place in plugins.yaml: of equal keys in several shards of one priority
+	// the row of the first shard is served.
 	Order int
-	// Priority goes before Order: of equal keys the row of the highest is served, and of a service's endpoints those of the highest that has any.
-	// Once the shard has rows, Prioritize changes it.
+	// Priority goes before Order: of equal keys the row of the highest is served, and of a
+	// service's endpoints those of the highest that has any. Once the shard has rows, Prioritize
+	// changes it.
 	Priority int
 	// Derived rows are a function of other rows.
 	Derived bool
@@ -41,10 +43,12 @@ type Environment struct {
 	tables  map[string]*table
 	pending map[Name]map[*Shard]*pb.Row // nil row: deleted
 	merging merging
-	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks. held is what shards said that is kept aside.
+	// before is what shards had of rows that proxies don't see as they are now; nil: nobody asks.
+	// held is what shards said that is kept aside.
 	before map[Name]map[*Shard]*pb.Row
 	held   map[*Shard]map[Name]*pb.Row
-	// counts are of shards' rows by table, backed of shards' endpoints by service, endpoints of those that are served by service, and served their sum.
+	// counts are of shards' rows by table, backed of shards' endpoints by service, endpoints of
+	// those that are served by service, and served their sum.
 	counts    map[*Shard]map[string]int
 	backed    map[*Shard]map[string]int
 	endpoints map[string]int
@@ -80,7 +84,8 @@ func Equal(a, b *pb.Row) bool {
 	return a.Created == b.Created && bytes.Equal(a.Payload, b.Payload) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
-// Update notes changes of a shard for a later commit. Rows equal to what the shard has are no change.
+// Update notes changes of a shard for a later commit. Rows equal to what the shard has are no
+// change.
 func (e *Environment) Update(s *Shard, tableName string, upserts []*pb.Row, deletes []string) {
 	for _, r := range upserts {
 		r.Shard = s.Name
@@ -145,8 +150,9 @@ func (e *Environment) Replace(s *Shard, tables map[string]map[string]*pb.Row) {
 	}
 }
 
-// Commit makes the noted changes that accept names part of the tables (all if accept is nil), and returns the keys whose served row changed.
-// Nothing changed means no new number, unless force says so.
+// Commit makes the noted changes that accept names part of the tables (all if accept is nil), and
+// returns the keys whose served row changed. Nothing changed means no new number, unless force says
+// so.
 func (e *Environment) Commit(force bool, accept func(Name) bool) Changes {
 	changes := Changes{}
 	any := force
@@ -164,7 +170,8 @@ func (e *Environment) Commit(force bool, accept func(Name) bool) Changes {
 	return changes
 }
 
-// Amend makes derived rows part of the tables at the present number, and returns the keys whose served row changed.
+// Amend makes derived rows part of the tables at the present number, and returns the keys whose
+// served row changed.
 func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 	changes := Changes{}
 	for _, t := range tables {
@@ -183,8 +190,8 @@ func (e *Environment) Amend(s *Shard, tables []*pb.TableRows) Changes {
 	return changes
 }
 
-// settle writes the shards' rows of a key, and notes which served rows changed by that: the key's, and others of its service, if it is served by other
-// shards now.
+// settle writes the shards' rows of a key, and notes which served rows changed by that: the key's,
+// and others of its service, if it is served by other shards now.
 func (e *Environment) settle(n Name, rows map[*Shard]*pb.Row, changes Changes) {
 	source := false
 	for s := range rows {
@@ -326,7 +333,8 @@ func (e *Environment) Counts() map[string]map[string]int {
 	return out
 }
 
-// Pending says whether there is something to commit, of endpoints that may go ahead, and of anything else.
+// Pending says whether there is something to commit, of endpoints that may go ahead, and of
+// anything else.
 func (e *Environment) Pending() (endpoints, rest bool) {
 	for n := range e.pending {
 		if e.Ahead(n) {
@@ -341,7 +349,8 @@ func (e *Environment) Pending() (endpoints, rest bool) {
 	return
 }
 
-// Ahead says whether a row may be committed ahead of others: an endpoint whose service is in the tables, and stays as it is.
+// Ahead says whether a row may be committed ahead of others: an endpoint whose service is in the
+// tables, and stays as it is.
 func (e *Environment) Ahead(n Name) bool {
 	if n.Table != Endpoints {
 		return false

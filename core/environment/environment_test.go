@@ -122,8 +122,8 @@ func TestEndpointsOfKnownServicesGoAhead(t *testing.T) {
 	}
 }
 
-// TestRandomHistories compares the environment with a plain model: rows by shard, the first shard wins, a commit names exactly the keys whose
-// served row changed.
+// TestRandomHistories compares the environment with a plain model: rows by shard, the first shard
+// wins, a commit names exactly the keys whose served row changed.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -234,7 +234,8 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// TestHad: a row was there before if any shard served it when all was settled, whatever has happened to it since.
+// TestHad: a row was there before if any shard served it when all was settled, whatever has
+// happened to it since.
 func TestHad(t *testing.T) {
 	e, s := New(), &Shard{Name: "s"}
 	e.Update(s, "t", []*pb.Row{row("stays", "1"), row("goes", "1"), row("changes", "1")}, nil)

@@ -15,7 +15,8 @@ type Unsettled struct {
 	Before, Now *pb.Row
 }
 
-// Settle says that proxies see what is committed. From the first call on it is kept what shards had before.
+// Settle says that proxies see what is committed. From the first call on it is kept what shards had
+// before.
 func (e *Environment) Settle() {
 	if e.before == nil || len(e.before) > 0 {
 		e.before = map[Name]map[*Shard]*pb.Row{}
@@ -80,8 +81,9 @@ func (e *Environment) Had(n Name) bool {
 	return false
 }
 
-// Hold takes back those of the unsettled rows that accept names, with the next commit, and keeps aside what their shards said instead. Rows of which
-// a shard has said more meanwhile are left alone, and derived ones: they follow from others. It returns how many rows it took back.
+// Hold takes back those of the unsettled rows that accept names, with the next commit, and keeps
+// aside what their shards said instead. Rows of which a shard has said more meanwhile are left
+// alone, and derived ones: they follow from others. It returns how many rows it took back.
 func (e *Environment) Hold(accept func(Unsettled) bool) (rows int) {
 	for u := range e.Unsettled() {
 		if _, more := e.pending[u.Name][u.Shard]; more || u.Shard.Derived || !accept(u) {
@@ -133,7 +135,8 @@ func (e *Environment) Release(s *Shard) {
 // Drop forgets what was kept aside of a shard.
 func (e *Environment) Drop(s *Shard) { delete(e.held, s) }
 
-// said reports whether a shard says again what is kept aside. If it says something else that counts, and nothing is kept aside any more.
+// said reports whether a shard says again what is kept aside. If it says something else that
+// counts, and nothing is kept aside any more.
 func (e *Environment) said(s *Shard, n Name, r *pb.Row) bool {
 	rows := e.held[s]
 	was, held := rows[n]

@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// ClusterServices is a table whose rows belong to services, as those of Endpoints do: their keys begin with the service's.
+// ClusterServices is a table whose rows belong to services, as those of Endpoints do: their keys
+// begin with the service's.
 const ClusterServices = "clusterservices"
 
 func ofService(tableName string) bool { return tableName == Endpoints || tableName == ClusterServices }
@@ -22,8 +23,9 @@ func (s *Shard) compare(o *Shard) int {
 // noRank is that of a service of which the rows of all shards are served.
 const noRank = math.MinInt
 
-// rank is the priority below which rows that belong to a service are not served: the highest of a shard that has the service and endpoints of it. It
-// costs a look at the shards that have the service.
+// rank is the priority below which rows that belong to a service are not served: the highest of a
+// shard that has the service and endpoints of it. It costs a look at the shards that have the
+// service.
 func (e *Environment) rank(service string, sources bool) int {
 	if owner := e.owner(service, sources); owner != nil {
 		return owner.Priority
@@ -69,11 +71,13 @@ func pick(rows []owned, rank int, sources bool) int {
 
 // merging is what has to be known where several shards have a service or a key.
 type merging struct {
-	// ranked: some shard has a priority, so that services have ranks. Without, nothing but hidden is kept.
+	// ranked: some shard has a priority, so that services have ranks. Without, nothing but hidden
+	// is kept.
 	ranked bool
 	// members are the keys of the rows that belong to a service, by their table and the service.
 	members map[Name]map[string]struct{}
-	// before are the ranks that services had when all was settled last, of those that have another since.
+	// before are the ranks that services had when all was settled last, of those that have another
+	// since.
 	before map[string]int
 	// hidden are rows that are not served, rows is how many.
 	hidden map[*Shard]map[Name]struct{}
@@ -155,7 +159,8 @@ func (e *Environment) account(n Name, rows []owned, had bool, at int) {
 	}
 }
 
-// shift notes what a service's rank makes visible and hides, if it is another than it was. The row that led to it is noted already.
+// shift notes what a service's rank makes visible and hides, if it is another than it was. The row
+// that led to it is noted already.
 func (e *Environment) shift(service string, by Name, from int, source bool, changes Changes) {
 	to := e.rank(service, false)
 	if to == from {
@@ -195,7 +200,8 @@ func (e *Environment) rankHad(service string) int {
 	return e.rank(service, false)
 }
 
-// Revealed is how many endpoints more are served than when all was settled last, that did not change themselves: other shards' went or came.
+// Revealed is how many endpoints more are served than when all was settled last, that did not
+// change themselves: other shards' went or came.
 func (e *Environment) Revealed() (n int) {
 	for service, from := range e.merging.before {
 		to := e.rank(service, false)
@@ -209,8 +215,9 @@ func (e *Environment) Revealed() (n int) {
 	return n
 }
 
-// around does something to shards, and returns the keys whose served row changed by that. which says of what it concerns; where services have ranks,
-// all that belongs to services is looked at, too. It costs a look at all rows.
+// around does something to shards, and returns the keys whose served row changed by that. which
+// says of what it concerns; where services have ranks, all that belongs to services is looked at,
+// too. It costs a look at all rows.
 func (e *Environment) around(which func(Name, []owned) bool, do func()) Changes {
 	type was struct {
 		Name
@@ -252,7 +259,8 @@ func of(s *Shard) func(Name, []owned) bool {
 	}
 }
 
-// Prioritize gives a shard another priority, and returns the keys whose served row changed by that. It counts at once.
+// Prioritize gives a shard another priority, and returns the keys whose served row changed by that.
+// It counts at once.
 func (e *Environment) Prioritize(s *Shard, priority int) Changes {
 	if s.Priority == priority {
 		return nil
@@ -261,8 +269,9 @@ func (e *Environment) Prioritize(s *Shard, priority int) Changes {
 	return e.around(of(s), func() { s.Priority = priority })
 }
 
-// SetAside has none of a shard's rows served, or all again, and returns the keys whose served row changed by that. It counts at once. What the shard
-// says meanwhile is kept, and served with the rest when it is aside no more.
+// SetAside has none of a shard's rows served, or all again, and returns the keys whose served row
+// changed by that. It counts at once. What the shard says meanwhile is kept, and served with the
+// rest when it is aside no more.
 func (e *Environment) SetAside(s *Shard, aside bool) Changes {
 	if s.aside == aside {
 		return nil
@@ -280,7 +289,8 @@ type Why string
 const (
 	// Later: a plugin that stands earlier has the same key.
 	Later Why = "order"
-	// Lower: a plugin of higher priority has the same key, or the service that the row belongs to and endpoints of it.
+	// Lower: a plugin of higher priority has the same key, or the service that the row belongs to
+	// and endpoints of it.
 	Lower Why = "priority"
 	// Away: the plugin's source is away for longer than onLoss allows.
 	Away Why = "onLoss"
@@ -294,7 +304,8 @@ type Hidden struct {
 	By *Shard
 }
 
-// Hidden is the number of rows that aren't served because of other rows, or because their source is away.
+// Hidden is the number of rows that aren't served because of other rows, or because their source is
+// away.
 func (e *Environment) Hidden() int { return e.merging.rows }
 
 // HiddenRows is how many rows of a shard are not served.

@@ -20,7 +20,8 @@ func served(e *Environment, table string) map[string]string {
 	return out
 }
 
-// says has a shard say of services how many endpoints they have, at addresses of its own; -1: it has the service no more.
+// says has a shard say of services how many endpoints they have, at addresses of its own; -1: it
+// has the service no more.
 func says(e *Environment, s *Shard, services map[string]int) {
 	tables := map[string]map[string]*pb.Row{Services: {}, Endpoints: {}}
 	for service, n := range services {
@@ -106,7 +107,8 @@ func TestTheHighestPriorityServes(t *testing.T) {
 	check("the other is preferred", "kube", "kube")
 }
 
-// TestEndpointsAreNeverEmptiedByOrder: whatever comes first of a service and its endpoints, and whatever is committed apart, no set between is empty.
+// TestEndpointsAreNeverEmptiedByOrder: whatever comes first of a service and its endpoints, and
+// whatever is committed apart, no set between is empty.
 func TestEndpointsAreNeverEmptiedByOrder(t *testing.T) {
 	const service = "shop/reviews.example"
 	service1, endpoint := row(service, "consul"), row(service+"/http/10.0.0.1:80", "consul")
@@ -183,8 +185,9 @@ func all(e *Environment) map[Name]string {
 	return out
 }
 
-// TestRandomMerging takes shards of any priorities through random changes: what is served is what an oracle says of the whole, what is said to change
-// is what does, and the counts are those of a count.
+// TestRandomMerging takes shards of any priorities through random changes: what is served is what
+// an oracle says of the whole, what is said to change is what does, and the counts are those of a
+// count.
 func TestRandomMerging(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -292,7 +295,8 @@ func counts(t *testing.T, e *Environment, shards []*Shard, want map[Name]string,
 	}
 }
 
-// TestHadWithRanks: what was there before, and what was revealed, add up to what there is, whoever's endpoints were served.
+// TestHadWithRanks: what was there before, and what was revealed, add up to what there is,
+// whoever's endpoints were served.
 func TestHadWithRanks(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -323,7 +327,8 @@ func TestHadWithRanks(t *testing.T) {
 	}
 }
 
-// BenchmarkFallThrough: the preferred registry loses one of 1,000 services of 10 endpoints, and has it again.
+// BenchmarkFallThrough: the preferred registry loses one of 1,000 services of 10 endpoints, and has
+// it again.
 func BenchmarkFallThrough(b *testing.B) {
 	e, consul, kube := New(), &Shard{Name: "consul", Priority: 10}, &Shard{Name: "kube", Order: 1}
 	services := map[string]int{}

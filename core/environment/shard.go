@@ -74,7 +74,8 @@ func (e *Environment) Beside(s *Shard, table string) iter.Seq[string] {
 	}
 }
 
-// Reorder gives shards their places, and returns the keys whose served row changed by that. It counts at once.
+// Reorder gives shards their places, and returns the keys whose served row changed by that. It
+// counts at once.
 func (e *Environment) Reorder(order map[*Shard]int) Changes {
 	several := func(_ Name, rows []owned) bool { return len(rows) > 1 }
 	return e.around(several, func() {

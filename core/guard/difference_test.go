@@ -12,7 +12,8 @@ import (
 
 const typeC = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
-// TestExplained: of resources that differ a difference shows the fields, and those that it was made of are let go.
+// TestExplained: of resources that differ a difference shows the fields, and those that it was made
+// of are let go.
 func TestExplained(t *testing.T) {
 	made := func(seconds int64) *view.Body {
 		body, err := proto.Marshal(&cluster.Cluster{Name: "a", ConnectTimeout: &durationpb.Duration{Seconds: seconds}})

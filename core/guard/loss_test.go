@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestLossesAreToldInFewLines: however many proxies each lose something of their own, the greatest come first.
+// TestLossesAreToldInFewLines: however many proxies each lose something of their own, the greatest
+// come first.
 func TestLossesAreToldInFewLines(t *testing.T) {
 	var all []*Loss[*proxy]
 	for i := range 500 {

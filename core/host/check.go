@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// shown are tables that can't be of secrets: of these the contract says what is in them, and pages and messages have it.
+// shown are tables that can't be of secrets: of these the contract says what is in them, and pages
+// and messages have it.
 var shown = []string{
 	state.Services, state.Endpoints, state.Workloads, state.Namespaces, state.Mesh, state.Networks, state.ClusterServices, state.NetworkGateways, state.Faults, "proxies",
 }

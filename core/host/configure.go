@@ -38,8 +38,9 @@ func (h *Host) configure(ctx context.Context, s *slot, link *session.Core) (*Ins
 	return &Instance{Entry: s.entry, Order: s.order, Ready: ready, Link: link}, nil
 }
 
-// unready ends ctx when a plugin is late with its Ready. The time in which a runner compiles a module, and says so, has a limit of its own: what was
-// compiled is kept only when it is done, so that who is ended before would never get up.
+// unready ends ctx when a plugin is late with its Ready. The time in which a runner compiles a
+// module, and says so, has a limit of its own: what was compiled is kept only when it is done, so
+// that who is ended before would never get up.
 func unready(ctx context.Context, e *manifest.Entry, link *session.Core, late context.CancelCauseFunc) {
 	began, limit := time.Now(), e.Limits.Configure
 	for {
@@ -118,7 +119,8 @@ func answer(ctx context.Context, s *slot, link *session.Core) (*pb.Ready, error)
 	}
 }
 
-// hungUp waits a moment for a plugin that has refused to end its session, as it should; cutting it short would show in its last lines.
+// hungUp waits a moment for a plugin that has refused to end its session, as it should; cutting it
+// short would show in its last lines.
 func hungUp(link *session.Core) {
 	select {
 	case <-link.Done():

@@ -13,7 +13,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// conforms checks an entry's config against the schema that its plugin declared. What is wrong is named by its place in plugins.yaml.
+// conforms checks an entry's config against the schema that its plugin declared. What is wrong is
+// named by its place in plugins.yaml.
 func conforms(e *manifest.Entry, with *filled, schema []byte) error {
 	if len(schema) == 0 || len(with.config) == 0 {
 		return nil
@@ -40,8 +41,8 @@ func conforms(e *manifest.Entry, with *filled, schema []byte) error {
 	return &RefusedError{Field: field, Reason: reason + " (the schema that it declares)", At: e.PlaceOf(field)}
 }
 
-// locate returns the innermost field of a value that its part of a schema refuses, as plugins write it
-// (services[0].ports), and why. err is why the value itself is refused.
+// locate returns the innermost field of a value that its part of a schema refuses, as plugins write
+// it (services[0].ports), and why. err is why the value itself is refused.
 func locate(root, s *jsonschema.Schema, value any, err error) (field, reason string) {
 	inner := func(name string, part *jsonschema.Schema, value any) bool {
 		why := refuses(root, part, value)

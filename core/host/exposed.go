@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Exposed says where everybody may write to a file, or exchange it: whoever can that runs what he likes. Empty: nowhere, or nobody knows.
+// Exposed says where everybody may write to a file, or exchange it: whoever can that runs what he
+// likes. Empty: nowhere, or nobody knows.
 func Exposed(path string) (where []string) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -60,7 +61,8 @@ func (ln *launcher) exposed(e *manifest.Entry) (where []string) {
 	return where
 }
 
-// warnExposed notes, and says when it is new, that everybody may write to what the slot's entry runs.
+// warnExposed notes, and says when it is new, that everybody may write to what the slot's entry
+// runs.
 func (h *Host) warnExposed(s *slot) {
 	where := h.launcher.exposed(s.entry)
 	s.mu.Lock()

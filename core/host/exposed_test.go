@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What everybody may write to, or exchange by its directory or by a link, is named; a directory whose files only their owners may take away is none.
+// What everybody may write to, or exchange by its directory or by a link, is named; a directory
+// whose files only their owners may take away is none.
 func TestExposed(t *testing.T) {
 	base := t.TempDir()
 	make := func(name string, dir, file os.FileMode) string {

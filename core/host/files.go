@@ -12,14 +12,16 @@ import (
 // FilesEnv tells a process where the copies of its pinned files are.
 const FilesEnv = "COXSWAIN_FILES"
 
-// copies are a process's pinned files, in a private directory: what was hashed is what it reads, whatever becomes of the originals.
+// copies are a process's pinned files, in a private directory: what was hashed is what it reads,
+// whatever becomes of the originals.
 type copies struct {
 	dir string
 	// at has the copy of each file, by its path.
 	at map[string]string
 }
 
-// copyFiles copies what an entry pins, beside each other as they are below dir. public lets other users read them.
+// copyFiles copies what an entry pins, beside each other as they are below dir. public lets other
+// users read them.
 func copyFiles(e *manifest.Entry, dir, private string, public bool) (*copies, error) {
 	if e.Process == nil || len(e.Process.Files) == 0 {
 		return &copies{}, nil
@@ -84,8 +86,9 @@ func (c *copies) remove() {
 	}
 }
 
-// args are the arguments with the copies' paths in the place of the files': as a whole, after `=`, or in a list with `:`. unnamed are files that no
-// argument names, and that lie beside none that does: the process may open the originals.
+// args are the arguments with the copies' paths in the place of the files': as a whole, after `=`,
+// or in a list with `:`. unnamed are files that no argument names, and that lie beside none that
+// does: the process may open the originals.
 func (c *copies) args(args []string, dir string) (with, unnamed []string) {
 	beside := map[string]bool{}
 	for _, arg := range args {

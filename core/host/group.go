@@ -14,7 +14,8 @@ type groups struct {
 	failed error
 }
 
-// group makes the control group of one start of an entry; nil where there are none. What can't be had is said once.
+// group makes the control group of one start of an entry; nil where there are none. What can't be
+// had is said once.
 func (h *Host) group(s *slot) *cgroup.Group {
 	g, err := h.groups.make(s.entry.Name, uint64(h.launcher.allowance(s.entry)))
 	if err != nil && !errors.Is(err, errSaid) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhyGroupsCantBe: what control groups can't do here is said of the first plugin, and not again.
+// TestWhyGroupsCantBe: what control groups can't do here is said of the first plugin, and not
+// again.
 func TestWhyGroupsCantBe(t *testing.T) {
 	tree, why := ownTree()
 	if why == nil {

@@ -24,7 +24,8 @@ type Config struct {
 	Set *manifest.Set
 	// Exe is the binary that runs built-ins, as `EXE plugin KIND/NAME`.
 	Exe string
-	// RuntimeDir is where sockets and private directories live, in a directory of this process's own.
+	// RuntimeDir is where sockets and private directories live, in a directory of this process's
+	// own.
 	RuntimeDir string
 	// Environ is the core's environment, of which plugins get what is allowed by name.
 	Environ []string
@@ -32,16 +33,17 @@ type Config struct {
 	Epoch uint64
 	// Sessions takes over what is ready.
 	Sessions Sessions
-	// Served is closed when the first revision is served. Controllers and authenticators that start on
-	// demand start no earlier: nothing of that revision is theirs. Generators do, or nobody would know
-	// yet which types they serve. Nil: they start with the others.
+	// Served is closed when the first revision is served. Controllers and authenticators that start
+	// on demand start no earlier: nothing of that revision is theirs. Generators do, or nobody
+	// would know yet which types they serve. Nil: they start with the others.
 	Served <-chan struct{}
-	// Describe returns what a built-in answers to a Hello, so that one that starts on demand need not
-	// run to say it. Nil: each starts once.
+	// Describe returns what a built-in answers to a Hello, so that one that starts on demand need
+	// not run to say it. Nil: each starts once.
 	Describe func(builtin string, hello *pb.Hello) (*pb.Ready, error)
 	// Starter starts processes; nil: real ones.
 	Starter Starter
-	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts them then.
+	// Alone: this process starts nothing but plugins, so that all orphans are theirs. It adopts
+	// them then.
 	Alone   bool
 	Backoff Backoff
 	// Memory is how much a plugin's process may use whose entry doesn't say; 0: no limit.
@@ -49,7 +51,8 @@ type Config struct {
 	// Secrets learns what of the plugins' configs and environments is secret; may be nil.
 	Secrets *mask.Secrets
 	Log     *slog.Logger
-	// OnTransition, if set, is called at each step of a plugin's life, one at a time for each plugin. It must not block.
+	// OnTransition, if set, is called at each step of a plugin's life, one at a time for each
+	// plugin. It must not block.
 	OnTransition func(Transition)
 }
 
@@ -124,9 +127,9 @@ func New(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// Run starts all plugins at once and keeps them running until ctx ends; then it asks them to end, and returns when all are gone. It
-// returns an error only if the start failed: each plugin that isn't optional and failed before it served is a *StartError in it.
-// Run is called once.
+// Run starts all plugins at once and keeps them running until ctx ends; then it asks them to end,
+// and returns when all are gone. It returns an error only if the start failed: each plugin that
+// isn't optional and failed before it served is a *StartError in it. Run is called once.
 func (h *Host) Run(ctx context.Context) error {
 	defer close(h.done)
 	h.err = h.run(ctx)
@@ -163,7 +166,8 @@ func (h *Host) run(ctx context.Context) error {
 	return errors.Join(r.errs...)
 }
 
-// adopt sweeps what killed cores left running and, if the core is alone, takes the orphans that plugins make. The function that it returns ends that.
+// adopt sweeps what killed cores left running and, if the core is alone, takes the orphans that
+// plugins make. The function that it returns ends that.
 func (h *Host) adopt(ctx context.Context) (end func()) {
 	if swept := family.Sweep(); swept > 0 {
 		h.cfg.Log.Warn("processes that plugins of a killed core had left were killed", "processes", swept)
@@ -208,7 +212,8 @@ func (h *Host) waitServed(ctx context.Context, s *slot) {
 	}
 }
 
-// EndControllers ends the controllers, and returns when they are gone: what they give up then, such as a Lease, other plugins still write.
+// EndControllers ends the controllers, and returns when they are gone: what they give up then, such
+// as a Lease, other plugins still write.
 func (h *Host) EndControllers() {
 	h.mu.Lock()
 	var ending []*slot
@@ -226,7 +231,8 @@ func (h *Host) EndControllers() {
 	}
 }
 
-// ended says whether a slot's plugin is not to be started again, and notes why. One that took a place just as it failed goes on.
+// ended says whether a slot's plugin is not to be started again, and notes why. One that took a
+// place just as it failed goes on.
 func (h *Host) ended(s *slot, r *running, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,7 +275,8 @@ func (h *Host) all() []*slot {
 	return slices.Clone(h.slots)
 }
 
-// WaitStarted returns when every plugin that isn't optional has a session, or with the error that Run ends with.
+// WaitStarted returns when every plugin that isn't optional has a session, or with the error that
+// Run ends with.
 func (h *Host) WaitStarted(ctx context.Context) error {
 	for _, s := range h.all() {
 		if s.entry.Optional {
@@ -286,8 +293,8 @@ func (h *Host) WaitStarted(ctx context.Context) error {
 	return nil
 }
 
-// SetState tells that a plugin's session has come further: from syncing to serving. Other steps are the host's own and are ignored
-// here, as is a plugin that isn't there.
+// SetState tells that a plugin's session has come further: from syncing to serving. Other steps are
+// the host's own and are ignored here, as is a plugin that isn't there.
 func (h *Host) SetState(plugin string, to State) {
 	for _, s := range h.all() {
 		if s.entry.Name == plugin && to == Serving {

@@ -415,7 +415,8 @@ func TestOptionalIsStartedAgain(t *testing.T) {
 	})
 }
 
-// A plugin that dies after it has served is started again; one that was up for long begins with a short pause.
+// A plugin that dies after it has served is started again; one that was up for long begins with a
+// short pause.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := []time.Duration{time.Second, time.Second, 2 * time.Minute}
@@ -450,7 +451,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A source that doesn't sync is started again, and that no longer concerns the start of the core: the registry behind it may be away.
+// A source that doesn't sync is started again, and that no longer concerns the start of the core:
+// the registry behind it may be away.
 func TestLateSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, one, &sessions{}, work)

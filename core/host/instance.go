@@ -1,5 +1,5 @@
-// Package host runs the plugins that plugins.yaml declares: it starts, watches and restarts them, and hands each live session to
-// the core.
+// Package host runs the plugins that plugins.yaml declares: it starts, watches and restarts them,
+// and hands each live session to the core.
 package host
 
 import (
@@ -29,14 +29,16 @@ type Instance struct {
 
 // Sessions takes over live sessions; core/control implements it.
 type Sessions interface {
-	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says which, or is ErrAsleep. It closes the link.
+	// Serve drives a session until it ends, ctx ends, or the plugin broke a rule; the error says
+	// which, or is ErrAsleep. It closes the link.
 	Serve(ctx context.Context, inst *Instance) error
-	// Learn takes in what a plugin that starts on demand says of itself, which then sleeps: inst has
-	// no Link. The error is the rule that it would break.
+	// Learn takes in what a plugin that starts on demand says of itself, which then sleeps: inst
+	// has no Link. The error is the rule that it would break.
 	Learn(inst *Instance) error
 }
 
-// ErrAsleep is what Sessions.Serve returns for a plugin that starts on demand when nobody needs it: its process ends, and begins again with Wake.
+// ErrAsleep is what Sessions.Serve returns for a plugin that starts on demand when nobody needs it:
+// its process ends, and begins again with Wake.
 var ErrAsleep = errors.New("nothing needs it")
 
 // State is a plugin's place in its life.
@@ -49,7 +51,8 @@ const (
 	Configuring State = "configuring"
 	Syncing     State = "syncing"
 	Serving     State = "serving"
-	// Asleep: it starts on demand, and nobody asks for what it makes or there is nothing that it reads.
+	// Asleep: it starts on demand, and nobody asks for what it makes or there is nothing that it
+	// reads.
 	Asleep   State = "asleep"
 	Draining State = "draining"
 	Gone     State = "gone"

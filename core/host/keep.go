@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// keep runs an entry's plugin, again and again, until ctx ends. It returns an error if the start of the core fails with it.
+// keep runs an entry's plugin, again and again, until ctx ends. It returns an error if the start of
+// the core fails with it.
 func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 	if h.declare(s) {
 		s.sleep(ctx)
@@ -57,8 +58,8 @@ func (h *Host) keep(ctx context.Context, s *slot, dir *runtimeDir) error {
 	}
 }
 
-// once is one life of a plugin, from its start until its process is gone. It returns how long it was ready, its process's last
-// lines of standard error, and why it ended.
+// once is one life of a plugin, from its start until its process is gone. It returns how long it
+// was ready, its process's last lines of standard error, and why it ended.
 func (h *Host) once(ctx context.Context, s *slot, dir *runtimeDir) (up time.Duration, tail string, err error) {
 	s.move(Starting, nil, nil)
 	candidate := s.isStandby()

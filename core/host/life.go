@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// farewell is how long a process whose session ended may take to be gone, so that its exit can be told, before it is killed.
+// farewell is how long a process whose session ended may take to be gone, so that its exit can be
+// told, before it is killed.
 const farewell = time.Second
 
 // errKilled is that a plugin which was asked to end had to be killed.
@@ -63,7 +64,8 @@ func (l *life) serve(ctx context.Context, sessions Sessions, inst *Instance) err
 	return err
 }
 
-// late gives an error when a source has not synced in time. What derives or generates waits for others, so it is never late.
+// late gives an error when a source has not synced in time. What derives or generates waits for
+// others, so it is never late.
 func (l *life) late(inst *Instance) (late <-chan error, stop func() bool) {
 	c := make(chan error, 1)
 	k, limit := inst.Ready.Kind, l.slot.entry.Limits.Sync

@@ -34,8 +34,8 @@ func (h *Host) Loads() map[string]load.Load {
 	return all
 }
 
-// cpuSeconds is the processor time that a process has used, or 0 where it is unknown: utime and stime of proc_pid_stat(5), in the 100ths of a second
-// that Linux counts for programs.
+// cpuSeconds is the processor time that a process has used, or 0 where it is unknown: utime and
+// stime of proc_pid_stat(5), in the 100ths of a second that Linux counts for programs.
 func cpuSeconds(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

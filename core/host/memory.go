@@ -59,8 +59,8 @@ func (w *memoryWatch) run(ctx context.Context) {
 	}
 }
 
-// memory is what a process uses, as far as it matters to a limit: the resident size costs little to read, and only if that is over the limit
-// what it shares with others is left out.
+// memory is what a process uses, as far as it matters to a limit: the resident size costs little to
+// read, and only if that is over the limit what it shares with others is left out.
 func memory(pid int, limit uint64) uint64 {
 	if rss := resident(pid); rss <= limit {
 		return rss
@@ -88,7 +88,8 @@ func resident(pid int) uint64 {
 	return pages * uint64(os.Getpagesize())
 }
 
-// goMemory tells a Go program to collect more garbage, rather than to cross the limit; others ignore it.
+// goMemory tells a Go program to collect more garbage, rather than to cross the limit; others
+// ignore it.
 func goMemory(limit manifest.Size) string {
 	return fmt.Sprintf("GOMEMLIMIT=%d", limit/10*9)
 }

@@ -22,7 +22,8 @@ func TestSizeString(t *testing.T) {
 	}
 }
 
-// A plugin that uses more memory than its entry, or else the core, allows is ended, with the limit in the reason, and started again; others never notice.
+// A plugin that uses more memory than its entry, or else the core, allows is ended, with the limit
+// in the reason, and started again; others never notice.
 func TestLimitsMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Impossible(t, "memory is read from Linux's /proc")

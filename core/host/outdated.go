@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// Outdated says that the file of the program that runs built-ins is another one by now: they, and the core, go on as what runs. Empty: it isn't, or
-// nobody knows.
+// Outdated says that the file of the program that runs built-ins is another one by now: they, and
+// the core, go on as what runs. Empty: it isn't, or nobody knows.
 func (h *Host) Outdated() string {
 	if h.launcher.self == nil {
 		return ""

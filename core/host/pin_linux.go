@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin returns exactly the bytes that were hashed, whatever becomes of the file: a sealed copy in memory.
+// pin returns exactly the bytes that were hashed, whatever becomes of the file: a sealed copy in
+// memory.
 func pin(path string, want manifest.Digest) (artifact, error) {
 	sealed, err := seal(path, want)
 	if err != nil {
@@ -29,7 +30,8 @@ func opened(path string) (artifact, error) {
 	return artifact{path: path, file: f, release: func() { f.Close() }}, nil
 }
 
-// openProgram opens the program that built-ins run: if that is this one, then the very file that runs, though its path may lead to another by now.
+// openProgram opens the program that built-ins run: if that is this one, then the very file that
+// runs, though its path may lead to another by now.
 func openProgram(exe string) *os.File {
 	if own, err := os.Executable(); err == nil && own == exe {
 		exe = "/proc/self/exe"
@@ -44,7 +46,8 @@ func openProgram(exe string) *os.File {
 // seal copies a file into memory, checks its hash, and lets nobody write to the copy any more.
 func seal(path string, want manifest.Digest) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	// A child that another goroutine forks now would hold the copy open for writing, and nobody could execute it.
+	// A child that another goroutine forks now would hold the copy open for writing, and nobody
+	// could execute it.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	name := filepath.Base(path)

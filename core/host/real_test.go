@@ -124,7 +124,8 @@ func core(dir string) {
 	panic(h.Run(context.Background()))
 }
 
-// A core that is killed leaves no process behind, and what it leaves on disk goes at the next start.
+// A core that is killed leaves no process behind, and what it leaves on disk goes at the next
+// start.
 func TestKilledCore(t *testing.T) {
 	dir := short(t)
 	exe, err := os.Executable()
@@ -271,7 +272,8 @@ func self(t *testing.T) []byte {
 	return text
 }
 
-// What is executed are the bytes that were hashed, and they get no environment that is not declared.
+// What is executed are the bytes that were hashed, and they get no environment that is not
+// declared.
 func TestPinnedProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Impossible(t, "memory files are Linux's")

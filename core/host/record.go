@@ -9,7 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// SecretTable reports whether a table's rows are secrets. What a plugin has said of one counts for as long as the host runs.
+// SecretTable reports whether a table's rows are secrets. What a plugin has said of one counts for
+// as long as the host runs.
 func (h *Host) SecretTable(name string) bool { return h.secrets.Has(name) }
 
 // recorders listen to sessions that will begin, by the plugin's name.
@@ -18,7 +19,8 @@ type recorders struct {
 	of map[string]*recording.Writer
 }
 
-// Record writes all messages of a plugin's sessions that begin from now on, until stop is called. Of one plugin one recording is made at a time.
+// Record writes all messages of a plugin's sessions that begin from now on, until stop is called.
+// Of one plugin one recording is made at a time.
 func (h *Host) Record(plugin string, to *recording.Writer) (stop func(), err error) {
 	r := &h.recorders
 	r.mu.Lock()
@@ -38,7 +40,8 @@ func (h *Host) Record(plugin string, to *recording.Writer) (stop func(), err err
 	}, nil
 }
 
-// tapped is a plugin's carrier, with an ear to it if it is to be recorded. Of its environment, as of its config, no text is to be read in a recording.
+// tapped is a plugin's carrier, with an ear to it if it is to be recorded. Of its environment, as
+// of its config, no text is to be read in a recording.
 func (h *Host) tapped(e *manifest.Entry, c session.Carrier) session.Carrier {
 	r := &h.recorders
 	r.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// TestRecordingHidesTheEnvironment: what a plugin repeats of the variables that are declared for it, or that it is allowed, is not in a recording.
+// TestRecordingHidesTheEnvironment: what a plugin repeats of the variables that are declared for
+// it, or that it is allowed, is not in a recording.
 func TestRecordingHidesTheEnvironment(t *testing.T) {
 	h := &Host{launcher: &launcher{variables: []string{"UPSTREAM=its-address", "OTHER=not-its-own"}}}
 	e := &manifest.Entry{Name: "a", Process: &manifest.Process{Env: map[string]string{"API_TOKEN": "open-sesame", "DSN": "user:words@db"}}, Allow: &manifest.Allow{Env: []string{"UPSTREAM"}}}

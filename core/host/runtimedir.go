@@ -14,8 +14,9 @@ import (
 	"syscall"
 )
 
-// runtimeDir is this core's private directory, BASE/PID-START: no other core has the name, and a later one can tell whether its owner
-// still lives. A lock held on a file in it says the same across PID namespaces. Plugins' sockets are in directories in it.
+// runtimeDir is this core's private directory, BASE/PID-START: no other core has the name, and a
+// later one can tell whether its owner still lives. A lock held on a file in it says the same
+// across PID namespaces. Plugins' sockets are in directories in it.
 type runtimeDir struct {
 	path string
 
@@ -23,7 +24,8 @@ type runtimeDir struct {
 	lock *os.File
 }
 
-// longest is what the path of a socket adds to the directory; a socket's path has at most 107 bytes.
+// longest is what the path of a socket adds to the directory; a socket's path has at most 107
+// bytes.
 const longest = len("/plugin-dir1234567890/plugin1234567890")
 
 // openRuntimeDir makes the directory, after it has swept those of dead cores from the base.
@@ -51,7 +53,8 @@ func openRuntimeDir(base string) (*runtimeDir, error) {
 	return d, nil
 }
 
-// ensure makes the directory anew, if a cleaner of temporary files has taken it: without it no plugin could be started.
+// ensure makes the directory anew, if a cleaner of temporary files has taken it: without it no
+// plugin could be started.
 func (d *runtimeDir) ensure() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,8 +157,8 @@ func locked(dir string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
-// startTime is when a process started, in the kernel's ticks, in base 36 because sockets' paths are short: with the PID it names a
-// process for good. It is empty for one that isn't there.
+// startTime is when a process started, in the kernel's ticks, in base 36 because sockets' paths are
+// short: with the PID it names a process for good. It is empty for one that isn't there.
 func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

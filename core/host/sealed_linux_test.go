@@ -22,7 +22,8 @@ func digestOf(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestSealedCopy: nobody who gets hold of the copy that is executed can change it, though files in /proc open it for writing.
+// TestSealedCopy: nobody who gets hold of the copy that is executed can change it, though files in
+// /proc open it for writing.
 func TestSealedCopy(t *testing.T) {
 	path, text := filepath.Join(t.TempDir(), "program"), []byte("what was hashed")
 	if err := os.WriteFile(path, text, 0o700); err != nil {

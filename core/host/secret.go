@@ -20,12 +20,14 @@ const maxSecret = 1 << 20
 type filled struct {
 	config  []byte
 	secrets map[string]bool
-	// values are secret: those that were put in, and those that stand in plugins.yaml under a name that says so.
+	// values are secret: those that were put in, and those that stand in plugins.yaml under a name
+	// that says so.
 	values []string
 }
 
-// fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what the file holds, without the newline at its end, and
-// {env: NAME} for a variable of the core's environment.
+// fill puts secrets into an entry's config: below the config itself, {file: PATH} stands for what
+// the file holds, without the newline at its end, and {env: NAME} for a variable of the core's
+// environment.
 func (ln *launcher) fill(e *manifest.Entry) (*filled, error) {
 	f := &filled{config: e.Config, secrets: map[string]bool{}}
 	f.values = ln.environment(e, telling.MatchString)
@@ -82,7 +84,8 @@ func (ln *launcher) secrets(e *manifest.Entry, value any, path string, f *filled
 // telling matches names of what is secret.
 var telling = regexp.MustCompile(`(?i)(passw(or)?d|passphrase|secret|token|credential|api[-_]?key|private[-_]?key|access[-_]?key|^key$|^auth$|authorization|dsn$)`)
 
-// environment returns what stands in variables of a plugin's environment that are declared for it, of those names that accept takes.
+// environment returns what stands in variables of a plugin's environment that are declared for it,
+// of those names that accept takes.
 func (ln *launcher) environment(e *manifest.Entry, accept func(name string) bool) (values []string) {
 	if e.Process != nil {
 		for name, value := range e.Process.Env {

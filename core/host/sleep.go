@@ -6,7 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// sleep waits until the plugin is wanted, or ctx ends. It has been ready once, so that a failure is no matter of the start any more.
+// sleep waits until the plugin is wanted, or ctx ends. It has been ready once, so that a failure is
+// no matter of the start any more.
 func (s *slot) sleep(ctx context.Context) {
 	s.mu.Lock()
 	s.settled = true
@@ -32,7 +33,8 @@ func (h *Host) Wake(plugin string) {
 }
 
 // declare has the core learn, without a process, what a built-in that starts on demand says of
-// itself. It reports whether the plugin sleeps now; false: it is to start, be it to say what is wrong.
+// itself. It reports whether the plugin sleeps now; false: it is to start, be it to say what is
+// wrong.
 func (h *Host) declare(s *slot) bool {
 	e := s.entry
 	if h.cfg.Describe == nil || e.Builtin == "" || e.Start != manifest.OnDemand || s.isStandby() {

@@ -54,7 +54,8 @@ func TestSleep(t *testing.T) {
 	})
 }
 
-// TestDescribed: a built-in that starts on demand has no process before it is wanted. One that would refuse its config starts, and says so.
+// TestDescribed: a built-in that starts on demand has no process before it is wanted. One that
+// would refuse its config starts, and says so.
 func TestDescribed(t *testing.T) {
 	for name, c := range map[string]struct {
 		err, fault error
@@ -110,7 +111,8 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// A plugin that must be killed when it falls asleep sleeps all the same: it has not failed, and the core's start even less.
+// A plugin that must be killed when it falls asleep sleeps all the same: it has not failed, and the
+// core's start even less.
 func TestSleepKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core := &sleepy{}

@@ -23,9 +23,11 @@ type slot struct {
 
 	mu     sync.Mutex
 	status Status
-	// settled: it has served, or could have for so long that a failure is no matter of the start any more.
+	// settled: it has served, or could have for so long that a failure is no matter of the start
+	// any more.
 	settled bool
-	// standby: it is beside the plugin that is served, and isn't started again. synced: it owes no first list.
+	// standby: it is beside the plugin that is served, and isn't started again. synced: it owes no
+	// first list.
 	standby, synced bool
 	// awake has something when it is to wake up.
 	awake chan struct{}
@@ -35,7 +37,8 @@ type slot struct {
 	// talk is its newest session, for its load.
 	talk *load.Session
 
-	// stop ends it; gone is closed when it has ended, err is why then. over is set a moment before, under the host's lock.
+	// stop ends it; gone is closed when it has ended, err is why then. over is set a moment before,
+	// under the host's lock.
 	stop context.CancelFunc
 	gone chan struct{}
 	err  error
@@ -116,12 +119,14 @@ func (s *slot) named(inst *Instance) {
 	s.onceUp.Do(func() { close(s.up) })
 }
 
-// syncs reports whether there is something that the core waits for after Ready. The core then says when it serves it.
+// syncs reports whether there is something that the core waits for after Ready. The core then says
+// when it serves it.
 func syncs(r *pb.Ready) bool {
 	return r.Kind == pb.KindRegistry || r.Kind == pb.KindConfig || r.Kind == pb.KindGenerator || len(r.Publishes) > 0
 }
 
-// failed notes the end of a life; up is how long it was ready. fatal: the start of the core fails with it.
+// failed notes the end of a life; up is how long it was ready. fatal: the start of the core fails
+// with it.
 func (s *slot) failed(err error, up time.Duration) (fatal bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,14 +6,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// Standby is a plugin's process beside the one of its name that is served: a candidate for its place or, after Exchange, the one that had the
-// place before. It is never started again.
+// Standby is a plugin's process beside the one of its name that is served: a candidate for its
+// place or, after Exchange, the one that had the place before. It is never started again.
 type Standby struct {
 	h    *Host
 	slot *slot
 }
 
-// Standby starts an entry beside the plugin of its name; Sessions is given its session as that of a candidate.
+// Standby starts an entry beside the plugin of its name; Sessions is given its session as that of a
+// candidate.
 func (h *Host) Standby(e *manifest.Entry, order int) (*Standby, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,8 +50,8 @@ func (s *Standby) current() *slot {
 	return s.slot
 }
 
-// Exchange makes it the plugin of its name, which is kept running from now on; that one is what stands by then. failed is closed when the plugin
-// fails for the first time.
+// Exchange makes it the plugin of its name, which is kept running from now on; that one is what
+// stands by then. failed is closed when the plugin fails for the first time.
 func (s *Standby) Exchange() (failed <-chan struct{}, err error) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/mask"
 )
 
-// start starts an entry's process, with its socket below a private directory, in a control group, if it has one.
+// start starts an entry's process, with its socket below a private directory, in a control group,
+// if it has one.
 func (h *Host) start(ctx context.Context, s *slot, private string, group *cgroup.Group) (Running, error) {
 	l, release, err := h.launcher.launch(s.entry)
 	if err != nil {
@@ -139,8 +140,9 @@ func (ln *launcher) inherited(e *manifest.Entry, more ...string) []string {
 	return env
 }
 
-// tuned is what this binary's own children get: what is inherited, with the core's settings of Go's runtime, and for those that are built in the way to a
-// Kubernetes API server. The entry's limit of memory takes the place of the core's.
+// tuned is what this binary's own children get: what is inherited, with the core's settings of Go's
+// runtime, and for those that are built in the way to a Kubernetes API server. The entry's limit of
+// memory takes the place of the core's.
 func (ln *launcher) tuned(e *manifest.Entry) []string {
 	names := []string{"GOMAXPROCS", "GOGC", "COXSWAIN_GOGC", "GORACE"}
 	if e.Builtin != "" {
@@ -152,8 +154,9 @@ func (ln *launcher) tuned(e *manifest.Entry) []string {
 	return ln.inherited(e, append(names, "GOMEMLIMIT")...)
 }
 
-// clusterVariables say where an API server is: by a file, in a pod, and through a proxy.
-// Source: Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API from a Pod".
+// clusterVariables say where an API server is: by a file, in a pod, and through a proxy. Source:
+// Kubernetes, "Organizing Cluster Access Using kubeconfig Files", "Accessing the Kubernetes API
+// from a Pod".
 var clusterVariables = []string{
 	"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy",
 }
@@ -176,7 +179,8 @@ func (ln *launcher) environ(name string) string {
 	return ""
 }
 
-// find looks for a command as a shell would: a name without a slash in PATH, anything else as a path, relative to dir.
+// find looks for a command as a shell would: a name without a slash in PATH, anything else as a
+// path, relative to dir.
 func find(command, dir, path string) (string, error) {
 	if strings.Contains(command, "/") {
 		file := manifest.Under(dir, command)

@@ -13,8 +13,9 @@ import (
 
 // Starter starts plugin processes.
 type Starter interface {
-	// Start returns when the process is up and its session can begin, or with the reason why not, the process's last lines of
-	// standard error in it where there is a process. ctx concerns the start alone.
+	// Start returns when the process is up and its session can begin, or with the reason why not,
+	// the process's last lines of standard error in it where there is a process. ctx concerns the
+	// start alone.
 	Start(ctx context.Context, l Launch) (Running, error)
 }
 
@@ -22,8 +23,9 @@ type Starter interface {
 type Launch struct {
 	// Name of the entry.
 	Name string
-	// Path of the program and its arguments, without the program's name. With Program it is that open file which is executed. Files are open in the
-	// process, too, under the names that process.Inherited gives them.
+	// Path of the program and its arguments, without the program's name. With Program it is that
+	// open file which is executed. Files are open in the process, too, under the names that
+	// process.Inherited gives them.
 	Path    string
 	Program *os.File
 	Files   []*os.File
@@ -32,7 +34,8 @@ type Launch struct {
 	Env []string
 	// Dir is the working directory.
 	Dir string
-	// SocketDir is the core's private directory, in which the process's socket gets a directory of its own.
+	// SocketDir is the core's private directory, in which the process's socket gets a directory of
+	// its own.
 	SocketDir string
 	// TLS asks for mutual TLS with keys made for this start.
 	TLS bool
@@ -55,11 +58,13 @@ type Running interface {
 	PID() int
 	// Stderr returns the last lines of standard error.
 	Stderr() []string
-	// Stop ends the process: asks it to, kills it after grace (at once for 0), and returns when it is gone.
+	// Stop ends the process: asks it to, kills it after grace (at once for 0), and returns when it
+	// is gone.
 	Stop(grace time.Duration)
 	// Kill ends the process at once and doesn't wait for it.
 	Kill()
-	// Done is closed when the process is gone; Wait then says how it ended: `exit status 1`, `signal: killed`.
+	// Done is closed when the process is gone; Wait then says how it ended: `exit status 1`,
+	// `signal: killed`.
 	Done() <-chan struct{}
 	Wait() string
 }

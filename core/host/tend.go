@@ -14,7 +14,8 @@ import (
 const (
 	// tendEvery is how often the runtime directory is looked at: commands look for the core in it.
 	tendEvery = 200 * time.Millisecond
-	// touchEvery is how often it is made to look used: cleaners of temporary files take what nobody has used for days.
+	// touchEvery is how often it is made to look used: cleaners of temporary files take what nobody
+	// has used for days.
 	touchEvery = time.Hour
 )
 
@@ -37,7 +38,8 @@ func (d *runtimeDir) tend(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// touch makes a directory, its parent and all that is in it look used. What can't be touched is another user's, who uses it.
+// touch makes a directory, its parent and all that is in it look used. What can't be touched is
+// another user's, who uses it.
 func touch(path string, now time.Time) {
 	_ = os.Chtimes(filepath.Dir(path), now, now)
 	_ = filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {

@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// The time in which a module is compiled, as its runner says, has a limit of its own; what it does then has that of any plugin.
+// The time in which a module is compiled, as its runner says, has a limit of its own; what it does
+// then has that of any plugin.
 func TestUnready(t *testing.T) {
 	for name, c := range map[string]struct {
 		entry    *manifest.Entry

@@ -28,8 +28,9 @@ type Validation struct {
 	Hint func(word string, all []string) string
 }
 
-// Validate returns what would keep the set's plugins from starting, as far as it shows without running any: programs and modules that are missing or
-// not what is pinned, secrets that can't be read, built-ins that don't exist or refuse their config.
+// Validate returns what would keep the set's plugins from starting, as far as it shows without
+// running any: programs and modules that are missing or not what is pinned, secrets that can't be
+// read, built-ins that don't exist or refuse their config.
 func Validate(set *manifest.Set, with Validation) []manifest.Mistake {
 	ln := &launcher{set: set, variables: with.Environ, exe: "coxswain", runtimeDir: os.TempDir()}
 	var found []manifest.Mistake

@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// runner says how to run a module: in a process of this binary that is given the very bytes that were hashed. Compiled modules are
-// kept beside the runtime directories of the cores, which survives them.
+// runner says how to run a module: in a process of this binary that is given the very bytes that
+// were hashed. Compiled modules are kept beside the runtime directories of the cores, which
+// survives them.
 func (ln *launcher) runner(e *manifest.Entry, l Launch) (_ Launch, release func(), err error) {
 	path := manifest.Under(l.Dir, e.Wasm.Path)
 	if err := readable(path); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// A module is run by a runner that gets the bytes that were hashed, the defaults, and no more of the environment than is allowed.
+// A module is run by a runner that gets the bytes that were hashed, the defaults, and no more of
+// the environment than is allowed.
 func TestRunner(t *testing.T) {
 	dir := t.TempDir()
 	code := []byte("\x00asm")

@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// airy puts the empty lines that an entry had back into its new text, before the lines that stood behind them. Where that would change what the text
-// means, as within a block of text, it leaves them out.
+// airy puts the empty lines that an entry had back into its new text, before the lines that stood
+// behind them. Where that would change what the text means, as within a block of text, it leaves
+// them out.
 func airy(text []byte, old []string) []byte {
 	lines := slices.Collect(strings.Lines(string(text)))
 	at := 0

@@ -10,7 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Edit changes entries of a plugins.yaml. Comments, order and all that is not touched stay as they are.
+// Edit changes entries of a plugins.yaml. Comments, order and all that is not touched stay as they
+// are.
 type Edit struct {
 	text []byte
 	root *yaml.Node
@@ -59,7 +60,8 @@ func (e *Edit) Entry(name string, change func(Mapping) error) ([]byte, error) {
 	return nil, fmt.Errorf("the file has no plugin %s", name)
 }
 
-// splice puts the entry's new text in the place of the old one. yaml.v3 keeps comments, but not empty lines, so that only this entry is encoded.
+// splice puts the entry's new text in the place of the old one. yaml.v3 keeps comments, but not
+// empty lines, so that only this entry is encoded.
 func (e *Edit) splice(list *yaml.Node, i int) ([]byte, error) {
 	lines := strings.SplitAfter(string(e.text), "\n")
 	n := list.Content[i]

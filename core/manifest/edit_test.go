@@ -76,7 +76,8 @@ plugins:
 	}
 }
 
-// Empty lines of an entry stay where the line behind them does, and a text that has some stays as it is.
+// Empty lines of an entry stay where the line behind them does, and a text that has some stays as
+// it is.
 func TestEditKeepsEmptyLines(t *testing.T) {
 	const file = `plugins:
   - name: a

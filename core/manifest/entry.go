@@ -9,9 +9,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest/internal/strict"
 )
 
-// The comments in this file are the documentation of plugins.yaml: docs/plugins.schema.json is made of them (make generate).
+// The comments in this file are the documentation of plugins.yaml: docs/plugins.schema.json is made
+// of them (make generate).
 
-// Set is a plugins.yaml: the plugins that the core runs. The order counts: for one type and proxy the first generator whose select matches generates, patches apply in this order, and of two rows with one key that of the earlier plugin is used.
+// Set is a plugins.yaml: the plugins that the core runs. The order counts: for one type and proxy
+// the first generator whose select matches generates, patches apply in this order, and of two rows
+// with one key that of the earlier plugin is used.
 type Set struct {
 	// Plugins in order.
 	Plugins []*Entry `yaml:"plugins" need:"true"`
@@ -20,7 +23,8 @@ type Set struct {
 	file string
 }
 
-// Dir is the directory of the file: what is relative in it is relative to this, and plugins run in it.
+// Dir is the directory of the file: what is relative in it is relative to this, and plugins run in
+// it.
 func (s *Set) Dir() string { return filepath.Dir(s.file) }
 
 // Entry declares one plugin: name, kind, and exactly one of builtin, process and wasm.
@@ -36,33 +40,39 @@ type Entry struct {
 	Name string `yaml:"name" need:"true"`
 	// Kind says what the plugin is for.
 	Kind Kind `yaml:"kind" need:"true" enum:"registry,config,generator,patch,authenticator,controller"`
-	// Builtin runs a plugin that ships in the coxswain binary, as KIND/NAME; it is a process of its own all the same.
+	// Builtin runs a plugin that ships in the coxswain binary, as KIND/NAME; it is a process of its
+	// own all the same.
 	Builtin string `yaml:"builtin"`
 	// Process runs a program that speaks the contract over go-plugin.
 	Process *Process `yaml:"process"`
 	// Wasm runs a WASI module in a runner process.
 	Wasm *Wasm `yaml:"wasm"`
-	// Config is handed to the plugin as JSON; what it may hold is the plugin's affair. It is treated as a secret and never logged.
+	// Config is handed to the plugin as JSON; what it may hold is the plugin's affair. It is
+	// treated as a secret and never logged.
 	Config JSON `yaml:"config"`
 	// ForEach runs an instance of the entry for each row of a table.
 	ForEach *ForEach `yaml:"forEach"`
-	// Types limits a generator or patch to some of the types that it offers, by type URL or as CDS, EDS, LDS, RDS, SDS, ECDS, NDS. All, if left out.
+	// Types limits a generator or patch to some of the types that it offers, by type URL or as CDS,
+	// EDS, LDS, RDS, SDS, ECDS, NDS. All, if left out.
 	Types []TypeURL `yaml:"types"`
-	// Select says which proxies a generator or patch serves; all of what is given must match. All proxies, if left out.
+	// Select says which proxies a generator or patch serves; all of what is given must match. All
+	// proxies, if left out.
 	Select *Select `yaml:"select"`
-	// Headers of callers' streams that an authenticator gets besides authorization, clusterid and x-forwarded-client-cert, by their names in lower case, such as x-api-key.
+	// Headers of callers' streams that an authenticator gets besides authorization, clusterid and
+	// x-forwarded-client-cert, by their names in lower case, such as x-api-key.
 	Headers []HeaderName `yaml:"headers"`
 	// Start says when a plugin's process runs: always (the default), or onDemand: a generator's
-	// while there is a proxy that asks for what it makes, an authenticator's while callers come that
-	// it is asked about, that of a config source, registry or controller while there are rows in
-	// tables that it reads. It is started once at the beginning all the same, so that its config is
-	// checked and what it offers is known.
+	// while there is a proxy that asks for what it makes, an authenticator's while callers come
+	// that it is asked about, that of a config source, registry or controller while there are rows
+	// in tables that it reads. It is started once at the beginning all the same, so that its config
+	// is checked and what it offers is known.
 	Start string `yaml:"start" enum:"always,onDemand"`
 	// Optional plugins neither fail the core's start nor hold its first revision.
 	Optional bool `yaml:"optional"`
 	// Disabled plugins do not run.
 	Disabled bool `yaml:"disabled"`
-	// OnFailure says what happens while the plugin is away: last-good (the default) serves what it said last, skip leaves a patch out, block makes the core not ready.
+	// OnFailure says what happens while the plugin is away: last-good (the default) serves what it
+	// said last, skip leaves a patch out, block makes the core not ready.
 	OnFailure string `yaml:"onFailure" enum:"last-good,skip,block"`
 	// Limits hold this plugin to deadlines and sizes; crossing one fails this plugin alone.
 	Limits Limits `yaml:"limits"`
@@ -72,21 +82,26 @@ type Entry struct {
 	Allow *Allow `yaml:"allow"`
 	// Insecure says that a process or module without sha256 is meant to be.
 	Insecure bool `yaml:"insecure"`
-	// User runs a process or built-in as another user than the core: a name, or UID:GID. The core must be root, or have CAP_SETUID and CAP_SETGID.
+	// User runs a process or built-in as another user than the core: a name, or UID:GID. The core
+	// must be root, or have CAP_SETUID and CAP_SETGID.
 	User string `yaml:"user"`
 	// Sandbox takes more from the process than is taken from all, or nothing (Linux).
 	Sandbox *Sandbox `yaml:"sandbox"`
 	// Guard refuses revisions that look like an accident.
 	Guard *Guard `yaml:"guard"`
-	// Merge says what becomes of a service that other plugins have, too: union (the default) serves the endpoints of all, a mapping with priority those of the highest.
+	// Merge says what becomes of a service that other plugins have, too: union (the default) serves
+	// the endpoints of all, a mapping with priority those of the highest.
 	Merge *Merge `yaml:"merge"`
-	// OnLoss says what becomes of rows that are lost: hold (the default) keeps what more would go of than the guard allows until somebody decides, apply lets it through, and a mapping with drop-after says how long rows are served whose source is away.
+	// OnLoss says what becomes of rows that are lost: hold (the default) keeps what more would go
+	// of than the guard allows until somebody decides, apply lets it through, and a mapping with
+	// drop-after says how long rows are served whose source is away.
 	OnLoss *OnLoss `yaml:"onLoss"`
 	// Rollback says when a swap of this plugin is taken back.
 	Rollback *Rollback `yaml:"rollback"`
 }
 
-// ForEach runs an instance of its entry for each row of a table, named ENTRY@KEY. Anywhere below the entry's config, {row: FIELD} stands for a field of the row.
+// ForEach runs an instance of its entry for each row of a table, named ENTRY@KEY. Anywhere below
+// the entry's config, {row: FIELD} stands for a field of the row.
 type ForEach struct {
 	Keys strict.Keys
 
@@ -94,35 +109,43 @@ type ForEach struct {
 	Table string `yaml:"table" need:"true"`
 	// Max is how many instances there may be at most (default 100).
 	Max uint `yaml:"max"`
-	// Wait is how long the first revision waits for the instances of the rows that there are at the start (default 30s).
+	// Wait is how long the first revision waits for the instances of the rows that there are at the
+	// start (default 30s).
 	Wait time.Duration `yaml:"wait"`
 }
 
-// Process is a program to run. It gets no environment but env and what allow.env names, and runs in the directory of plugins.yaml.
+// Process is a program to run. It gets no environment but env and what allow.env names, and runs in
+// the directory of plugins.yaml.
 type Process struct {
 	Keys strict.Keys
 
-	// Command is a path, absolute or relative to plugins.yaml (then with a slash), or a name that is looked for in PATH.
+	// Command is a path, absolute or relative to plugins.yaml (then with a slash), or a name that
+	// is looked for in PATH.
 	Command string `yaml:"command" need:"true"`
 	// Args of the command.
 	Args []string `yaml:"args"`
 	// Env is the program's environment.
 	Env map[string]string `yaml:"env"`
-	// Files belong to the plugin too (a script, a jar): before each start they are checked and copied, and arguments that name them name the copies.
+	// Files belong to the plugin too (a script, a jar): before each start they are checked and
+	// copied, and arguments that name them name the copies.
 	Files []File `yaml:"files"`
 	// TLS is auto (the default: mutual TLS with keys made at each start) or off.
 	TLS string `yaml:"tls" enum:"auto,off"`
 }
 
-// Sandbox says which files the process of a plugin may use. Its own socket and its pinned files it may use in any case.
+// Sandbox says which files the process of a plugin may use. Its own socket and its pinned files it
+// may use in any case.
 type Sandbox struct {
 	Keys strict.Keys
 
-	// Read lists files and directories that it may read and execute, besides the system's programs, libraries and settings (/usr, /lib, /etc, /opt, /proc, /sys). All, if left out.
+	// Read lists files and directories that it may read and execute, besides the system's programs,
+	// libraries and settings (/usr, /lib, /etc, /opt, /proc, /sys). All, if left out.
 	Read []string `yaml:"read"`
-	// Write lists files and directories that it may write. None, if read is given and this is left out.
+	// Write lists files and directories that it may write. None, if read is given and this is left
+	// out.
 	Write []string `yaml:"write"`
-	// Unconfined takes nothing away, not even what is taken from all: tracing, privileges by setuid programs, signals to the core.
+	// Unconfined takes nothing away, not even what is taken from all: tracing, privileges by setuid
+	// programs, signals to the core.
 	Unconfined bool `yaml:"unconfined"`
 }
 
@@ -144,7 +167,8 @@ type Wasm struct {
 	SHA256 Digest `yaml:"sha256"`
 	// Memory that one instance may have, at most 4Gi (default 256Mi).
 	Memory Size `yaml:"memory"`
-	// Instances of a patch or an authenticator that may run at once (default 2); other kinds have one.
+	// Instances of a patch or an authenticator that may run at once (default 2); other kinds have
+	// one.
 	Instances uint `yaml:"instances"`
 	// Allow grants what the module has not got by itself.
 	Allow *Allow `yaml:"allow"`
@@ -160,11 +184,14 @@ type Allow struct {
 	Env []string `yaml:"env"`
 	// Clock lets a module see the time; without it time stands still.
 	Clock bool `yaml:"clock"`
-	// Store lists tables, such as networking.istio.io/ServiceEntry or networking.istio.io/*, whose objects the plugin may read and change where they are kept, through the plugin that writes them.
+	// Store lists tables, such as networking.istio.io/ServiceEntry or networking.istio.io/*, whose
+	// objects the plugin may read and change where they are kept, through the plugin that writes
+	// them.
 	Store []Glob `yaml:"store"`
 }
 
-// Select matches proxies by their xDS node. Patterns may have `*`, which stands for any number of characters.
+// Select matches proxies by their xDS node. Patterns may have `*`, which stands for any number of
+// characters.
 type Select struct {
 	// ID of the node.
 	ID Glob `yaml:"id"`
@@ -172,7 +199,8 @@ type Select struct {
 	Cluster Glob `yaml:"cluster"`
 	// UserAgent is the client's name, such as envoy, or name/version.
 	UserAgent Glob `yaml:"userAgent"`
-	// Generator is the node's metadata GENERATOR. A proxy that has one is served by entries that name it first.
+	// Generator is the node's metadata GENERATOR. A proxy that has one is served by entries that
+	// name it first.
 	Generator Glob `yaml:"generator"`
 	// Metadata matches values by key; dots lead into nested ones.
 	Metadata map[string]Glob `yaml:"metadata"`
@@ -190,13 +218,16 @@ type Limits struct {
 
 	// Start is the time from starting the process to its session (default 30s).
 	Start time.Duration `yaml:"start"`
-	// Configure is the time from Hello to Ready (default 30s; 2m for a WASM module), without that in which the module is compiled.
+	// Configure is the time from Hello to Ready (default 30s; 2m for a WASM module), without that
+	// in which the module is compiled.
 	Configure time.Duration `yaml:"configure"`
-	// Compile is the time that a WASM module may take to be compiled, where no compiled one is kept (default 10m).
+	// Compile is the time that a WASM module may take to be compiled, where no compiled one is kept
+	// (default 10m).
 	Compile time.Duration `yaml:"compile"`
 	// Sync is the time from Ready until the first full list is in (default 60s).
 	Sync time.Duration `yaml:"sync"`
-	// Revision is how long a deriver or generator may take for a revision before it counts as hung (default 30s).
+	// Revision is how long a deriver or generator may take for a revision before it counts as hung
+	// (default 30s).
 	Revision time.Duration `yaml:"revision"`
 	// Call is the time for the answer to one question, such as who a caller is (default 5s).
 	Call time.Duration `yaml:"call"`
@@ -204,9 +235,11 @@ type Limits struct {
 	Progress time.Duration `yaml:"progress"`
 	// Stop is the time that it has to end by itself (default 5s).
 	Stop time.Duration `yaml:"stop"`
-	// Memory that its process may use (default half of what the machine has, or this core's control group).
+	// Memory that its process may use (default half of what the machine has, or this core's control
+	// group).
 	Memory Size `yaml:"memory"`
-	// OpenFiles is how many files and sockets its process may have open (default 4096), or as many as the core's own hard limit allows.
+	// OpenFiles is how many files and sockets its process may have open (default 4096), or as many
+	// as the core's own hard limit allows.
 	OpenFiles uint64 `yaml:"openFiles"`
 	// Rows that it may publish (default 1000000).
 	Rows uint64 `yaml:"rows"`
@@ -222,7 +255,8 @@ type Limits struct {
 
 // Guard keeps what is served if a change looks like an accident.
 type Guard struct {
-	// MaxRemoved is how much of its rows a plugin may remove at once, as a number or a percentage such as 30%.
+	// MaxRemoved is how much of its rows a plugin may remove at once, as a number or a percentage
+	// such as 30%.
 	MaxRemoved Share `yaml:"maxRemoved"`
 }
 
@@ -230,7 +264,9 @@ type Guard struct {
 type Merge struct {
 	Keys strict.Keys
 
-	// Priority of the plugin, 0 if it has none: of a service's endpoints those of the highest are served that has the service and any of them, together if several plugins have it; of rows with one key that of the highest.
+	// Priority of the plugin, 0 if it has none: of a service's endpoints those of the highest are
+	// served that has the service and any of them, together if several plugins have it; of rows
+	// with one key that of the highest.
 	Priority int32 `yaml:"priority" need:"true"`
 }
 
@@ -244,7 +280,8 @@ func (m *Merge) SetWord(string) { *m = Merge{} }
 type OnLoss struct {
 	Keys strict.Keys
 
-	// DropAfter is how long the rows are served while the plugin's source is away, or the plugin itself. When it is back, so are they. For ever, if left out.
+	// DropAfter is how long the rows are served while the plugin's source is away, or the plugin
+	// itself. When it is back, so are they. For ever, if left out.
 	DropAfter time.Duration `yaml:"drop-after" need:"true"`
 
 	apply bool
@@ -310,7 +347,8 @@ func Fields(t reflect.Type) []strict.Field { return strict.Fields(t) }
 // process runs only while there are rows that it reads.
 const OnDemand = "onDemand"
 
-// PlaceOf is where plugins.yaml has a field of the config; of one that it lacks, where the config stands.
+// PlaceOf is where plugins.yaml has a field of the config; of one that it lacks, where the config
+// stands.
 func (e *Entry) PlaceOf(field string) strict.Place {
 	if at, ok := e.Keys["config."+field]; ok || field != "" {
 		return at

@@ -25,7 +25,8 @@ var (
 	rowFieldPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Runs reports whether the entry itself is to have a process: it is not disabled, and no pattern for others.
+// Runs reports whether the entry itself is to have a process: it is not disabled, and no pattern
+// for others.
 func (e *Entry) Runs() bool { return !e.Disabled && e.ForEach == nil }
 
 // Row of a table that entries have instances for.
@@ -49,7 +50,8 @@ func (s *Set) Tables() []string {
 	return slices.Compact(all)
 }
 
-// Expand returns the set with the instances of each entry that has any, behind it and in order of their keys, and the rows that can have none.
+// Expand returns the set with the instances of each entry that has any, behind it and in order of
+// their keys, and the rows that can have none.
 func (s *Set) Expand(rows func(table string) []Row) (*Set, []Misfit) {
 	var all []*Entry
 	var misfits []Misfit
@@ -191,7 +193,8 @@ func (f *ForEach) fill() {
 	f.Max, f.Wait = cmp.Or(f.Max, 100), cmp.Or(f.Wait, 30*time.Second)
 }
 
-// Sample is the entry with something in the place of references, and where they are: what is wrong there nobody knows without a row.
+// Sample is the entry with something in the place of references, and where they are: what is wrong
+// there nobody knows without a row.
 func (e *Entry) Sample() (*Entry, func(field string) bool) {
 	at := map[string]bool{}
 	for path := range e.Keys {

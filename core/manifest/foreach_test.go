@@ -21,7 +21,8 @@ const forEach = `plugins:
   - {name: off, kind: registry, builtin: registry/a, forEach: {table: nothing}, disabled: true}
 `
 
-// TestExpand: instances stand behind their entry in order of their keys, with their rows' fields in their configs.
+// TestExpand: instances stand behind their entry in order of their keys, with their rows' fields in
+// their configs.
 func TestExpand(t *testing.T) {
 	set, err := Parse("plugins.yaml", []byte(forEach))
 	if err != nil {

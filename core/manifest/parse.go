@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Parse reads a plugins.yaml. name is its path: it stands in errors, and what is relative in the file is relative to its directory.
-// The error lists every mistake, one a line, as `file:line:column: what, and what to do`. Nothing outside of data is read.
+// Parse reads a plugins.yaml. name is its path: it stands in errors, and what is relative in the
+// file is relative to its directory. The error lists every mistake, one a line, as
+// `file:line:column: what, and what to do`. Nothing outside of data is read.
 func Parse(name string, data []byte) (*Set, error) {
 	set := &Set{file: name}
 	var found strict.Errors
@@ -183,7 +184,8 @@ func (c *checker) trust(e *Entry) {
 	}
 }
 
-// fill sets defaults. A module is made an instance of before it is Ready, which takes longer than to start a process.
+// fill sets defaults. A module is made an instance of before it is Ready, which takes longer than
+// to start a process.
 func (l *Limits) fill(module bool) {
 	configure := 30 * time.Second
 	if module {
@@ -216,7 +218,8 @@ func (s *Set) Builtins(name string) []*Entry {
 	return found
 }
 
-// SetConfig sets fields of the entry's config, over what the file says: for flags that stand for a field.
+// SetConfig sets fields of the entry's config, over what the file says: for flags that stand for a
+// field.
 func (e *Entry) SetConfig(fields map[string]any) error {
 	all := map[string]any{}
 	if len(e.Config) > 0 {

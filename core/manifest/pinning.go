@@ -12,8 +12,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/internal/replace"
 )
 
-// Pin writes into an entry the hashes of what it runs, as it is now: the program or module, and its files. dir is the directory of plugins.yaml;
-// look finds a command without a slash, as exec.LookPath does.
+// Pin writes into an entry the hashes of what it runs, as it is now: the program or module, and its
+// files. dir is the directory of plugins.yaml; look finds a command without a slash, as
+// exec.LookPath does.
 func Pin(m Mapping, dir string, look func(command string) (string, error)) error {
 	if w, ok := m.At("wasm"); ok {
 		m.Delete("insecure")

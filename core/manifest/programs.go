@@ -2,8 +2,9 @@ package manifest
 
 import "os"
 
-// Programs returns the files that an entry's program is made of, as far as they are known: the command, if it is a path, arguments that are files,
-// the files that belong to it, and the module. A built-in has none.
+// Programs returns the files that an entry's program is made of, as far as they are known: the
+// command, if it is a path, arguments that are files, the files that belong to it, and the module.
+// A built-in has none.
 func (s *Set) Programs(e *Entry) []string {
 	switch {
 	case e.Wasm != nil:

@@ -15,7 +15,8 @@ var schema []byte
 // Schema returns the JSON Schema of plugins.yaml, without what built-in plugins take.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// ConfigIn says that the entry's config stands in a file of its own: what is wrong with it is named by its place there.
+// ConfigIn says that the entry's config stands in a file of its own: what is wrong with it is named
+// by its place there.
 func (e *Entry) ConfigIn(file string, text []byte) {
 	keys := strict.Where(file, text, "config")
 	for key, at := range e.Keys {

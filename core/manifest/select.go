@@ -9,13 +9,14 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// Matches reports whether the entry serves the proxy: everything that `select` gives must match. A node that lacks what a pattern
-// asks for doesn't match it, not even `*`.
+// Matches reports whether the entry serves the proxy: everything that `select` gives must match. A
+// node that lacks what a pattern asks for doesn't match it, not even `*`.
 func (s *Select) Matches(node *corev3.Node) bool {
 	return s.matches(node, "")
 }
 
-// NamedListeners is the GENERATOR of a proxy that names none, but asks for listeners by name from the first: only clients of gRPC do.
+// NamedListeners is the GENERATOR of a proxy that names none, but asks for listeners by name from
+// the first: only clients of gRPC do.
 const NamedListeners = "grpc"
 
 // matches is Matches, where generator stands for what the proxy's metadata doesn't say.

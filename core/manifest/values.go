@@ -36,7 +36,8 @@ var kinds = map[Kind]pb.Kind{
 	"controller":    pb.KindController,
 }
 
-// Size is a number of bytes, written 65536, 64Ki, 256Mi or 1Gi (powers of 1024) or 64k, 256M, 1G (powers of 1000).
+// Size is a number of bytes, written 65536, 64Ki, 256Mi or 1Gi (powers of 1024) or 64k, 256M, 1G
+// (powers of 1000).
 type Size uint64
 
 var (
@@ -142,7 +143,8 @@ func (s *Share) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Glob is a pattern in which `*` stands for any number of characters, all else for itself. The empty glob is one that was not given.
+// Glob is a pattern in which `*` stands for any number of characters, all else for itself. The
+// empty glob is one that was not given.
 type Glob string
 
 // UnmarshalText checks a glob.
@@ -184,7 +186,8 @@ type HeaderName string
 
 var headerPattern = regexp.MustCompile("^[a-z0-9][a-z0-9_.-]{0,126}$")
 
-// UnmarshalText checks a name. Names that are gRPC's own, and those of binary values, are none that a caller can be known by.
+// UnmarshalText checks a name. Names that are gRPC's own, and those of binary values, are none that
+// a caller can be known by.
 func (h *HeaderName) UnmarshalText(text []byte) error {
 	name := string(text)
 	if !headerPattern.MatchString(name) || strings.HasPrefix(name, "grpc-") || strings.HasSuffix(name, "-bin") {

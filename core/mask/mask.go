@@ -1,4 +1,5 @@
-// Package mask keeps what the core knows to be secret out of every text that leaves it: plugins repeat their configs in errors and on standard error.
+// Package mask keeps what the core knows to be secret out of every text that leaves it: plugins
+// repeat their configs in errors and on standard error.
 package mask
 
 import (
@@ -18,7 +19,8 @@ const Word = "[secret]"
 const (
 	// shortest is how long a secret must be: a shorter one would be found in every other word.
 	shortest = 4
-	// kept is how many sets of secrets of one owner are known: those of a start before, too, whose texts may come yet.
+	// kept is how many sets of secrets of one owner are known: those of a start before, too, whose
+	// texts may come yet.
 	kept = 3
 )
 
@@ -48,7 +50,8 @@ func (s *Secrets) Set(owner string, secrets []string) {
 	s.learn()
 }
 
-// learn makes the replacer of all that is known. Longer ones come first: one may be part of another.
+// learn makes the replacer of all that is known. Longer ones come first: one may be part of
+// another.
 func (s *Secrets) learn() {
 	known := map[string]bool{}
 	for _, sets := range s.of {
@@ -72,7 +75,8 @@ func (s *Secrets) learn() {
 	s.words = strings.NewReplacer(pairs...)
 }
 
-// forms are the ways in which a secret may stand in a text: as it is, each of its lines, and as it is written in JSON, in Go, in a URL and in base64.
+// forms are the ways in which a secret may stand in a text: as it is, each of its lines, and as it
+// is written in JSON, in Go, in a URL and in base64.
 func forms(secret string) []string {
 	var all []string
 	add := func(form string) {

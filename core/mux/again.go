@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// again returns the connection as if nothing had been read of it; without acknowledgement of the settings that were
-// sent, if the server mustn't hear it.
+// again returns the connection as if nothing had been read of it; without acknowledgement of the
+// settings that were sent, if the server mustn't hear it.
 func (o *opening) again(quietly bool) net.Conn {
 	r := &again{Conn: o.conn, in: io.MultiReader(bytes.NewReader(o.begun.Bytes()), o.conn)}
 	if quietly {
@@ -47,8 +47,8 @@ func (a *again) SetLinger(seconds int) error {
 	return errors.ErrUnsupported
 }
 
-// quiet leaves out the first acknowledgement of settings. net/http takes no more of them than it has sent settings,
-// and it has not sent those that the connection began with.
+// quiet leaves out the first acknowledgement of settings. net/http takes no more of them than it
+// has sent settings, and it has not sent those that the connection began with.
 type quiet struct {
 	in   *bufio.Reader
 	left int // bytes of the preface, or of a frame, that are still to come

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// door is how connections come to a server. It is closed until it is opened, and after it was closed again.
+// door is how connections come to a server. It is closed until it is opened, and after it was
+// closed again.
 type door struct {
 	conns          chan net.Conn
 	opened, closed chan struct{}

@@ -1,10 +1,11 @@
-// Package mux shares a port in plain text between gRPC and pages: it looks at how each connection begins, and hands
-// it to the server that it is for, which holds it to the same limits as one of a port of its own.
+// Package mux shares a port in plain text between gRPC and pages: it looks at how each connection
+// begins, and hands it to the server that it is for, which holds it to the same limits as one of a
+// port of its own.
 //
-// A connection is gRPC's if it is one of HTTP/2 (RFC 9113) whose first request has the content type of gRPC, or
-// does not come in time. All others are for pages. It stays what it is: gRPC on a connection for pages is refused,
-// and the connection ends, so that the client's next one can be gRPC's; a page on a connection of gRPC's is refused
-// by that.
+// A connection is gRPC's if it is one of HTTP/2 (RFC 9113) whose first request has the content type
+// of gRPC, or does not come in time. All others are for pages. It stays what it is: gRPC on a
+// connection for pages is refused, and the connection ends, so that the client's next one can be
+// gRPC's; a page on a connection of gRPC's is refused by that.
 package mux
 
 import (
@@ -41,8 +42,8 @@ func New() *Mux {
 	}
 }
 
-// Pages opens the port on a listener, and returns the part of it that is for pages. To close that part closes the
-// port. It is called once.
+// Pages opens the port on a listener, and returns the part of it that is for pages. To close that
+// part closes the port. It is called once.
 func (m *Mux) Pages(port net.Listener) net.Listener {
 	m.port = port
 	m.pages.open()
@@ -51,8 +52,8 @@ func (m *Mux) Pages(port net.Listener) net.Listener {
 	return &part{door: m.pages, port: port, whole: m}
 }
 
-// GRPC returns the part that is for gRPC once the port is open. Until then, and after that part was closed,
-// connections of gRPC are closed. The error is that ctx ended. It is called once.
+// GRPC returns the part that is for gRPC once the port is open. Until then, and after that part was
+// closed, connections of gRPC are closed. The error is that ctx ended. It is called once.
 func (m *Mux) GRPC(ctx context.Context) (net.Listener, error) {
 	select {
 	case <-m.opened:

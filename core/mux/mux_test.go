@@ -444,7 +444,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// TestMixed: what a connection isn't for is refused in a way that the client understands, and on a connection for pages so that it comes again.
+// TestMixed: what a connection isn't for is refused in a way that the client understands, and on a
+// connection for pages so that it comes again.
 func TestMixed(t *testing.T) {
 	s := start(t, decision)
 	s.serveGRPC(t)
@@ -558,7 +559,8 @@ func (f fake) Close() error {
 	return nil
 }
 
-// FuzzOpening: whatever comes, the server sees all of it in its order, but for one acknowledgement of settings where it is told so.
+// FuzzOpening: whatever comes, the server sees all of it in its order, but for one acknowledgement
+// of settings where it is told so.
 func FuzzOpening(f *testing.F) {
 	const settings, ack = "\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x00\x04\x01\x00\x00\x00\x00"
 	for _, text := range []string{

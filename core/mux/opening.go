@@ -20,8 +20,8 @@ const (
 	page
 )
 
-// mostOpening is how many bytes of a connection are looked at. Those of HTTP/2 that have not said by then what they
-// are for are gRPC's, which has bounds of its own.
+// mostOpening is how many bytes of a connection are looked at. Those of HTTP/2 that have not said
+// by then what they are for are gRPC's, which has bounds of its own.
 const mostOpening = 16 << 10
 
 // opening is the beginning of a connection.
@@ -67,7 +67,8 @@ func byPreface(in io.Reader) kind {
 	return grpc
 }
 
-// byRequest reads the headers of the first request. What isn't clearly a page's is gRPC's, also what is wrong.
+// byRequest reads the headers of the first request. What isn't clearly a page's is gRPC's, also
+// what is wrong.
 func byRequest(frames *http2.Framer) kind {
 	is, said := page, false
 	headers := hpack.NewDecoder(4<<10, func(h hpack.HeaderField) {
@@ -101,7 +102,8 @@ func byRequest(frames *http2.Framer) kind {
 	}
 }
 
-// ofGRPC reports whether a content type is gRPC's: application/grpc, perhaps with a format or parameters.
+// ofGRPC reports whether a content type is gRPC's: application/grpc, perhaps with a format or
+// parameters.
 func ofGRPC(contentType string) bool {
 	rest, ok := strings.CutPrefix(contentType, "application/grpc")
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')

@@ -13,8 +13,8 @@ const (
 	silence        = 30 * time.Second
 )
 
-// Serve makes a server of pages ready for its part of a shared port: it takes HTTP/2 in plain text (RFC 9113,
-// section 3.3), and refuses gRPC.
+// Serve makes a server of pages ready for its part of a shared port: it takes HTTP/2 in plain text
+// (RFC 9113, section 3.3), and refuses gRPC.
 func Serve(s *http.Server) {
 	s.Protocols = &http.Protocols{}
 	s.Protocols.SetHTTP1(true)
@@ -27,8 +27,8 @@ func Serve(s *http.Server) {
 	s.Handler = refusing(s.Handler)
 }
 
-// refusing answers gRPC on a connection for pages with Unavailable, and ends the connection: clients try that again
-// on another one.
+// refusing answers gRPC on a connection for pages with Unavailable, and ends the connection:
+// clients try that again on another one.
 func refusing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 || !ofGRPC(r.Header.Get("Content-Type")) {

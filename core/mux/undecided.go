@@ -8,12 +8,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/budget"
 )
 
-// How many connections may be looked at at a time, and how many of them may be one peer's. An honest one says what
-// it is for as soon as it is there.
+// How many connections may be looked at at a time, and how many of them may be one peer's. An
+// honest one says what it is for as soon as it is there.
 const mostUndecided, undecidedOfPeer = 2048, 1024
 
-// undecided are the connections that have not said yet what they are for. Beyond the bounds the oldest give way: of
-// the peer that has too many, otherwise of the one that has most.
+// undecided are the connections that have not said yet what they are for. Beyond the bounds the
+// oldest give way: of the peer that has too many, otherwise of the one that has most.
 type undecided struct {
 	most, ofPeer int
 

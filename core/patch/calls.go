@@ -16,7 +16,8 @@ type calls struct {
 	// live: the patch has a session.
 	live bool
 	last uint64
-	// sent are the open results that the session was asked about, by call; due are the calls that it is to be sent.
+	// sent are the open results that the session was asked about, by call; due are the calls that
+	// it is to be sent.
 	sent map[uint64]*Result
 	due  []*pb.Patch
 	// missed counts how often in a row it has let calls pass without an answer.
@@ -43,7 +44,8 @@ func (p *Patcher) ask(r *Result) {
 	p.calls.due = append(p.calls.due, r.call)
 }
 
-// Calls returns what the session is to be sent, once, in order. The revision is for the sender to add.
+// Calls returns what the session is to be sent, once, in order. The revision is for the sender to
+// add.
 func (p *Patcher) Calls() []*pb.Patch {
 	due := p.calls.due
 	p.calls.due = nil
@@ -103,7 +105,8 @@ func (p *Patcher) Answered(m *pb.Patched, now time.Time) *Result {
 	return r
 }
 
-// Undelivered notes that a call could not be sent, and returns what it is about; nil: it was not open.
+// Undelivered notes that a call could not be sent, and returns what it is about; nil: it was not
+// open.
 func (p *Patcher) Undelivered(id uint64, why error, now time.Time) *Result {
 	r := p.calls.sent[id]
 	if r != nil {
@@ -173,7 +176,8 @@ func (p *Patcher) miss(r *Result, served bool, now time.Time) (first bool, hangs
 	return first, hangs
 }
 
-// Retry has a live patch asked again about what it did not answer in time, and reports whether there is any.
+// Retry has a live patch asked again about what it did not answer in time, and reports whether
+// there is any.
 func (p *Patcher) Retry() (any bool) {
 	if !p.calls.live {
 		return false
@@ -200,7 +204,8 @@ func (p *Patcher) TryAgain(now time.Time, every time.Duration) bool {
 	return true
 }
 
-// Stale says since when, and why, what the patch makes of resources may be out of date; empty: it isn't.
+// Stale says since when, and why, what the patch makes of resources may be out of date; empty: it
+// isn't.
 func (p *Patcher) Stale() (since time.Time, why string) {
 	c := &p.calls
 	switch {

@@ -12,7 +12,8 @@ import (
 
 const listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 
-// TestPatchInJSON: a patch that asked for JSON gets it, always the same text, and its answers become protobuf.
+// TestPatchInJSON: a patch that asked for JSON gets it, always the same text, and its answers
+// become protobuf.
 func TestPatchInJSON(t *testing.T) {
 	p := &Patcher{ready: &pb.Ready{Json: true}}
 	body, err := proto.Marshal(&listenerv3.Listener{Name: "a", StatPrefix: "x"})

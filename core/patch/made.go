@@ -13,7 +13,8 @@ import (
 // Made is what patches made of views.
 type Made struct {
 	of map[Key]*composition
-	// unswept: compositions have come or gone since results were looked through that none stands on.
+	// unswept: compositions have come or gone since results were looked through that none stands
+	// on.
 	unswept bool
 }
 
@@ -40,14 +41,16 @@ type composition struct {
 	raw    *view.Snapshot
 	rounds []uint64
 	result *view.Snapshot
-	// from are the results that it stands on, those of before that stand in for failed ones included.
+	// from are the results that it stands on, those of before that stand in for failed ones
+	// included.
 	from []*Result
 }
 
 // NewMade returns one of which nothing is known.
 func NewMade() *Made { return &Made{of: map[Key]*composition{}} }
 
-// good returns what patches got right of the composition, by patch and resource. A nil composition has nothing.
+// good returns what patches got right of the composition, by patch and resource. A nil composition
+// has nothing.
 func (comp *composition) good() map[[2]string]*Result {
 	if comp == nil {
 		return nil

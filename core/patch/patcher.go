@@ -59,7 +59,8 @@ type Result struct {
 	// failed says why there is no result, since when.
 	failed string
 	since  time.Time
-	// late: the failure is that there was no answer in time; it is asked again when there is a reason to.
+	// late: the failure is that there was no answer in time; it is asked again when there is a
+	// reason to.
 	late bool
 }
 

@@ -19,7 +19,8 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-// TestSweep: a call that is under way is kept, though nothing stands on it yet; a result that nothing stands on goes.
+// TestSweep: a call that is under way is kept, though nothing stands on it yet; a result that
+// nothing stands on goes.
 func TestSweep(t *testing.T) {
 	p, m := New(Settings{Name: "upper"}), NewMade()
 	open, over := key{name: "open"}, key{name: "over"}

@@ -2,7 +2,8 @@ package push
 
 import "testing"
 
-// BenchmarkQueue is a push to 1000 connections, bounded: all are enqueued, each has its turn and says what it sends.
+// BenchmarkQueue is a push to 1000 connections, bounded: all are enqueued, each has its turn and
+// says what it sends.
 func BenchmarkQueue(b *testing.B) {
 	q := NewQueue(Limits{Bytes: 16 << 20, Composing: 4})
 	b.ReportAllocs()

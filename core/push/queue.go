@@ -1,5 +1,5 @@
-// Package push decides whose turn it is: a queue of connections that have something to send, with at most one pending push each,
-// a bounded number at once and bounded bytes on their way.
+// Package push decides whose turn it is: a queue of connections that have something to send, with
+// at most one pending push each, a bounded number at once and bounded bytes on their way.
 package push
 
 import "container/list"
@@ -8,15 +8,18 @@ import "container/list"
 type Limits struct {
 	// Running is the number of pushes at once.
 	Running int
-	// Bytes is the size of responses that are on their way and not yet written. A push starts while there are fewer, whatever its own size.
+	// Bytes is the size of responses that are on their way and not yet written. A push starts while
+	// there are fewer, whatever its own size.
 	Bytes int64
-	// Composing is how many may have a turn and not have said yet how large their responses are: until then Bytes can't bound anything.
+	// Composing is how many may have a turn and not have said yet how large their responses are:
+	// until then Bytes can't bound anything.
 	Composing int
 }
 
-// Queue is the state machine: no goroutine, no clock. A connection is idle, pending (once, however often it is enqueued) or running, and
-// while it runs it may be pending again. Who is of a higher class goes first, but not for ever: after as many turns in a row as it may have one goes
-// to those below, so that nobody starves.
+// Queue is the state machine: no goroutine, no clock. A connection is idle, pending (once, however
+// often it is enqueued) or running, and while it runs it may be pending again. Who is of a higher
+// class goes first, but not for ever: after as many turns in a row as it may have one goes to those
+// below, so that nobody starves.
 type Queue struct {
 	limits    Limits
 	pending   [classes]*list.List // of IDs
@@ -69,7 +72,8 @@ func NewQueue(l Limits) *Queue {
 	return q
 }
 
-// Enqueue asks for a turn. A connection that is pending keeps its place, or takes one in a higher class.
+// Enqueue asks for a turn. A connection that is pending keeps its place, or takes one in a higher
+// class.
 func (q *Queue) Enqueue(id uint64, c Class) {
 	m := q.members[id]
 	if m == nil {
@@ -144,7 +148,8 @@ func (q *Queue) full() bool {
 	return l.Running > 0 && q.running >= l.Running || l.Bytes > 0 && q.bytes >= l.Bytes || l.Composing > 0 && q.composing >= l.Composing
 }
 
-// Sending counts bytes that a running connection is about to send; less than 0 are those that have been written.
+// Sending counts bytes that a running connection is about to send; less than 0 are those that have
+// been written.
 func (q *Queue) Sending(id uint64, bytes int64) {
 	if m := q.members[id]; m != nil && m.counted {
 		m.bytes += bytes
@@ -160,7 +165,8 @@ func (q *Queue) speak(m *member) {
 	}
 }
 
-// Yield takes the slot and the bytes from a connection that is slow, so that it delays nobody. It still runs until Done.
+// Yield takes the slot and the bytes from a connection that is slow, so that it delays nobody. It
+// still runs until Done.
 func (q *Queue) Yield(id uint64) {
 	m := q.members[id]
 	if m == nil || !m.counted {
@@ -194,7 +200,8 @@ func (q *Queue) Remove(id uint64) {
 	}
 }
 
-// Load returns how many run (slow ones that yielded not counted), how many wait, and the bytes on their way.
+// Load returns how many run (slow ones that yielded not counted), how many wait, and the bytes on
+// their way.
 func (q *Queue) Load() (running, pending int, bytes int64) {
 	return q.running, q.pending[Other].Len() + q.pending[Urgent].Len() + q.pending[Small].Len() + q.again, q.bytes
 }

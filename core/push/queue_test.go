@@ -128,8 +128,8 @@ func TestComposing(t *testing.T) {
 	}
 }
 
-// TestQueueHistories: over random histories no limit is exceeded, nobody runs twice at once, whoever asked gets a turn, and in the end
-// everything is free (trap 6).
+// TestQueueHistories: over random histories no limit is exceeded, nobody runs twice at once,
+// whoever asked gets a turn, and in the end everything is free (trap 6).
 func TestQueueHistories(t *testing.T) {
 	for seed := range uint64(3000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -188,7 +188,8 @@ func TestQueueHistories(t *testing.T) {
 	}
 }
 
-// TestTurns: goroutines that come, push and go (some in the middle of a turn) never exceed the limit and leave nothing behind.
+// TestTurns: goroutines that come, push and go (some in the middle of a turn) never exceed the
+// limit and leave nothing behind.
 func TestTurns(t *testing.T) {
 	turns := NewTurns(Limits{Running: 2})
 	var mu sync.Mutex

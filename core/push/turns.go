@@ -2,7 +2,8 @@ package push
 
 import "sync"
 
-// Turns runs a Queue for goroutines: each connection takes part as a Member and waits on its channel.
+// Turns runs a Queue for goroutines: each connection takes part as a Member and waits on its
+// channel.
 type Turns struct {
 	mu      sync.Mutex
 	queue   *Queue
@@ -10,7 +11,8 @@ type Turns struct {
 	last    uint64
 }
 
-// Member is one connection's part in it. Its methods may be called from any goroutine and don't block.
+// Member is one connection's part in it. Its methods may be called from any goroutine and don't
+// block.
 type Member struct {
 	turns *Turns
 	id    uint64

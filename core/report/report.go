@@ -18,7 +18,8 @@ type Revision struct {
 	PartialSince map[string]time.Time `json:"partialSince,omitempty"`
 }
 
-// Hold is what is kept back of a plugin: changes of rows, or of what proxies have, and what they would lose.
+// Hold is what is kept back of a plugin: changes of rows, or of what proxies have, and what they
+// would lose.
 type Hold struct {
 	Since   time.Time `json:"since"`
 	Rows    int       `json:"rows,omitempty"`
@@ -41,7 +42,8 @@ type Away struct {
 type TableRows struct {
 	Table  string `json:"table"`
 	Served int    `json:"served"`
-	// Hidden are not served, because of others or because the source is away; Held are changes that are kept back.
+	// Hidden are not served, because of others or because the source is away; Held are changes that
+	// are kept back.
 	Hidden []HiddenRows `json:"hidden,omitempty"`
 	Held   int          `json:"held,omitempty"`
 }
@@ -109,10 +111,12 @@ type StreamType struct {
 	Names int `json:"names"`
 	// View of the type that it is in.
 	View uint64 `json:"view"`
-	// Acked is the version that it acknowledged last, AckedRevision the revision that this was made for.
+	// Acked is the version that it acknowledged last, AckedRevision the revision that this was made
+	// for.
 	Acked         string `json:"acked,omitempty"`
 	AckedRevision uint64 `json:"ackedRevision"`
-	// Refused is what it said of the response that it refused last, if it has not acknowledged a later one.
+	// Refused is what it said of the response that it refused last, if it has not acknowledged a
+	// later one.
 	Refused string `json:"refused,omitempty"`
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ages are metrics of how old the last words of plugins are that hang or are away, read when somebody asks for them.
+// ages are metrics of how old the last words of plugins are that hang or are away, read when
+// somebody asks for them.
 type ages struct {
 	of    func() map[string]status.Stale
 	stale *prometheus.Desc

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// believed are the authorities of clients' certificates. One of another trust domain is in the pool, too,
-// and could sign for any name: so it counts for its own domain alone.
+// believed are the authorities of clients' certificates. One of another trust domain is in the
+// pool, too, and could sign for any name: so it counts for its own domain alone.
 type believed struct {
 	pool *x509.CertPool
 	// domainOf is Issuer's.
@@ -39,8 +39,8 @@ func (b *believed) add(a Authorities) error {
 	return nil
 }
 
-// vouch reports, as an error, that a client's certificate is of an authority that doesn't sign for the
-// trust domains that it names. The chain to some authority is verified already.
+// vouch reports, as an error, that a client's certificate is of an authority that doesn't sign for
+// the trust domains that it names. The chain to some authority is verified already.
 func (b *believed) vouch(c tls.ConnectionState) error {
 	if len(c.VerifiedChains) == 0 { // it showed none
 		return nil

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestBelieved: an authority of another trust domain can't make workloads of the mesh, over real TLS.
+// TestBelieved: an authority of another trust domain can't make workloads of the mesh, over real
+// TLS.
 func TestBelieved(t *testing.T) {
 	own, ownKey := certificate(t, nil, nil, "")
 	other, otherKey := certificate(t, nil, nil, "")

@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host"
 )
 
-// transition counts the steps of plugins' lives, and keeps in the audit log that one which served has failed: it is another process that serves then.
+// transition counts the steps of plugins' lives, and keeps in the audit log that one which served
+// has failed: it is another process that serves then.
 func (s *Server) transition(m *metrics) func(host.Transition) {
 	return func(t host.Transition) {
 		m.transition(t)

@@ -7,7 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// hiding are metrics of rows that are not served and of sources that are away, read when somebody asks for them.
+// hiding are metrics of rows that are not served and of sources that are away, read when somebody
+// asks for them.
 type hiding struct {
 	of           func() map[string]status.Hiding
 	hidden, away *prometheus.Desc

@@ -115,7 +115,8 @@ func joined(c *control.Control) bool {
 	return err == nil || !strings.Contains(err.Error(), ": a is away")
 }
 
-// listen serves a port whose streams are identified. The function opens a stream and returns what its handler learnt.
+// listen serves a port whose streams are identified. The function opens a stream and returns what
+// its handler learnt.
 func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) func(client credentials.TransportCredentials, headers ...string) ([]string, error) {
 	t.Helper()
 	got := make(chan []string, 1)
@@ -157,7 +158,8 @@ func listen(t *testing.T, i *identify, creds credentials.TransportCredentials) f
 	}
 }
 
-// TestVerifiedCertificates: of a connection over TLS the chain that TLS verified reaches the authenticators, whatever the setting for plain text.
+// TestVerifiedCertificates: of a connection over TLS the chain that TLS verified reaches the
+// authenticators, whatever the setting for plain text.
 func TestVerifiedCertificates(t *testing.T) {
 	ca, caKey := certificate(t, nil, nil, "")
 	leaf, leafKey := certificate(t, ca, caKey, webID)
@@ -222,7 +224,8 @@ func certificate(t *testing.T, parent *x509.Certificate, parentKey *ecdsa.Privat
 	return made, key
 }
 
-// TestPlaintext: nobody is asked about plain text, unless the setting says so; then only some headers travel.
+// TestPlaintext: nobody is asked about plain text, unless the setting says so; then only some
+// headers travel.
 func TestPlaintext(t *testing.T) {
 	c := authenticating(t, func(_ context.Context, c sdk.Credentials) ([]string, error) {
 		if c.Headers["authorization"] != "Bearer sesame" {
@@ -276,7 +279,8 @@ func TestPlaintext(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAnEntry: an authenticator gets the headers that its entry names, and not those of another's.
+// TestHeadersOfAnEntry: an authenticator gets the headers that its entry names, and not those of
+// another's.
 func TestHeadersOfAnEntry(t *testing.T) {
 	c := authenticating(t, func(_ context.Context, c sdk.Credentials) ([]string, error) {
 		if len(c.Headers) != 1 || c.Headers["x-api-key"] != "sesame" {

@@ -33,8 +33,8 @@ type Issuer struct {
 	// root.
 	Chain func(response []byte) ([][]byte, error)
 	// Table has the authorities that clients' certificates may come from; Authorities reads the
-	// payload of one of its rows, and Revocations its lists of those that count no more (X.509 CRL, in
-	// DER).
+	// payload of one of its rows, and Revocations its lists of those that count no more (X.509 CRL,
+	// in DER).
 	Table       string
 	Authorities func(payload []byte) (Authorities, error)
 	Revocations func(payload []byte) ([][]byte, error)

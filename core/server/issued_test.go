@@ -105,8 +105,9 @@ func (a *authorities) times(since time.Time) (all []time.Duration) {
 	return all
 }
 
-// TestIssued: the secure port's certificate is made once somebody offers it, anew when half of its life is over and when the authorities change, and
-// what fails is tried again, ever more seldom, while the last one stays.
+// TestIssued: the secure port's certificate is made once somebody offers it, anew when half of its
+// life is over and when the authorities change, and what fails is tried again, ever more seldom,
+// while the last one stays.
 func TestIssued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthorities(t)

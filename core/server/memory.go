@@ -15,8 +15,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// DefaultMemory returns how much memory the core may use where nobody says it: half of what the machine has, or of the narrowest limit of this process's
-// cgroup (v2); the other half is for the plugins. 0 where that isn't known.
+// DefaultMemory returns how much memory the core may use where nobody says it: half of what the
+// machine has, or of the narrowest limit of this process's cgroup (v2); the other half is for the
+// plugins. 0 where that isn't known.
 func DefaultMemory() uint64 { return defaultMemory("/proc", "/sys/fs/cgroup") }
 
 func defaultMemory(proc, groups string) uint64 {
@@ -31,8 +32,9 @@ func defaultMemory(proc, groups string) uint64 {
 	return all / 2
 }
 
-// pluginMemory is how much one plugin may use where its entry doesn't say: the other half, so that one that leaks ends before the machine has none left and
-// the kernel chooses whom to kill. It is a round number, as people write them.
+// pluginMemory is how much one plugin may use where its entry doesn't say: the other half, so that
+// one that leaks ends before the machine has none left and the kernel chooses whom to kill. It is a
+// round number, as people write them.
 func pluginMemory() manifest.Size {
 	const round = 1 << 20
 	return manifest.Size(DefaultMemory() / round * round)
@@ -50,8 +52,8 @@ func limitOf(root, path string) (most uint64, limited bool) {
 	}
 }
 
-// usedMemory returns how many bytes this process uses: what the last collection found alive, and what Go's runtime needs besides. Garbage doesn't count,
-// for it goes when there is need.
+// usedMemory returns how many bytes this process uses: what the last collection found alive, and
+// what Go's runtime needs besides. Garbage doesn't count, for it goes when there is need.
 func usedMemory() uint64 {
 	sample := []gometrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/os-stacks:bytes"},
@@ -68,11 +70,13 @@ func usedMemory() uint64 {
 	return sum
 }
 
-// collectEvery is how often garbage is collected while memory is short: a core that has little to do would not see for minutes that there is enough again.
-// As often more goes of what is kept, for only then it shows what became of that which went before.
+// collectEvery is how often garbage is collected while memory is short: a core that has little to
+// do would not see for minutes that there is enough again. As often more goes of what is kept, for
+// only then it shows what became of that which went before.
 const collectEvery = 2 * time.Second
 
-// relieving returns a func that lets go of some of what can be done without, the oldest first, and where memory is short of garbage.
+// relieving returns a func that lets go of some of what can be done without, the oldest first, and
+// where memory is short of garbage.
 func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
 	var last time.Time
 	return func(bytes uint64, short bool) {
@@ -88,7 +92,8 @@ func relieving(letGo func(bytes uint64)) func(bytes uint64, short bool) {
 	}
 }
 
-// idleBytes is how much the core allocates in two seconds, at most, while nothing changes: looks at plugins and streams, and a page now and then.
+// idleBytes is how much the core allocates in two seconds, at most, while nothing changes: looks at
+// plugins and streams, and a page now and then.
 const idleBytes = 1 << 20
 
 // warnOfMemory says as soon as clients may come if there is little room for them.
@@ -104,7 +109,8 @@ func (s *Server) warnOfMemory() {
 	}
 }
 
-// freeMemory returns how much memory may still be used: what the machine has, or what is left of a limit of this process's cgroup (v2).
+// freeMemory returns how much memory may still be used: what the machine has, or what is left of a
+// limit of this process's cgroup (v2).
 func freeMemory() (bytes uint64, known bool) {
 	free, known := available("/proc/meminfo")
 	own, err := os.ReadFile("/proc/self/cgroup")

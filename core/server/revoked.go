@@ -29,8 +29,8 @@ type list struct {
 	revoked map[string]time.Time
 }
 
-// check returns the first of the chains in which nothing is revoked; if there is none, why says what
-// is.
+// check returns the first of the chains in which nothing is revoked; if there is none, why says
+// what is.
 func (r *revocations) check(chains [][]*x509.Certificate) (chain []*x509.Certificate, why string) {
 	if r == nil {
 		return chains[0], ""

@@ -1,4 +1,5 @@
-// Package server wires the core: host, control, the xDS server and the pages, and the order in which they begin and end.
+// Package server wires the core: host, control, the xDS server and the pages, and the order in
+// which they begin and end.
 package server
 
 import (
@@ -31,10 +32,11 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Config of a Server. Addresses are HOST:PORT; an empty one switches its port off, but for GRPCAddr.
+// Config of a Server. Addresses are HOST:PORT; an empty one switches its port off, but for
+// GRPCAddr.
 type Config struct {
-	// Set is what to run; Exe is the binary that runs built-in plugins; RuntimeDir holds sockets; Environ is the core's environment, of which
-	// plugins get what is allowed by name.
+	// Set is what to run; Exe is the binary that runs built-in plugins; RuntimeDir holds sockets;
+	// Environ is the core's environment, of which plugins get what is allowed by name.
 	Set             *manifest.Set
 	Exe, RuntimeDir string
 	Environ         []string
@@ -42,21 +44,24 @@ type Config struct {
 	Alone bool
 	// Develop restarts plugins whose programs change.
 	Develop bool
-	// File is the plugins.yaml that Set was parsed from, which is followed and written to; empty: there is none. Text is what it said, or the
-	// built-in set, and Parse makes a set of another text.
+	// File is the plugins.yaml that Set was parsed from, which is followed and written to; empty:
+	// there is none. Text is what it said, or the built-in set, and Parse makes a set of another
+	// text.
 	File  string
 	Text  []byte
 	Parse func(text []byte) (*manifest.Set, error)
 	// Version is shown at /version.
 	Version string
 
-	// GRPCAddr is for xDS in plain text. If it is empty HTTPAddr is, beside pages; None: nothing is.
+	// GRPCAddr is for xDS in plain text. If it is empty HTTPAddr is, beside pages; None: nothing
+	// is.
 	GRPCAddr, HTTPAddr, MonitoringAddr string
 	// SecureGRPCAddr is for xDS over TLS. Where TLS names no files, a plugin makes the certificate
 	// (Words.Issuer); the port stays closed until one does, and if the set has no authenticator.
 	SecureGRPCAddr string
 	TLS            TLS
-	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain text; otherwise nobody is.
+	// AuthPlaintext asks the set's authenticators who is at the other end of a connection in plain
+	// text; otherwise nobody is.
 	AuthPlaintext bool
 	// Words are names that the core doesn't know by itself.
 	Words  Words
@@ -74,12 +79,13 @@ type Config struct {
 	// Shutdown is how long streams may take to end.
 	Shutdown time.Duration
 	Log      *slog.Logger
-	// Listening is called with each port's name (grpc, secureGRPC, http, monitoring) and address when it is open; optional.
+	// Listening is called with each port's name (grpc, secureGRPC, http, monitoring) and address
+	// when it is open; optional.
 	Listening func(port string, address net.Addr)
 }
 
-// Words are what the core doesn't know by itself: who callers and nodes are, what tools ask for, and
-// what built-in plugins are.
+// Words are what the core doesn't know by itself: who callers and nodes are, what tools ask for,
+// and what built-in plugins are.
 type Words struct {
 	Naming caller.Naming
 	Tools  admin.Tools
@@ -215,8 +221,9 @@ func (cfg *Config) check() error {
 	return nil
 }
 
-// Run starts everything and serves until ctx ends; then streams are ended first, controllers next, the other plugins last. HTTP and monitoring ports open at once, the
-// xDS port with the first complete revision. The error is why it could not start, or what ended it.
+// Run starts everything and serves until ctx ends; then streams are ended first, controllers next,
+// the other plugins last. HTTP and monitoring ports open at once, the xDS port with the first
+// complete revision. The error is why it could not start, or what ended it.
 func (s *Server) Run(ctx context.Context) error {
 	if s.cfg.File != "" {
 		for _, line := range host.Exposed(s.cfg.File) {
@@ -272,8 +279,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.secrets.Error(parts.Wait())
 }
 
-// Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are read again by themselves. What can't be read leaves things
-// as they are.
+// Reload reads plugins.yaml again, and says what is wrong with the files of certificates, which are
+// read again by themselves. What can't be read leaves things as they are.
 func (s *Server) Reload(ctx context.Context) {
 	if s.cfg.SecureGRPCAddr != "" && s.cfg.TLS.named() {
 		if err := s.cfg.TLS.check(); err != nil {

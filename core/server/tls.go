@@ -17,15 +17,18 @@ import (
 // reread is how often the files of certificates are looked at.
 const reread = 2 * time.Second
 
-// TLS is how the secure xDS port shows who it is, and whom it believes. Files are PEM; they are read again when they change, and what
-// can't be read leaves the last good ones in use.
+// TLS is how the secure xDS port shows who it is, and whom it believes. Files are PEM; they are
+// read again when they change, and what can't be read leaves the last good ones in use.
 type TLS struct {
-	// CertFile and KeyFile lie in one directory, so that both change at once, as a mounted secret does.
+	// CertFile and KeyFile lie in one directory, so that both change at once, as a mounted secret
+	// does.
 	CertFile, KeyFile string
-	// CAFile has the authorities that clients' certificates come from. A client without a certificate is let in, and has to show something
-	// else to the authenticators; one with a certificate of another authority is not.
+	// CAFile has the authorities that clients' certificates come from. A client without a
+	// certificate is let in, and has to show something else to the authenticators; one with a
+	// certificate of another authority is not.
 	CAFile string
-	// MinVersion and CipherSuites, IANA's numbers, as in crypto/tls; zero and empty: Go's own choice, at least TLS 1.2.
+	// MinVersion and CipherSuites, IANA's numbers, as in crypto/tls; zero and empty: Go's own
+	// choice, at least TLS 1.2.
 	MinVersion   uint16
 	CipherSuites []uint16
 }

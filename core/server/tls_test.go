@@ -50,8 +50,9 @@ func (f files) writeKey(key *ecdsa.PrivateKey) {
 	f.write("tls.key", "EC PRIVATE KEY", der)
 }
 
-// TestSecurePort: clients with a certificate of the authority are known by it, clients without are let in to show something else, those
-// of another authority are not let in; new files are taken up, broken ones are not.
+// TestSecurePort: clients with a certificate of the authority are known by it, clients without are
+// let in to show something else, those of another authority are not let in; new files are taken up,
+// broken ones are not.
 func TestSecurePort(t *testing.T) {
 	ca, caKey := certificate(t, nil, nil, "")
 	leaf, key := certificate(t, ca, caKey, webID)

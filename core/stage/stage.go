@@ -1,4 +1,5 @@
-// Package stage orders plugins: sources first, then those that derive rows from rows, each after what it reads, then generators.
+// Package stage orders plugins: sources first, then those that derive rows from rows, each after
+// what it reads, then generators.
 package stage
 
 import (
@@ -12,7 +13,8 @@ type Plugin struct {
 	Name      string
 	Reads     []Read
 	Publishes []string
-	// Derives: its rows belong to the revision that caused them. Others publish when they like, and nobody waits for them.
+	// Derives: its rows belong to the revision that caused them. Others publish when they like, and
+	// nobody waits for them.
 	Derives bool
 }
 
@@ -41,7 +43,8 @@ func (e *CycleError) Error() string {
 	return fmt.Sprintf("plugins derive from each other in a circle: %s; let one of them read TABLE@sources", b.String())
 }
 
-// Levels returns the level of each deriver, from 0; a deriver's level is above those of all derivers whose tables it reads.
+// Levels returns the level of each deriver, from 0; a deriver's level is above those of all
+// derivers whose tables it reads.
 func Levels(plugins []Plugin) (map[string]int, error) {
 	w := &walk{by: map[string][]int{}, plugins: plugins, levels: map[string]int{}}
 	for i, p := range plugins {
@@ -98,7 +101,8 @@ func (w *walk) level(i int) (int, error) {
 	return level, nil
 }
 
-// cycle describes the circle that closes when the plugin at w.path[at] is met again. Reading goes against the flow of rows.
+// cycle describes the circle that closes when the plugin at w.path[at] is met again. Reading goes
+// against the flow of rows.
 func (w *walk) cycle(at, again int) error {
 	e := &CycleError{}
 	for _, i := range append(slices.Clone(w.path[at:]), again) {

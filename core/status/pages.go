@@ -24,8 +24,8 @@ type Pages struct {
 	overdue func(*state.Session) (n int, since time.Time)
 }
 
-// NewPages returns those of a state. holdMax is how long a revision waits for a plugin; overdue says
-// how many questions a session has not answered in time, and since when.
+// NewPages returns those of a state. holdMax is how long a revision waits for a plugin; overdue
+// says how many questions a session has not answered in time, and since when.
 func NewPages(st *state.State, sv *serving.Parts, holdMax time.Duration, overdue func(*state.Session) (int, time.Time)) *Pages {
 	return &Pages{
 		holdMax: holdMax, env: st.Env, clock: st.Clock, roster: st.Roster, course: st.Course, conns: st.Connections, losses: sv.Losses,

@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/manifest"
 )
 
-// What becomes of a change is kept with who wanted it and what differs; a dry run isn't, and a rollback is nobody's but the core's.
+// What becomes of a change is kept with who wanted it and what differs; a dry run isn't, and a
+// rollback is nobody's but the core's.
 func TestAudit(t *testing.T) {
 	s, _, _ := swapper()
 	s.cfg.Audit = audit.New("", nil, s.cfg.Log)

@@ -157,7 +157,8 @@ func (c *Change) found(s *Swapper, d *guard.Difference) {
 	c.Difference, c.Summary = d, d.String()
 }
 
-// explain adds the fields that differ. It takes a while for large resources, and is done when all else is.
+// explain adds the fields that differ. It takes a while for large resources, and is done when all
+// else is.
 func (c *Change) explain(s *Swapper) {
 	s.mu.Lock()
 	d := c.Difference

@@ -12,13 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Request is what a command wants changed of an entry; empty: nothing, the plugin is started anew as plugins.yaml has it.
+// Request is what a command wants changed of an entry; empty: nothing, the plugin is started anew
+// as plugins.yaml has it.
 type Request struct {
 	// One of Process (a command and its arguments), Wasm (a path) and Builtin (KIND/NAME).
 	Process []string `json:"process,omitempty"`
 	Wasm    string   `json:"wasm,omitempty"`
 	Builtin string   `json:"builtin,omitempty"`
-	// Config is YAML that takes the place of the entry's config; ConfigFile is the file that it stands in, to name places in it.
+	// Config is YAML that takes the place of the entry's config; ConfigFile is the file that it
+	// stands in, to name places in it.
 	Config     string `json:"config,omitempty"`
 	ConfigFile string `json:"configFile,omitempty"`
 	// Disabled says whether it is to run; nil: as it is.
@@ -53,7 +55,8 @@ func (s *Swapper) Enable(ctx context.Context, name string, o Options) (*Change, 
 	return s.command(ctx, name, doAdd, Request{Disabled: &off}, o)
 }
 
-// command does what a request wants and writes it to the file. The change is nil if nothing was begun.
+// command does what a request wants and writes it to the file. The change is nil if nothing was
+// begun.
 func (s *Swapper) command(ctx context.Context, name, what string, r Request, o Options) (*Change, error) {
 	s.hurry()
 	release, err := s.take(ctx)
@@ -91,7 +94,8 @@ func (s *Swapper) command(ctx context.Context, name, what string, r Request, o O
 	return s.copied(c), err
 }
 
-// letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled, already.
+// letGo ends a plugin that only a guard kept: the file says nothing of it, or that it is disabled,
+// already.
 func (s *Swapper) letGo(ctx context.Context, e *manifest.Entry, o Options) (*Change, error) {
 	err := s.do(ctx, step{doRemove, e}, o)
 	if err == nil && !o.DryRun {
@@ -170,7 +174,8 @@ func (s *Swapper) edit(m manifest.Mapping, r Request) error {
 	return s.editCarrier(m, r)
 }
 
-// editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is meant not to be.
+// editCarrier says what runs. A program is pinned as it is now, unless the entry says that it is
+// meant not to be.
 func (s *Swapper) editCarrier(m manifest.Mapping, r Request) error {
 	word, value := "", any(nil)
 	switch {

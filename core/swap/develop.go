@@ -13,11 +13,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
-// glance is how often Develop looks at programs. A program must have stayed as it is for as long: builds write in pieces.
+// glance is how often Develop looks at programs. A program must have stayed as it is for as long:
+// builds write in pieces.
 const glance = 200 * time.Millisecond
 
-// Develop restarts each plugin whose program changes, until ctx ends: for those who write plugins. A program that does not get ready leaves the old
-// one running, as any swap does.
+// Develop restarts each plugin whose program changes, until ctx ends: for those who write plugins.
+// A program that does not get ready leaves the old one running, as any swap does.
 func (s *Swapper) Develop(ctx context.Context) error {
 	select {
 	case <-s.cfg.Control.Started():
@@ -42,7 +43,8 @@ func (s *Swapper) Develop(ctx context.Context) error {
 	return nil
 }
 
-// startedFrom returns the stamp of what a plugin was started from, as far as that is known: its program may have changed since.
+// startedFrom returns the stamp of what a plugin was started from, as far as that is known: its
+// program may have changed since.
 func (s *Swapper) startedFrom(name string, now stamp) stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
-// follow applies what the file says, whenever it changes, until ctx ends. It looks at the file itself rather than for notices of its directory: these come
-// for all that is written there, may be lost, and say nothing of a link further up that leads elsewhere now.
+// follow applies what the file says, whenever it changes, until ctx ends. It looks at the file
+// itself rather than for notices of its directory: these come for all that is written there, may be
+// lost, and say nothing of a link further up that leads elsewhere now.
 func (s *Swapper) follow(ctx context.Context) error {
 	g := gaze{read: time.Now()}
 	g.seen = lookAt(s.cfg.File)
@@ -33,7 +34,8 @@ func (s *Swapper) follow(ctx context.Context) error {
 const (
 	// putOff is how long a file is waited for that goes on changing.
 	putOff = time.Second
-	// lookAgain is how often it is read though it seems to be as it was: a write may leave size and time as they are.
+	// lookAgain is how often it is read though it seems to be as it was: a write may leave size and
+	// time as they are.
 	lookAgain = 10 * time.Second
 )
 
@@ -44,7 +46,8 @@ type gaze struct {
 	since, read time.Time
 }
 
-// due reports whether it is time to read the file: once it has stayed as it is from one look to the next, for editors write in pieces.
+// due reports whether it is time to read the file: once it has stayed as it is from one look to the
+// next, for editors write in pieces.
 func (g *gaze) due(now time.Time, is sight) bool {
 	switch {
 	case !is.same(g.seen):
@@ -93,7 +96,8 @@ func (s *Swapper) reread(ctx context.Context) {
 	s.sync(ctx)
 }
 
-// sync applies the file if it has changed, and the rows that it has instances for. What is wrong with the file changes nothing. The turn is held.
+// sync applies the file if it has changed, and the rows that it has instances for. What is wrong
+// with the file changes nothing. The turn is held.
 func (s *Swapper) sync(ctx context.Context) {
 	set, text := s.read()
 	if tables := set.Tables(); len(tables) > 0 {
@@ -156,7 +160,8 @@ func (s *Swapper) blame(err error) {
 	}
 }
 
-// apply comes from one file to another, step by step. A step that fails leaves that plugin as it was.
+// apply comes from one file to another, step by step. A step that fails leaves that plugin as it
+// was.
 func (s *Swapper) apply(ctx context.Context, from, to *manifest.Set) {
 	steps := s.instances.due(plan(from, to), time.Now())
 	for _, st := range steps {
@@ -190,7 +195,8 @@ func (s *Swapper) apply(ctx context.Context, from, to *manifest.Set) {
 	s.arrange(only(merged(s.current(), to), to))
 }
 
-// lostEntries are the names of entries that a file has no more, if there are several: more likely it was cut than meant.
+// lostEntries are the names of entries that a file has no more, if there are several: more likely
+// it was cut than meant.
 func lostEntries(steps []step, to *manifest.Set) []string {
 	var names []string
 	for _, st := range steps {
@@ -278,7 +284,8 @@ func (s *Swapper) add(ctx context.Context, e *manifest.Entry, c *Change) error {
 	return nil
 }
 
-// remove ends a plugin, unless proxies would lose something by it, or it is one of several that plugins.yaml has lost.
+// remove ends a plugin, unless proxies would lose something by it, or it is one of several that
+// plugins.yaml has lost.
 func (s *Swapper) remove(ctx context.Context, e *manifest.Entry, c *Change, o Options) error {
 	if o.DryRun {
 		var done func()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestGaze: a file is read once it has stayed as it is from one look to the next, at the latest a second after it began to change, and now and then anyway.
+// TestGaze: a file is read once it has stayed as it is from one look to the next, at the latest a
+// second after it began to change, and now and then anyway.
 func TestGaze(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "plugins.yaml")
@@ -60,7 +61,8 @@ func TestGaze(t *testing.T) {
 	write(path, "back")
 	changes("its directory is back")
 
-	// As Kubernetes mounts a ConfigMap: the file is a link through one of its directory's, which is exchanged.
+	// As Kubernetes mounts a ConfigMap: the file is a link through one of its directory's, which is
+	// exchanged.
 	for _, version := range []string{"..1", "..2"} {
 		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
 			t.Fatal(err)

@@ -30,7 +30,8 @@ type failure struct {
 	again time.Time
 }
 
-// tryAgain is how long after its first failure the change of an instance is tried again, and tryAgainMost at most: twice as long each time.
+// tryAgain is how long after its first failure the change of an instance is tried again, and
+// tryAgainMost at most: twice as long each time.
 const tryAgain, tryAgainMost = 30 * time.Second, 10 * time.Minute
 
 // underway is the swap of an instance that takes place.
@@ -39,7 +40,8 @@ type underway struct {
 	cancel context.CancelCauseFunc
 }
 
-// instead ends the swap of an instance that takes place, as something else is to be done first: what it waits for may take long. It is tried again.
+// instead ends the swap of an instance that takes place, as something else is to be done first:
+// what it waits for may take long. It is tried again.
 func (s *Swapper) instead(why string, when func(*manifest.Entry) bool) {
 	s.mu.Lock()
 	u := s.underway
@@ -108,7 +110,8 @@ func (s *Swapper) Misfits() []manifest.Misfit {
 	return slices.Clone(s.misfits)
 }
 
-// first starts the instances of the rows that come with the first revision, which waits for them, each no longer than its entry says.
+// first starts the instances of the rows that come with the first revision, which waits for them,
+// each no longer than its entry says.
 func (s *Swapper) first(ctx context.Context) {
 	waits := s.declareFirst(ctx)
 	s.cfg.Control.Go()
@@ -190,7 +193,8 @@ func (s *Swapper) followRows(ctx context.Context) {
 	}
 }
 
-// watchRows tells when rows have changed, and ends the swap of an instance that a row does not ask for any more.
+// watchRows tells when rows have changed, and ends the swap of an instance that a row does not ask
+// for any more.
 func (s *Swapper) watchRows(ctx context.Context, moved chan<- struct{}) {
 	for {
 		select {
@@ -257,7 +261,8 @@ func (s *Swapper) done(st step, err error) {
 	s.instances.failing[e.Name] = failure{what: st.what, entry: e, times: f.times + 1, again: time.Now().Add(pause)}
 }
 
-// owed returns a set in which instances whose change has failed are as they run: the rest is still to be done.
+// owed returns a set in which instances whose change has failed are as they run: the rest is still
+// to be done.
 func (s *Swapper) owed(set *manifest.Set) *manifest.Set {
 	all := slices.DeleteFunc(slices.Clone(set.Plugins), func(e *manifest.Entry) bool {
 		now, _ := s.current().Get(e.Name)

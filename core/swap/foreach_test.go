@@ -18,7 +18,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk"
 )
 
-// newShops is a registry whose rows of table shops stand in a file, as a JSON object by key. It follows the file.
+// newShops is a registry whose rows of table shops stand in a file, as a JSON object by key. It
+// follows the file.
 func newShops(config []byte) (sdk.Registry, error) {
 	var c struct{ From string }
 	if err := json.Unmarshal(config, &c); err != nil {
@@ -56,7 +57,8 @@ func newShops(config []byte) (sdk.Registry, error) {
 	}), nil
 }
 
-// newShop is a registry that says one service of the namespace shop. One whose host is "never" says nothing at all; "bad" is refused.
+// newShop is a registry that says one service of the namespace shop. One whose host is "never" says
+// nothing at all; "bad" is refused.
 func newShop(config []byte) (sdk.Registry, error) {
 	var c struct {
 		Host   string
@@ -170,7 +172,8 @@ func (s *street) pid(name string) int {
 
 func one(host string, doors int) string { return fmt.Sprintf(shop, host, doors) }
 
-// TestForEach: there is an instance for each row, from the first revision on; it comes, changes and goes with its row, and no other one is touched.
+// TestForEach: there is an instance for each row, from the first revision on; it comes, changes and
+// goes with its row, and no other one is touched.
 func TestForEach(t *testing.T) {
 	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply")
 	if got, want := s.services(), "1.example:1 true 2.example:2 true"; got != want {
@@ -226,7 +229,8 @@ func TestForEach(t *testing.T) {
 	}
 }
 
-// TestForEachHurries: a swap that waits for what does not come ends when its row changes again, and for a command.
+// TestForEachHurries: a swap that waits for what does not come ends when its row changes again, and
+// for a command.
 func TestForEachHurries(t *testing.T) {
 	s := newStreet(t, map[string]string{"one": one("1.example", 1), "two": one("2.example", 2)}, "apply")
 	s.is("a shop@one shop@two shops", "1.example:1 true 2.example:2 true")
@@ -287,7 +291,8 @@ func TestForEachMisfits(t *testing.T) {
 	s.is("a shop@1 shop@3 shop@4 shops", "1.example:1 true 3.example:3 true 4.example:4 true")
 }
 
-// TestForEachWait: the first revision waits for an instance that says nothing as long as its entry says, and no longer.
+// TestForEachWait: the first revision waits for an instance that says nothing as long as its entry
+// says, and no longer.
 func TestForEachWait(t *testing.T) {
 	began := time.Now()
 	s := newStreet(t, map[string]string{"dumb": one("never", 1), "one": one("1.example", 1)}, "apply")
@@ -299,7 +304,8 @@ func TestForEachWait(t *testing.T) {
 	s.is("a shop@dumb shop@one shops", "1.example:1 true 2.example:1 true")
 }
 
-// TestForEachFails: an instance that refuses its config fails alone, and a row that changes to what is refused leaves what ran before.
+// TestForEachFails: an instance that refuses its config fails alone, and a row that changes to what
+// is refused leaves what ran before.
 func TestForEachFails(t *testing.T) {
 	s := newStreet(t, map[string]string{"bad": one("bad", 1), "one": one("1.example", 1)}, "apply")
 	s.is("a shop@bad shop@one shops", "1.example:1 true")
@@ -336,7 +342,8 @@ func TestForEachGuard(t *testing.T) {
 	s.is("a shop@two shops", "2.example:2 true")
 }
 
-// TestDue: what failed is tried again after a while, which grows, and at once when the row has changed.
+// TestDue: what failed is tried again after a while, which grows, and at once when the row has
+// changed.
 func TestDue(t *testing.T) {
 	s := &Swapper{set: &manifest.Set{}}
 	e := &manifest.Entry{Name: "a@b", Of: "a"}

@@ -146,7 +146,8 @@ func settles(t *testing.T, s *Swapper, want State) *Change {
 	}
 }
 
-// TestRollbackOfACrash: what ends in its window makes room for the old one, which was kept, without a start.
+// TestRollbackOfACrash: what ends in its window makes room for the old one, which was kept, without
+// a start.
 func TestRollbackOfACrash(t *testing.T) {
 	s := live(t, nil)
 	old := s.pid()
@@ -168,7 +169,8 @@ func TestRollbackOfACrash(t *testing.T) {
 	}
 }
 
-// TestNoRoomForTwo: where both instances would need more memory than is free, the new one isn't started, unless it is forced or nobody knows.
+// TestNoRoomForTwo: where both instances would need more memory than is free, the new one isn't
+// started, unless it is forced or nobody knows.
 func TestNoRoomForTwo(t *testing.T) {
 	free, known := uint64(1<<20), true
 	s := live(t, func() (uint64, bool) { return free, known })

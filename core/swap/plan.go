@@ -15,7 +15,8 @@ type step struct {
 	entry *manifest.Entry
 }
 
-// plan returns what differs between two files, in the order in which it is done: what others read first comes first and goes last.
+// plan returns what differs between two files, in the order in which it is done: what others read
+// first comes first and goes last.
 func plan(from, to *manifest.Set) []step {
 	var gone, come []step
 	for _, e := range from.Plugins {
@@ -49,7 +50,8 @@ func rank(e *manifest.Entry) int {
 	return slices.Index([]manifest.Kind{"authenticator", "config", "registry", "controller", "generator", "patch"}, e.Kind)
 }
 
-// merged is what runs while the steps are done: the entries of the file that run already, as they are, in the file's order, and then those that go.
+// merged is what runs while the steps are done: the entries of the file that run already, as they
+// are, in the file's order, and then those that go.
 func merged(running, file *manifest.Set) *manifest.Set {
 	var all []*manifest.Entry
 	for _, e := range file.Plugins {
@@ -82,7 +84,8 @@ func places(set *manifest.Set) map[string]int {
 	return order
 }
 
-// Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by step. It changes nothing.
+// Plan returns what a plugins.yaml of this text would change, and what the guard would say, step by
+// step. It changes nothing.
 func (s *Swapper) Plan(ctx context.Context, text []byte) ([]*Change, error) {
 	to, err := s.cfg.Parse(text)
 	if err != nil {

@@ -83,7 +83,8 @@ func TestPlanOfSeveral(t *testing.T) {
 	}
 }
 
-// While steps are done, what runs has the file's order, and what goes is behind it; what is in neither is forgotten in the end.
+// While steps are done, what runs has the file's order, and what goes is behind it; what is in
+// neither is forgotten in the end.
 func TestMerged(t *testing.T) {
 	running := parse(t, "a registry", "b registry , disabled: true", "g generator")
 	file := parse(t, "new config", "g generator", "b registry")

@@ -122,7 +122,8 @@ func crowded(name string, running []host.Status, free uint64) string {
 	return ""
 }
 
-// replaceInTurn ends the old one before the new one starts: there must never be two. If the new one does not start, the old one is started again.
+// replaceInTurn ends the old one before the new one starts: there must never be two. If the new one
+// does not start, the old one is started again.
 func (s *Swapper) replaceInTurn(ctx context.Context, last, e *manifest.Entry, c *Change, o Options) error {
 	if o.DryRun {
 		c.step(s, Failed, "a controller never runs twice, so that there is nothing to compare")

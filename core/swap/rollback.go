@@ -22,7 +22,8 @@ type past struct {
 	wrote []byte
 }
 
-// Rollback takes back the last swap of a plugin: what ran before takes its place again, at once if it is still warm. Another rollback goes back further.
+// Rollback takes back the last swap of a plugin: what ran before takes its place again, at once if
+// it is still warm. Another rollback goes back further.
 func (s *Swapper) Rollback(ctx context.Context, name string, o Options) (*Change, error) {
 	s.hurry()
 	release, err := s.take(ctx)
@@ -102,7 +103,8 @@ func unpinned(e *manifest.Entry) bool {
 	return e.Process != nil && e.SHA256 == "" || e.Wasm != nil && e.Wasm.SHA256 == "" && e.SHA256 == ""
 }
 
-// textBefore is what plugins.yaml becomes with an entry as it was; nil: it stays as it is. The note says what else there is to know.
+// textBefore is what plugins.yaml becomes with an entry as it was; nil: it stays as it is. The note
+// says what else there is to know.
 func (s *Swapper) textBefore(was past) (text []byte, note string) {
 	name := was.entry.Name
 	if s.cfg.File == "" || was.entry.Of != "" {

@@ -19,7 +19,8 @@ func swapTo(t *testing.T, s *Swapper, builtin string) {
 	}
 }
 
-// TestRecall: while the old instance is warm a command brings it back, that very process, and a dry run leaves all as it is.
+// TestRecall: while the old instance is warm a command brings it back, that very process, and a dry
+// run leaves all as it is.
 func TestRecall(t *testing.T) {
 	s := live(t, nil)
 	if _, err := s.Rollback(t.Context(), "a", Options{}); err == nil || !strings.Contains(err.Error(), "nothing to go back to") {
@@ -54,7 +55,8 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// TestRollbackFurther: with no warm instance what ran before starts anew, and each rollback goes back one swap.
+// TestRollbackFurther: with no warm instance what ran before starts anew, and each rollback goes
+// back one swap.
 func TestRollbackFurther(t *testing.T) {
 	s := liveOf(t, "plugins: [{name: a, kind: registry, builtin: registry/a, rollback: {window: 1ms}}]", nil)
 	for _, builtin := range []string{"registry/b", "registry/c"} {
@@ -79,7 +81,8 @@ func TestRollbackFurther(t *testing.T) {
 	}
 }
 
-// TestRollbackOfARollback: rollbacks while the one before has its window still go further back, not forth.
+// TestRollbackOfARollback: rollbacks while the one before has its window still go further back, not
+// forth.
 func TestRollbackOfARollback(t *testing.T) {
 	s := live(t, nil)
 	swapTo(t, s, "registry/b")
@@ -94,7 +97,8 @@ func TestRollbackOfARollback(t *testing.T) {
 	}
 }
 
-// TestRollbackAfterACrash: what the core took back by itself is not taken back again, and what was before that can be.
+// TestRollbackAfterACrash: what the core took back by itself is not taken back again, and what was
+// before that can be.
 func TestRollbackAfterACrash(t *testing.T) {
 	s := live(t, nil)
 	swapTo(t, s, "registry/b")
@@ -117,7 +121,8 @@ func TestRollbackAfterACrash(t *testing.T) {
 	}
 }
 
-// TestTextBefore: going back to what plugins.yaml says leaves the file as it is; to what it never said, too, with a word.
+// TestTextBefore: going back to what plugins.yaml says leaves the file as it is; to what it never
+// said, too, with a word.
 func TestTextBefore(t *testing.T) {
 	s, _, _ := swapper()
 	s.cfg.File, s.file = "plugins.yaml", parse(t, "a registry")

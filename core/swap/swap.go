@@ -1,5 +1,6 @@
-// Package swap changes plugins while proxies stay connected: it starts the new instance beside the old one, compares what they say, lets the new one
-// take over in one step, and keeps the old one warm until it is clear that proxies take what the new one makes. It follows plugins.yaml, too.
+// Package swap changes plugins while proxies stay connected: it starts the new instance beside the
+// old one, compares what they say, lets the new one take over in one step, and keeps the old one
+// warm until it is clear that proxies take what the new one makes. It follows plugins.yaml, too.
 package swap
 
 import (
@@ -24,13 +25,15 @@ type Config struct {
 	Host    *host.Host
 	// Set is what runs at the start.
 	Set *manifest.Set
-	// File is the plugins.yaml that is followed and written to; empty: there is none, and all that commands change is gone with the process.
+	// File is the plugins.yaml that is followed and written to; empty: there is none, and all that
+	// commands change is gone with the process.
 	File string
 	// Text is what Set was parsed from, Parse makes a set of another text.
 	Text  []byte
 	Parse func(text []byte) (*manifest.Set, error)
 	Log   *slog.Logger
-	// Ended is told what became of each change: switched, refused, failed, kept, rolledBack; optional.
+	// Ended is told what became of each change: switched, refused, failed, kept, rolledBack;
+	// optional.
 	Ended func(plugin, outcome string)
 	// Free returns how much memory may still be used; nil: nobody knows.
 	Free func() (bytes uint64, known bool)
@@ -58,10 +61,12 @@ type Swapper struct {
 	// misfits are rows that there are no instances for.
 	misfits []manifest.Misfit
 
-	// applied is what the file asks for, with the instances that it has for rows, as far as that was done. It and instances belong to whoever has the turn.
+	// applied is what the file asks for, with the instances that it has for rows, as far as that
+	// was done. It and instances belong to whoever has the turn.
 	applied   *manifest.Set
 	instances instances
-	// held are plugins that the file has no more, or disables, and that run on because a guard said no. It belongs to whoever has the turn.
+	// held are plugins that the file has no more, or disables, and that run on because a guard said
+	// no. It belongs to whoever has the turn.
 	held map[string]*manifest.Entry
 }
 
@@ -69,10 +74,12 @@ type Swapper struct {
 type plugin struct {
 	changes []*Change
 	window  *window
-	// past is what ran before, the last of it last; text is the plugins.yaml in which what runs stands, nil: in none.
+	// past is what ran before, the last of it last; text is the plugins.yaml in which what runs
+	// stands, nil: in none.
 	past []past
 	text []byte
-	// program is what could be seen of the last one's that took another's place when it was started.
+	// program is what could be seen of the last one's that took another's place when it was
+	// started.
 	program stamp
 }
 

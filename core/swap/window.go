@@ -76,7 +76,8 @@ func (w *window) run(length time.Duration) {
 	}
 }
 
-// giveWay returns a context for what only looks at a plugin: it ends when the plugin's old instance is to come back, which must not wait.
+// giveWay returns a context for what only looks at a plugin: it ends when the plugin's old instance
+// is to come back, which must not wait.
 func (s *Swapper) giveWay(ctx context.Context, name string) (_ context.Context, done func()) {
 	s.mu.Lock()
 	w := s.ofLocked(name).window

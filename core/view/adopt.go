@@ -1,7 +1,8 @@
 package view
 
-// Adopt puts bodies in the place of others that mean the same, so that what a client has of another session keeps its bytes and its version. The
-// session's later bodies of the same content are replaced, too.
+// Adopt puts bodies in the place of others that mean the same, so that what a client has of another
+// session keeps its bytes and its version. The session's later bodies of the same content are
+// replaced, too.
 func (vs *Views) Adopt(instead map[*Body]*Body) {
 	if len(instead) == 0 {
 		return

@@ -7,7 +7,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// BenchmarkChange is one changed resource of a view that has 1000: its body is stored, named, and the old one is let go.
+// BenchmarkChange is one changed resource of a view that has 1000: its body is stored, named, and
+// the old one is let go.
 func BenchmarkChange(b *testing.B) {
 	vs, value := NewViews(), make([]byte, 1500)
 	vs.Describe(&pb.View{View: 1, Type: "t"})

@@ -1,5 +1,6 @@
-// Package view holds what proxies get: bodies (resources encoded once), sets of them that views share, and snapshots of a view at a
-// revision. All of it is immutable, so that what a stream was sent is a pointer.
+// Package view holds what proxies get: bodies (resources encoded once), sets of them that views
+// share, and snapshots of a view at a revision. All of it is immutable, so that what a stream was
+// sent is a pointer.
 package view
 
 import (
@@ -11,8 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Body is one resource, encoded once for both protocols: the state-of-the-world form is the tail of the delta form, since field 2 of
-// envoy.service.discovery.v3.Resource and of DiscoveryResponse both hold the resource's Any, under the same tag.
+// Body is one resource, encoded once for both protocols: the state-of-the-world form is the tail of
+// the delta form, since field 2 of envoy.service.discovery.v3.Resource and of DiscoveryResponse
+// both hold the resource's Any, under the same tag.
 type Body struct {
 	name, version string
 	fragment      []byte
@@ -24,8 +26,8 @@ type Body struct {
 // large is from which size on a value is not copied.
 const large = 32 << 10
 
-// NewBody encodes the bytes of a resource (the value of its Any) of a type. ttl in seconds, 0 for none. A large value is kept as it is, and must not be
-// changed any more.
+// NewBody encodes the bytes of a resource (the value of its Any) of a type. ttl in seconds, 0 for
+// none. A large value is kept as it is, and must not be changed any more.
 func NewBody(typeURL, name string, bytes []byte, ttl uint32) *Body {
 	return newBody(typeURL, name, value{bytes}, ttl)
 }
@@ -85,11 +87,12 @@ func newBody(typeURL, name string, runs value, ttl uint32) *Body {
 // Name returns the resource's name.
 func (b *Body) Name() string { return b.name }
 
-// Version returns the hash of the content, 16 hex characters: the same in every replica and after every restart.
+// Version returns the hash of the content, 16 hex characters: the same in every replica and after
+// every restart.
 func (b *Body) Version() string { return b.version }
 
-// Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a DiscoveryResponse, its beginning and
-// what follows, one after the other. Read only.
+// Encoded returns the encoded field `resources` of a DeltaDiscoveryResponse or, not delta, of a
+// DiscoveryResponse, its beginning and what follows, one after the other. Read only.
 func (b *Body) Encoded(delta bool) (first []byte, rest [][]byte) {
 	if delta {
 		return b.fragment, b.apart

@@ -13,8 +13,9 @@ import (
 // maxDepth is how deep messages may nest (as in protobuf's own decoders, which stop far deeper).
 const maxDepth = 200
 
-// Check says whether a resource's bytes decode as its type: fields have the types of the .proto file, strings are UTF-8, and messages in an Any
-// decode in turn. Types that this binary doesn't know are taken as they are. It allocates nothing.
+// Check says whether a resource's bytes decode as its type: fields have the types of the .proto
+// file, strings are UTF-8, and messages in an Any decode in turn. Types that this binary doesn't
+// know are taken as they are. It allocates nothing.
 func Check(typeURL string, value []byte) error {
 	t, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
 	if err != nil {
@@ -23,8 +24,9 @@ func Check(typeURL string, value []byte) error {
 	return check(t.Descriptor(), value, 0)
 }
 
-// CheckChange is Check for a value that takes the place of one that was checked. Of the resource's own fields it looks only at those from the first to the last
-// that differ: a change to one virtual host costs what that host does, and not the route configuration.
+// CheckChange is Check for a value that takes the place of one that was checked. Of the resource's
+// own fields it looks only at those from the first to the last that differ: a change to one virtual
+// host costs what that host does, and not the route configuration.
 func CheckChange(typeURL string, value, before []byte) error {
 	t, err := protoregistry.GlobalTypes.FindMessageByURL(typeURL)
 	if err != nil {
@@ -48,7 +50,8 @@ func sharedHead(a, b []byte) int {
 	return at
 }
 
-// sharedTail returns the bytes of the fields with which both end; none where one of them can't be read.
+// sharedTail returns the bytes of the fields with which both end; none where one of them can't be
+// read.
 func sharedTail(a, b []byte) int {
 	starts, others := fieldStarts(a), fieldStarts(b)
 	end, other := len(a), len(b)

@@ -98,7 +98,8 @@ func TestRefusedResourceLeavesTheLastGood(t *testing.T) {
 	}
 }
 
-// TestRulesOfEnvoysFields: what decodes and breaks a rule is refused until it is repaired or goes, but for types that their plugin checks.
+// TestRulesOfEnvoysFields: what decodes and breaks a rule is refused until it is repaired or goes,
+// but for types that their plugin checks.
 func TestRulesOfEnvoysFields(t *testing.T) {
 	broken := sample(t)
 	broken.ConnectTimeout = durationpb.New(-1e9)
@@ -166,7 +167,8 @@ func BenchmarkCheck(b *testing.B) {
 
 const routeType = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 
-// What replaces a right value is judged as if it were looked at whole, whatever is put in, cut out or broken.
+// What replaces a right value is judged as if it were looked at whole, whatever is put in, cut out
+// or broken.
 func TestCheckChange(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	hosts := func() (all []*route.VirtualHost) {

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Fields says which fields of a resource differ, one a line, at most as many as are asked for: `route.cluster: "a" -> "b"`. Elements of lists that have
-// names go by them. It is nil for types, or types within, that this binary doesn't know. What looks like a secret is masked.
+// Fields says which fields of a resource differ, one a line, at most as many as are asked for:
+// `route.cluster: "a" -> "b"`. Elements of lists that have names go by them. It is nil for types,
+// or types within, that this binary doesn't know. What looks like a secret is masked.
 func Fields(typeURL string, old, now *Body, most int) []string {
 	was, errWas := plain(typeURL, old.Value())
 	is, errIs := plain(typeURL, now.Value())
@@ -108,7 +109,8 @@ func (d *fieldLines) maps(path string, was, is map[string]any) {
 	}
 }
 
-// elements names a list's elements: by their names where each has one of its own, else by their places.
+// elements names a list's elements: by their names where each has one of its own, else by their
+// places.
 func elements(list []any) map[string]any {
 	named := make(map[string]any, len(list))
 	for _, e := range list {

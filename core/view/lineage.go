@@ -1,7 +1,7 @@
 package view
 
-// lineage is which sets a set was made of, so that sets that follow each other are compared by what was changed, and not by what they have. The
-// zero lineage is that of no set.
+// lineage is which sets a set was made of, so that sets that follow each other are compared by what
+// was changed, and not by what they have. The zero lineage is that of no set.
 type lineage struct {
 	self *origin
 	past []step // oldest first
@@ -16,7 +16,8 @@ type step struct {
 	names []string
 }
 
-// maxSteps is how many steps are remembered, and a share of the set how many names they may have together: beyond that it is better to look at all.
+// maxSteps is how many steps are remembered, and a share of the set how many names they may have
+// together: beyond that it is better to look at all.
 const (
 	maxSteps = 64
 	share    = 4

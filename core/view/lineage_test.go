@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Whatever was put in and taken out, the names that Between yields are among those that were, and none that differs is missing; and Each says the same as Get.
+// Whatever was put in and taken out, the names that Between yields are among those that were, and
+// none that differs is missing; and Each says the same as Get.
 func TestBetweenKnowsWhatWasChanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	name := func() string { return fmt.Sprintf("n%03d", r.IntN(400)) }

@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Same says whether two resources of a type mean the same, however they are encoded: fields and keys of maps have no order, and what is in an Any
-// is compared by its own meaning. A type that this binary doesn't know means its bytes.
+// Same says whether two resources of a type mean the same, however they are encoded: fields and
+// keys of maps have no order, and what is in an Any is compared by its own meaning. A type that
+// this binary doesn't know means its bytes.
 func Same(typeURL string, a, b *Body) bool {
 	if a.Exists() != b.Exists() {
 		return false
@@ -26,7 +27,8 @@ func Same(typeURL string, a, b *Body) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// life is what stands before the resource's Any: with a name and a version, which have a fixed length, its time to live.
+// life is what stands before the resource's Any: with a name and a version, which have a fixed
+// length, its time to live.
 func (b *Body) life() []byte {
 	head := b.fragment[:b.sotw]
 	if i := bytes.Index(head, []byte(b.version)); i >= 0 {

@@ -68,7 +68,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestAdopt: what means the same keeps the other session's bytes, in parts and in views' own sets, and when the plugin sends it again.
+// TestAdopt: what means the same keeps the other session's bytes, in parts and in views' own sets,
+// and when the plugin sends it again.
 func TestAdopt(t *testing.T) {
 	good := encode(t, sample(t))
 	old := NewBody(clusterType, "a", good, 0)

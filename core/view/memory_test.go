@@ -42,7 +42,8 @@ func audit(t *testing.T, vs *Views) {
 	}
 }
 
-// TestHeld: what an edit shares with its base is counted once, as long as one of the two is there; a body in pieces while it comes.
+// TestHeld: what an edit shares with its base is counted once, as long as one of the two is there;
+// a body in pieces while it comes.
 func TestHeld(t *testing.T) {
 	const large = 1 << 20
 	vs := NewViews()

@@ -8,8 +8,10 @@ import (
 
 const envoyTypes = "type.googleapis.com/envoy."
 
-// named are Envoy's types whose resources say their own name, each in field 1. It has to be the name under which they are served: clients go by the one or by
-// the other, so that two names could stand for one resource. A VirtualHost is named by its route configuration too, and says only its half.
+// named are Envoy's types whose resources say their own name, each in field 1. It has to be the
+// name under which they are served: clients go by the one or by the other, so that two names could
+// stand for one resource. A VirtualHost is named by its route configuration too, and says only its
+// half.
 var named = map[string]bool{
 	envoyTypes + "config.cluster.v3.Cluster":                  true,
 	envoyTypes + "config.core.v3.TypedExtensionConfig":        true,

@@ -45,8 +45,8 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// TestMisnamed: a body is taken under its own name alone, in any order of tries, also as an edit of one that was taken; what was there stays, and a better
-// one is taken.
+// TestMisnamed: a body is taken under its own name alone, in any order of tries, also as an edit of
+// one that was taken; what was there stays, and a better one is taken.
 func TestMisnamed(t *testing.T) {
 	named := func(name string) []byte {
 		c := sample(t)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Set is an immutable set of resources by name. A body without content marks a name that is known to be absent.
+// Set is an immutable set of resources by name. A body without content marks a name that is known
+// to be absent.
 type Set struct {
 	bodies []*Body // by name
 	bytes  int     // as Bytes found them; 0: not asked yet
@@ -63,7 +64,8 @@ func (s *Set) Get(name string) *Body {
 	return s.bodies[i]
 }
 
-// With returns the set with upserts put in and removes taken out; a name in both is put in. They need no order; names of upserts are unique.
+// With returns the set with upserts put in and removes taken out; a name in both is put in. They
+// need no order; names of upserts are unique.
 func (s *Set) With(upserts []*Body, removes []string) *Set {
 	gone := make(map[string]bool, len(removes))
 	for _, n := range removes {
@@ -90,7 +92,8 @@ func (s *Set) With(upserts []*Body, removes []string) *Set {
 	return &Set{bodies: out, lineage: s.next(upserts, removes, len(out))}
 }
 
-// Each yields the names, which must be in order, each with its body, nil where the set doesn't know the name.
+// Each yields the names, which must be in order, each with its body, nil where the set doesn't know
+// the name.
 func (s *Set) Each(names []string) iter.Seq2[string, *Body] {
 	return func(yield func(string, *Body) bool) {
 		bodies := s.Bodies()

@@ -5,15 +5,17 @@ import (
 	"slices"
 )
 
-// Snapshot is a view at one served revision: parts that it shares with other views and entries of its own, which hide the parts'.
-// Two snapshots of equal content may be different pointers, equal pointers always mean equal content.
+// Snapshot is a view at one served revision: parts that it shares with other views and entries of
+// its own, which hide the parts'. Two snapshots of equal content may be different pointers, equal
+// pointers always mean equal content.
 type Snapshot struct {
 	own      *Set
 	parts    []*Set
 	complete bool
 }
 
-// NewSnapshot returns a snapshot. complete says that the set holds all resources of the view, not only those that were wanted by name.
+// NewSnapshot returns a snapshot. complete says that the set holds all resources of the view, not
+// only those that were wanted by name.
 func NewSnapshot(own *Set, parts []*Set, complete bool) *Snapshot {
 	return &Snapshot{own: own, parts: parts, complete: complete}
 }
@@ -21,7 +23,8 @@ func NewSnapshot(own *Set, parts []*Set, complete bool) *Snapshot {
 // Complete says whether the whole set of the view is known, as a wildcard subscription needs.
 func (s *Snapshot) Complete() bool { return s != nil && s.complete }
 
-// Get returns the body of a name. A body that doesn't Exist means that the name is known to be absent, nil that nothing is known of it yet.
+// Get returns the body of a name. A body that doesn't Exist means that the name is known to be
+// absent, nil that nothing is known of it yet.
 func (s *Snapshot) Get(name string) *Body {
 	if s == nil {
 		return nil

@@ -7,7 +7,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// stored is a body of the session. value is what came of it until its first use gives it a name; it stays where that became another body's bytes.
+// stored is a body of the session. value is what came of it until its first use gives it a name; it
+// stays where that became another body's bytes.
 type stored struct {
 	id    uint64
 	value value
@@ -24,7 +25,8 @@ type stored struct {
 	edit
 }
 
-// edit is what is known of a body between the beginning and the end of another, until its first use.
+// edit is what is known of a body between the beginning and the end of another, until its first
+// use.
 type edit struct {
 	// middle is what is new; tail follows once all of that has come.
 	middle []byte
@@ -122,8 +124,8 @@ func (s *stored) bytes() value {
 	return s.value
 }
 
-// judge checks a body before its first use, in the place of another one or of nil: whether it decodes and, where its plugin is not trusted to have looked,
-// whether it keeps Envoy's rules.
+// judge checks a body before its first use, in the place of another one or of nil: whether it
+// decodes and, where its plugin is not trusted to have looked, whether it keeps Envoy's rules.
 func (vs *Views) judge(s *stored, typeURL string, before *Body, trusted bool) error {
 	if s.checked == typeURL {
 		return nil // under another name, which was not its own

@@ -15,7 +15,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestEdits: bodies that are sent as edits of others, cut between fields or anywhere, right or wrong, are taken, refused and served as whole ones are.
+// TestEdits: bodies that are sent as edits of others, cut between fields or anywhere, right or
+// wrong, are taken, refused and served as whole ones are.
 func TestEdits(t *testing.T) {
 	taken, refused := 0, 0
 	for seed := range uint64(40) {
@@ -38,7 +39,8 @@ func TestEditsReproduce(t *testing.T) {
 	}
 }
 
-// edits plays a random history of edits and returns how many were taken and how many refused, and what was served after each.
+// edits plays a random history of edits and returns how many were taken and how many refused, and
+// what was served after each.
 func edits(t *testing.T, seed uint64) (taken, refused int, trace []string) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Text that is no UTF-8 is refused wherever it stands, as every reader of protobuf would refuse it; bytes may be anything.
+// Text that is no UTF-8 is refused wherever it stands, as every reader of protobuf would refuse it;
+// bytes may be anything.
 func TestTextIsUTF8(t *testing.T) {
 	field := func(number protowire.Number, value []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)

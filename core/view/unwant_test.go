@@ -6,7 +6,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// TestUnwant: what only the wildcard wanted goes with it, since nobody says any more what becomes of it.
+// TestUnwant: what only the wildcard wanted goes with it, since nobody says any more what becomes
+// of it.
 func TestUnwant(t *testing.T) {
 	vs := NewViews()
 	vs.Describe(&pb.View{Type: "t", View: 1})

@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// value is a resource's bytes in one or more runs, each of which is whole fields where there are several. Read only.
+// value is a resource's bytes in one or more runs, each of which is whole fields where there are
+// several. Read only.
 type value [][]byte
 
 func (v value) size() (n int) {
@@ -24,7 +25,8 @@ func (v value) joined() []byte {
 	return slices.Concat(v...)
 }
 
-// cut returns the first n bytes and the rest, in new lists of the same memory; whole, if the cut is between two fields.
+// cut returns the first n bytes and the rest, in new lists of the same memory; whole, if the cut is
+// between two fields.
 func (v value) cut(n int) (head, rest value, whole bool) {
 	for i, run := range v {
 		if n < len(run) {

@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Views is what one generator's session has said: bodies, parts and views. Not safe for concurrent use.
+// Views is what one generator's session has said: bodies, parts and views. Not safe for concurrent
+// use.
 type Views struct {
 	bodies map[uint64]*stored
 	refs   map[*Body]*stored
@@ -26,7 +27,8 @@ type Views struct {
 	adopted map[string]*Body
 	// carried are the type URLs of bodies that differ from those of their types.
 	carried map[string]string
-	// trusted are the types whose resources their plugin has checked by the rules of Envoy's fields.
+	// trusted are the types whose resources their plugin has checked by the rules of Envoy's
+	// fields.
 	trusted map[string]bool
 	// standing are the resources that are refused now.
 	standing map[spot]Refused
@@ -162,7 +164,8 @@ func (vs *Views) Forget(v *View) {
 	v.own = nil
 }
 
-// Gone reports whether a view was described and has been forgotten. It says so once: who asks deals with it.
+// Gone reports whether a view was described and has been forgotten. It says so once: who asks deals
+// with it.
 func (vs *Views) Gone(typeURL string, id uint64) bool {
 	k := key{typeURL, id}
 	defer delete(vs.gone, k)
@@ -198,7 +201,8 @@ func (vs *Views) part(id uint64) *part {
 	return p
 }
 
-// Change changes a view. One that is gone is left alone: the plugin may have said this before it read that nobody is in it.
+// Change changes a view. One that is gone is left alone: the plugin may have said this before it
+// read that nobody is in it.
 func (vs *Views) Change(m *pb.Change) error {
 	v := vs.views[key{m.Type, m.View}]
 	if v == nil && vs.gone[key{m.Type, m.View}] {
@@ -237,7 +241,8 @@ func (vs *Views) setParts(v *View, parts []uint64) {
 	}
 }
 
-// edit applies entries to the set of a part or view. What it can't apply (missing bodies) stays as it was and is the error.
+// edit applies entries to the set of a part or view. What it can't apply (missing bodies) stays as
+// it was and is the error.
 func (vs *Views) edit(of any, set *Set, typeURL string, entries []*pb.Entry, removes []string) (*Set, error) {
 	ups := make([]*Body, 0, len(entries))
 	missing := &MissingError{}
@@ -288,7 +293,8 @@ func lastOfEach(entries []*pb.Entry) []*pb.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e *pb.Entry) bool { return last[e.Name] != e })
 }
 
-// use returns the body that an entry names, in the place of another one or of nil, and counts the use.
+// use returns the body that an entry names, in the place of another one or of nil, and counts the
+// use.
 func (vs *Views) use(typeURL string, e *pb.Entry, before *Body) (*Body, error) {
 	if e.Body == 0 {
 		return Absent(e.Name), nil
@@ -357,10 +363,12 @@ func (vs *Views) Publish() []*View {
 	return changed
 }
 
-// Unused returns parts that no view lists any more. They are kept until Expire, for the plugin may be listing them at this moment.
+// Unused returns parts that no view lists any more. They are kept until Expire, for the plugin may
+// be listing them at this moment.
 func (vs *Views) Unused() []uint64 { return slices.Collect(maps.Keys(vs.unused)) }
 
-// Expire forgets those of the parts in ids that no view lists: what the plugin said before it knew has come.
+// Expire forgets those of the parts in ids that no view lists: what the plugin said before it knew
+// has come.
 func (vs *Views) Expire(ids []uint64) {
 	for _, id := range ids {
 		p := vs.unused[id]
@@ -376,8 +384,8 @@ func (vs *Views) Expire(ids []uint64) {
 	}
 }
 
-// Freed returns bodies that no part and no view names, which the plugin is to be told of. They are kept until Collect, for the plugin
-// may be naming them at this moment.
+// Freed returns bodies that no part and no view names, which the plugin is to be told of. They are
+// kept until Collect, for the plugin may be naming them at this moment.
 func (vs *Views) Freed() []uint64 {
 	var ids []uint64
 	for _, s := range vs.freed {
@@ -390,7 +398,8 @@ func (vs *Views) Freed() []uint64 {
 	return ids
 }
 
-// Collect lets go of the bodies in ids: the plugin has read that they are free, and what it named before has come.
+// Collect lets go of the bodies in ids: the plugin has read that they are free, and what it named
+// before has come.
 func (vs *Views) Collect(ids []uint64) {
 	for _, id := range ids {
 		s := vs.bodies[id]
@@ -407,8 +416,9 @@ func (vs *Views) Collect(ids []uint64) {
 	}
 }
 
-// Want adds a connection's wishes and returns those that are new to the view. A list that several connections have is gone through once if
-// it is one slice; names must not be written to until they are dropped.
+// Want adds a connection's wishes and returns those that are new to the view. A list that several
+// connections have is gone through once if it is one slice; names must not be written to until they
+// are dropped.
 func (v *View) Want(wildcard bool, names []string) (all bool, fresh []string) {
 	if wildcard {
 		v.wildcard++
@@ -432,7 +442,8 @@ func (v *View) Want(wildcard bool, names []string) (all bool, fresh []string) {
 	return all, fresh
 }
 
-// Drop takes a connection's wishes back, the same slice as it wanted, and returns those that nobody has any more.
+// Drop takes a connection's wishes back, the same slice as it wanted, and returns those that nobody
+// has any more.
 func (v *View) Drop(wildcard bool, names []string) (all bool, gone []string) {
 	if wildcard {
 		v.wildcard--

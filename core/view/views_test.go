@@ -27,7 +27,8 @@ func (m *model) resources(v uint64) map[string]string {
 	return out
 }
 
-// TestRandomViews compares views with the plain model over random changes, and looks for bodies that stay.
+// TestRandomViews compares views with the plain model over random changes, and looks for bodies
+// that stay.
 func TestRandomViews(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 2))

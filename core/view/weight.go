@@ -8,13 +8,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Weight is how many things of use a resource holds that proxies could lose: of an assignment 1 if it has endpoints, of routes the virtual
-// hosts that have any, of everything else 1. A resource that is not there has none.
+// Weight is how many things of use a resource holds that proxies could lose: of an assignment 1 if
+// it has endpoints, of routes the virtual hosts that have any, of everything else 1. A resource
+// that is not there has none.
 func Weight(typeURL string, b *Body) int {
 	if b == nil || !b.Exists() {
 		return 0
 	}
-	// Fields: ClusterLoadAssignment.endpoints 2, LocalityLbEndpoints.lb_endpoints 2; RouteConfiguration.virtual_hosts 2, VirtualHost.routes 3.
+	// Fields: ClusterLoadAssignment.endpoints 2, LocalityLbEndpoints.lb_endpoints 2;
+	// RouteConfiguration.virtual_hosts 2, VirtualHost.routes 3.
 	switch {
 	case strings.HasSuffix(typeURL, "/envoy.config.endpoint.v3.ClusterLoadAssignment"):
 		return min(1, count(b.Value(), 2, 2))
@@ -24,7 +26,8 @@ func Weight(typeURL string, b *Body) int {
 	return 1
 }
 
-// Equal reports whether two bodies of a name, which may be nil, have the same content, or neither exists.
+// Equal reports whether two bodies of a name, which may be nil, have the same content, or neither
+// exists.
 func Equal(a, b *Body) bool {
 	if a == nil || !a.Exists() || b == nil || !b.Exists() {
 		return (a == nil || !a.Exists()) && (b == nil || !b.Exists())
@@ -65,7 +68,8 @@ func fields(message []byte, field protowire.Number) iter.Seq[[]byte] {
 	}
 }
 
-// Between yields the names that may have another body in one snapshot than in the other, some perhaps twice.
+// Between yields the names that may have another body in one snapshot than in the other, some
+// perhaps twice.
 func Between(old, now *Snapshot) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if old == now {

@@ -2,7 +2,8 @@ package xds
 
 import "testing"
 
-// TestNeverBackwards: a turn that comes late with what was served before sends nothing, whichever kind of turn it is; of another epoch it may have any number.
+// TestNeverBackwards: a turn that comes late with what was served before sends nothing, whichever
+// kind of turn it is; of another epoch it may have any number.
 func TestNeverBackwards(t *testing.T) {
 	for name, turn := range map[string]func(*conversation, Served){
 		"push": func(c *conversation, s Served) {

@@ -17,7 +17,8 @@ func manyNames(n int) (names []string) {
 	return names
 }
 
-// BenchmarkRequest is a request that repeats 1200 names, as ACKs in state of the world do: decoded, and found to be what the stream wants.
+// BenchmarkRequest is a request that repeats 1200 names, as ACKs in state of the world do: decoded,
+// and found to be what the stream wants.
 func BenchmarkRequest(b *testing.B) {
 	c, subs := newCodec(), newSubscriptions()
 	message, err := proto.Marshal(&discovery.DiscoveryRequest{TypeUrl: eds, ResponseNonce: "n", ResourceNames: manyNames(1200)})
@@ -44,7 +45,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkResponse is the encoding of a response of 1000 resources of 1.5 KB: references to their bytes, and the stream's own tail.
+// BenchmarkResponse is the encoding of a response of 1000 resources of 1.5 KB: references to their
+// bytes, and the stream's own tail.
 func BenchmarkResponse(b *testing.B) {
 	c := newCodec()
 	var bodies []*view.Body

@@ -5,8 +5,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ClusterType is the type whose resources name others: Envoy makes a changed cluster anew and then waits for its endpoints, even if it
-// has them (docs/decisions/ads-order.md).
+// ClusterType is the type whose resources name others: Envoy makes a changed cluster anew and then
+// waits for its endpoints, even if it has them (docs/decisions/ads-order.md).
 const ClusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 
 // Fields of envoy.config.cluster.v3.Cluster and its EdsClusterConfig.
@@ -15,7 +15,8 @@ const (
 	fieldServiceName      protowire.Number = 2
 )
 
-// dependents returns the names under which resources of the next type belong to those of a type: their own, or the service name of a cluster.
+// dependents returns the names under which resources of the next type belong to those of a type:
+// their own, or the service name of a cluster.
 func dependents(typeURL string, bodies []*view.Body) []string {
 	names := make([]string, 0, len(bodies))
 	for _, b := range bodies {

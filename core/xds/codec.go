@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codec is the whole server's: a response goes out as the fragments that it is made of, everything else as protobuf.
+// codec is the whole server's: a response goes out as the fragments that it is made of, everything
+// else as protobuf.
 type codec struct {
 	encoding.CodecV2
 	lists   *lists
@@ -23,7 +24,8 @@ func newCodec() codec {
 	return codec{encoding.GetCodecV2("proto"), newLists(), &sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-// Marshal implements encoding.CodecV2. The buffers are plain slices: they belong to no pool, so many sends may share them.
+// Marshal implements encoding.CodecV2. The buffers are plain slices: they belong to no pool, so
+// many sends may share them.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch r := v.(type) {
 	case *response:
@@ -34,7 +36,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-// Unmarshal implements encoding.CodecV2. The names of a request may be shared with other requests: read only.
+// Unmarshal implements encoding.CodecV2. The names of a request may be shared with other requests:
+// read only.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	var names *[]string
 	switch r := v.(type) {

@@ -13,7 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// TestResponsesDecodeToWhatWasMeant compares random responses, decoded with Envoy's own types, with what they were made from.
+// TestResponsesDecodeToWhatWasMeant compares random responses, decoded with Envoy's own types, with
+// what they were made from.
 func TestResponsesDecodeToWhatWasMeant(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func() string {

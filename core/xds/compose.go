@@ -15,8 +15,8 @@ func (m *machine) serving(w *watch) *Served {
 	return &m.served
 }
 
-// target returns where the client can be taken now. all says that it is all that it wants; otherwise what is newly asked for isn't known
-// yet, and only what it has moves on.
+// target returns where the client can be taken now. all says that it is all that it wants;
+// otherwise what is newly asked for isn't known yet, and only what it has moves on.
 func (m *machine) target(w *watch) (to situation, all, ok bool) {
 	s := m.serving(w).Types[w.url]
 	if s == nil || w.subscription == nil {
@@ -45,7 +45,8 @@ type batch struct {
 	shared  *sharedChange // set while upserts are exactly its own
 }
 
-// bring returns the response that gives the client what is new or changed, nil if there is nothing to say. What is gone is noted.
+// bring returns the response that gives the client what is new or changed, nil if there is nothing
+// to say. What is gone is noted.
 func (m *machine) bring(w *watch) *response {
 	to, all, ok := m.target(w)
 	if !ok {
@@ -81,7 +82,8 @@ func (m *machine) bring(w *watch) *response {
 	return m.bringSotW(w, b)
 }
 
-// moved says whether anything of what the client was sent is different now. What it newly asks for says nothing of what it refused.
+// moved says whether anything of what the client was sent is different now. What it newly asks for
+// says nothing of what it refused.
 func (m *machine) moved(w *watch, to situation) bool {
 	if to.snapshot == w.sent.snapshot || w.sent.subscription == nil {
 		return false
@@ -178,7 +180,8 @@ func (m *machine) fillAbsent(w *watch, b *batch) {
 	b.absent = left
 }
 
-// stopgap returns what stands for an absent name: an empty resource, unless the push that goes on still has it. Then it leaves with the next.
+// stopgap returns what stands for an absent name: an empty resource, unless the push that goes on
+// still has it. Then it leaves with the next.
 func (m *machine) stopgap(w *watch, name string) *view.Body {
 	if m.overtook(w) {
 		if old := m.served.Types[w.url].Get(name); old != nil && old.Exists() {
@@ -232,8 +235,9 @@ func (m *machine) whole(w *watch, c *sharedContent, r *response) {
 	r.fragments = c.sotw.of(r.resources, false)
 }
 
-// stands returns what the client is left of what is to be taken from it. After a refusal that is what it accepted before: what it was refused for would be
-// refused again, and all that comes with it.
+// stands returns what the client is left of what is to be taken from it. After a refusal that is
+// what it accepted before: what it was refused for would be refused again, and all that comes with
+// it.
 func (m *machine) stands(w *watch) []*view.Body {
 	if w.refused == "" {
 		return w.gone
@@ -273,7 +277,8 @@ func (m *machine) bringDelta(w *watch, b *batch) *response {
 	return m.depart(w, b, r)
 }
 
-// reconcile leaves out what a reconnecting client has already, and removes what it has and nobody else.
+// reconcile leaves out what a reconnecting client has already, and removes what it has and nobody
+// else.
 func (m *machine) reconcile(w *watch, b *batch, r *response) {
 	b.upserts = slices.DeleteFunc(slices.Clone(b.upserts), func(u *view.Body) bool { return w.initial[u.Name()] == u.Version() })
 	b.shared = nil

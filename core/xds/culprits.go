@@ -10,7 +10,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// culprit is a resource that a client refused by name. It is left out of what the client is sent, so that the rest is taken, until it is another one.
+// culprit is a resource that a client refused by name. It is left out of what the client is sent,
+// so that the rest is taken, until it is another one.
 type culprit struct {
 	body *view.Body
 	// instead is what the client accepted of that name before; nil: nothing.
@@ -20,10 +21,12 @@ type culprit struct {
 	pardoned bool
 }
 
-// pardon is how long a culprit is left out at most: then the next change of its type brings it again, for what was wrong may have been the client's.
+// pardon is how long a culprit is left out at most: then the next change of its type brings it
+// again, for what was wrong may have been the client's.
 const pardon = time.Minute
 
-// hear takes what a client says to a response, as watch.take does, and finds out what its refusal is about.
+// hear takes what a client says to a response, as watch.take does, and finds out what its refusal
+// is about.
 func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	if refused != nil {
 		m.accuse(w, nonce, *refused)
@@ -31,7 +34,8 @@ func (m *machine) hear(w *watch, nonce string, refused *string) *Outcome {
 	return w.take(nonce, refused)
 }
 
-// accuse notes which resources a refusal names, among those that were new to the client. The others can be sent again at once.
+// accuse notes which resources a refusal names, among those that were new to the client. The others
+// can be sent again at once.
 func (m *machine) accuse(w *watch, nonce, reason string) {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if i < 0 {
@@ -107,7 +111,8 @@ func (c culprit) is(b *view.Body) bool {
 	return !c.pardoned && c.body.Name() == b.Name() && c.body.Version() == b.Version()
 }
 
-// acquit forgets culprits that are others now, or gone from the client; after a while all are pardoned, if something else brings them along.
+// acquit forgets culprits that are others now, or gone from the client; after a while all are
+// pardoned, if something else brings them along.
 func (m *machine) acquit(w *watch, to situation) {
 	if len(w.culprits) == 0 {
 		return
@@ -139,7 +144,8 @@ func (w *watch) accepted() {
 	w.culprits = slices.DeleteFunc(slices.Clone(w.culprits), func(c culprit) bool { return c.pardoned })
 }
 
-// substitute puts in the place of culprits what the client accepted of their names before, if anything.
+// substitute puts in the place of culprits what the client accepted of their names before, if
+// anything.
 func (w *watch) substitute(bodies []*view.Body) []*view.Body {
 	if !slices.ContainsFunc(bodies, w.leftOut) {
 		return bodies

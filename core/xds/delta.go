@@ -8,7 +8,8 @@ import (
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// delta takes an incremental request. Unlike in SotW its subscriptions count whatever its nonce: they are differences, and would be lost.
+// delta takes an incremental request. Unlike in SotW its subscriptions count whatever its nonce:
+// they are differences, and would be lost.
 func (m *machine) deltaRequest(r *discovery.DeltaDiscoveryRequest) effects {
 	w, known := m.watch(r.TypeUrl)
 	if w == nil {
@@ -74,7 +75,8 @@ func (m *machine) shift(w *watch, r *discovery.DeltaDiscoveryRequest) *subscript
 	return m.common.subscriptions.next(w.subscription, wildcard, list)
 }
 
-// plain returns what becomes of the subscription where the request names names alone: more and fewer of them, and the first of a watch.
+// plain returns what becomes of the subscription where the request names names alone: more and
+// fewer of them, and the first of a watch.
 func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subscription, ok bool) {
 	switch {
 	case slices.Contains(r.ResourceNamesSubscribe, everything) || slices.Contains(r.ResourceNamesUnsubscribe, everything):
@@ -87,8 +89,9 @@ func (m *machine) plain(w *watch, r *discovery.DeltaDiscoveryRequest) (to *subsc
 	return m.common.subscriptions.get(false, r.ResourceNamesSubscribe), true
 }
 
-// repeat notes the names that are to be sent although the client was sent them: those it subscribes to again (it may have lost them), and
-// those that it no longer names but that its wildcard still covers (so that it knows whether they exist).
+// repeat notes the names that are to be sent although the client was sent them: those it subscribes
+// to again (it may have lost them), and those that it no longer names but that its wildcard still
+// covers (so that it knows whether they exist).
 func (m *machine) repeat(w *watch, before *subscription, r *discovery.DeltaDiscoveryRequest) {
 	for _, n := range r.ResourceNamesSubscribe {
 		if before.named(n) && w.subscription.named(n) || n != everything && before.wants(n) && w.sent.subscription.wants(n) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDoubt: a client that may be in more situations than are kept may be in any, also in that of having nothing.
+// TestDoubt: a client that may be in more situations than are kept may be in any, also in that of
+// having nothing.
 func TestDoubt(t *testing.T) {
 	var w watch
 	for i := range maxDoubtful {

@@ -11,7 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// ending says why a stream ended: the gRPC code that is counted, words, and whether somebody ought to look at it.
+// ending says why a stream ended: the gRPC code that is counted, words, and whether somebody ought
+// to look at it.
 func ending(err error) (code codes.Code, reason string, level slog.Level) {
 	code = status.Code(err)
 	switch code {

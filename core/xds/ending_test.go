@@ -25,8 +25,8 @@ func ends(t *testing.T, s *Server, code codes.Code) float64 {
 	return count(t, s.metrics.ended.WithLabelValues(code.String()))
 }
 
-// TestClientThatNeverReads is cut off after the send timeout, though gRPC has taken its response into the queue; others go on meanwhile, although
-// only one push may run at once.
+// TestClientThatNeverReads is cut off after the send timeout, though gRPC has taken its response
+// into the queue; others go on meanwhile, although only one push may run at once.
 func TestClientThatNeverReads(t *testing.T) {
 	source := newTwin()
 	big := strings.Repeat("x", 1<<20)
@@ -99,7 +99,8 @@ func TestLinesAreBounded(t *testing.T) {
 	}
 }
 
-// mute is a connection that can be made to lose everything without a word, as a machine that is switched off does.
+// mute is a connection that can be made to lose everything without a word, as a machine that is
+// switched off does.
 type mute struct {
 	net.Conn
 	off *atomic.Bool
@@ -142,7 +143,8 @@ func TestKeepalive(t *testing.T) {
 	}
 }
 
-// TestConnectionAge: clients are sent away when their connection is old: new streams go to a new one, those that stay are ended after the grace.
+// TestConnectionAge: clients are sent away when their connection is old: new streams go to a new
+// one, those that stay are ended after the grace.
 func TestConnectionAge(t *testing.T) {
 	t.Parallel()
 	server, conn := serve(t, Config{Source: oneCluster(), Keepalive: Keepalive{MaxAge: 300 * time.Millisecond, Grace: 300 * time.Millisecond}})

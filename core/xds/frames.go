@@ -14,15 +14,16 @@ type frame struct {
 	length int
 }
 
-// frames follows the frames of HTTP/2 of one direction of a connection, whatever pieces they come in.
+// frames follows the frames of HTTP/2 of one direction of a connection, whatever pieces they come
+// in.
 type frames struct {
 	skip    int // bytes of the preface or of a payload that are still to come
 	header  []byte
 	now     frame
 	content int  // of the payload of a frame whose content matters, those that aren't padding
 	padded  bool // it begins with the size of the padding, which has not come
-	// begins is called with each frame, brings with the content of DATA and WINDOW_UPDATE frames as it comes, ends after a frame has come whole; brings and ends
-	// may be nil.
+	// begins is called with each frame, brings with the content of DATA and WINDOW_UPDATE frames as
+	// it comes, ends after a frame has come whole; brings and ends may be nil.
 	begins func(frame)
 	brings func(frame, []byte)
 	ends   func(frame)
@@ -97,7 +98,8 @@ func (f frame) ended() bool {
 	return f.kind == http2.FrameRSTStream || (f.kind == http2.FrameData || f.kind == http2.FrameHeaders) && f.flags.Has(http2.FlagDataEndStream)
 }
 
-// costs are what frames cost that a client sends. Messages cost nothing here: windows bound them, and requests are counted as such.
+// costs are what frames cost that a client sends. Messages cost nothing here: windows bound them,
+// and requests are counted as such.
 type costs struct {
 	cost   int
 	opened int // frames that open the window for more

@@ -10,8 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// FuzzRequests plays whatever a client may send in either protocol: requests, each behind its length. Both readers of them must agree, the machine
-// must take what they read, and whatever that was, a client that takes what comes has what it asked for at last (see listener).
+// FuzzRequests plays whatever a client may send in either protocol: requests, each behind its
+// length. Both readers of them must agree, the machine must take what they read, and whatever that
+// was, a client that takes what comes has what it asked for at last (see listener).
 func FuzzRequests(f *testing.F) {
 	sotw := func(rs ...*discovery.DiscoveryRequest) (stream []byte) {
 		for _, r := range rs {

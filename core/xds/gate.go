@@ -15,7 +15,8 @@ import (
 type gate struct {
 	net.Listener
 	server *Server
-	// files is how many descriptors the process may have open for connections to be taken; the others are for plugins and files. 0: not known.
+	// files is how many descriptors the process may have open for connections to be taken; the
+	// others are for plugins and files. 0: not known.
 	files int
 }
 
@@ -46,7 +47,8 @@ type tcp interface {
 
 func both(local, remote net.Addr) string { return local.String() + " " + remote.String() }
 
-// Accept implements net.Listener. A connection that must not be is closed at once: there is no stream yet to say why, but the log does.
+// Accept implements net.Listener. A connection that must not be is closed at once: there is no
+// stream yet to say why, but the log does.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
@@ -83,7 +85,8 @@ func (g *gate) admit(c net.Conn) (net.Conn, error) {
 	return taken, nil
 }
 
-// patient is how long a connection may take to its first stream before it has to give way to another one.
+// patient is how long a connection may take to its first stream before it has to give way to
+// another one.
 const patient = time.Second
 
 // giveWay closes the oldest connection without a stream, if there is one that had time for it.

@@ -9,7 +9,8 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// TestNothingGrowsWithRequests: however often a client asks, stale or again, a stream keeps each name once.
+// TestNothingGrowsWithRequests: however often a client asks, stale or again, a stream keeps each
+// name once.
 func TestNothingGrowsWithRequests(t *testing.T) {
 	const asked, times = 1000, 3000
 	list := numbered(asked, 0)
@@ -59,7 +60,8 @@ func TestNothingGrowsWithRequests(t *testing.T) {
 	})
 }
 
-// objects returns how many there are after a collection. Cleanups run after it, and make more garbage.
+// objects returns how many there are after a collection. Cleanups run after it, and make more
+// garbage.
 func objects() uint64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -67,7 +69,8 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// TestKeptLists: lists of names that are kept for others to share take bounded memory, however long they are.
+// TestKeptLists: lists of names that are kept for others to share take bounded memory, however long
+// they are.
 func TestKeptLists(t *testing.T) {
 	l := newLists()
 	for i := range 50 {

@@ -132,7 +132,8 @@ func count(t *testing.T, c prometheus.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }
 
-// TestPerTypeServices: the type may be left out there, and each service has both protocols; Fetch has none.
+// TestPerTypeServices: the type may be left out there, and each service has both protocols; Fetch
+// has none.
 func TestPerTypeServices(t *testing.T) {
 	_, conn := serve(t, Config{Source: oneCluster()})
 	s, err := clusters.NewClusterDiscoveryServiceClient(conn).StreamClusters(deadline(t))
@@ -258,7 +259,8 @@ func TestSecretsByIdentity(t *testing.T) {
 	}
 }
 
-// TestStop: a server that stops ends its streams with Unavailable, so that clients go elsewhere, and leaves no connection behind.
+// TestStop: a server that stops ends its streams with Unavailable, so that clients go elsewhere,
+// and leaves no connection behind.
 func TestStop(t *testing.T) {
 	source := oneCluster()
 	server, err := New(Config{Source: source})

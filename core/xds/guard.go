@@ -81,7 +81,8 @@ func (s *Server) admit(ctx context.Context, remote string) (*budget.Lease, error
 	return lease, nil
 }
 
-// RecvMsg implements grpc.ServerStream. While requests come too fast none is read: the client has to wait, and what it sends stays with it.
+// RecvMsg implements grpc.ServerStream. While requests come too fast none is read: the client has
+// to wait, and what it sends stays with it.
 func (g *guarded) RecvMsg(m any) error {
 	if err := g.ServerStream.RecvMsg(m); err != nil {
 		return err

@@ -13,7 +13,8 @@ type asking struct {
 	// now is how many of them the source was asked for at once; all: all of them.
 	now int
 	all bool
-	// next is when it is worth to look for answers again: that takes a while for long lists, and there is other work.
+	// next is when it is worth to look for answers again: that takes a while for long lists, and
+	// there is other work.
 	next time.Time
 }
 
@@ -23,8 +24,8 @@ const looks = 50
 // again is how long names wait that their peer may not ask for yet.
 const again = 200 * time.Millisecond
 
-// hand gives the source what a watch wants, or as much of it as may be asked for now: names that nobody has an answer for yet cost plugins work. The
-// rest is handed on when there are answers.
+// hand gives the source what a watch wants, or as much of it as may be asked for now: names that
+// nobody has an answer for yet cost plugins work. The rest is handed on when there are answers.
 func (st *stream) hand(w *watch, now *view.Snapshot) error {
 	s := w.subscription
 	if s == nil || len(s.names) == 0 {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestIntersect: what two subscriptions have in common is a name that both want; a wildcard wants all.
+// TestIntersect: what two subscriptions have in common is a name that both want; a wildcard wants
+// all.
 func TestIntersect(t *testing.T) {
 	subs := newSubscriptions()
 	for _, c := range []struct {

@@ -64,7 +64,8 @@ func versions(many int) map[string]string {
 	return out
 }
 
-// say sends requests of either protocol on one stream and returns what it ends with, or nil once it has answered as many times.
+// say sends requests of either protocol on one stream and returns what it ends with, or nil once it
+// has answered as many times.
 func say(t *testing.T, conn *grpc.ClientConn, requests ...request) error {
 	t.Helper()
 	var send func(request) error
@@ -98,8 +99,8 @@ func delta(typeURL string, names ...string) request {
 	return request{delta: &discovery.DeltaDiscoveryRequest{Node: node(), TypeUrl: typeURL, ResourceNamesSubscribe: names}}
 }
 
-// TestLimitsOfStreams: what is beyond a limit is refused with a code and a text that names the setting, and counted; what is within it is served.
-// Another client's edits come all the while.
+// TestLimitsOfStreams: what is beyond a limit is refused with a code and a text that names the
+// setting, and counted; what is within it is served. Another client's edits come all the while.
 func TestLimitsOfStreams(t *testing.T) {
 	small := limits(func(l *budget.Limits) {
 		l.Stream.NodeBytes, l.Stream.Extensions, l.Stream.ExtensionBytes, l.Stream.NameBytes = 4<<10, 20, 2<<10, 300
@@ -213,7 +214,8 @@ func TestEmptyNames(t *testing.T) {
 	}
 }
 
-// TestVersionsOfProxies: what a client says of its version is a label of a metric, whatever it is, and makes no new one for ever.
+// TestVersionsOfProxies: what a client says of its version is a label of a metric, whatever it is,
+// and makes no new one for ever.
 func TestVersionsOfProxies(t *testing.T) {
 	server, conn := serve(t, Config{Source: oneCluster()})
 	for i := range 2 * maxVersions {
@@ -234,7 +236,8 @@ func TestVersionsOfProxies(t *testing.T) {
 	})
 }
 
-// TestLimitsOfPeers: what the streams of one address are together is bounded, too; what ends is given back.
+// TestLimitsOfPeers: what the streams of one address are together is bounded, too; what ends is
+// given back.
 func TestLimitsOfPeers(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -278,7 +281,8 @@ func TestLimitsOfPeers(t *testing.T) {
 	}
 }
 
-// TestFastRequests: requests that come too fast are taken slowly, and none is lost; another stream's aren't slow for it.
+// TestFastRequests: requests that come too fast are taken slowly, and none is lost; another
+// stream's aren't slow for it.
 func TestFastRequests(t *testing.T) {
 	source := oneCluster()
 	server, conn := serve(t, Config{Source: source, Limits: limits(func(l *budget.Limits) { l.Stream.Requests = 10 }), OrderPatience: -1})
@@ -308,7 +312,8 @@ func TestFastRequests(t *testing.T) {
 	}
 }
 
-// TestSilentStreams: a stream that has not asked for anything, and a connection without a stream, end after a while.
+// TestSilentStreams: a stream that has not asked for anything, and a connection without a stream,
+// end after a while.
 func TestSilentStreams(t *testing.T) {
 	server, conn := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Stream.Idle = 50 * time.Millisecond })})
 	s := open(t, conn)
@@ -373,7 +378,8 @@ func dialSilently(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// TestConnectionsOfPeers: one too many is closed, and there is room again when another one has gone.
+// TestConnectionsOfPeers: one too many is closed, and there is room again when another one has
+// gone.
 func TestConnectionsOfPeers(t *testing.T) {
 	server, client := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Peer.Connections = 3 })})
 	if err := say(t, client, sotw(node(), cds)); err != nil {
@@ -398,7 +404,8 @@ func TestConnectionsOfPeers(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsGiveWay: when there are as many connections as there may be, those that never had a stream go first, and clients get in.
+// TestSilentConnectionsGiveWay: when there are as many connections as there may be, those that
+// never had a stream go first, and clients get in.
 func TestSilentConnectionsGiveWay(t *testing.T) {
 	source := oneCluster()
 	server, client := serve(t, Config{Source: source, Limits: limits(func(l *budget.Limits) { l.Total.Connections = 10 })})
@@ -419,8 +426,9 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestUnknownNames: names that nobody has an answer for reach the source in parts. A client that asks for what exists gets all of it; one that asks
-// for what doesn't is refused before all of it was asked for.
+// TestUnknownNames: names that nobody has an answer for reach the source in parts. A client that
+// asks for what exists gets all of it; one that asks for what doesn't is refused before all of it
+// was asked for.
 func TestUnknownNames(t *testing.T) {
 	for _, d := range []bool{false, true} {
 		t.Run(protocolName(d), func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// listener is a client that may ask for anything in any way, and takes whatever comes. What it wants is what the machine told the source of it; the
-// rest follows: it is sent nothing else, nothing twice under one nonce, no secrets (nobody knows who it is), and at last it has all of it.
+// listener is a client that may ask for anything in any way, and takes whatever comes. What it
+// wants is what the machine told the source of it; the rest follows: it is sent nothing else,
+// nothing twice under one nonce, no secrets (nobody knows who it is), and at last it has all of it.
 type listener struct {
 	*conversation
 	has  map[string]map[string]string

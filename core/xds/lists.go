@@ -16,12 +16,14 @@ const (
 	// keptLists is how many of them are kept, keptBytes how much memory they may take.
 	keptLists = 256
 	keptBytes = 32 << 20
-	// requestNames is the field of the names in both protocols' requests: resource_names, resource_names_subscribe.
+	// requestNames is the field of the names in both protocols' requests: resource_names,
+	// resource_names_subscribe.
 	requestNames = 3
 )
 
-// lists keeps the lists of names that requests brought lately. In state of the world each ACK repeats the whole list, and the lists of
-// many streams are alike: decoding them anew was half of what a core of 500 proxies allocated.
+// lists keeps the lists of names that requests brought lately. In state of the world each ACK
+// repeats the whole list, and the lists of many streams are alike: decoding them anew was half of
+// what a core of 500 proxies allocated.
 type lists struct {
 	seed   maphash.Seed
 	mu     sync.Mutex
@@ -30,7 +32,8 @@ type lists struct {
 	judged map[*string]bool // those kept that keep to the limits of names, by their first one
 }
 
-// print stands for a list: a hash of 64 bits that nobody outside can compute, over names and lengths, and their numbers.
+// print stands for a list: a hash of 64 bits that nobody outside can compute, over names and
+// lengths, and their numbers.
 type print struct {
 	sum         uint64
 	bytes, many int
@@ -66,8 +69,8 @@ func (l *lists) judge(names []string, by func([]string) error) error {
 	return err
 }
 
-// cut takes the names out of an encoded request. It returns the rest of the message and the names, which are shared: read
-// only. Where it can't, or where it isn't worth it, ok is false.
+// cut takes the names out of an encoded request. It returns the rest of the message and the names,
+// which are shared: read only. Where it can't, or where it isn't worth it, ok is false.
 func (l *lists) cut(message []byte) (rest []byte, names []string, ok bool) {
 	var h maphash.Hash
 	h.SetSeed(l.seed)
@@ -133,7 +136,8 @@ func listed(message []byte) iter.Seq[[]byte] {
 	}
 }
 
-// shared returns the message's list as strings: the one that is kept if it is the same, nil if a name is no UTF-8.
+// shared returns the message's list as strings: the one that is kept if it is the same, nil if a
+// name is no UTF-8.
 func (l *lists) shared(p print, message []byte) []string {
 	l.mu.Lock()
 	kept := l.kept[p]
@@ -166,7 +170,8 @@ func (l *lists) letGo() {
 	l.bytes = 0
 }
 
-// keep keeps a list, in place of others if there are too many or too much of them. One that would take most of the room isn't kept.
+// keep keeps a list, in place of others if there are too many or too much of them. One that would
+// take most of the room isn't kept.
 func (l *lists) keep(p print, names []string) {
 	if p.weight() > keptBytes/4 {
 		return

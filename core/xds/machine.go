@@ -9,8 +9,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// machine is one stream's protocol state, for both protocols: requests, snapshots and a clock in; subscriptions, reports and responses
-// out. It has no goroutine, no clock of its own and knows no gRPC.
+// machine is one stream's protocol state, for both protocols: requests, snapshots and a clock in;
+// subscriptions, reports and responses out. It has no goroutine, no clock of its own and knows no
+// gRPC.
 type machine struct {
 	common *common
 	delta  bool
@@ -48,12 +49,14 @@ type effects struct {
 	// subscribe is what the stream wants of the type from now on, if that changed.
 	subscribe *wish
 	report    *Outcome
-	// turn asks for a push: there is, or may be, something to send. The client waits for it if answer is set; otherwise its answer may let the
-	// push go on.
+	// turn asks for a push: there is, or may be, something to send. The client waits for it if
+	// answer is set; otherwise its answer may let the push go on.
 	turn, answer bool
-	// unknown is set for a type that nobody offers, stale for a request that answers a response which is not the last.
+	// unknown is set for a type that nobody offers, stale for a request that answers a response
+	// which is not the last.
 	unknown, stale bool
-	// vain is set for a wildcard where it means nothing. It is answered, with nothing, so that the client doesn't wait for ever.
+	// vain is set for a wildcard where it means nothing. It is answered, with nothing, so that the
+	// client doesn't wait for ever.
 	vain bool
 }
 
@@ -109,7 +112,8 @@ func (m *machine) resubscribe(w *watch, to *subscription, e *effects) {
 	e.subscribe.wildcard, e.subscribe.names = to.wildcard, to.names
 }
 
-// dropped notes that the client has dropped what a subscription doesn't cover: if it asks for that again and refuses it, it has none of it.
+// dropped notes that the client has dropped what a subscription doesn't cover: if it asks for that
+// again and refuses it, it has none of it.
 func (m *machine) dropped(w *watch, to *subscription) {
 	less := func(s *situation) { s.subscription = m.common.subscriptions.and(s.subscription, to) }
 	less(&w.acked.to)

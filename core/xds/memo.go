@@ -11,14 +11,16 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// memo computes what streams in the same situation share once: contents, changes and their fragments. It holds situations weakly: a
-// result is let go with the first of the snapshots and subscriptions that it was computed from.
+// memo computes what streams in the same situation share once: contents, changes and their
+// fragments. It holds situations weakly: a result is let go with the first of the snapshots and
+// subscriptions that it was computed from.
 type memo struct {
 	mu       sync.Mutex
 	contents map[weakSituation]*sharedContent
 	changes  map[[2]weakSituation]*sharedChange
-	// common are the subscriptions that many streams had lately, kept though none has them any more: if these come back while their view is there
-	// (which is not for us to say), they find its fragments joined.
+	// common are the subscriptions that many streams had lately, kept though none has them any
+	// more: if these come back while their view is there (which is not for us to say), they find
+	// its fragments joined.
 	common [commonKept]*subscription
 	next   int
 }
@@ -44,8 +46,10 @@ type sharedChange struct {
 	lifetimes   lifetimes
 }
 
-// sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them they are joined and kept: each pays for each buffer. For few they
-// are listed anew each time: a copy has the size of all that they are sent, and where each stream has a situation of its own their lists are most of what it keeps.
+// sharedFragments are the encoded forms of a list of bodies. Once many streams have been sent them
+// they are joined and kept: each pays for each buffer. For few they are listed anew each time: a
+// copy has the size of all that they are sent, and where each stream has a situation of its own
+// their lists are most of what it keeps.
 type sharedFragments struct {
 	// many is called when they are many; nil: nobody wants to know.
 	many   func()
@@ -136,7 +140,8 @@ func (m *memo) change(from, to situation) *sharedChange {
 	return c
 }
 
-// lifetimes are the cleanups of a result, one for each snapshot and subscription that it was computed from.
+// lifetimes are the cleanups of a result, one for each snapshot and subscription that it was
+// computed from.
 type lifetimes []runtime.Cleanup
 
 // when calls f when either half of a situation is no longer used. f must not hold the situation.
@@ -150,7 +155,8 @@ func (l *lifetimes) when(s situation, f func()) {
 	}
 }
 
-// stop takes back the cleanups that have not run: what lives on must not carry one for each result that has ended.
+// stop takes back the cleanups that have not run: what lives on must not carry one for each result
+// that has ended.
 func (l *lifetimes) stop(of ...weakSituation) {
 	var alive []any
 	for _, s := range of {

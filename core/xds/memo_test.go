@@ -27,7 +27,8 @@ func TestSubscriptionsAreOnePointer(t *testing.T) {
 	runtime.KeepAlive(a)
 }
 
-// TestDifferences: a subscription by a difference is that by the whole list, and the same for all who come to it.
+// TestDifferences: a subscription by a difference is that by the whole list, and the same for all
+// who come to it.
 func TestDifferences(t *testing.T) {
 	s := newSubscriptions()
 	from := s.get(false, []string{"a", "b", "c"})
@@ -56,7 +57,8 @@ func TestDifferences(t *testing.T) {
 	runtime.KeepAlive(from)
 }
 
-// TestChangesAreSharedAndLetGo: streams in the same situation share one computation, which lasts as long as what it was made from.
+// TestChangesAreSharedAndLetGo: streams in the same situation share one computation, which lasts as
+// long as what it was made from.
 func TestChangesAreSharedAndLetGo(t *testing.T) {
 	m, subs := newMemo(), newSubscriptions()
 	func() {
@@ -81,7 +83,8 @@ func TestChangesAreSharedAndLetGo(t *testing.T) {
 	})
 }
 
-// TestManyWhoComeBackFindFragmentsJoined: as long as the snapshot is there; and few subscriptions are kept so.
+// TestManyWhoComeBackFindFragmentsJoined: as long as the snapshot is there; and few subscriptions
+// are kept so.
 func TestManyWhoComeBackFindFragmentsJoined(t *testing.T) {
 	m, subs := newMemo(), newSubscriptions()
 	snapshot := view.NewSnapshot(view.NewSet([]*view.Body{resource(cds, "a", "1")}), nil, true)
@@ -119,7 +122,8 @@ func TestManyWhoComeBackFindFragmentsJoined(t *testing.T) {
 	runtime.KeepAlive(snapshot)
 }
 
-// BenchmarkPushToMany is what one changed endpoint costs with a thousand streams in the same situation: the diff once, a tail for each.
+// BenchmarkPushToMany is what one changed endpoint costs with a thousand streams in the same
+// situation: the diff once, a tail for each.
 func BenchmarkPushToMany(b *testing.B) {
 	const streams, resources = 1000, 1000
 	var bodies []*view.Body
@@ -142,7 +146,8 @@ func BenchmarkPushToMany(b *testing.B) {
 	}
 }
 
-// TestJoinedFragments: what few streams are sent is not copied, what many are sent goes out in few buffers, and is the same.
+// TestJoinedFragments: what few streams are sent is not copied, what many are sent goes out in few
+// buffers, and is the same.
 func TestJoinedFragments(t *testing.T) {
 	var bodies []*view.Body
 	for i := range 300 {

@@ -47,7 +47,8 @@ func (m *metering) Clone() credentials.TransportCredentials {
 	return &metering{m.TransportCredentials.Clone(), m.server}
 }
 
-// meter is a connection that is read slowly while its peer sends too many frames: streams that it resets, pings, settings, headers.
+// meter is a connection that is read slowly while its peer sends too many frames: streams that it
+// resets, pings, settings, headers.
 type meter struct {
 	net.Conn
 	socket     net.Conn // below TLS; nil: not known
@@ -63,8 +64,8 @@ type meter struct {
 	closed chan struct{}
 }
 
-// window is how many bytes a frame may open the window for at least; clients open it for tens of thousands at a time. A client may open some windows
-// before anything is sent to it.
+// window is how many bytes a frame may open the window for at least; clients open it for tens of
+// thousands at a time. A client may open some windows before anything is sent to it.
 const (
 	window  = 1 << 10
 	advance = 100
@@ -112,7 +113,8 @@ func (m *meter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// count brings the server's account up to date. It returns how much the connection's messages that aren't complete have grown.
+// count brings the server's account up to date. It returns how much the connection's messages that
+// aren't complete have grown.
 func (m *meter) count() (grown int) {
 	if grown = m.unfinished.growth(); grown != 0 {
 		m.server.unfinished.Add(m.peer, grown)

@@ -48,7 +48,8 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// TestFastFrames: a connection that floods with frames is read slowly, and stays; a client of another address is served meanwhile.
+// TestFastFrames: a connection that floods with frames is read slowly, and stays; a client of
+// another address is served meanwhile.
 func TestFastFrames(t *testing.T) {
 	for name, write := range map[string]func(*http2.Framer) error{
 		"settings":   func(f *http2.Framer) error { return f.WriteSettings() },

@@ -68,8 +68,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 // maxVersions is how many versions of proxies are told apart.
 const maxVersions = 100
 
-// connect counts a stream by its proxy's version, and returns what it is counted as. Clients say what they like: a version that none has any more is
-// forgotten, and of those that they have only so many are told apart. The server's lock is held.
+// connect counts a stream by its proxy's version, and returns what it is counted as. Clients say
+// what they like: a version that none has any more is forgotten, and of those that they have only
+// so many are told apart. The server's lock is held.
 func (m *metrics) connect(version string) string {
 	if m.versions[version] == 0 && len(m.versions) >= maxVersions {
 		version = "other"
@@ -102,7 +103,8 @@ func (m *metrics) pushed(typeURL string, size int) {
 	m.configSize.WithLabelValues(t).Observe(float64(size))
 }
 
-// short returns a type's name in metrics: that of its service, or the URL. Only types that are offered come here, so there are few.
+// short returns a type's name in metrics: that of its service, or the URL. Only types that are
+// offered come here, so there are few.
 func short(typeURL string) string {
 	switch typeURL {
 	case ClusterType:

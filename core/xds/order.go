@@ -7,13 +7,15 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// serve takes what the source serves and returns the responses that it leads to, in order, and when to be called again if the client
-// stays silent (zero: not before something happens).
+// serve takes what the source serves and returns the responses that it leads to, in order, and when
+// to be called again if the client stays silent (zero: not before something happens).
 //
-// A push takes the client from one revision to the next, in rounds of make before break: first what is new or changed, by rank; then, once
-// the client has answered that, what is removed. A type later in the order waits for the client to accept the clusters before it and to
-// be given the endpoints that it asks for them, so that no route is there before what it leads to. Revisions that come meanwhile merge and
-// wait for the end of the push; only endpoints overtake. A client that doesn't answer is waited for no longer than the patience, and once.
+// A push takes the client from one revision to the next, in rounds of make before break: first what
+// is new or changed, by rank; then, once the client has answered that, what is removed. A type
+// later in the order waits for the client to accept the clusters before it and to be given the
+// endpoints that it asks for them, so that no route is there before what it leads to. Revisions
+// that come meanwhile merge and wait for the end of the push; only endpoints overtake. A client
+// that doesn't answer is waited for no longer than the patience, and once.
 func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Time) {
 	if s.Epoch == m.newest.Epoch && s.Number < m.newest.Number {
 		return nil, m.alarm() // never backwards
@@ -30,7 +32,8 @@ func (m *machine) serve(now time.Time, s Served) (out []*response, alarm time.Ti
 	}
 }
 
-// ahead returns what is new of types that never wait (endpoints), while the push to their revision waits for its turn.
+// ahead returns what is new of types that never wait (endpoints), while the push to their revision
+// waits for its turn.
 func (m *machine) ahead(s Served) (out []*response) {
 	if s.Epoch == m.newest.Epoch && s.Number < m.newest.Number {
 		return nil // never backwards
@@ -51,8 +54,9 @@ func (m *machine) overtaken() bool {
 	return m.newest.Number != m.served.Number || m.newest.Epoch != m.served.Epoch
 }
 
-// vanished says whether the client asks for endpoints of a cluster that the push that goes on has brought and that is gone in the newest
-// revision: nothing can be found for it any more, so the routes of that push had better not be sent.
+// vanished says whether the client asks for endpoints of a cluster that the push that goes on has
+// brought and that is gone in the newest revision: nothing can be found for it any more, so the
+// routes of that push had better not be sent.
 func (m *machine) vanished() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool {
 		newest, old := m.newest.Types[w.url], m.served.Types[w.url]
@@ -110,8 +114,9 @@ func (m *machine) giveUp() {
 	}
 }
 
-// waits says whether a type has to wait for the client to answer what comes earlier in the order, and to be answered. That goes for
-// answers, too: the routes that a client asks for while new clusters are on their way to it may lead to these.
+// waits says whether a type has to wait for the client to answer what comes earlier in the order,
+// and to be answered. That goes for answers, too: the routes that a client asks for while new
+// clusters are on their way to it may lead to these.
 func (m *machine) waits(w *watch) bool {
 	return slices.ContainsFunc(m.watches, func(v *watch) bool {
 		switch {
@@ -126,8 +131,9 @@ func (m *machine) waits(w *watch) bool {
 	})
 }
 
-// leads says whether other types refer to this one's resources. Nothing refers to a listener: taking it away breaks nothing that stays,
-// and keeping it for a while beside its successor at the same address would be refused.
+// leads says whether other types refer to this one's resources. Nothing refers to a listener:
+// taking it away breaks nothing that stays, and keeping it for a while beside its successor at the
+// same address would be refused.
 func (m *machine) leads(v *watch) bool {
 	return v.url == ClusterType || slices.ContainsFunc(m.watches, func(w *watch) bool { return w.traits.After == v.url })
 }
@@ -148,7 +154,8 @@ func (m *machine) leaving() bool {
 	return slices.ContainsFunc(m.watches, func(w *watch) bool { return len(w.gone) > 0 && !m.overtook(w) })
 }
 
-// overtook says whether a type is ahead of the push that goes on: endpoints never wait. What is gone of it goes with its own revision.
+// overtook says whether a type is ahead of the push that goes on: endpoints never wait. What is
+// gone of it goes with its own revision.
 func (m *machine) overtook(w *watch) bool { return w.traits.After != "" && m.overtaken() }
 
 // sweep takes from the client what is gone: what refers before what is referred to.
@@ -169,7 +176,8 @@ func (m *machine) sweep() (out []*response) {
 	return out
 }
 
-// returning says whether something that is to be taken from the client is back in a revision that waits: then it stays until that is pushed.
+// returning says whether something that is to be taken from the client is back in a revision that
+// waits: then it stays until that is pushed.
 func (m *machine) returning(w *watch) bool {
 	return m.overtaken() && slices.ContainsFunc(w.gone, func(g *view.Body) bool {
 		b := m.newest.Types[w.url].Get(g.Name())
@@ -179,8 +187,8 @@ func (m *machine) returning(w *watch) bool {
 
 const lastTurn = 3
 
-// turn is a type's place in the order of removal: listeners, then routes and whatever else refers to clusters, then clusters, then their
-// endpoints; within a turn in reverse order of rank.
+// turn is a type's place in the order of removal: listeners, then routes and whatever else refers
+// to clusters, then clusters, then their endpoints; within a turn in reverse order of rank.
 func (m *machine) turn(w *watch) int {
 	switch {
 	case w.traits.After != "":

@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/ticks"
 )
 
-// weighEvery is how often memory is looked at, endEvery how often streams are ended: it takes a while until that shows.
+// weighEvery is how often memory is looked at, endEvery how often streams are ended: it takes a
+// while until that shows.
 const weighEvery, endEvery = 100 * time.Millisecond, 500 * time.Millisecond
 
 // remind is how often it is said again that memory is short.
@@ -21,7 +22,8 @@ const remind = time.Minute
 type pressure struct {
 	level       budget.Level
 	used, limit uint64
-	// high is when as much was used last as the level is entered from, said when the log was told of it, ended when streams were ended last.
+	// high is when as much was used last as the level is entered from, said when the log was told
+	// of it, ended when streams were ended last.
 	high, said, ended time.Time
 }
 
@@ -97,7 +99,8 @@ func (s *Server) short() error {
 	return nil
 }
 
-// grows says why a stream that came to hold more may not go on: the heaviest are being ended, and it would be one of them. nil if it may.
+// grows says why a stream that came to hold more may not go on: the heaviest are being ended, and
+// it would be one of them. nil if it may.
 func (s *Server) grows(before, holds int) error {
 	if p := s.pressure.Load(); p.level == budget.Ending && holds > before && budget.Heavy(int64(holds), p.limit) {
 		return budget.Short(p.used, p.limit)

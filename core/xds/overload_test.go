@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestOverload: as memory gets short, first no stream may begin, and those that there are go on; then the heaviest end. When there is enough again, all is as
-// before.
+// TestOverload: as memory gets short, first no stream may begin, and those that there are go on;
+// then the heaviest end. When there is enough again, all is as before.
 func TestOverload(t *testing.T) {
 	var used, relieved atomic.Uint64
 	source := oneCluster()
@@ -73,7 +73,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestOverloadEnds: who uses little less than what streams are refused from is let in again, after a while.
+// TestOverloadEnds: who uses little less than what streams are refused from is let in again, after
+// a while.
 func TestOverloadEnds(t *testing.T) {
 	at := time.Now()
 	p := &pressure{}
@@ -92,7 +93,8 @@ func TestOverloadEnds(t *testing.T) {
 	}
 }
 
-// TestOverloadedStreamsDontGrow: while the heaviest are ended, one that asks for much more ends at once, and one that asks for little goes on.
+// TestOverloadedStreamsDontGrow: while the heaviest are ended, one that asks for much more ends at
+// once, and one that asks for little goes on.
 func TestOverloadedStreamsDontGrow(t *testing.T) {
 	var used atomic.Uint64
 	server, conn := serve(t, Config{Source: oneCluster(), OrderPatience: -1, Memory: func() (uint64, uint64) { return used.Load(), 10 << 20 }})

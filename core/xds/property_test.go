@@ -14,8 +14,9 @@ import (
 	rpc "google.golang.org/genproto/googleapis/rpc/status"
 )
 
-// client is a model of a client that does what it is told, as Envoy does: it asks for the endpoints of each cluster that it gets, before it
-// acknowledges the cluster. Requests and responses travel in order, but arbitrarily late.
+// client is a model of a client that does what it is told, as Envoy does: it asks for the endpoints
+// of each cluster that it gets, before it acknowledges the cluster. Requests and responses travel
+// in order, but arbitrarily late.
 type client struct {
 	*conversation
 	random  *rand.Rand
@@ -127,7 +128,8 @@ func (c *client) receive() {
 	c.request(r.typeURL, nil, nil, r.nonce, detail)
 }
 
-// take applies a response; of a refused one an arbitrary part. There is nothing to refuse in a stand-in for what is absent.
+// take applies a response; of a refused one an arbitrary part. There is nothing to refuse in a
+// stand-in for what is absent.
 func (c *client) take(r *response, refused bool) {
 	has := c.has[r.typeURL]
 	skip := func() bool { return refused && c.random.IntN(2) == 0 }
@@ -289,8 +291,9 @@ func world(random *rand.Rand, r map[string]map[string]string) {
 	}
 }
 
-// TestClientEndsWithTheSnapshot: over random histories of changes and subscriptions, with messages under way arbitrarily long, a client of
-// either protocol ends with what is served, and no route ever leads to a cluster that it lacks or that has no endpoints.
+// TestClientEndsWithTheSnapshot: over random histories of changes and subscriptions, with messages
+// under way arbitrarily long, a client of either protocol ends with what is served, and no route
+// ever leads to a cluster that it lacks or that has no endpoints.
 func TestClientEndsWithTheSnapshot(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(protocolName(delta), func(t *testing.T) {
@@ -301,8 +304,8 @@ func TestClientEndsWithTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestClientRecoversFromRefusals: the same for a client that refuses some responses and takes an arbitrary part of those: the next change
-// of a type that is accepted makes up for all.
+// TestClientRecoversFromRefusals: the same for a client that refuses some responses and takes an
+// arbitrary part of those: the next change of a type that is accepted makes up for all.
 func TestClientRecoversFromRefusals(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(protocolName(delta), func(t *testing.T) {
@@ -313,8 +316,9 @@ func TestClientRecoversFromRefusals(t *testing.T) {
 	}
 }
 
-// TestPoisonGoesWithItsRevision: resources that a client refuses are in no response any more once they are gone from what is served, or better: the client
-// refuses nothing then, and has what it should have, without a new stream.
+// TestPoisonGoesWithItsRevision: resources that a client refuses are in no response any more once
+// they are gone from what is served, or better: the client refuses nothing then, and has what it
+// should have, without a new stream.
 func TestPoisonGoesWithItsRevision(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(protocolName(delta), func(t *testing.T) {
@@ -366,8 +370,8 @@ func TestPoisonGoesWithItsRevision(t *testing.T) {
 	}
 }
 
-// TestWhatIsNamedIsLeftOut: of what a client refuses by name, the rest arrives at once, and later changes arrive without it; it is not sent again while it is
-// the same.
+// TestWhatIsNamedIsLeftOut: of what a client refuses by name, the rest arrives at once, and later
+// changes arrive without it; it is not sent again while it is the same.
 func TestWhatIsNamedIsLeftOut(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(protocolName(delta), func(t *testing.T) {
@@ -519,7 +523,8 @@ func history(t *testing.T, seed uint64, delta, refuse bool) []string {
 	return c.trace
 }
 
-// touch changes one resource of each type that the client wants, and leaves the rest as it is: what makes up for refusals must not need more.
+// touch changes one resource of each type that the client wants, and leaves the rest as it is: what
+// makes up for refusals must not need more.
 func (c *client) touch(r map[string]map[string]string) {
 	if len(r[cds]) == 0 {
 		r[cds]["c0"], r[eds]["c0"] = "0", "1"

@@ -36,8 +36,9 @@ type reply struct {
 	err       error
 }
 
-// question returns what a request asks; false if it only acknowledges an answer. The first of a type on a stream can acknowledge nothing, whatever
-// nonce it has: some clients begin with one of their own.
+// question returns what a request asks; false if it only acknowledges an answer. The first of a
+// type on a stream can acknowledge nothing, whatever nonce it has: some clients begin with one of
+// their own.
 func (st *stream) question(r request) (q Question, ok bool) {
 	q = Question{Type: r.typeURL(), Identities: st.identities}
 	last, again := st.questions[q.Type]
@@ -49,7 +50,8 @@ func (st *stream) question(r request) (q Question, ok bool) {
 	return q, !again || nonce == "" || nonce == last.nonce && !slices.Equal(q.Names, last.names)
 }
 
-// answer looks for the answer to a question, apart from the stream, which goes on: what is asked may be about this very stream.
+// answer looks for the answer to a question, apart from the stream, which goes on: what is asked
+// may be about this very stream.
 func (st *stream) answer(r request) error {
 	q, ok := st.question(r)
 	if !ok {
@@ -81,7 +83,8 @@ func (st *stream) reply(a reply) error {
 	return nil
 }
 
-// respond makes a response apart from what the stream has subscribed to, for its next turn, and returns its nonce.
+// respond makes a response apart from what the stream has subscribed to, for its next turn, and
+// returns its nonce.
 func (st *stream) respond(typeURL string, resources []*view.Body) (nonce string) {
 	r := &response{
 		delta: st.delta, typeURL: typeURL, resources: resources, version: versionOf(resources),

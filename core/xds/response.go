@@ -9,7 +9,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of envoy.service.discovery.v3.DiscoveryResponse and DeltaDiscoveryResponse; those not listed apart are the same.
+// Field numbers of envoy.service.discovery.v3.DiscoveryResponse and DeltaDiscoveryResponse; those
+// not listed apart are the same.
 const (
 	fieldVersion          protowire.Number = 1 // version_info, system_version_info
 	fieldTypeURL          protowire.Number = 4
@@ -28,16 +29,19 @@ type response struct {
 	nonce     string
 	resources []*view.Body
 	removed   []string // delta only
-	// fragments are the resources' encoded forms, where a list of them exists already and may be shared.
+	// fragments are the resources' encoded forms, where a list of them exists already and may be
+	// shared.
 	fragments  mem.BufferSlice
 	identifier string
 	number     uint64 // of the revision
 	bytes      int    // of the resources, once it is to be sent
-	// written is called, by any goroutine and without blocking, when gRPC has written all of it or dropped it; optional.
+	// written is called, by any goroutine and without blocking, when gRPC has written all of it or
+	// dropped it; optional.
 	written departure
 }
 
-// departure is called when the last buffer of a response is given back. gRPC does that when it is written: SendMsg returns when it is queued.
+// departure is called when the last buffer of a response is given back. gRPC does that when it is
+// written: SendMsg returns when it is queued.
 type departure func()
 
 // departing is the pool of a response's last buffer: who gives it back has given back all others.
@@ -59,7 +63,8 @@ func (d departing) Put(*[]byte) {
 	d.departure()
 }
 
-// bufferLists are lists of buffers that were written: each response needs one of its own, as long as the resources are many.
+// bufferLists are lists of buffers that were written: each response needs one of its own, as long
+// as the resources are many.
 var bufferLists = sync.Pool{New: func() any { return new(mem.BufferSlice) }}
 
 // buffers returns the message: the resources' fragments, as they are, and the tail.
@@ -94,7 +99,8 @@ func fragments(bodies []*view.Body, delta bool) mem.BufferSlice {
 // block is how large joined fragments get. What is larger stays alone.
 const block = 64 << 10
 
-// joined returns the same bytes in fewer buffers: what many streams are sent is copied once, for each of them pays for each buffer.
+// joined returns the same bytes in fewer buffers: what many streams are sent is copied once, for
+// each of them pays for each buffer.
 func joined(f mem.BufferSlice) mem.BufferSlice {
 	var out mem.BufferSlice
 	for first := 0; first < len(f); {

@@ -13,7 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/internal/archive"
 )
 
-// TestScenarios plays testdata/*.txtar: each file of an archive is a conversation on one stream. Lines, with # comments:
+// TestScenarios plays testdata/*.txtar: each file of an archive is a conversation on one stream.
+// Lines, with # comments:
 //
 //	delta                        the client speaks delta (otherwise state of the world)
 //	authenticated                the client is known

@@ -33,8 +33,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Identifier is sent as control_plane.identifier.
 	Identifier string
-	// Identify returns the verified identities of a stream's client, given what it says of itself and the stream's context; nil: no client
-	// has any. An error, a gRPC status, refuses the stream.
+	// Identify returns the verified identities of a stream's client, given what it says of itself
+	// and the stream's context; nil: no client has any. An error, a gRPC status, refuses the
+	// stream.
 	Identify func(context.Context, *core.Node) ([]string, error)
 	// Answerer answers types per request; nil: there are none.
 	Answerer Answerer
@@ -44,22 +45,27 @@ type Config struct {
 	// of a request that is answered by nothing; empty: there is none.
 	HealthType string
 	Keepalive  Keepalive
-	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of it.
+	// Memory returns how many bytes the process uses and may use; nil: nothing is shed for lack of
+	// it.
 	Memory func() (used, limit uint64)
-	// Relieve is called now and then while there is little memory, to let go of so many bytes that can be done without; short says that streams are
-	// refused. Optional.
+	// Relieve is called now and then while there is little memory, to let go of so many bytes that
+	// can be done without; short says that streams are refused. Optional.
 	Relieve func(bytes uint64, short bool)
-	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative: never.
+	// SendTimeout ends the stream of a client that takes nothing for so long: 30 s. Negative:
+	// never.
 	SendTimeout time.Duration
-	// SlowAfter is when a client that takes nothing gives its place in the push queue to others: 100 ms.
+	// SlowAfter is when a client that takes nothing gives its place in the push queue to others:
+	// 100 ms.
 	SlowAfter time.Duration
-	// OrderPatience is how long routes and removals wait for the client to accept what they depend on: 500 ms. Negative: they don't.
+	// OrderPatience is how long routes and removals wait for the client to accept what they depend
+	// on: 500 ms. Negative: they don't.
 	OrderPatience time.Duration
 	// Calls answers unary calls of services that are not the server's own: it gets the method, as
-	// `/package.Service/Method`, and the encoded request, and returns the encoded response or a gRPC
-	// status. Nil: they are Unimplemented.
+	// `/package.Service/Method`, and the encoded request, and returns the encoded response or a
+	// gRPC status. Nil: they are Unimplemented.
 	Calls func(ctx context.Context, method string, request []byte) (response []byte, err error)
-	// Push limits what goes on at once: no limit, but that twice as many as there are processors compose their responses.
+	// Push limits what goes on at once: no limit, but that twice as many as there are processors
+	// compose their responses.
 	Push push.Limits
 	// StopTimeout is how long Serve waits for connections to end: 5 s.
 	StopTimeout time.Duration
@@ -115,7 +121,8 @@ type Server struct {
 	common *common
 	turns  *push.Turns
 	peers  *budget.Peers
-	// unfinished is the account of messages that aren't complete, unread that of those that wait to be read.
+	// unfinished is the account of messages that aren't complete, unread that of those that wait to
+	// be read.
 	unfinished, unread *budget.Unfinished
 	codec              codec
 	conns              conns
@@ -146,8 +153,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve serves xDS, health and reflection on a listener until ctx ends, and closes it. Without credentials it does so in plain text; several
-// listeners may be served at once.
+// Serve serves xDS, health and reflection on a listener until ctx ends, and closes it. Without
+// credentials it does so in plain text; several listeners may be served at once.
 func (s *Server) Serve(ctx context.Context, l net.Listener, creds credentials.TransportCredentials) error {
 	if creds == nil {
 		creds = insecure.NewCredentials()
@@ -190,7 +197,8 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(c.Limits.Stream.RequestBytes),
 		// Twice that: what is a little more is refused by us, with words.
 		grpc.MaxHeaderListSize(2 * uint32(c.Limits.Stream.HeaderBytes)),
-		// Requests are small: what is not read yet must not grow with the speed of the network, as it does by default.
+		// Requests are small: what is not read yet must not grow with the speed of the network, as
+		// it does by default.
 		grpc.StaticStreamWindowSize(streamWindow),
 		// And connections that say nothing are to cost little.
 		grpc.ReadBufferSize(4 << 10),

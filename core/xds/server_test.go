@@ -57,7 +57,8 @@ func dial(t *testing.T, address string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
-// smallWindows keeps a client from taking more of a message than it reads: gRPC's windows else grow with what comes, the more the slower the machine.
+// smallWindows keeps a client from taking more of a message than it reads: gRPC's windows else grow
+// with what comes, the more the slower the machine.
 var smallWindows = grpc.WithStaticStreamWindowSize(1 << 16)
 
 func deadline(t *testing.T) context.Context {

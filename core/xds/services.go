@@ -25,7 +25,8 @@ const (
 	typeRuntimes    = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 )
 
-// register adds the aggregated service and those of one type. Fetch, a single question without a stream, is answered Unimplemented.
+// register adds the aggregated service and those of one type. Fetch, a single question without a
+// stream, is answered Unimplemented.
 func (e *endpoint) register(g *grpc.Server) {
 	for _, s := range []struct {
 		desc    grpc.ServiceDesc
@@ -47,8 +48,9 @@ func (e *endpoint) register(g *grpc.Server) {
 	}
 }
 
-// describe returns a service's description with our handlers: all streams are one, but for the protocol and the type that they default to.
-// A generated description has one stream named Delta… and, except where only that is defined, another.
+// describe returns a service's description with our handlers: all streams are one, but for the
+// protocol and the type that they default to. A generated description has one stream named Delta…
+// and, except where only that is defined, another.
 func (e *endpoint) describe(d grpc.ServiceDesc, typeURL string) *grpc.ServiceDesc {
 	out := grpc.ServiceDesc{ServiceName: d.ServiceName, Metadata: d.Metadata}
 	for _, s := range d.Streams {

@@ -8,7 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/view"
 )
 
-// situation is what a client has, or shall have, of a type: a snapshot as far as a subscription covers it. The zero situation is nothing.
+// situation is what a client has, or shall have, of a type: a snapshot as far as a subscription
+// covers it. The zero situation is nothing.
 type situation struct {
 	snapshot     *view.Snapshot
 	subscription *subscription
@@ -16,7 +17,8 @@ type situation struct {
 
 // content is a situation spelled out.
 type content struct {
-	// bodies by name; a body that doesn't exist marks a name that is asked for and known to be absent.
+	// bodies by name; a body that doesn't exist marks a name that is asked for and known to be
+	// absent.
 	bodies []*view.Body
 	// known is false while something that is asked for isn't known yet.
 	known bool
@@ -100,7 +102,8 @@ func existing(bodies []*view.Body) []*view.Body {
 type change struct {
 	// upserts are new to the client or differ from what it has.
 	upserts []*view.Body
-	// gone are those that the client has and that exist no more. What it dropped itself is not among them.
+	// gone are those that the client has and that exist no more. What it dropped itself is not
+	// among them.
 	gone []*view.Body
 	// absent are names newly asked for that don't exist.
 	absent []string

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// slow counts the streams whose clients take nothing of what is being sent, and have yielded to others. Where there are many the next are not waited for
-// as long: one after the other, thousands that never read would keep all others from their turns.
+// slow counts the streams whose clients take nothing of what is being sent, and have yielded to
+// others. Where there are many the next are not waited for as long: one after the other, thousands
+// that never read would keep all others from their turns.
 type slow struct{ streams atomic.Int32 }
 
 const (

@@ -10,7 +10,8 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// Many who read nothing shorten how long the next are waited for, one at a time; when they have gone patience is as before.
+// Many who read nothing shorten how long the next are waited for, one at a time; when they have
+// gone patience is as before.
 func TestManyWhoNeverRead(t *testing.T) {
 	source := newTwin()
 	source.change(func(r map[string]map[string]string) { r[cds] = map[string]string{"a": strings.Repeat("x", 1<<20)} })

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go without an answer.
+// prepare sets what gRPC would set itself if it could see the socket: how long what was sent may go
+// without an answer.
 func prepare(c net.Conn, timeout time.Duration) {
 	s, ok := c.(tcp)
 	if !ok {

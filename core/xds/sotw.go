@@ -9,7 +9,8 @@ import (
 // everything is the name that stands for all resources of a type.
 const everything = "*"
 
-// sotw takes a state-of-the-world request. Only the nonce tells what it answers; its version is not looked at.
+// sotw takes a state-of-the-world request. Only the nonce tells what it answers; its version is not
+// looked at.
 func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 	w, known := m.watch(r.TypeUrl)
 	if w == nil {
@@ -44,8 +45,8 @@ func (m *machine) sotw(r *discovery.DiscoveryRequest) effects {
 	return m.conclude(w, &e)
 }
 
-// pass notes of a request with a stale nonce what may be lost on it: names that it lacks have been dropped by the client, even if the next
-// request that counts has them again.
+// pass notes of a request with a stale nonce what may be lost on it: names that it lacks have been
+// dropped by the client, even if the next request that counts has them again.
 func (m *machine) pass(w *watch, names []string) {
 	w.missed = true
 	if w.subscription == nil {
@@ -69,7 +70,8 @@ func named(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "" })
 }
 
-// want sets what a request names. Whatever it adds is owed an answer; what it leaves out is dropped without one.
+// want sets what a request names. Whatever it adds is owed an answer; what it leaves out is dropped
+// without one.
 func (m *machine) want(w *watch, names []string, e *effects) {
 	any := len(names) > 0
 	names = named(names)

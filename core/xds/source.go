@@ -11,9 +11,9 @@ import (
 
 // Source is what the server serves from; core/control implements it.
 type Source interface {
-	// Connect registers a stream with its first node. The error is a gRPC status: Unavailable while the core isn't ready,
-	// InvalidArgument for a node that no generator accepts. wake is called, from any goroutine and without blocking, whenever
-	// Pull may return something new.
+	// Connect registers a stream with its first node. The error is a gRPC status: Unavailable while
+	// the core isn't ready, InvalidArgument for a node that no generator accepts. wake is called,
+	// from any goroutine and without blocking, whenever Pull may return something new.
 	Connect(ctx context.Context, p Peer, wake func(Wake)) (Connection, error)
 }
 
@@ -23,8 +23,8 @@ type Wake int
 const (
 	// WakeAll: anything.
 	WakeAll Wake = iota
-	// WakeDependent: nothing but types that are answered again after another one: endpoints. Streams that still wait for their turn with
-	// a large push get these first.
+	// WakeDependent: nothing but types that are answered again after another one: endpoints.
+	// Streams that still wait for their turn with a large push get these first.
 	WakeDependent
 )
 
@@ -43,15 +43,19 @@ type Peer struct {
 type Connection interface {
 	// ID is the number of the connection.
 	ID() uint64
-	// Offers says whether some generator serves the type to this connection, and how the type behaves.
+	// Offers says whether some generator serves the type to this connection, and how the type
+	// behaves.
 	Offers(typeURL string) (traits *pb.Traits, ok bool)
-	// Subscribe sets what the stream wants of a type, in place of what it wanted before. wildcard means everything; names may come
-	// in addition; they are sorted, unique and never written to, and equal lists of several streams are mostly one slice. No wildcard and no
-	// names end the subscription.
+	// Subscribe sets what the stream wants of a type, in place of what it wanted before. wildcard
+	// means everything; names may come in addition; they are sorted, unique and never written to,
+	// and equal lists of several streams are mostly one slice. No wildcard and no names end the
+	// subscription.
 	Subscribe(typeURL string, wildcard bool, names []string)
-	// Pull returns the served snapshots of all subscribed types, of one revision. A type for which nothing is known yet is missing.
+	// Pull returns the served snapshots of all subscribed types, of one revision. A type for which
+	// nothing is known yet is missing.
 	Pull() Served
-	// Report says what became of a response: acknowledged or refused, for the ledger and for plugins that asked for it.
+	// Report says what became of a response: acknowledged or refused, for the ledger and for
+	// plugins that asked for it.
 	Report(Outcome)
 	// Close ends the connection.
 	Close()
@@ -61,7 +65,8 @@ type Connection interface {
 type Served struct {
 	Epoch, Number uint64
 	Types         map[string]*view.Snapshot
-	// Err, a gRPC status, ends the stream: a generator refused the node (InvalidArgument), or the core lost the connection's plugin.
+	// Err, a gRPC status, ends the stream: a generator refused the node (InvalidArgument), or the
+	// core lost the connection's plugin.
 	Err error
 }
 
@@ -72,7 +77,8 @@ type Outcome struct {
 	Number  uint64
 	// Refused is the client's error message; empty for an ACK.
 	Refused string
-	// Left is, in an ACK, the message about resources that are left out because the client refused them before.
+	// Left is, in an ACK, the message about resources that are left out because the client refused
+	// them before.
 	Left string
 	// Health is set for reports of health that aren't answers to a response (Config.HealthType).
 	Health bool

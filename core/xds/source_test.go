@@ -36,7 +36,8 @@ func standardTraits() map[string]*pb.Traits {
 	}
 }
 
-// twin is a Source in this process: one view per type, whose resources the test sets. Names that are in `unknown` aren't known yet.
+// twin is a Source in this process: one view per type, whose resources the test sets. Names that
+// are in `unknown` aren't known yet.
 type twin struct {
 	mu          sync.Mutex
 	traits      map[string]*pb.Traits
@@ -59,7 +60,8 @@ func newTwin() *twin {
 	}
 }
 
-// resource is a value whose field 1 is the name, as Envoy's types have it, and whose field 99 is content.
+// resource is a value whose field 1 is the name, as Envoy's types have it, and whose field 99 is
+// content.
 func resource(typeURL, name, content string) *view.Body {
 	return view.NewBody(typeURL, name, appendText(appendText(nil, 1, name), protowire.Number(99), content), 0)
 }

@@ -24,7 +24,8 @@ type TypeStatus struct {
 	Type     string `json:"type"`
 	Wildcard bool   `json:"wildcard,omitempty"`
 	Names    int    `json:"names,omitempty"`
-	// Sent and Acked are nonces and versions of the last response and of the last that was accepted.
+	// Sent and Acked are nonces and versions of the last response and of the last that was
+	// accepted.
 	Sent         string `json:"sent,omitempty"`
 	Acked        string `json:"acked,omitempty"`
 	SentVersion  string `json:"sentVersion,omitempty"`

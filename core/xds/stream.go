@@ -17,8 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// stream is one client's stream while it lasts. Its handler owns all of it; reading and the sending of one response are goroutines of
-// their own, since each may block for as long as the stream lives.
+// stream is one client's stream while it lasts. Its handler owns all of it; reading and the sending
+// of one response are goroutines of their own, since each may block for as long as the stream
+// lives.
 type stream struct {
 	server   *Server
 	endpoint *endpoint
@@ -43,11 +44,13 @@ type stream struct {
 	// passed is since when a push waits that endpoints overtook; zero if none does.
 	passed time.Time
 
-	// questions are the last of each type that is answered per request, replies come from who answers them, answered wait for a turn.
+	// questions are the last of each type that is answered per request, replies come from who
+	// answers them, answered wait for a turn.
 	questions map[string]asked
 	replies   chan reply
 	answered  []*response
-	// holds is what the stream keeps, weighs also what waits to be written, in bytes. evicted says that it has to end.
+	// holds is what the stream keeps, weighs also what waits to be written, in bytes. evicted says
+	// that it has to end.
 	holds   int
 	weighs  atomic.Int64
 	evicted chan error
@@ -120,7 +123,8 @@ func read(g grpc.ServerStream, delta bool, typeURL string, out chan<- request) e
 	}
 }
 
-// greet waits for the first request that counts: reports of health may come before it and mean nothing then.
+// greet waits for the first request that counts: reports of health may come before it and mean
+// nothing then.
 func (st *stream) greet(in incoming) (request, error) {
 	l := &st.server.config.Limits.Stream
 	var late <-chan time.Time
@@ -402,8 +406,8 @@ func (st *stream) queued(err error) error {
 	return st.delivered()
 }
 
-// delivered goes on when gRPC has written a response, which says nothing about its arrival. Until then its bytes count as on their way, and
-// streams whose turn comes later have nothing composed.
+// delivered goes on when gRPC has written a response, which says nothing about its arrival. Until
+// then its bytes count as on their way, and streams whose turn comes later have nothing composed.
 func (st *stream) delivered() error {
 	if !st.sending.queued || !st.sending.written {
 		return nil

@@ -10,8 +10,9 @@ import (
 	"weak"
 )
 
-// subscription is what a stream wants of a type: everything, names, or both. It is immutable, and equal ones are one pointer, so that
-// streams in the same situation are seen to be. nil wants nothing.
+// subscription is what a stream wants of a type: everything, names, or both. It is immutable, and
+// equal ones are one pointer, so that streams in the same situation are seen to be. nil wants
+// nothing.
 type subscription struct {
 	wildcard bool
 	names    []string // sorted, unique
@@ -50,13 +51,14 @@ func (s *subscription) lacks(others []string) (names []string) {
 const (
 	// longNames is from how many names on it is worth to remember which subscription a list made.
 	longNames = 32
-	// remembered is how many lists and pairs are remembered: what streams in the same situation repeat within moments.
+	// remembered is how many lists and pairs are remembered: what streams in the same situation
+	// repeat within moments.
 	remembered = 1024
 )
 
-// subscriptions keeps the subscriptions in use, each once. Lists that many streams repeat are one slice (lists), and what became of such a
-// list, of two subscriptions taken together, or of one by a difference, is remembered, so that it is sorted and hashed once and not for each
-// stream.
+// subscriptions keeps the subscriptions in use, each once. Lists that many streams repeat are one
+// slice (lists), and what became of such a list, of two subscriptions taken together, or of one by
+// a difference, is remembered, so that it is sorted and hashed once and not for each stream.
 type subscriptions struct {
 	seed maphash.Seed
 	mu   sync.Mutex
@@ -73,7 +75,8 @@ type list struct {
 	count    int
 }
 
-// difference is what a delta request adds to a subscription and takes from it; the names are given by their hash.
+// difference is what a delta request adds to a subscription and takes from it; the names are given
+// by their hash.
 type difference struct {
 	from      weak.Pointer[subscription]
 	add, drop [sha256.Size]byte
@@ -131,7 +134,8 @@ func (t *subscriptions) known(wildcard bool, names []string) *subscription {
 	return t.made[key].Value()
 }
 
-// get returns the subscription to names (in any order, duplicates don't count), nil for nothing. Names must not be written to afterwards.
+// get returns the subscription to names (in any order, duplicates don't count), nil for nothing.
+// Names must not be written to afterwards.
 func (t *subscriptions) get(wildcard bool, names []string) *subscription {
 	if !wildcard && len(names) == 0 {
 		return nil
@@ -221,7 +225,8 @@ func (t *subscriptions) and(a, b *subscription) *subscription {
 	return remembering(t, t.both, [2]weak.Pointer[subscription]{a.self, b.self}, func() *subscription { return t.intersect(a, b) })
 }
 
-// shift returns a subscription with names added to it and others dropped; a name in both lists is dropped.
+// shift returns a subscription with names added to it and others dropped; a name in both lists is
+// dropped.
 func (t *subscriptions) shift(from *subscription, add, drop []string) *subscription {
 	if len(add) == 0 && len(drop) == 0 {
 		return from

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// unfinished counts what has come of a connection's messages that aren't complete. A message's window is opened as soon as its length is known: without a bound,
-// those of a connection could take its streams times the size of the largest message, and nobody would have heard of them.
+// unfinished counts what has come of a connection's messages that aren't complete. A message's
+// window is opened as soon as its length is known: without a bound, those of a connection could
+// take its streams times the size of the largest message, and nobody would have heard of them.
 type unfinished struct {
 	most int // bytes that a message may have: one that is longer is refused
 
@@ -32,7 +33,8 @@ type message struct {
 	ahead   ahead
 }
 
-// Each message begins with a flag and its length; what each frame of it costs besides its bytes, in a buffer and a queue.
+// Each message begins with a flag and its length; what each frame of it costs besides its bytes, in
+// a buffer and a queue.
 const messagePrefix, frameCost = 5, 128
 
 func newUnfinished(most int) *unfinished {
@@ -142,13 +144,15 @@ func (u *unfinished) close() {
 	clear(u.streams)
 }
 
-// Where peers have too much, connections that have more than modest go at once, others after a while: many that come at once may be through by then.
+// Where peers have too much, connections that have more than modest go at once, others after a
+// while: many that come at once may be through by then.
 const (
 	modest  = 1 << 20
 	respite = time.Second
 )
 
-// room returns when there is room for what the connection's messages have grown by. Of the connections that there are, those that have most are closed for it.
+// room returns when there is room for what the connection's messages have grown by. Of the
+// connections that there are, those that have most are closed for it.
 func (m *meter) room() {
 	for until := time.Now().Add(respite); ; {
 		all, err := m.server.unfinished.Check(m.peer)
@@ -173,7 +177,8 @@ func (m *meter) room() {
 	}
 }
 
-// heaviest returns the connection that has most of messages that aren't complete, of a peer or of all; nil if none has any.
+// heaviest returns the connection that has most of messages that aren't complete, of a peer or of
+// all; nil if none has any.
 func (c *conns) heaviest(peer string, all bool) (heaviest *meter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

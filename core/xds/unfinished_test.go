@@ -43,7 +43,8 @@ func (f *flow) open(stream uint32) {
 // prefix is what a message of a size begins with.
 func prefix(size int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(size)) }
 
-// TestUnfinished: what has come of messages is counted until they are complete or their stream ends, whatever pieces it comes in and however it is padded.
+// TestUnfinished: what has come of messages is counted until they are complete or their stream
+// ends, whatever pieces it comes in and however it is padded.
 func TestUnfinished(t *testing.T) {
 	const most = 4 << 20
 	message := func(size, comes int) []byte { return append(prefix(size), make([]byte, comes)...) }
@@ -107,8 +108,9 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestUnfinishedMessagesAreBounded: the connection that has most of messages that aren't complete is closed when they are too much; others of the same peer go on,
-// and nothing is left in the account.
+// TestUnfinishedMessagesAreBounded: the connection that has most of messages that aren't complete
+// is closed when they are too much; others of the same peer go on, and nothing is left in the
+// account.
 func TestUnfinishedMessagesAreBounded(t *testing.T) {
 	for name, edit := range map[string]func(*budget.Limits){
 		"maxUnfinishedBytesPerPeer": func(l *budget.Limits) { l.Peer.Unfinished = 8 << 20 },
@@ -150,7 +152,8 @@ func TestUnfinishedMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLongMessagesAreTaken: a message of nearly the largest size is taken where no bound is wider than it must be, and nothing of it stays in the account.
+// TestLongMessagesAreTaken: a message of nearly the largest size is taken where no bound is wider
+// than it must be, and nothing of it stays in the account.
 func TestLongMessagesAreTaken(t *testing.T) {
 	server, client := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Peer.Unfinished = 8 << 20 })})
 	s := open(t, client)

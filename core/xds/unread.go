@@ -7,7 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// ahead is what has come of a stream that its window was not opened for again, which happens as it is read, and in how many frames.
+// ahead is what has come of a stream that its window was not opened for again, which happens as it
+// is read, and in how many frames.
 type ahead struct{ bytes, frames int }
 
 // slack is how much may have been read of a stream before its window is opened again: a quarter.
@@ -53,7 +54,8 @@ func (u *unfinished) opens(f frame, b []byte) {
 	}
 }
 
-// waiting returns how many bytes wait to be read, and how many more that are than when it was called last.
+// waiting returns how many bytes wait to be read, and how many more that are than when it was
+// called last.
 func (u *unfinished) waiting() (bytes, grown int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,8 +64,9 @@ func (u *unfinished) waiting() (bytes, grown int) {
 	return u.unread.sum, grown
 }
 
-// A connection is not read while more than backlogMost waits to be read of its streams, nor one with more than backlogLeast while its peer, or all, have too much
-// of it: what is sent on stays with the client. That ends as streams are read, and for a while after some time in any case.
+// A connection is not read while more than backlogMost waits to be read of its streams, nor one
+// with more than backlogLeast while its peer, or all, have too much of it: what is sent on stays
+// with the client. That ends as streams are read, and for a while after some time in any case.
 const (
 	backlogLeast, backlogMost = slack, 1 << 20
 	backlogLook, backlogRest  = 10 * time.Millisecond, time.Second

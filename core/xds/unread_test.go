@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestUnread: what waits to be read is what has come of a stream since its window was opened, but for what may have been read since, in whatever pieces it comes.
+// TestUnread: what waits to be read is what has come of a stream since its window was opened, but
+// for what may have been read since, in whatever pieces it comes.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -57,8 +58,9 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestRequestsThatWaitStayWithTheClient: a client that sends more than may be read is not read from, and stays; one of another address is served meanwhile, and
-// nothing is left in the account when it has gone.
+// TestRequestsThatWaitStayWithTheClient: a client that sends more than may be read is not read
+// from, and stays; one of another address is served meanwhile, and nothing is left in the account
+// when it has gone.
 func TestRequestsThatWaitStayWithTheClient(t *testing.T) {
 	server, client := serve(t, Config{Source: oneCluster(), Limits: limits(func(l *budget.Limits) { l.Stream.Requests = 1 })})
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.77")}}

@@ -7,44 +7,52 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// watch is one stream's subscription to a type: what it wants, what it was sent and what it said to that. What it was sent is never a
-// map of its own, but a pointer to a snapshot and one to a subscription.
+// watch is one stream's subscription to a type: what it wants, what it was sent and what it said to
+// that. What it was sent is never a map of its own, but a pointer to a snapshot and one to a
+// subscription.
 type watch struct {
 	url    string
 	traits *pb.Traits
 
 	subscription *subscription
-	// partial is set while the source has not been asked for all names yet: until then nothing of them is brought.
+	// partial is set while the source has not been asked for all names yet: until then nothing of
+	// them is brought.
 	partial bool
-	// explicit is set once the client gave names or `*`: from then on an empty list no longer means everything.
+	// explicit is set once the client gave names or `*`: from then on an empty list no longer means
+	// everything.
 	explicit bool
 	// owed is set while a request waits for its answer.
 	owed bool
 	late bool // what is owed was waited for long enough
-	// missed (SotW) is set while the client may want names that were passed over with a stale nonce.
+	// missed (SotW) is set while the client may want names that were passed over with a stale
+	// nonce.
 	missed bool
 	lost   []string // names that such requests dropped, of those that it asks for; sorted
 	// again (SotW) is set while the next request is to be answered whole, even if nothing changed.
 	again bool
-	// resend are names to be sent once more, though the client has them; sifted is how many there were when they were last made unique.
+	// resend are names to be sent once more, though the client has them; sifted is how many there
+	// were when they were last made unique.
 	resend []string
 	sifted int
 	// initial (delta) are the versions that a reconnecting client has, until the first answer.
 	initial map[string]string
 
 	sent situation
-	// gone are resources that the client still has and that are to be taken from it when all else has been sent.
+	// gone are resources that the client still has and that are to be taken from it when all else
+	// has been sent.
 	gone           []*view.Body
 	nonce, version string // of the last response
 	// flights are responses without an answer yet, oldest first.
 	flights []flight
 	acked   flight
-	// doubtful are situations that the client may be in besides sent, since it refused a response, of which it may have taken parts.
+	// doubtful are situations that the client may be in besides sent, since it refused a response,
+	// of which it may have taken parts.
 	doubtful []situation
 	// kept are resources that it may have kept because it refused their removal.
 	kept    []*view.Body
 	refused string
-	// culprits are left out of what is sent; spared: there is one more, and the rest of what was refused with it can be sent again.
+	// culprits are left out of what is sent; spared: there is one more, and the rest of what was
+	// refused with it can be sent again.
 	culprits []culprit
 	spared   bool
 }
@@ -64,7 +72,8 @@ const (
 	maxDoubtful = 4
 )
 
-// vain reports whether names ask for everything of a type of which there is no everything: it is asked for by name.
+// vain reports whether names ask for everything of a type of which there is no everything: it is
+// asked for by name.
 func (w *watch) vain(names []string) bool {
 	return !w.traits.Wildcard && !w.traits.Unnamed && slices.Contains(names, everything)
 }
@@ -72,7 +81,8 @@ func (w *watch) vain(names []string) bool {
 // answered says whether the client has been sent anything since it subscribed.
 func (w *watch) answered() bool { return w.sent.snapshot != nil }
 
-// awaited says whether the client has an answer to give to the last responses, or to get to its last request.
+// awaited says whether the client has an answer to give to the last responses, or to get to its
+// last request.
 func (w *watch) awaited() bool { return w.awaitsAnswer() || w.owesAnswer() }
 
 func (w *watch) awaitsAnswer() bool {
@@ -114,7 +124,8 @@ func (w *watch) lose(names []string) {
 	}
 }
 
-// repeat notes names that are to be sent once more. However often they are noted, they take the room of each once, twice at most.
+// repeat notes names that are to be sent once more. However often they are noted, they take the
+// room of each once, twice at most.
 func (w *watch) repeat(names ...string) {
 	w.resend = append(w.resend, names...)
 	if len(w.resend) > 2*w.sifted+64 {
@@ -129,7 +140,8 @@ func (w *watch) sift() {
 	w.sifted = len(w.resend)
 }
 
-// take records a response. It returns the outcome to report, or nil for an answer that says nothing new.
+// take records a response. It returns the outcome to report, or nil for an answer that says nothing
+// new.
 func (w *watch) take(nonce string, refused *string) *Outcome {
 	i := slices.IndexFunc(w.flights, func(f flight) bool { return f.nonce == nonce })
 	if i < 0 {

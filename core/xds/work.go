@@ -28,8 +28,8 @@ func (st *stream) wake(w Wake) {
 	}
 }
 
-// want asks for a turn. Endpoints go before pushes that have not had theirs: there are few bytes of them, and one that died
-// is to be gone at once, though many large responses wait to be written.
+// want asks for a turn. Endpoints go before pushes that have not had theirs: there are few bytes of
+// them, and one that died is to be gone at once, though many large responses wait to be written.
 func (st *stream) want(what uint32) {
 	st.work.bits.Or(what)
 	switch what {
@@ -42,7 +42,8 @@ func (st *stream) want(what uint32) {
 	}
 }
 
-// passedLong says whether endpoints have overtaken a push for as long as anything waits. It notes since when they do.
+// passedLong says whether endpoints have overtaken a push for as long as anything waits. It notes
+// since when they do.
 func (st *stream) passedLong() bool {
 	if st.passed.IsZero() {
 		st.passed = time.Now()

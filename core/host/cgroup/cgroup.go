@@ -1,5 +1,6 @@
-// Package cgroup gives processes of plugins control groups of their own (cgroup v2, https://docs.kernel.org/admin-guide/cgroup-v2.html), so that
-// the kernel itself ends all that they start with them and, where it may, holds them to their memory.
+// Package cgroup gives processes of plugins control groups of their own (cgroup v2,
+// https://docs.kernel.org/admin-guide/cgroup-v2.html), so that the kernel itself ends all that they
+// start with them and, where it may, holds them to their memory.
 package cgroup
 
 import (
@@ -15,8 +16,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/core/host/family"
 )
 
-// Tree is the control group of this core, in which plugins have groups. To divide its memory the core itself moves into one of them, because a group
-// that does holds no processes (the kernel's "no internal processes" rule).
+// Tree is the control group of this core, in which plugins have groups. To divide its memory the
+// core itself moves into one of them, because a group that does holds no processes (the kernel's
+// "no internal processes" rule).
 type Tree struct {
 	path string
 	// undivided is why memory isn't divided; nil: it is.
@@ -28,8 +30,9 @@ const (
 	prefix = "plugin-"
 )
 
-// Open takes a control group, that of this process. If the process is in it alone, and it may divide memory, it does. The error says why plugins can't
-// even have groups; then nothing has changed.
+// Open takes a control group, that of this process. If the process is in it alone, and it may
+// divide memory, it does. The error says why plugins can't even have groups; then nothing has
+// changed.
 func Open(path string) (*Tree, error) {
 	t := &Tree{path: path}
 	t.sweep()

@@ -108,7 +108,8 @@ func writable(t *testing.T) string {
 	return dir
 }
 
-// A process in a group, and one that has left its process group and its session, end with the group.
+// A process in a group, and one that has left its process group and its session, end with the
+// group.
 func TestRemoveEnds(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(filepath.Join(dir, "cgroup.kill")); err != nil {
@@ -137,7 +138,8 @@ func TestRemoveEnds(t *testing.T) {
 	}
 }
 
-// What a core that was killed has left in its groups is ended by the next; what a living one runs is not.
+// What a core that was killed has left in its groups is ended by the next; what a living one runs
+// is not.
 func TestSweep(t *testing.T) {
 	dir := writable(t)
 	sleep := func(group string) *exec.Cmd {

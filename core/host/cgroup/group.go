@@ -18,8 +18,8 @@ type Group struct {
 	dir  *os.File
 }
 
-// Make makes a group for a plugin's process that may use so many bytes, if memory is divided; 0: as many as it likes. Its name is unique among the tree's
-// groups, and says whose it is.
+// Make makes a group for a plugin's process that may use so many bytes, if memory is divided; 0: as
+// many as it likes. Its name is unique among the tree's groups, and says whose it is.
 func (t *Tree) Make(plugin string, memory uint64) (*Group, error) {
 	path, err := os.MkdirTemp(t.path, prefix+family.Self()+"-"+plugin+"-")
 	if err != nil {
@@ -41,7 +41,8 @@ func (t *Tree) Make(plugin string, memory uint64) (*Group, error) {
 // Dir is the group's directory: a process that is cloned into it begins there.
 func (g *Group) Dir() *os.File { return g.dir }
 
-// limit holds the group to its memory: no swap beyond it, and all of it ends where it needs more. The last two are missing in some kernels.
+// limit holds the group to its memory: no swap beyond it, and all of it ends where it needs more.
+// The last two are missing in some kernels.
 func (g *Group) limit(memory uint64) error {
 	_ = write(g.file("memory.swap.max"), "0")
 	_ = write(g.file("memory.oom.group"), "1")
@@ -59,8 +60,8 @@ func (g *Group) Exceeded() bool {
 	return false
 }
 
-// Remove ends what is left in the group, a process that left its process group for example, and removes it. What the kernel doesn't end in time goes
-// with the tree, or at the core's next start.
+// Remove ends what is left in the group, a process that left its process group for example, and
+// removes it. What the kernel doesn't end in time goes with the tree, or at the core's next start.
 func (g *Group) Remove() {
 	if g.dir != nil {
 		_ = g.dir.Close()

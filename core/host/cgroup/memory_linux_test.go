@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// TestMain makes the test's binary a core that runs in a group of its own, and a program that needs memory.
+// TestMain makes the test's binary a core that runs in a group of its own, and a program that needs
+// memory.
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv("TEST_CORE_IN") != "":
@@ -72,7 +73,8 @@ func core(dir string) {
 	fail(write(dir+"/../cgroup.procs", strconv.Itoa(os.Getpid())))
 }
 
-// The kernel ends a group that needs more memory than it may have, says so, and nothing is left of it.
+// The kernel ends a group that needs more memory than it may have, says so, and nothing is left of
+// it.
 func TestMemory(t *testing.T) {
 	dir := writable(t)
 	if _, err := os.Stat(dir + "/memory.max"); err != nil {

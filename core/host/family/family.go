@@ -1,5 +1,6 @@
-// Package family knows the processes that plugins' processes start: it finds them wherever they went, and ends them with their plugin, however they
-// tried to get away (setsid, a double fork), and those that a killed core left behind.
+// Package family knows the processes that plugins' processes start: it finds them wherever they
+// went, and ends them with their plugin, however they tried to get away (setsid, a double fork),
+// and those that a killed core left behind.
 package family
 
 import (
@@ -10,12 +11,14 @@ import (
 	"time"
 )
 
-// Env is the variable by which what a plugin starts is known; it is inherited. Its value is CORE/RANDOM, CORE being PID-START of the core's process.
+// Env is the variable by which what a plugin starts is known; it is inherited. Its value is
+// CORE/RANDOM, CORE being PID-START of the core's process.
 const Env = "COXSWAIN_INSTANCE"
 
 // Family is what this process has started.
 type Family struct {
-	// Alone: this process starts nothing but plugins, and Adopt was called. Then an orphan without a mark is a plugin's, too.
+	// Alone: this process starts nothing but plugins, and Adopt was called. Then an orphan without
+	// a mark is a plugin's, too.
 	Alone bool
 	Log   *slog.Logger
 
@@ -38,7 +41,8 @@ func (f *Family) Mark() string {
 	return mark
 }
 
-// Start runs start, which starts a child and returns its number. The caller waits for that child, and calls Waited then.
+// Start runs start, which starts a child and returns its number. The caller waits for that child,
+// and calls Waited then.
 func (f *Family) Start(start func() (pid int, err error)) error {
 	f.starting.RLock()
 	defer f.starting.RUnlock()
@@ -63,13 +67,14 @@ func (f *Family) Waited(pid int) {
 }
 
 const (
-	// rounds is how often End looks for what is left, pausing in between: what it kills may have started more meanwhile.
+	// rounds is how often End looks for what is left, pausing in between: what it kills may have
+	// started more meanwhile.
 	rounds = 200
 	pause  = 5 * time.Millisecond
 )
 
-// End kills whatever a start of a plugin has left, and returns when it is gone. Its child must have ended. Orphans that show no mark go with it, too:
-// nobody can say whose they are.
+// End kills whatever a start of a plugin has left, and returns when it is gone. Its child must have
+// ended. Orphans that show no mark go with it, too: nobody can say whose they are.
 func (f *Family) End(mark string) {
 	f.mu.Lock()
 	delete(f.marks, mark)
@@ -122,7 +127,8 @@ func (f *Family) living(mark string) bool {
 	return f.marks[mark]
 }
 
-// reap collects the dead: those that were killed here, if they are this process's to collect, and all orphans, if it is alone.
+// reap collects the dead: those that were killed here, if they are this process's to collect, and
+// all orphans, if it is alone.
 func (f *Family) reap(killed map[int]bool) {
 	f.starting.Lock()
 	defer f.starting.Unlock()
@@ -153,5 +159,6 @@ func Sweep() int {
 	return swept
 }
 
-// Descends reports whether a process was started, by whatever detour, by this one: by one of its plugins. One that can't be traced counts as such.
+// Descends reports whether a process was started, by whatever detour, by this one: by one of its
+// plugins. One that can't be traced counts as such.
 func Descends(pid int) bool { return descends(pid) }

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Adopt makes this process the parent of all orphans below it (PR_SET_CHILD_SUBREAPER), so that nothing that a plugin starts gets out of sight.
+// Adopt makes this process the parent of all orphans below it (PR_SET_CHILD_SUBREAPER), so that
+// nothing that a plugin starts gets out of sight.
 func Adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // Collect waits for orphans that end, until ctx ends.
@@ -66,7 +67,8 @@ func processes() []process {
 	return all
 }
 
-// own returns this process's children. The kernel lists them where it was built to (CONFIG_PROC_CHILDREN).
+// own returns this process's children. The kernel lists them where it was built to
+// (CONFIG_PROC_CHILDREN).
 func own() []process {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	if len(lists) == 0 {
@@ -96,7 +98,8 @@ func processesOf(all []process) []process {
 	return mine
 }
 
-// look reads proc_pid_stat(5): after the name, in parentheses, which may hold anything, come the state, the parent, and as the 22nd field the start.
+// look reads proc_pid_stat(5): after the name, in parentheses, which may hold anything, come the
+// state, the parent, and as the 22nd field the start.
 func look(pid int) (process, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -122,7 +125,8 @@ func (p process) mark() string {
 	return ""
 }
 
-// here reports whether a process is in this one's PID namespace: in another one numbers mean other processes.
+// here reports whether a process is in this one's PID namespace: in another one numbers mean other
+// processes.
 func (p process) here() bool {
 	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", p.pid))
 	if err != nil {
@@ -171,7 +175,8 @@ func Lives(core string) bool {
 	return ok && name(pid, p.start) == core
 }
 
-// descends walks up to the first process. Who has a mark of this core's may have got rid of its parents.
+// descends walks up to the first process. Who has a mark of this core's may have got rid of its
+// parents.
 func descends(pid int) bool {
 	if (process{pid: pid}).marked() {
 		return true

@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// Adopt does nothing: elsewhere orphans belong to the first process, and what a plugin started ends with its process group alone.
+// Adopt does nothing: elsewhere orphans belong to the first process, and what a plugin started ends
+// with its process group alone.
 func Adopt() error { return nil }
 
 // Collect does nothing here.

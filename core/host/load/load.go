@@ -1,5 +1,6 @@
-// Package load measures what plugins are asked and how they answer: questions, errors, times and bytes, by watching the messages of their sessions. It
-// costs a clock reading and a few atomic additions for each message.
+// Package load measures what plugins are asked and how they answer: questions, errors, times and
+// bytes, by watching the messages of their sessions. It costs a clock reading and a few atomic
+// additions for each message.
 package load
 
 import (
@@ -17,7 +18,8 @@ var bounds = [...]time.Duration{
 
 // Load is what was measured since the core's start, over all lives of a plugin.
 type Load struct {
-	// Calls are questions that were answered (State, Attach, Want, Patch, Authenticate), and of sources, which nobody asks, their Rows.
+	// Calls are questions that were answered (State, Attach, Want, Patch, Authenticate), and of
+	// sources, which nobody asks, their Rows.
 	Calls uint64 `json:"calls"`
 	// Errors are answers that say that something failed.
 	Errors uint64 `json:"errors"`

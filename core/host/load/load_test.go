@@ -22,7 +22,8 @@ func plugin(s *load.Session, all ...*pb.FromPlugin) {
 	}
 }
 
-// TestGenerator: answers count once, skipped revisions are owed no more, and what nobody asked is nothing.
+// TestGenerator: answers count once, skipped revisions are owed no more, and what nobody asked is
+// nothing.
 func TestGenerator(t *testing.T) {
 	var all load.Meters
 	s := all.Of("a").Session()

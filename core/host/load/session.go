@@ -131,7 +131,8 @@ func (s *Session) forget(q question) {
 	delete(s.asked, q)
 }
 
-// done answers a revision. Those before it, of which the plugin may have skipped some, are owed no more.
+// done answers a revision. Those before it, of which the plugin may have skipped some, are owed no
+// more.
 func (s *Session) done(m *pb.Done) {
 	s.answer(question{aState, m.Revision.Number}, len(m.Faults) > 0)
 	s.mu.Lock()

@@ -28,7 +28,8 @@ func (t Times) Count() (n uint64) {
 	return n
 }
 
-// Quantile estimates what a share of the answers took at most, 0 if there were none: as if those of a bucket lay evenly in it.
+// Quantile estimates what a share of the answers took at most, 0 if there were none: as if those of
+// a bucket lay evenly in it.
 func (t Times) Quantile(share float64) time.Duration {
 	rank := share * float64(t.Count())
 	low := time.Duration(0)

@@ -67,7 +67,8 @@ func newChild(spec Spec) *child {
 // LifelineFD is followed by the program, if that is given open, and the other files.
 const firstInherited = sdkprocess.LifelineFD + 1
 
-// Inherited is the path under which a process sees the nth of Spec.Files; program says whether there is Spec.Program.
+// Inherited is the path under which a process sees the nth of Spec.Files; program says whether
+// there is Spec.Program.
 func Inherited(n int, program bool) string {
 	if program {
 		n++
@@ -75,8 +76,8 @@ func Inherited(n int, program bool) string {
 	return fmt.Sprintf("/proc/self/fd/%d", firstInherited+n)
 }
 
-// inherits notes the open files. The program is executed by the path that it has in the child: /proc/PID/fd of the core is closed to whoever is not
-// the core, once that hides itself.
+// inherits notes the open files. The program is executed by the path that it has in the child:
+// /proc/PID/fd of the core is closed to whoever is not the core, once that hides itself.
 func (c *child) inherits(spec Spec) {
 	c.inherited = spec.Files
 	if spec.Program == nil {
@@ -128,8 +129,9 @@ func (c *child) pipes() error {
 	return nil
 }
 
-// Start starts the child on a thread of its own, which lives as long as the child: the parent-death signal comes when the thread
-// that forked ends. What the sandbox takes is taken from that thread, so that the child begins without it.
+// Start starts the child on a thread of its own, which lives as long as the child: the parent-death
+// signal comes when the thread that forked ends. What the sandbox takes is taken from that thread,
+// so that the child begins without it.
 func (c *child) Start(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		c.abandon()
@@ -157,8 +159,8 @@ func (c *child) Start(ctx context.Context) error {
 	return c.begun(c.PID())
 }
 
-// confined says whether a process's limits could be set. Those of another user's may not be, where the core is root without CAP_SYS_RESOURCE, as in
-// containers; that is reported.
+// confined says whether a process's limits could be set. Those of another user's may not be, where
+// the core is root without CAP_SYS_RESOURCE, as in containers; that is reported.
 func (c *child) confined(err error) error {
 	if c.cmd.SysProcAttr.Credential == nil || !errors.Is(err, syscall.EPERM) {
 		return err

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attributes: a process group of its own, so that a terminal's Ctrl-C reaches the core alone; and death with the core, the quick
-// way. The lifeline is the sure one.
+// attributes: a process group of its own, so that a terminal's Ctrl-C reaches the core alone; and
+// death with the core, the quick way. The lifeline is the sure one.
 func attributes(spec Spec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: credential(spec.User)}
 	if spec.Group != nil {
@@ -28,7 +28,8 @@ func awaitExit(cmd *exec.Cmd) {
 	}
 }
 
-// waitGroup collects a child that has ended, and kills what is left of its group: before the child's number is free to be used again.
+// waitGroup collects a child that has ended, and kills what is left of its group: before the
+// child's number is free to be used again.
 func waitGroup(cmd *exec.Cmd) error {
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return cmd.Wait()

@@ -20,8 +20,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// fugitives is a script that starts what tries to outlive the plugin: a session of its own, a daemon's double fork, some without an environment, some
-// that ignore all signals that can be; and then runs the plugin. Each writes its number.
+// fugitives is a script that starts what tries to outlive the plugin: a session of its own, a
+// daemon's double fork, some without an environment, some that ignore all signals that can be; and
+// then runs the plugin. Each writes its number.
 const fugitives = `
 echo $$ > $0/plugin
 setsid sh -c 'echo $$ > '$0'/session; exec sleep 1000' &
@@ -30,7 +31,8 @@ setsid sh -c 'echo $$ > '$0'/session; exec sleep 1000' &
 while [ $(ls $0 | wc -l) -lt 4 ]; do sleep 0.01; done
 exec "$1"`
 
-// flight starts the plugin with fugitives, which leave their numbers in dir. secret is the name of the one without an environment.
+// flight starts the plugin with fugitives, which leave their numbers in dir. secret is the name of
+// the one without an environment.
 func flight(t testing.TB, dir, secret string) process.Spec {
 	t.Helper()
 	s := spec(t)
@@ -68,7 +70,8 @@ func running(t testing.TB, file string) bool {
 	return alive(pid)
 }
 
-// Whatever a plugin has started is gone when it is, however it ended, but for what got rid of its environment: that is for a core that is alone.
+// Whatever a plugin has started is gone when it is, however it ended, but for what got rid of its
+// environment: that is for a core that is alone.
 func TestDescendants(t *testing.T) {
 	onLinux(t)
 	for _, c := range []struct {
@@ -112,7 +115,8 @@ func killAll(dir string) {
 	}
 }
 
-// A core that starts nothing but plugins gets those that hide, too; and the next one what a killed core leaves.
+// A core that starts nothing but plugins gets those that hide, too; and the next one what a killed
+// core leaves.
 func TestDescendantsOfCore(t *testing.T) {
 	onLinux(t)
 	for _, c := range []struct {
@@ -161,7 +165,8 @@ func TestDescendantsOfCore(t *testing.T) {
 	}
 }
 
-// core is a core that is alone: it runs one plugin with fugitives until it is told to stop it, and says how many children it has then.
+// core is a core that is alone: it runs one plugin with fugitives until it is told to stop it, and
+// says how many children it has then.
 func core(dir string) {
 	fail := func(err error) {
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 // errStranger is that a plugin's socket isn't the plugin's.
 var errStranger = errors.New("its socket is not its own")
 
-// dialer connects to the socket that a plugin announced, if it is one in the directory that it was given, on which its own processes listen.
+// dialer connects to the socket that a plugin announced, if it is one in the directory that it was
+// given, on which its own processes listen.
 type dialer struct {
 	child   *child
 	address net.Addr
@@ -64,8 +65,9 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return c, nil
 }
 
-// own refuses a connection to a process that is neither the plugin nor of its process group, or that runs as another user. Where the kernel
-// doesn't say who listens, the directory, which only this user may enter, is what there is.
+// own refuses a connection to a process that is neither the plugin nor of its process group, or
+// that runs as another user. Where the kernel doesn't say who listens, the directory, which only
+// this user may enter, is what there is.
 func (d *dialer) own(c net.Conn) error {
 	who, known := peer.Of(c)
 	if !known {

@@ -7,7 +7,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// hcLog gives go-plugin's lines to slog, at level debug: what matters of them is in errors and in the plugin's state.
+// hcLog gives go-plugin's lines to slog, at level debug: what matters of them is in errors and in
+// the plugin's state.
 type hcLog struct {
 	hclog.Logger // Does nothing; for the methods that go-plugin does not need.
 	to           *slog.Logger

@@ -37,7 +37,8 @@ func stranger(socket string) {
 	fmt.Println("healthy:", healthy(ctx, socket))
 }
 
-// The core may connect to a plugin; another process of the same user, which finds the socket, may not, with TLS or without.
+// The core may connect to a plugin; another process of the same user, which finds the socket, may
+// not, with TLS or without.
 func TestStrangerConnects(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Impossible(t, "who connects to a socket is known on Linux alone")

@@ -44,8 +44,9 @@ type Process struct {
 
 var errTimeout = errors.New("timeout: no handshake")
 
-// Start runs a plugin and shakes hands with it. If it fails nothing is left behind, and the error ends with the last lines of the
-// plugin's standard error. ctx bounds the start alone; the process lives until Stop or its own end, which closes Done.
+// Start runs a plugin and shakes hands with it. If it fails nothing is left behind, and the error
+// ends with the last lines of the plugin's standard error. ctx bounds the start alone; the process
+// lives until Stop or its own end, which closes Done.
 func Start(ctx context.Context, spec Spec) (*Process, error) {
 	if err := spec.complete(); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", spec.Name, err)
@@ -83,7 +84,8 @@ func (p *Process) config() *plugin.ClientConfig {
 	}
 }
 
-// give makes the directory of the process's socket its user's, and part of what its sandbox leaves it.
+// give makes the directory of the process's socket its user's, and part of what its sandbox leaves
+// it.
 func (p *Process) give(sockets string) error {
 	p.child.rules.Own = append(slices.Clone(p.child.rules.Own), sockets)
 	if u := p.spec.User; u != nil {
@@ -104,7 +106,8 @@ func (p *Process) connect(ctx context.Context) (*sdkprocess.Carrier, error) {
 		return nil, err
 	}
 	p.dialer.address = address
-	// Go's runtime has raised its limit of files by now, as it does when a program starts; until here the process was told nothing.
+	// Go's runtime has raised its limit of files by now, as it does when a program starts; until
+	// here the process was told nothing.
 	if err := p.child.begun(p.PID()); err != nil {
 		return nil, fmt.Errorf("its limits: %w", err)
 	}
@@ -148,7 +151,8 @@ func (p *Process) startError(ctx context.Context, err error) error {
 	return fmt.Errorf("plugin %s: %w%s", p.spec.Name, err, c.tail.quoted())
 }
 
-// garbage reports whether go-plugin read a line that is no handshake. It says the same, and more, where there was no line.
+// garbage reports whether go-plugin read a line that is no handshake. It says the same, and more,
+// where there was no line.
 func garbage(err error) bool {
 	return strings.HasPrefix(err.Error(), "Unrecognized remote plugin message") && !strings.Contains(err.Error(), "Failed to read any lines")
 }
@@ -169,7 +173,8 @@ func (p *Process) cleanUp() {
 	})
 }
 
-// removeSockets removes what go-plugin leaves behind where a process did not start, or did not end by itself.
+// removeSockets removes what go-plugin leaves behind where a process did not start, or did not end
+// by itself.
 func (p *Process) removeSockets() {
 	if p.sockets != "" {
 		_ = os.RemoveAll(p.sockets)
@@ -194,8 +199,9 @@ func (p *Process) Wait() string {
 // Stderr returns the last lines of the plugin's standard error.
 func (p *Process) Stderr() []string { return p.child.tail.lines() }
 
-// Stop ends the process and returns when it is gone. The caller has sent Drain before: the process has grace to finish. Then the
-// session is cut, and what does not end after that is terminated, then killed, with all processes of its group.
+// Stop ends the process and returns when it is gone. The caller has sent Drain before: the process
+// has grace to finish. Then the session is cut, and what does not end after that is terminated,
+// then killed, with all processes of its group.
 func (p *Process) Stop(grace time.Duration) {
 	p.within(grace, p.carrier.Done())
 	_ = p.carrier.Close()

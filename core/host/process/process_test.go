@@ -375,7 +375,8 @@ func TestLifeline(t *testing.T) {
 	}
 }
 
-// alive reports whether a process is there and not merely waiting to be collected by whoever inherited it.
+// alive reports whether a process is there and not merely waiting to be collected by whoever
+// inherited it.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package process runs a plugin as a child process under go-plugin's handshake, and sees that it never outlives the core.
+// Package process runs a plugin as a child process under go-plugin's handshake, and sees that it
+// never outlives the core.
 package process
 
 import (
@@ -17,8 +18,8 @@ import (
 type Spec struct {
 	// Name is the plugin's name, for errors and logs.
 	Name string
-	// Path is the executable, Args its arguments (without the name), Dir its working directory. With Program it is that open file which is executed,
-	// whatever is at Path by now.
+	// Path is the executable, Args its arguments (without the name), Dir its working directory.
+	// With Program it is that open file which is executed, whatever is at Path by now.
 	Path    string
 	Program *os.File
 	// Files are open in the process, too, as Inherited names them.
@@ -27,7 +28,8 @@ type Spec struct {
 	Dir   string
 	// Env is the whole environment, but for what the handshake needs.
 	Env []string
-	// SocketDir is a private directory (mode 0700) in which the plugin's socket is made, in a directory of its own.
+	// SocketDir is a private directory (mode 0700) in which the plugin's socket is made, in a
+	// directory of its own.
 	SocketDir string
 	// TLS makes both sides authenticate by certificates made for this one run (AutoMTLS).
 	TLS bool
@@ -43,8 +45,9 @@ type Spec struct {
 	Sandbox sandbox.Rules
 	// Family, if set, ends with the process all that it started.
 	Family *family.Family
-	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake, line by line, as far as it isn't a flood: LeftOut, if set,
-	// is told from time to time how much was left out.
+	// Stderr, if set, gets the plugin's standard error, and standard output after the handshake,
+	// line by line, as far as it isn't a flood: LeftOut, if set, is told from time to time how much
+	// was left out.
 	Stderr  io.Writer
 	LeftOut func(lines, bytes int)
 	// Logger gets go-plugin's lines, at level debug; none if it is nil.

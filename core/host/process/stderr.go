@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What of a plugin's standard error is passed on: the first lines of a burst, so many lines and bytes a second, and so much of a line. More is read,
-// counted and forgotten.
+// What of a plugin's standard error is passed on: the first lines of a burst, so many lines and
+// bytes a second, and so much of a line. More is read, counted and forgotten.
 const (
 	linesPerSecond, linesAtOnce = 50, 400
 	bytesPerSecond, bytesAtOnce = 32 << 10, 256 << 10
@@ -67,7 +67,8 @@ func (s *stderr) run(from io.Reader) {
 	s.tell()
 }
 
-// take splits what was read into lines. If nothing more may be passed on only the lines that the tail keeps are looked at.
+// take splits what was read into lines. If nothing more may be passed on only the lines that the
+// tail keeps are looked at.
 func (s *stderr) take(b []byte) {
 	if s.full() {
 		b = s.skip(b)
@@ -134,7 +135,8 @@ func (s *stderr) tell() {
 	s.lost, s.size = 0, 0
 }
 
-// printable writes control characters and what is no UTF-8 as Go does, so that nothing moves a terminal's cursor or makes two lines of one.
+// printable writes control characters and what is no UTF-8 as Go does, so that nothing moves a
+// terminal's cursor or makes two lines of one.
 func printable(line []byte) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	clean := true

@@ -17,7 +17,8 @@ func said(t *testing.T, from io.Reader) (passed string, last []string, lines, si
 	return to.String(), kept.lines(), lines, size
 }
 
-// A flood is cut, counted to the last byte, and its last lines are known all the same; so is why a Go program crashed.
+// A flood is cut, counted to the last byte, and its last lines are known all the same; so is why a
+// Go program crashed.
 func TestFlood(t *testing.T) {
 	const lines, line = 300_000, "goroutine 18446744 [chan receive]: and so on, and so forth, and so on"
 	var all bytes.Buffer

@@ -9,7 +9,8 @@ import (
 // tailLines is how many lines of standard error are kept for error messages.
 const tailLines = 20
 
-// tail keeps the last lines, and the one that says why a Go program crashed, which a long trace would push out.
+// tail keeps the last lines, and the one that says why a Go program crashed, which a long trace
+// would push out.
 type tail struct {
 	mu    sync.Mutex
 	crash string

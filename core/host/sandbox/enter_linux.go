@@ -8,16 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hide keeps this process's memory, environment and descriptors from others of its user (PR_SET_DUMPABLE), and its memory and that of what it starts out of
-// core dumps: RLIMIT_CORE is 0, and where core_pattern is a pipe, for which that doesn't count, no memory is dumped (coredump_filter). Both are inherited.
-// Source: Linux, core(5).
+// Hide keeps this process's memory, environment and descriptors from others of its user
+// (PR_SET_DUMPABLE), and its memory and that of what it starts out of core dumps: RLIMIT_CORE is 0,
+// and where core_pattern is a pipe, for which that doesn't count, no memory is dumped
+// (coredump_filter). Both are inherited. Source: Linux, core(5).
 func Hide() error {
 	filter := os.WriteFile("/proc/self/coredump_filter", []byte("0"), 0) // which is root's once the process is not dumpable
 	return errors.Join(filter, unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}), unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
 }
 
-// OnThread runs do on a thread that ends with it, never the process's first: what Enter takes from the thread is gone for good, and the kernel shows
-// the first thread as the process.
+// OnThread runs do on a thread that ends with it, never the process's first: what Enter takes from
+// the thread is gone for good, and the kernel shows the first thread as the process.
 func OnThread(do func()) {
 	go func() {
 		runtime.LockOSThread() // And never unlocked: Go ends the thread with the goroutine.
@@ -36,8 +37,9 @@ func OnThread(do func()) {
 	}()
 }
 
-// Enter takes what the rules say from the calling thread and all that it starts. It is for OnThread. The error is for what plugins.yaml asks for and the
-// kernel can't do; what is taken by default and can't be is in the report.
+// Enter takes what the rules say from the calling thread and all that it starts. It is for
+// OnThread. The error is for what plugins.yaml asks for and the kernel can't do; what is taken by
+// default and can't be is in the report.
 func Enter(rules Rules) (report Report, err error) {
 	if rules.Unconfined {
 		report.Lacking = []string{"sandbox.unconfined is set"}
@@ -55,8 +57,9 @@ func Enter(rules Rules) (report Report, err error) {
 	return report, nil
 }
 
-// dropCapabilities takes from root's plugins what makes the kernel open other processes' memory and environment to them, and the kernel's own:
-// CAP_SYS_ADMIN is enough for the environment (may_access_mm in Linux's kernel/fork.c).
+// dropCapabilities takes from root's plugins what makes the kernel open other processes' memory and
+// environment to them, and the kernel's own: CAP_SYS_ADMIN is enough for the environment
+// (may_access_mm in Linux's kernel/fork.c).
 func dropCapabilities() error {
 	for _, c := range []uintptr{
 		unix.CAP_SYS_PTRACE, unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_BOOT, unix.CAP_PERFMON, unix.CAP_BPF,

@@ -33,15 +33,17 @@ const (
 	single = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// system is what programs read that do nothing but run: programs, libraries, settings, and what the kernel tells. Other processes' secrets are not in
-// it: Landlock closes /proc/PID of whoever is outside.
+// system is what programs read that do nothing but run: programs, libraries, settings, and what the
+// kernel tells. Other processes' secrets are not in it: Landlock closes /proc/PID of whoever is
+// outside.
 func system() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc", "/sys",
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 }
 
-// restrict puts the thread into a Landlock domain (landlock(7)): whatever else it holds it to, it may not look into, trace or, from Linux 6.12 on, signal
-// processes that are not in it, not even as root.
+// restrict puts the thread into a Landlock domain (landlock(7)): whatever else it holds it to, it
+// may not look into, trace or, from Linux 6.12 on, signal processes that are not in it, not even as
+// root.
 func restrict(rules Rules, report *Report) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -100,7 +102,8 @@ func restrict(rules Rules, report *Report) error {
 	return nil
 }
 
-// signalsItself reports whether threads in a domain may signal those of their own process that are not: Go's scheduler does. The second erratum says so.
+// signalsItself reports whether threads in a domain may signal those of their own process that are
+// not: Go's scheduler does. The second erratum says so.
 func signalsItself() bool {
 	errata, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	return errno == 0 && errata&2 != 0

@@ -8,11 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// calls are the numbers of system calls, of one of the kernel's interfaces, that a plugin is refused: always, or if they are aimed at the core.
+// calls are the numbers of system calls, of one of the kernel's interfaces, that a plugin is
+// refused: always, or if they are aimed at the core.
 type calls struct {
 	arch   uint32
 	always []uint32
-	// core have the process's number as their first argument; thread too, and as the third the signal, of which Go's own is let through.
+	// core have the process's number as their first argument; thread too, and as the third the
+	// signal, of which Go's own is let through.
 	core, thread []uint32
 }
 
@@ -23,10 +25,12 @@ const (
 	offArgs   = 16
 )
 
-// filter refuses (EPERM) what looks into other processes or changes the kernel, with seccomp(2); and signals to the core, where Landlock can't.
+// filter refuses (EPERM) what looks into other processes or changes the kernel, with seccomp(2);
+// and signals to the core, where Landlock can't.
 //
-// It is written here and not with a library, because the libraries compare whole 64-bit arguments, of which the kernel looks at the lower half for a
-// process's number, and let 32-bit system calls pass.
+// It is written here and not with a library, because the libraries compare whole 64-bit arguments,
+// of which the kernel looks at the lower half for a process's number, and let 32-bit system calls
+// pass.
 func filter() error {
 	all := interfaces()
 	if len(all) == 0 {
@@ -52,8 +56,9 @@ const (
 	pass    = unix.SECCOMP_RET_ALLOW
 )
 
-// assemble writes the filter: for each interface a block that ends with a verdict. pid is the core's, tid the thread's that starts the plugin, which is in
-// the plugin's domain. Calls of an interface that isn't listed don't exist.
+// assemble writes the filter: for each interface a block that ends with a verdict. pid is the
+// core's, tid the thread's that starts the plugin, which is in the plugin's domain. Calls of an
+// interface that isn't listed don't exist.
 func assemble(all []calls, pid, tid uint32) []unix.SockFilter {
 	program := []unix.SockFilter{{Code: load, K: offArch}}
 	for _, c := range all {

@@ -2,7 +2,8 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// interfaces: 64-bit calls, and the 32-bit ones (arch/x86/entry/syscalls/syscall_32.tbl), which 64-bit programs may use too.
+// interfaces: 64-bit calls, and the 32-bit ones (arch/x86/entry/syscalls/syscall_32.tbl), which
+// 64-bit programs may use too.
 func interfaces() []calls {
 	return []calls{
 		native(unix.AUDIT_ARCH_X86_64, unix.SYS_KEXEC_FILE_LOAD),

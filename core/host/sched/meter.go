@@ -15,8 +15,8 @@ func NewMeter(pid int, every time.Duration, now time.Time) *Meter {
 	return &Meter{pid: pid, every: every, last: now}
 }
 
-// Lost returns how much time was lost since the last call, of a process that owed something then and
-// does so now: what the others wait for matters to nobody, and costs something to know.
+// Lost returns how much time was lost since the last call, of a process that owed something then
+// and does so now: what the others wait for matters to nobody, and costs something to know.
 func (m *Meter) Lost(now time.Time, owes bool) time.Duration {
 	interval, before := now.Sub(m.last), m.times
 	m.last, m.times = now, Times{}

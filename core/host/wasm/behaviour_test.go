@@ -159,8 +159,9 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// hangs waits for the end of a runner whose module computes without end: it is ended by who watches it, by who waits for its answer, or, where a garbage
-// collection that waits for the module has stopped these, by the kernel.
+// hangs waits for the end of a runner whose module computes without end: it is ended by who watches
+// it, by who waits for its answer, or, where a garbage collection that waits for the module has
+// stopped these, by the kernel.
 func (c *core) hangs() {
 	c.t.Helper()
 	err := c.result()

@@ -11,8 +11,9 @@ import (
 // still is the date that a module sees that was not granted the clock.
 const still = 1_640_995_200 // 2022-01-01
 
-// clock is the time of an instance that was not granted the real one: it stands still while the module computes and goes on while it
-// waits, so that sleeping and timeouts work and nothing can be measured.
+// clock is the time of an instance that was not granted the real one: it stands still while the
+// module computes and goes on while it waits, so that sleeping and timeouts work and nothing can be
+// measured.
 type clock struct {
 	waited atomic.Int64
 }

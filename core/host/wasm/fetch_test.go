@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// An answer comes whole, in one message, or not at all: what is larger is an error that says so, and not the part that fits.
+// An answer comes whole, in one message, or not at all: what is larger is an error that says so,
+// and not the part that fits.
 func TestAnswersOfAnySize(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))

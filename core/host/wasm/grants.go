@@ -56,7 +56,8 @@ func newGrants(encoded []byte, environ []string, warn func(string)) (*grants, er
 	return g, nil
 }
 
-// open opens the granted files: a directory with all that is in it, of a file's directory that file alone.
+// open opens the granted files: a directory with all that is in it, of a file's directory that file
+// alone.
 func (g *grants) open() error {
 	files := map[string]*some{}
 	for _, entry := range g.Files {
@@ -107,7 +108,8 @@ func (g *grants) mount(config wazero.ModuleConfig) (wazero.ModuleConfig, int) {
 	return config.WithFSConfig(dirs), len(g.roots)
 }
 
-// some is a directory of which some files can be read, and nothing else, not even the list of its files.
+// some is a directory of which some files can be read, and nothing else, not even the list of its
+// files.
 type some struct {
 	dir    string
 	names  map[string]bool

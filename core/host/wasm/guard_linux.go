@@ -8,10 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guard is a timer of the kernel that kills this process unless it is pushed on in time. It is for the case in which a module's
-// endless loop has stopped the whole of Go's runtime: a garbage collection waits for every goroutine, and a module that does not
-// call its host can't be made to stop. Then no goroutine could end the process any more. It counts processor time, as a loop uses it: a machine that
-// is short of it ends nobody.
+// guard is a timer of the kernel that kills this process unless it is pushed on in time. It is for
+// the case in which a module's endless loop has stopped the whole of Go's runtime: a garbage
+// collection waits for every goroutine, and a module that does not call its host can't be made to
+// stop. Then no goroutine could end the process any more. It counts processor time, as a loop uses
+// it: a machine that is short of it ends nobody.
 type guard struct {
 	id int32
 	ok bool

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestGuardKills: the kernel ends a process that does not push its guard on, whatever its goroutines do.
+// TestGuardKills: the kernel ends a process that does not push its guard on, whatever its
+// goroutines do.
 func TestGuardKills(t *testing.T) {
 	if os.Getenv("GUARDED") != "" {
 		newGuard().push(50 * time.Millisecond)

@@ -4,7 +4,8 @@ package wasm
 
 import "time"
 
-// guard is a timer of the kernel on Linux; elsewhere the core's deadlines alone catch a runner that has stopped.
+// guard is a timer of the kernel on Linux; elsewhere the core's deadlines alone catch a runner that
+// has stopped.
 type guard struct{}
 
 func newGuard() *guard            { return &guard{} }

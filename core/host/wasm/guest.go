@@ -34,7 +34,8 @@ func (r *runner) start(ctx context.Context) *guest {
 	return g
 }
 
-// greet says Hello. It returns what the module is, or nil if it refused its config, which the core is told.
+// greet says Hello. It returns what the module is, or nil if it refused its config, which the core
+// is told.
 func (g *guest) greet(ctx context.Context, forward func(context.Context, *pb.FromPlugin) error) (*pb.Ready, error) {
 	if err := g.link.Send(ctx, &pb.FromCore{Hello: g.runner.hello}); err != nil {
 		return nil, g.why(err)
@@ -76,8 +77,8 @@ func (g *guest) why(err error) error {
 	return err
 }
 
-// end ends the instance: its input ends, and after grace it is stopped at its next call of the host. One that does not end even
-// so is left to the watch.
+// end ends the instance: its input ends, and after grace it is stopped at its next call of the
+// host. One that does not end even so is left to the watch.
 func (g *guest) end(grace time.Duration) {
 	_ = g.link.Close()
 	select {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLines: what a module says arrives in lines, whole ones as they are, and what it said last with an end.
+// TestLines: what a module says arrives in lines, whole ones as they are, and what it said last
+// with an end.
 func TestLines(t *testing.T) {
 	var to bytes.Buffer
 	l := &lines{to: &to}

@@ -5,9 +5,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve makes a module's memory outside of Go's heap: address space for all that it may ever have, of which the system gives
-// pages as they are touched. So growing copies nothing, the garbage collector never counts it, and it is given back when the
-// instance is closed.
+// reserve makes a module's memory outside of Go's heap: address space for all that it may ever
+// have, of which the system gives pages as they are touched. So growing copies nothing, the garbage
+// collector never counts it, and it is given back when the instance is closed.
 func reserve(capacity, most uint64) experimental.LinearMemory {
 	space, err := unix.Mmap(-1, 0, int(most), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {

@@ -25,7 +25,8 @@ type module struct {
 	cache    wazero.CompilationCache
 }
 
-// load compiles a module, or takes it from the cache directory, where it is found by its content and wazero's version.
+// load compiles a module, or takes it from the cache directory, where it is found by its content
+// and wazero's version.
 func load(ctx context.Context, cfg Config) (*module, error) {
 	m := &module{file: cfg.File, memory: cfg.Memory}
 	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(uint32(cfg.Memory / pageBytes)).WithDebugInfoEnabled(false)

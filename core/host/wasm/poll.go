@@ -26,8 +26,9 @@ const (
 	absolute     = 1
 )
 
-// exportWaiting replaces what wazero's WASI can't do for readers that are no files: a non-blocking standard input, and waiting for it
-// and for timers at once. So a module with threads of its own kind (goroutines) rests only when all of them do, and the runner knows it.
+// exportWaiting replaces what wazero's WASI can't do for readers that are no files: a non-blocking
+// standard input, and waiting for it and for timers at once. So a module with threads of its own
+// kind (goroutines) rests only when all of them do, and the runner knows it.
 func exportWaiting(b wazero.HostModuleBuilder) {
 	i32 := api.ValueTypeI32
 	export := func(name string, params int, f func(*instance, api.Memory, []uint64) uint64) {
@@ -44,7 +45,8 @@ func exportWaiting(b wazero.HostModuleBuilder) {
 	export("fd_fdstat_set_flags", 2, fdstatSetFlags)
 }
 
-// fdstatGet implements fd_fdstat_get(fd, stat). Rights are not looked at by anybody, so all are given.
+// fdstatGet implements fd_fdstat_get(fd, stat). Rights are not looked at by anybody, so all are
+// given.
 func fdstatGet(i *instance, m api.Memory, p []uint64) uint64 {
 	fd, out := uint32(p[0]), uint32(p[1])
 	stat, ok := m.Read(out, 24)
@@ -76,7 +78,8 @@ func fdstatSetFlags(i *instance, _ api.Memory, p []uint64) uint64 {
 	return okay
 }
 
-// pollOneoff implements poll_oneoff(in, out, n, count): it waits until standard input can be read or the first of the clocks is due.
+// pollOneoff implements poll_oneoff(in, out, n, count): it waits until standard input can be read
+// or the first of the clocks is due.
 func pollOneoff(i *instance, m api.Memory, p []uint64) uint64 {
 	in, out, n, count := uint32(p[0]), uint32(p[1]), uint32(p[2]), uint32(p[3])
 	if n == 0 || n > 1<<16 {

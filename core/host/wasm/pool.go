@@ -12,8 +12,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// pool serves a stateless plugin: a call goes to an instance that is free, one at a time to each. An instance that trapped, missed
-// the deadline or broke the contract is thrown away, and a new one is made when it is needed.
+// pool serves a stateless plugin: a call goes to an instance that is free, one at a time to each.
+// An instance that trapped, missed the deadline or broke the contract is thrown away, and a new one
+// is made when it is needed.
 type pool struct {
 	*runner
 	limit time.Duration
@@ -61,7 +62,8 @@ func (p *pool) run(ctx context.Context) error {
 	return err
 }
 
-// receive takes the core's messages until Drain or the session's end. A call's credit is given back when it is answered.
+// receive takes the core's messages until Drain or the session's end. A call's credit is given back
+// when it is answered.
 func (p *pool) receive(ctx context.Context, fail context.CancelCauseFunc) error {
 	for {
 		m, cost, err := p.up.Recv(ctx)
@@ -103,7 +105,8 @@ func (p *pool) begin(ctx context.Context, fail context.CancelCauseFunc, cost int
 	})
 }
 
-// answer answers a call. Its error ends the session: an instance that can't be stopped, or a core that is gone.
+// answer answers a call. Its error ends the session: an instance that can't be stopped, or a core
+// that is gone.
 func (p *pool) answer(ctx context.Context, c *call) error {
 	select {
 	case p.slots <- struct{}{}:
@@ -130,8 +133,8 @@ func (p *pool) answer(ctx context.Context, c *call) error {
 	return p.gone(g)
 }
 
-// gone waits for an instance that was stopped. One that goes on computing for as long as a call may take is not to be stopped but
-// with the process.
+// gone waits for an instance that was stopped. One that goes on computing for as long as a call may
+// take is not to be stopped but with the process.
 func (p *pool) gone(g *guest) error {
 	_ = g.link.Close()
 	select {
@@ -170,7 +173,8 @@ func (p *pool) pop() *guest {
 	return g
 }
 
-// give takes an instance back. One that gives no credit back is replaced when it has used up what it had.
+// give takes an instance back. One that gives no credit back is replaced when it has used up what
+// it had.
 func (p *pool) give(g *guest) {
 	if g.link.Stats().Credit < 2*session.MaxMessage {
 		g.end(0)

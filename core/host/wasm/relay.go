@@ -11,7 +11,8 @@ import (
 // errDrained says that the core has asked the plugin to end.
 var errDrained = errors.New("drained")
 
-// relay serves a long-running plugin: one instance, which gets every message that a process would get.
+// relay serves a long-running plugin: one instance, which gets every message that a process would
+// get.
 func (r *runner) relay(ctx context.Context, g *guest) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

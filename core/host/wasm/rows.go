@@ -11,8 +11,8 @@ import (
 // stateTag is the first byte of an encoded FromCore that is a State: field 5, of wire type 2.
 const stateTag = 5<<3 | 2
 
-// rows are the tables that a plugin reads, as the runner keeps them. The core's messages go in on one side; on the other, a module
-// is at the revision that it has read.
+// rows are the tables that a plugin reads, as the runner keeps them. The core's messages go in on
+// one side; on the other, a module is at the revision that it has read.
 type rows struct {
 	mu      sync.Mutex
 	builder state.Builder

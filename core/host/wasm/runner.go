@@ -1,9 +1,11 @@
-// Package wasm is the runner: it runs a WASI command module in wazero and speaks for it to the core. It is a process of its own,
-// between the core and the module, so that a module that loops or grows harms nobody else.
+// Package wasm is the runner: it runs a WASI command module in wazero and speaks for it to the
+// core. It is a process of its own, between the core and the module, so that a module that loops or
+// grows harms nobody else.
 //
-// The module's standard input and output carry the contract's messages, so that the runner has a session on either side: a
-// session.Plugin towards the core and a session.Core towards each instance of the module. It relays between them, keeps the rows,
-// and answers itself what a module can't do alone: Get, Fetch and Wake.
+// The module's standard input and output carry the contract's messages, so that the runner has a
+// session on either side: a session.Plugin towards the core and a session.Core towards each
+// instance of the module. It relays between them, keeps the rows, and answers itself what a module
+// can't do alone: Get, Fetch and Wake.
 package wasm
 
 import (
@@ -56,14 +58,16 @@ type runner struct {
 	watch   *watch
 }
 
-// Run serves a session with the core: it waits for Hello, compiles the module, and runs it until the core drains it or ends the
-// session, which is nil, or something fails. A module that hangs makes Run return while the module goes on: the process has to end.
+// Run serves a session with the core: it waits for Hello, compiles the module, and runs it until
+// the core drains it or ends the session, which is nil, or something fails. A module that hangs
+// makes Run return while the module goes on: the process has to end.
 func Run(ctx context.Context, cfg Config, carrier session.Carrier) error {
 	if cfg.Memory < pageBytes || cfg.Memory > 4<<30 {
 		return fmt.Errorf("wasm.memory is %d bytes; it is at least 64Ki and at most 4Gi", cfg.Memory)
 	}
 	cfg.Instances = max(1, cfg.Instances)
-	// A module that computes holds a thread of Go's scheduler until it calls its host: the runner itself must have some left.
+	// A module that computes holds a thread of Go's scheduler until it calls its host: the runner
+	// itself must have some left.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), int(cfg.Instances)+2))
 	r := &runner{cfg: cfg, up: session.NewPlugin(carrier), rows: newRows()}
 	defer r.up.Close()
@@ -106,7 +110,8 @@ func (r *runner) run(ctx context.Context) (err error) {
 	defer cancel(nil)
 	go r.watch.run(ctx, cancel)
 	defer func() {
-		// A module that runs still would lose its memory under its feet: then the process's end clears up.
+		// A module that runs still would lose its memory under its feet: then the process's end
+		// clears up.
 		if r.watch.empty() {
 			err = errors.Join(err, r.module.close(context.WithoutCancel(ctx)))
 		}
@@ -131,7 +136,8 @@ func (r *runner) converse(ctx context.Context) error {
 	return r.relay(ctx, g)
 }
 
-// compiling tells the core, until it is over, that the module is being compiled: that has a limit of its own.
+// compiling tells the core, until it is over, that the module is being compiled: that has a limit
+// of its own.
 func (r *runner) compiling(ctx context.Context) (over func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -79,7 +79,8 @@ func (s *stdio) Send(frame []byte) error {
 	}
 }
 
-// Recv returns the next frame that the module wrote. What it wrote before its end comes before the reason of the end.
+// Recv returns the next frame that the module wrote. What it wrote before its end comes before the
+// reason of the end.
 func (s *stdio) Recv() ([]byte, error) {
 	select {
 	case frame := <-s.out:

@@ -13,8 +13,8 @@ type target struct {
 	scheme, host, path string
 }
 
-// parseTarget reads `host`, `host:port` or `scheme://host/path`, each with `*` for any number of characters. A `*` of the host never
-// reaches into the path.
+// parseTarget reads `host`, `host:port` or `scheme://host/path`, each with `*` for any number of
+// characters. A `*` of the host never reaches into the path.
 func parseTarget(pattern string) (target, error) {
 	scheme, rest, isURL := strings.Cut(pattern, "://")
 	if !isURL {
@@ -64,7 +64,8 @@ func checkURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// glob reports whether the whole of s is what the pattern describes; `*` stands for any number of characters.
+// glob reports whether the whole of s is what the pattern describes; `*` stands for any number of
+// characters.
 func glob(pattern, s string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {

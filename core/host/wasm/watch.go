@@ -8,8 +8,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// watch finds instances that hang: they have neither waited for input or time, nor read, nor written, for longer than the limit.
-// Nothing can stop them but the end of the process.
+// watch finds instances that hang: they have neither waited for input or time, nor read, nor
+// written, for longer than the limit. Nothing can stop them but the end of the process.
 type watch struct {
 	limit time.Duration
 
@@ -44,7 +44,8 @@ func (w *watch) living() []*instance {
 
 func (w *watch) empty() bool { return len(w.living()) == 0 }
 
-// run calls hung with a reason when an instance hangs, until ctx ends. Then the process has to end; the kernel sees to it.
+// run calls hung with a reason when an instance hangs, until ctx ends. Then the process has to end;
+// the kernel sees to it.
 func (w *watch) run(ctx context.Context, hung context.CancelCauseFunc) {
 	if w.limit <= 0 {
 		return

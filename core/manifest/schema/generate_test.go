@@ -34,7 +34,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// The schema takes what the host takes, and refuses most of what it refuses: all but what concerns more than one key.
+// The schema takes what the host takes, and refuses most of what it refuses: all but what concerns
+// more than one key.
 func TestAgreesWithParse(t *testing.T) {
 	schema := compile(t)
 	defaults, err := os.ReadFile("../../../plugins.yaml")

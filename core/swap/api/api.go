@@ -1,4 +1,5 @@
-// Package api is how commands ask a running core for changes of its plugins: HTTP and JSON over a Unix socket.
+// Package api is how commands ask a running core for changes of its plugins: HTTP and JSON over a
+// Unix socket.
 package api
 
 import (
@@ -74,7 +75,8 @@ type Detail struct {
 	Outdated string `json:"outdated,omitempty"`
 }
 
-// Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends. When the socket is removed it is made anew.
+// Serve takes requests for changes on a Unix socket, which only this user may open, until ctx ends.
+// When the socket is removed it is made anew.
 func (s *Server) Serve(ctx context.Context, path string) error {
 	l, err := listenPrivately(ctx, path, s.Log)
 	if err != nil {
@@ -103,7 +105,8 @@ func (s *Server) Serve(ctx context.Context, path string) error {
 // look is how often it is seen to that the socket is there.
 const look = 200 * time.Millisecond
 
-// whenRemoved closes a listener when its socket is no more at its path. The function that it returns ends that, and reports whether it was so.
+// whenRemoved closes a listener when its socket is no more at its path. The function that it
+// returns ends that, and reports whether it was so.
 func whenRemoved(ctx context.Context, l net.Listener, path string) (removed func() bool) {
 	ctx, stop := context.WithCancel(ctx)
 	gone := make(chan bool, 1)
@@ -157,8 +160,9 @@ func listenPrivately(ctx context.Context, path string, log *slog.Logger) (net.Li
 	return &ours{Listener: l, log: log, said: rate.NewLimiter(1, 5)}, nil
 }
 
-// ours takes connections of this user and of root alone, whoever else may have got at the socket, and never of what the core has started itself: a
-// plugin that could change plugins could run anything.
+// ours takes connections of this user and of root alone, whoever else may have got at the socket,
+// and never of what the core has started itself: a plugin that could change plugins could run
+// anything.
 type ours struct {
 	net.Listener
 	log  *slog.Logger
@@ -269,7 +273,8 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, http.StatusOK, Outcome{Change: c})
 }
 
-// atLeisure lets a request that has come whole take as long as it needs; the answer has its time again.
+// atLeisure lets a request that has come whole take as long as it needs; the answer has its time
+// again.
 func atLeisure(w http.ResponseWriter) {
 	c := http.NewResponseController(w)
 	_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})

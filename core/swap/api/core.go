@@ -12,7 +12,8 @@ import (
 // Core says which of several a core is.
 type Core struct {
 	PID int `json:"pid"`
-	// Ports are the addresses on which it listens, by the ports' names: grpc, secureGRPC, http, monitoring.
+	// Ports are the addresses on which it listens, by the ports' names: grpc, secureGRPC, http,
+	// monitoring.
 	Ports map[string]string `json:"ports"`
 	// File is the plugins.yaml that it follows; empty: there is none.
 	File string `json:"file,omitempty"`
@@ -51,7 +52,8 @@ func reachable(open string) string {
 	return open
 }
 
-// addressesOf returns what a host stands for; an empty one is this machine, as for those who dial it.
+// addressesOf returns what a host stands for; an empty one is this machine, as for those who dial
+// it.
 func addressesOf(ctx context.Context, host string) []netip.Addr {
 	if host == "" {
 		return []netip.Addr{netip.IPv4Unspecified()}

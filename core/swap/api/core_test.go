@@ -2,7 +2,8 @@ package api
 
 import "testing"
 
-// TestCoreAt: an address that a user writes names the core that listens there, on all addresses too, and no other.
+// TestCoreAt: an address that a user writes names the core that listens there, on all addresses
+// too, and no other.
 func TestCoreAt(t *testing.T) {
 	one := Core{Ports: map[string]string{"http": "127.0.0.1:8080", "monitoring": "[::]:15014", "grpc": "[::1]:15010"}}
 	for address, want := range map[string]bool{

@@ -11,10 +11,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/recording"
 )
 
-// mostRecorded is how large a recording may be at most, in bytes: the core holds what its reader has not taken yet.
+// mostRecorded is how large a recording may be at most, in bytes: the core holds what its reader
+// has not taken yet.
 const mostRecorded = 1 << 30
 
-// record streams a recording of a plugin until the client goes or the recording is full. The plugin is started anew for it.
+// record streams a recording of a plugin until the client goes or the recording is full. The plugin
+// is started anew for it.
 func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	limit, err := strconv.ParseInt(r.FormValue("limit"), 10, 64)
 	if err != nil || limit <= 0 || limit > mostRecorded {
@@ -49,7 +51,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// spool holds what was recorded and not sent yet, so that a plugin never waits for a recording's reader.
+// spool holds what was recorded and not sent yet, so that a plugin never waits for a recording's
+// reader.
 type spool struct {
 	filled chan struct{}
 	mu     sync.Mutex

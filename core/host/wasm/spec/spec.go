@@ -1,4 +1,5 @@
-// Package spec says what a runner is to run, as the host writes it on the runner's command line. It knows no WASM runtime.
+// Package spec says what a runner is to run, as the host writes it on the runner's command line. It
+// knows no WASM runtime.
 package spec
 
 import (
@@ -15,13 +16,15 @@ const Command = "wasm-runner"
 const (
 	// DefaultMemory is what one instance may have where plugins.yaml doesn't say, in bytes.
 	DefaultMemory = 256 << 20
-	// DefaultInstances is how many instances of a stateless plugin may run at once where plugins.yaml doesn't say.
+	// DefaultInstances is how many instances of a stateless plugin may run at once where
+	// plugins.yaml doesn't say.
 	DefaultInstances = 2
 )
 
 // Spec is what to run.
 type Spec struct {
-	// Module is where the runner reads the module: the very bytes that were hashed, if there is a hash.
+	// Module is where the runner reads the module: the very bytes that were hashed, if there is a
+	// hash.
 	Module string
 	// File is the module's path as plugins.yaml has it, for people.
 	File string
@@ -65,7 +68,8 @@ func Parse(args []string) (Spec, error) {
 
 // Grants is what a module has besides nothing, as Hello carries it: plugins.yaml's `allow`.
 type Grants struct {
-	// HTTP has hosts (api.example.org, 127.0.0.1:8500, *.example.org) and URLs (https://api.example.org/v1/*).
+	// HTTP has hosts (api.example.org, 127.0.0.1:8500, *.example.org) and URLs
+	// (https://api.example.org/v1/*).
 	HTTP []string `json:"http,omitempty"`
 	// Files has absolute paths of files and directories; `:ro` at the end is allowed.
 	Files []string `json:"files,omitempty"`

@@ -19,7 +19,8 @@ type Field struct {
 	Need bool
 }
 
-// Fields returns the keys of a struct type, in its order. Schema generators use it too, so that both tell the same.
+// Fields returns the keys of a struct type, in its order. Schema generators use it too, so that
+// both tell the same.
 func Fields(t reflect.Type) []Field {
 	var fields []Field
 	for f := range t.Fields() {

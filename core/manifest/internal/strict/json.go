@@ -8,10 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// JSON is any value, as canonical JSON: sorted keys, no spaces. It is nil where the file says nothing or null.
+// JSON is any value, as canonical JSON: sorted keys, no spaces. It is nil where the file says
+// nothing or null.
 type JSON []byte
 
-// json converts a node, and notes where in the file its values stand: KEY.field[2].inner. It returns nil after reporting an error.
+// json converts a node, and notes where in the file its values stand: KEY.field[2].inner. It
+// returns nil after reporting an error.
 func (d *decoder) json(n *yaml.Node, key string, where Keys) []byte {
 	errors := len(d.errors)
 	value := d.plain(n, key, where)
@@ -26,7 +28,8 @@ func (d *decoder) json(n *yaml.Node, key string, where Keys) []byte {
 	return text
 }
 
-// Where says where the values of a document stand, as if it were the value of a key of another one: KEY.field[2].inner. What can't be read has no place.
+// Where says where the values of a document stand, as if it were the value of a key of another one:
+// KEY.field[2].inner. What can't be read has no place.
 func Where(file string, data []byte, key string) Keys {
 	d, where := &decoder{file: file, budget: maxNodes}, Keys{}
 	if root, ok := d.document(data); ok {

@@ -8,8 +8,8 @@ type pair struct {
 	key, value *yaml.Node
 }
 
-// pairs returns a mapping's keys and values, with what `<<` merges, and reports keys that stand there twice. Keys of the mapping
-// itself are stronger than merged ones.
+// pairs returns a mapping's keys and values, with what `<<` merges, and reports keys that stand
+// there twice. Keys of the mapping itself are stronger than merged ones.
 func (d *decoder) pairs(n *yaml.Node) []pair {
 	seen := map[string]*yaml.Node{}
 	var own []pair

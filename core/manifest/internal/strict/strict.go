@@ -1,5 +1,6 @@
-// Package strict reads YAML into structs and lets no mistake pass: an unknown, missing or repeated key and a value of the wrong
-// type are errors with file, line and column, and all errors of a file are reported at once.
+// Package strict reads YAML into structs and lets no mistake pass: an unknown, missing or repeated
+// key and a value of the wrong type are errors with file, line and column, and all errors of a file
+// are reported at once.
 //
 //	type Entry struct {
 //		At    strict.Place                             // filled in: where the mapping begins
@@ -11,7 +12,8 @@
 //		Raw   strict.JSON   `yaml:"raw"`               // anything
 //	}
 //
-// Types that implement encoding.TextUnmarshaler are scalars that check themselves; structs that implement Words may be given as a word.
+// Types that implement encoding.TextUnmarshaler are scalars that check themselves; structs that
+// implement Words may be given as a word.
 package strict
 
 import (
@@ -32,7 +34,8 @@ type Place struct {
 
 func (p Place) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// Keys says where the values of a mapping's keys stand; within JSON values by path, such as config.services[2].port.
+// Keys says where the values of a mapping's keys stand; within JSON values by path, such as
+// config.services[2].port.
 type Keys map[string]Place
 
 // Error is one mistake in a file.
@@ -54,7 +57,8 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Decode reads the one document of data into a struct. The error is of type Errors; what could be read is in `into` even so.
+// Decode reads the one document of data into a struct. The error is of type Errors; what could be
+// read is in `into` even so.
 func Decode(file string, data []byte, into any) error {
 	d := &decoder{file: file, budget: maxNodes}
 	root, ok := d.document(data)
@@ -119,7 +123,8 @@ func (d *decoder) document(data []byte) (*yaml.Node, bool) {
 	return doc.Content[0], true
 }
 
-// syntax turns the parser's error, which knows only the line, and not always that, into one of ours.
+// syntax turns the parser's error, which knows only the line, and not always that, into one of
+// ours.
 func (d *decoder) syntax(err error, data string) {
 	at := yaml.Node{Line: 1, Column: 1}
 	text := err.Error()

@@ -37,7 +37,8 @@ func (d *decoder) word(at, n *yaml.Node, v reflect.Value) {
 	w.SetWord(n.Value)
 }
 
-// value reads a node into v. enum is the field's list of legal words; it holds for the elements of a list too.
+// value reads a node into v. enum is the field's list of legal words; it holds for the elements of
+// a list too.
 func (d *decoder) value(at *yaml.Node, v reflect.Value, enum string) {
 	n, ok := d.enter(at)
 	defer d.leave()

@@ -161,7 +161,8 @@ func authenticate(ctx context.Context, c sdk.Credentials) ([]string, error) {
 	return nil, errors.New("the token is unknown")
 }
 
-// wake is a module without timers of its own: it is ready, asks to be woken twice, and publishes nothing when both Ticks have come, in order.
+// wake is a module without timers of its own: it is ready, asks to be woken twice, and publishes
+// nothing when both Ticks have come, in order.
 func wake() {
 	say(&pb.FromPlugin{Ready: &pb.Ready{Version: 1, Plugin: "wake", Kind: pb.KindRegistry, Publishes: []string{"services"}}})
 	say(&pb.FromPlugin{Wake: &pb.Wake{Id: 8, AfterMs: 60}})
