@@ -15,8 +15,8 @@ var freed atomic.Bool
 // heartbeat is how often a sign of life is sent while author code runs.
 const heartbeat = time.Second
 
-// alive sends signs of life while f runs. They say that the process works, not that f will end: the core's deadlines for a
-// revision and a call are what catches author code that hangs.
+// alive sends signs of life while f runs. They say that the process works, not that f will end: the
+// core's deadlines for a revision and a call are what catches author code that hangs.
 func (t *talk) alive(ctx context.Context, f func()) {
 	stop := make(chan struct{})
 	var beats sync.WaitGroup

@@ -20,7 +20,8 @@ func talkOf(ctx context.Context) (*talk, error) {
 	return t, nil
 }
 
-// questions are what a plugin has asked the core, or a WASM plugin its runner, by id. One that asks waits alone; the rest of the plugin goes on.
+// questions are what a plugin has asked the core, or a WASM plugin its runner, by id. One that asks
+// waits alone; the rest of the plugin goes on.
 type questions struct {
 	mu   sync.Mutex
 	last uint64

@@ -28,19 +28,20 @@ type Call struct {
 // CallHandler is an optional extra of controllers: it answers calls of gRPC. Only callers whom an
 // authenticator knows get to it.
 type CallHandler interface {
-	// Methods returns the full names of the methods that it answers, `/package.Service/Method`. It is
-	// called once, before Ready.
+	// Methods returns the full names of the methods that it answers, `/package.Service/Method`. It
+	// is called once, before Ready.
 	Methods() []string
-	// Call returns the encoded response. An error that is or wraps a *CallError is told to the caller;
-	// of any other it is told that the call failed, and the log has the error. It is called by several
-	// goroutines at once, beside Run; ctx ends with the core's limits.call, and a later answer is none.
+	// Call returns the encoded response. An error that is or wraps a *CallError is told to the
+	// caller; of any other it is told that the call failed, and the log has the error. It is called
+	// by several goroutines at once, beside Run; ctx ends with the core's limits.call, and a later
+	// answer is none.
 	Call(ctx context.Context, c Call) ([]byte, error)
 }
 
 // Reader is an optional extra of controllers: what they read depends on their config.
 type Reader interface {
-	// Reads returns tables that it wants in its State besides those of the declaration. It is called
-	// once, before Ready.
+	// Reads returns tables that it wants in its State besides those of the declaration. It is
+	// called once, before Ready.
 	Reads() []string
 }
 
@@ -54,8 +55,8 @@ type CallError struct {
 
 func (e *CallError) Error() string { return e.Message }
 
-// codeInternal is gRPC's code for what is the server's fault, codeUnimplemented that for methods that
-// it doesn't have.
+// codeInternal is gRPC's code for what is the server's fault, codeUnimplemented that for methods
+// that it doesn't have.
 const (
 	codeUnimplemented = 12
 	codeInternal      = 13

@@ -165,7 +165,8 @@ func (a *authentication) call(ctx context.Context, m *pb.Authenticate) {
 	})
 }
 
-// verdict is the answer for an error: a refusal, unless the plugin could not tell. Where it panicked is the operator's affair.
+// verdict is the answer for an error: a refusal, unless the plugin could not tell. Where it
+// panicked is the operator's affair.
 func (a *authentication) verdict(ctx context.Context, id uint64, err error) *pb.Caller {
 	var p *PanicError
 	switch {

@@ -5,8 +5,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Check returns why a plugin would refuse a config (JSON, nil for none), without running it; nil: it
-// would take it. A *FieldError names the field.
+// Check returns why a plugin would refuse a config (JSON, nil for none), without running it; nil:
+// it would take it. A *FieldError names the field.
 func Check(d Declaration, config []byte) error {
 	t := &talk{plugin: d.declare(), hello: &pb.Hello{Versions: []uint32{session.Version}, Config: config}}
 	_, err := t.construct()

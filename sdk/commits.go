@@ -7,11 +7,12 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// commits keeps the order of states that an engine is taken to, and of endpoints that overtake them.
+// commits keeps the order of states that an engine is taken to, and of endpoints that overtake
+// them.
 //
-// Rows that overtake are told to the engine twice: by Overtake, at once, on top of the last finished Commit; and as part of a
-// Commit, so that its later results include them. They are above every state that was received before them and below every one
-// that was received after them.
+// Rows that overtake are told to the engine twice: by Overtake, at once, on top of the last
+// finished Commit; and as part of a Commit, so that its later results include them. They are above
+// every state that was received before them and below every one that was received after them.
 type commits struct {
 	builder state.Builder // of the serial queue alone
 	missed  *state.Change // likewise: a Commit that failed
@@ -37,8 +38,8 @@ func (c *commits) receive() {
 	c.mu.Unlock()
 }
 
-// overtake notes rows that overtake. It returns what they change for Overtake, nil if there is nothing to overtake yet; busy says
-// that a Commit runs or waits.
+// overtake notes rows that overtake. It returns what they change for Overtake, nil if there is
+// nothing to overtake yet; busy says that a Commit runs or waits.
 func (c *commits) overtake(m *pb.State) (change *state.Change, busy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +56,8 @@ func (c *commits) overtake(m *pb.State) (change *state.Change, busy bool) {
 	return change, c.received > c.finished
 }
 
-// next applies a state's messages between what overtook before and after it. It returns the change and how many overlays it has.
+// next applies a state's messages between what overtook before and after it. It returns the change
+// and how many overlays it has.
 func (c *commits) next(messages []*pb.State) (*state.Change, int, error) {
 	c.mu.Lock()
 	current := c.finished + 1
@@ -89,7 +91,8 @@ func (c *commits) more(n int) (*state.Change, int, error) {
 	return change, n, err
 }
 
-// fold applies what overtook after the last state was finished; nil if that is done. It returns how many overlays it saw.
+// fold applies what overtook after the last state was finished; nil if that is done. It returns how
+// many overlays it saw.
 func (c *commits) fold() (*state.Change, int, error) {
 	c.mu.Lock()
 	rows := c.rows(0, func(o overlay) bool { return o.after <= c.finished })
@@ -122,7 +125,8 @@ func (c *commits) apply(change *state.Change, rows []*pb.TableRows) (*state.Chan
 	return merge(change, made), nil
 }
 
-// finish notes that a state is done with the first n overlays. It is false if there are more by now.
+// finish notes that a state is done with the first n overlays. It is false if there are more by
+// now.
 func (c *commits) finish(n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +145,8 @@ func (c *commits) folded(n int) {
 	c.settle(n)
 }
 
-// settle takes the builder's state as committed and drops those of the first n overlays that no state that waits could hide.
+// settle takes the builder's state as committed and drops those of the first n overlays that no
+// state that waits could hide.
 func (c *commits) settle(n int) {
 	c.committed, c.over = c.builder.State(), nil
 	later := c.rows(n, func(overlay) bool { return true })

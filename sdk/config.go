@@ -20,16 +20,16 @@ type Checker interface {
 	Check() error
 }
 
-// WithConfig is for a plugin whose entry has a config, which is read into a C: a struct, or a map. The
-// constructor gets it, and returns the plugin or an error; a *FieldError names the field at fault. It
-// must not start goroutines.
+// WithConfig is for a plugin whose entry has a config, which is read into a C: a struct, or a map.
+// The constructor gets it, and returns the plugin or an error; a *FieldError names the field at
+// fault. It must not start goroutines.
 //
 // The config is read strictly. Keys are the fields' names as their json tags have them; fields
 // without the tag are none. What the config doesn't name is as in defaults. An unknown key or a
-// wrong value refuses the config, with the path of its field. Fields may be strings, bools, numbers,
-// time.Duration (text such as 20ms), types with UnmarshalText (text), json.RawMessage (whatever
-// stands there), and structs, pointers, lists and maps of these. More tags bound what a field may
-// have:
+// wrong value refuses the config, with the path of its field. Fields may be strings, bools,
+// numbers, time.Duration (text such as 20ms), types with UnmarshalText (text), json.RawMessage
+// (whatever stands there), and structs, pointers, lists and maps of these. More tags bound what a
+// field may have:
 //
 //	type config struct {
 //		File  string        `json:"file" required:"true" doc:"The file that is read."`
@@ -39,8 +39,8 @@ type Checker interface {
 //	}
 //
 // min and max bound a number or duration, a string's bytes or a list's length; above is what a
-// number must be larger than; enum has the values that a string, or each of a list's, may have. Where
-// C, or a pointer to it, is a Checker, Check is called before the constructor.
+// number must be larger than; enum has the values that a string, or each of a list's, may have.
+// Where C, or a pointer to it, is a Checker, Check is called before the constructor.
 //
 // The JSON Schema of the config, which the core checks it against and editors complete it by, is
 // made of the same: types, tags and defaults.
@@ -85,7 +85,8 @@ func WithoutConfig[K any](construct func() (K, error)) Constructor[K] {
 }
 
 // WithRawConfig is for a plugin whose config no Go type describes. The constructor gets it as JSON,
-// nil where the entry has none. The schema is a JSON Schema (draft 2020-12) of it; nil: anything goes.
+// nil where the entry has none. The schema is a JSON Schema (draft 2020-12) of it; nil: anything
+// goes.
 func WithRawConfig[K any](schema []byte, construct func(config []byte) (K, error)) Constructor[K] {
 	return Constructor[K]{make: construct, schema: func() []byte { return schema }}
 }

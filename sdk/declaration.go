@@ -11,11 +11,13 @@ type Declaration interface {
 type RegistryPlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
-	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows out.
+	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows
+	// out.
 	Reads []string
 	// Publishes names tables that it writes, such as services, endpoints and workloads.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
 	// New makes it.
 	New Constructor[Registry]
@@ -25,11 +27,13 @@ type RegistryPlugin struct {
 type ConfigSourcePlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
-	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows out.
+	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows
+	// out.
 	Reads []string
 	// Publishes names tables that it writes, such as networking.istio.io/VirtualService.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
 	// New makes it. What it returns may be a Store as well.
 	New Constructor[ConfigSource]
@@ -39,11 +43,13 @@ type ConfigSourcePlugin struct {
 type ControllerPlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
-	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows out.
+	// Reads names tables that the plugin wants in its State. `services@sources` leaves derived rows
+	// out.
 	Reads []string
 	// Publishes names tables that it writes.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
 	// New makes it. What it returns may be a CallHandler as well.
 	New Constructor[Controller]
@@ -58,7 +64,8 @@ type DeriverPlugin struct {
 	Reads []string
 	// Publishes names tables that it writes.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
 	// New makes it.
 	New Constructor[Deriver]
@@ -74,9 +81,11 @@ type GeneratorPlugin struct {
 	Types []Type
 	// Publishes names tables of a generator that is a Source as well.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
-	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Source or Offerer as well.
+	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Source or Offerer as
+	// well.
 	New Constructor[Generator]
 }
 
@@ -90,9 +99,11 @@ type EnginePlugin struct {
 	Types []Type
 	// Publishes names tables of an engine that is a Source as well.
 	Publishes []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
-	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Rester, Source or Offerer as well.
+	// New makes it. What it returns may be an Explainer, Answerer, Reporter, Rester, Source or
+	// Offerer as well.
 	New Constructor[Engine]
 }
 
@@ -100,9 +111,11 @@ type EnginePlugin struct {
 type PatchPlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
-	// Reads names tables that the patch wants in its State. `services@sources` leaves derived rows out.
+	// Reads names tables that the patch wants in its State. `services@sources` leaves derived rows
+	// out.
 	Reads []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
 	// Types are those of the resources that it changes.
 	Types []Type
@@ -120,11 +133,14 @@ type PatchPlugin struct {
 type AuthenticatorPlugin struct {
 	// Name and Version are shown to operators; Version changes when results may change.
 	Name, Version string
-	// Reads names tables that it wants to see, if it is a Source as well: its Publisher's State has them.
+	// Reads names tables that it wants to see, if it is a Source as well: its Publisher's State has
+	// them.
 	Reads []string
-	// Secrets are those of these tables whose rows are secrets: what is in them is shown and recorded nowhere.
+	// Secrets are those of these tables whose rows are secrets: what is in them is shown and
+	// recorded nowhere.
 	Secrets []string
-	// Headers are those of authorization, clusterid and x-forwarded-client-cert that it is shown of callers; nil: all three.
+	// Headers are those of authorization, clusterid and x-forwarded-client-cert that it is shown of
+	// callers; nil: all three.
 	Headers []string
 	// New makes it. What it returns may be a Source as well.
 	New Constructor[Authenticator]
@@ -195,8 +211,8 @@ type maker struct {
 	make   func(t *talk) (kind, error)
 }
 
-// maker says how a session gets its plugin. A program has the code of the kinds that it declares, and no
-// other's. Inlined, this would be in each module twice.
+// maker says how a session gets its plugin. A program has the code of the kinds that it declares,
+// and no other's. Inlined, this would be in each module twice.
 //
 //go:noinline
 func (c Constructor[K]) maker(name string, use func(t *talk, made K) kind) maker {

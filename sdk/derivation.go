@@ -50,7 +50,8 @@ func (d *derivation) receive(ctx context.Context, m *pb.FromCore, release func()
 	return nil
 }
 
-// derive brings the plugin's rows to a revision. What it published counts only if it returns without an error, or with nothing but faults.
+// derive brings the plugin's rows to a revision. What it published counts only if it returns
+// without an error, or with nothing but faults.
 func (d *derivation) derive(ctx context.Context, change *state.Change) {
 	change = merge(d.missed, change)
 	revision := change.State.Revision().Proto()

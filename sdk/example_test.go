@@ -174,7 +174,8 @@ func ExampleConfigSource() {
 	}
 }
 
-// mirror is an engine with one view, in which each service is a resource: it reports the rows that changed and nothing else.
+// mirror is an engine with one view, in which each service is a resource: it reports the rows that
+// changed and nothing else.
 type mirror struct{ state *state.State }
 
 const mirrored = "type.googleapis.com/example.Service"

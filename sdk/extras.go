@@ -8,10 +8,11 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Answerer is an optional extra of engines and generators: resources of types that are answered per request, as debug types are.
+// Answerer is an optional extra of engines and generators: resources of types that are answered per
+// request, as debug types are.
 type Answerer interface {
-	// Answer is called between the other methods, while the client waits, for at most limits.call. What it returns is not remembered. An error is told
-	// to the client.
+	// Answer is called between the other methods, while the client waits, for at most limits.call.
+	// What it returns is not remembered. An error is told to the client.
 	Answer(ctx context.Context, connection uint64, typeURL string, names []string) ([]Resource, error)
 }
 
@@ -27,7 +28,8 @@ type Report struct {
 
 // Reporter is an optional extra of engines and generators that want to hear of ACKs and NACKs.
 type Reporter interface {
-	// Report is called in the order in which things happened, between the other methods, and must not wait.
+	// Report is called in the order in which things happened, between the other methods, and must
+	// not wait.
 	Report(r Report)
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Fault is a piece of a deriver's work that failed and kept its last good result, while the rest went on. Derive returns
-// those that stand at the revision, joined with errors.Join; the core shows them until a Derive doesn't return them.
+// Fault is a piece of a deriver's work that failed and kept its last good result, while the rest
+// went on. Derive returns those that stand at the revision, joined with errors.Join; the core shows
+// them until a Derive doesn't return them.
 type Fault struct {
 	// What failed, for people: `ServiceEntry default/reviews`.
 	What string
@@ -50,8 +51,8 @@ func bounded(list []*pb.Fault) []*pb.Fault {
 	return list
 }
 
-// faults takes what Derive returned apart. It reports whether that is nothing but faults (or nil), so that the work counts;
-// any other error is one of the whole work.
+// faults takes what Derive returned apart. It reports whether that is nothing but faults (or nil),
+// so that the work counts; any other error is one of the whole work.
 func faults(err error) (list []*pb.Fault, partial bool) {
 	if err == nil {
 		return nil, true

@@ -8,18 +8,20 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Source is an optional extra of engines and generators that have input of their own, such as files. What it publishes, in
-// tables that the declaration's Publishes has, comes back to the generator in State, at a revision of its own, if its Reads names
-// these tables too: so resources stay a function of rows. The core isn't ready before its Synced.
+// Source is an optional extra of engines and generators that have input of their own, such as
+// files. What it publishes, in tables that the declaration's Publishes has, comes back to the
+// generator in State, at a revision of its own, if its Reads names these tables too: so resources
+// stay a function of rows. The core isn't ready before its Synced.
 //
-// Of authenticators it is an extra too: Run may follow files, log, and read the rows that its declaration names (not in a
-// module, whose runner has them). Nobody waits for its Synced.
+// Of authenticators it is an extra too: Run may follow files, log, and read the rows that its
+// declaration names (not in a module, whose runner has them). Nobody waits for its Synced.
 type Source interface {
 	// Run is as a Registry's. It runs beside the other methods.
 	Run(ctx context.Context, out Publisher) error
 }
 
-// Offerer is an optional extra of engines and generators that learn from their config which types they offer besides those of the declaration.
+// Offerer is an optional extra of engines and generators that learn from their config which types
+// they offer besides those of the declaration.
 type Offerer interface {
 	// Offers is called once, before Ready.
 	Offers() []Type

@@ -15,7 +15,8 @@ type Request struct {
 	Timeout time.Duration
 }
 
-// Response is an HTTP answer, of whatever status. Of a header that comes more than once it has the first.
+// Response is an HTTP answer, of whatever status. Of a header that comes more than once it has the
+// first.
 type Response struct {
 	Status  int
 	Headers map[string]string
@@ -28,9 +29,10 @@ const MaxResponse = messageRoom
 // fetchTimeout is the most that a call may take.
 const fetchTimeout = 30 * time.Second
 
-// Fetch makes an HTTP call and waits for the answer; other goroutines go on meanwhile. In a WASM plugin its runner makes the call,
-// to hosts that the entry's `allow.http` grants; a process makes it itself. ctx must be the one that the SDK gave to the plugin's
-// method, or made from it. An error means that there was no answer, or one larger than MaxResponse.
+// Fetch makes an HTTP call and waits for the answer; other goroutines go on meanwhile. In a WASM
+// plugin its runner makes the call, to hosts that the entry's `allow.http` grants; a process makes
+// it itself. ctx must be the one that the SDK gave to the plugin's method, or made from it. An
+// error means that there was no answer, or one larger than MaxResponse.
 func Fetch(ctx context.Context, r Request) (*Response, error) {
 	if r.Method == "" {
 		r.Method = "GET"
@@ -41,7 +43,8 @@ func Fetch(ctx context.Context, r Request) (*Response, error) {
 	return fetch(ctx, r)
 }
 
-// Sleep waits for a time, or until ctx ends, whose error it returns then; other goroutines go on meanwhile.
+// Sleep waits for a time, or until ctx ends, whose error it returns then; other goroutines go on
+// meanwhile.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -6,7 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// RegistryFunc, ConfigSourceFunc and ControllerFunc make a function a Registry, a ConfigSource or a Controller.
+// RegistryFunc, ConfigSourceFunc and ControllerFunc make a function a Registry, a ConfigSource or a
+// Controller.
 type (
 	RegistryFunc     func(ctx context.Context, out Publisher) error
 	ConfigSourceFunc func(ctx context.Context, out Publisher) error
@@ -24,7 +25,8 @@ func (f DeriverFunc) Derive(ctx context.Context, change *state.Change, out Publi
 	return f(ctx, change, out)
 }
 
-// GeneratorFuncs makes two functions a Generator. Without PlaceFunc all proxies are in one view, `all`, of each type that is served to them.
+// GeneratorFuncs makes two functions a Generator. Without PlaceFunc all proxies are in one view,
+// `all`, of each type that is served to them.
 type GeneratorFuncs struct {
 	PlaceFunc    func(s *state.State, p *Proxy) (map[string]string, error)
 	GenerateFunc func(s *state.State, typeURL, view string, names []string) ([]Resource, error)

@@ -11,7 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// generation runs an engine: its methods one after the other in the order of messages, but for Overtake.
+// generation runs an engine: its methods one after the other in the order of messages, but for
+// Overtake.
 type generation struct {
 	*talk
 	engine Engine
@@ -24,8 +25,8 @@ type generation struct {
 	parts      []*pb.State
 	extensions connections.Extensions
 	placements *connections.Placements
-	// revision of the last Commit, jobs that came before the first one, what ends the session, and whether bodies were freed since the
-	// last rest: of the serial queue alone.
+	// revision of the last Commit, jobs that came before the first one, what ends the session, and
+	// whether bodies were freed since the last rest: of the serial queue alone.
 	revision *pb.Revision
 	loose    bool
 	early    []func()
@@ -88,8 +89,8 @@ func (g *generation) receive(ctx context.Context, m *pb.FromCore, release func()
 	return nil
 }
 
-// begin runs a job; before the first Commit it keeps it, since what it reports must belong to a revision. (The core attaches proxies
-// that are connected already when a plugin is back.)
+// begin runs a job; before the first Commit it keeps it, since what it reports must belong to a
+// revision. (The core attaches proxies that are connected already when a plugin is back.)
 func (g *generation) begin(job func()) {
 	if g.revision == nil {
 		g.early = append(g.early, job)
@@ -107,8 +108,8 @@ func (g *generation) catchUp() {
 	}
 }
 
-// state queues a revision once all its messages are there. Rows live on in the tables, so their credit is given back at once: a
-// state may be larger than the credit.
+// state queues a revision once all its messages are there. Rows live on in the tables, so their
+// credit is given back at once: a state may be larger than the credit.
 func (g *generation) state(ctx context.Context, m *pb.State, release func()) {
 	release()
 	if m.Overtakes {
@@ -126,7 +127,8 @@ func (g *generation) state(ctx context.Context, m *pb.State, release func()) {
 	g.serial.Add(func() { g.alive(ctx, func() { g.commit(ctx, messages) }) })
 }
 
-// overtakes queues Overtake beside a Commit that runs or waits, or in its own turn; and a Commit of the same rows.
+// overtakes queues Overtake beside a Commit that runs or waits, or in its own turn; and a Commit of
+// the same rows.
 func (g *generation) overtakes(ctx context.Context, change *state.Change, busy bool) {
 	l := g.serial
 	if busy {
@@ -160,7 +162,8 @@ func (g *generation) commit(ctx context.Context, messages []*pb.State) {
 	g.done(ctx, faults)
 }
 
-// fold commits what overtook and is not part of a Commit yet. What that changes belongs to the revision of the last Commit.
+// fold commits what overtook and is not part of a Commit yet. What that changes belongs to the
+// revision of the last Commit.
 func (g *generation) fold(ctx context.Context) {
 	change, n, err := g.commits.fold()
 	switch {

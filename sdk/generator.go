@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
-// generatorEngine makes an Engine of a Generator: at each revision it places all proxies again, generates every live view again and
-// reports what differs.
+// generatorEngine makes an Engine of a Generator: at each revision it places all proxies again,
+// generates every live view again and reports what differs.
 type generatorEngine struct {
 	generator Generator
 
@@ -69,8 +69,9 @@ func (g *generatorEngine) Commit(ctx context.Context, change *state.Change, out 
 	return nil
 }
 
-// Overtake reports nothing: the SDK commits these rows again as soon as the Commit that runs is done, and a Generator has no way
-// to make one resource of what was served while it makes all of what comes.
+// Overtake reports nothing: the SDK commits these rows again as soon as the Commit that runs is
+// done, and a Generator has no way to make one resource of what was served while it makes all of
+// what comes.
 func (g *generatorEngine) Overtake(_ context.Context, change *state.Change, _ Output) error {
 	return text.Error(len(change.Keys[state.Endpoints]), " endpoints wait for the revision in the making")
 }

@@ -16,8 +16,9 @@ func giveBack(ctx context.Context) {
 	idle.Watch(ctx, nothing, func() bool { return freed.Swap(false) }, func() { settle() })
 }
 
-// lenient is how much garbage may gather, in percent of what is in use, while all that there is is read for the first time: nearly all of it is kept, so
-// that the more often it is collected, the more is looked through for nothing.
+// lenient is how much garbage may gather, in percent of what is in use, while all that there is is
+// read for the first time: nearly all of it is kept, so that the more often it is collected, the
+// more is looked through for nothing.
 const lenient = 200
 
 // beLenient goes for a process until settle.

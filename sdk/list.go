@@ -6,9 +6,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// List publishes whole lists, for registries that read all of their source each time: it finds out what was added,
-// changed and removed since the list before. Those that are told what has changed use Parts. It keeps what it published
-// last. Its methods are called by one goroutine at a time.
+// List publishes whole lists, for registries that read all of their source each time: it finds out
+// what was added, changed and removed since the list before. Those that are told what has changed
+// use Parts. It keeps what it published last. Its methods are called by one goroutine at a time.
 type List struct {
 	out    Publisher
 	tables map[string]map[string]*Row
@@ -18,8 +18,9 @@ type List struct {
 // NewList returns a list with nothing in it that publishes to out.
 func NewList(out Publisher) *List { return &List{out: out, tables: map[string]map[string]*Row{}} }
 
-// Set makes services and endpoints all that there are, and says Synced the first time. The declaration's Publishes must name both tables. It blocks and fails
-// as Publisher's methods do; the slices remain the caller's, what they point to doesn't.
+// Set makes services and endpoints all that there are, and says Synced the first time. The
+// declaration's Publishes must name both tables. It blocks and fails as Publisher's methods do; the
+// slices remain the caller's, what they point to doesn't.
 func (l *List) Set(services []*Service, endpoints []*Endpoint) error {
 	rows := make([]*Row, len(services))
 	for i, s := range services {

@@ -8,14 +8,16 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Lost tells the core that the source of the plugin's rows is away, such as a registry's server that doesn't answer, and why; there must be no secret
-// in the error. It is called from within any call that the SDK makes with ctx, as often as the source fails: the core is told once. What was published
-// stays served for as long as the entry's onLoss says, and `coxswain plugins` shows since when the source is away. While it is away a plugin may, and
-// should, publish what it learns all the same.
+// Lost tells the core that the source of the plugin's rows is away, such as a registry's server
+// that doesn't answer, and why; there must be no secret in the error. It is called from within any
+// call that the SDK makes with ctx, as often as the source fails: the core is told once. What was
+// published stays served for as long as the entry's onLoss says, and `coxswain plugins` shows since
+// when the source is away. While it is away a plugin may, and should, publish what it learns all
+// the same.
 func Lost(ctx context.Context, why error) { said(ctx, true, why) }
 
-// Found tells the core that the source is there, once what was published is what it has. It may be called whenever the source answers: only what
-// follows a Lost is told.
+// Found tells the core that the source is there, once what was published is what it has. It may be
+// called whenever the source answers: only what follows a Lost is told.
 func Found(ctx context.Context) { said(ctx, false, nil) }
 
 func said(ctx context.Context, lost bool, why error) {

@@ -13,9 +13,9 @@ import (
 // flushAt is how many bytes an output gathers before it sends.
 const flushAt = 256 << 10
 
-// output is an engine's Output for one call. What is said goes through the session's queue, which it
-// sends at the latest at its end: so what Overtake and a Commit beside it say of one place is sent in
-// the order in which they said it.
+// output is an engine's Output for one call. What is said goes through the session's queue, which
+// it sends at the latest at its end: so what Overtake and a Commit beside it say of one place is
+// sent in the order in which they said it.
 type output struct {
 	g        *generation
 	ctx      context.Context
@@ -35,8 +35,8 @@ type queue struct {
 	// places are the messages of connections' places that others may join.
 	places map[uint64]*pb.Place
 	size   int
-	// last is the place of the message at the end of rest, if that is one of entries, of a revision,
-	// and lastSize bounds its size.
+	// last is the place of the message at the end of rest, if that is one of entries, of a
+	// revision, and lastSize bounds its size.
 	last     ledger.Place
 	of       *pb.Revision
 	lastSize int
@@ -68,7 +68,8 @@ func (o *output) Place(connection uint64, typeURL string, view uint64) {
 	q.size += len(typeURL) + 16
 }
 
-// attached sees that an Attach is answered: by a Place without placements, if nothing else is to be said of the connection.
+// attached sees that an Attach is answered: by a Place without placements, if nothing else is to be
+// said of the connection.
 func (o *output) attached(connection uint64) {
 	o.g.mu.Lock()
 	defer o.g.mu.Unlock()
@@ -124,9 +125,9 @@ func (o *output) put(p ledger.Place, typeURL string, parts []uint64, upserts []R
 	}
 }
 
-// join adds entries to the message that was queued last, if that is one of the same place at the same
-// revision and all of both is put in: an engine that reports resource by resource would otherwise make
-// the core publish as often.
+// join adds entries to the message that was queued last, if that is one of the same place at the
+// same revision and all of both is put in: an engine that reports resource by resource would
+// otherwise make the core publish as often.
 func (o *output) join(p ledger.Place, typeURL string, upserts []*pb.Entry, removes []string) bool {
 	q := &o.g.queue
 	if len(q.rest) == 0 || q.last != p || q.of != o.revision || len(removes) > 0 {
@@ -201,7 +202,8 @@ func (o *output) flush() {
 	o.send()
 }
 
-// send sends the queue; its lock is held. An error of Send is the end of the session, which the reader sees.
+// send sends the queue; its lock is held. An error of Send is the end of the session, which the
+// reader sees.
 func (o *output) send() {
 	q := o.g.queue
 	o.g.queue = queue{}

@@ -15,7 +15,8 @@ func entriesOf(m *pb.FromPlugin) (upserts, removes int) {
 	return len(m.Change.Upserts), len(m.Change.Removes)
 }
 
-// TestJoin: what an engine says of one place bit by bit is one message; what it takes away keeps its place in the order.
+// TestJoin: what an engine says of one place bit by bit is one message; what it takes away keeps
+// its place in the order.
 func TestJoin(t *testing.T) {
 	const typ = "type.googleapis.com/t"
 	o := &output{g: &generation{talk: &talk{hello: &pb.Hello{}}, ledger: ledger.New()}, revision: &pb.Revision{}}

@@ -4,9 +4,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// Parts publishes services and endpoints part by part, for registries that are told what has changed: a part is what
-// has to be made anew together, mostly one service with its endpoints. It keeps what was published last. Its methods
-// are called by one goroutine at a time.
+// Parts publishes services and endpoints part by part, for registries that are told what has
+// changed: a part is what has to be made anew together, mostly one service with its endpoints. It
+// keeps what was published last. Its methods are called by one goroutine at a time.
 type Parts struct {
 	out   Publisher
 	parts map[string]tables
@@ -29,8 +29,9 @@ func NewParts(out Publisher) *Parts {
 	return &Parts{out: out, parts: map[string]tables{}, changed: tables{}}
 }
 
-// Set makes services and endpoints all that a part has; with none of either it is gone. No row may belong to two parts.
-// Nothing is published before Publish. The slices remain the caller's, what they point to doesn't.
+// Set makes services and endpoints all that a part has; with none of either it is gone. No row may
+// belong to two parts. Nothing is published before Publish. The slices remain the caller's, what
+// they point to doesn't.
 func (p *Parts) Set(name string, services []*Service, endpoints []*Endpoint) {
 	rows := make([]*Row, len(services))
 	for i, s := range services {
@@ -60,8 +61,8 @@ func (p *Parts) set(table string, rows []*Row, before, now tables) {
 	}
 }
 
-// Publish publishes what has changed since it was called last. The declaration's Publishes must name both tables. It blocks and
-// fails as Publisher's methods do. It doesn't say Synced.
+// Publish publishes what has changed since it was called last. The declaration's Publishes must
+// name both tables. It blocks and fails as Publisher's methods do. It doesn't say Synced.
 func (p *Parts) Publish() error {
 	for _, table := range [...]string{state.Services, state.Endpoints} {
 		var upserts []*Row

@@ -33,7 +33,8 @@ func (n *notes) Update(table string, upserts []*Row, deletes []string) error {
 	return nil
 }
 
-// TestParts: what differs is published and nothing else, whatever was set in between, and again after an error.
+// TestParts: what differs is published and nothing else, whatever was set in between, and again
+// after an error.
 func TestParts(t *testing.T) {
 	out := &notes{}
 	p := NewParts(out)

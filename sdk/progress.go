@@ -6,8 +6,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Progress tells the core that work goes on, from within any call that the SDK makes with ctx: a source that looks now and then and finds
-// nothing new has no other way to show that it is not stuck. The core shows when it last heard it, and does nothing else with it.
+// Progress tells the core that work goes on, from within any call that the SDK makes with ctx: a
+// source that looks now and then and finds nothing new has no other way to show that it is not
+// stuck. The core shows when it last heard it, and does nothing else with it.
 func Progress(ctx context.Context) {
 	if t, ok := ctx.Value(talkKey{}).(*talk); ok {
 		_ = t.link.Send(ctx, &pb.FromPlugin{Progress: &pb.Progress{}})

@@ -91,7 +91,8 @@ func (g *generation) finish(ctx context.Context, out *output) {
 	}
 }
 
-// done says that the revision of the last Commit is done, for the first time or again: the faults are those of now.
+// done says that the revision of the last Commit is done, for the first time or again: the faults
+// are those of now.
 func (g *generation) done(ctx context.Context, faults []*pb.Fault) {
 	g.say(ctx, &pb.FromPlugin{Done: &pb.Done{Revision: g.revision, Faults: bounded(faults)}})
 }
@@ -103,7 +104,8 @@ func (g *generation) detach(ctx context.Context, connection uint64) {
 	}
 }
 
-// drop takes back what was wanted. A view that the core dropped before it saw that a connection was placed into it stays.
+// drop takes back what was wanted. A view that the core dropped before it saw that a connection was
+// placed into it stays.
 func (g *generation) drop(ctx context.Context, d *pb.Drop) {
 	if d.All && g.placements.Keeps(d.Type, d.View) {
 		return

@@ -16,8 +16,8 @@ func ServiceRow(s *Service) *Row {
 // ServiceKey returns the key of a service.
 func ServiceKey(namespace, host string) string { return namespace + "/" + host }
 
-// EndpointRow returns the row of table endpoints for an endpoint; the key is NAMESPACE/HOST/PORT-NAME/ADDRESS:PORT. Where one
-// address serves several times use EndpointRows.
+// EndpointRow returns the row of table endpoints for an endpoint; the key is
+// NAMESPACE/HOST/PORT-NAME/ADDRESS:PORT. Where one address serves several times use EndpointRows.
 func EndpointRow(e *Endpoint) *Row {
 	return &Row{Key: EndpointKey(e), Payload: e.AppendTo(nil)}
 }
@@ -31,7 +31,8 @@ func EndpointKey(e *Endpoint) string {
 	return e.Namespace + "/" + e.Host + "/" + e.PortName + "/" + address + ":" + strconv.Itoa(int(e.Port))
 }
 
-// EndpointRows returns the rows of endpoints; those with equal keys are numbered: KEY, KEY#1, KEY#2, …
+// EndpointRows returns the rows of endpoints; those with equal keys are numbered: KEY, KEY#1,
+// KEY#2, …
 func EndpointRows(endpoints ...*Endpoint) []*Row {
 	rows := make([]*Row, len(endpoints))
 	seen := make(map[string]int, len(endpoints))
@@ -56,8 +57,8 @@ func NamespaceRow(n *pb.Namespace) *Row {
 	return &Row{Key: n.Name, Payload: n.AppendTo(nil)}
 }
 
-// ServiceOf, EndpointOf and WorkloadOf decode a row of the standard tables. To decode each row once, however often it is read, use
-// state.Decoder.
+// ServiceOf, EndpointOf and WorkloadOf decode a row of the standard tables. To decode each row
+// once, however often it is read, use state.Decoder.
 func ServiceOf(r *Row) (*Service, error)   { return decode(r, new(Service)) }
 func EndpointOf(r *Row) (*Endpoint, error) { return decode(r, new(Endpoint)) }
 func WorkloadOf(r *Row) (*Workload, error) { return decode(r, new(Workload)) }

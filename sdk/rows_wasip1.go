@@ -11,8 +11,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// rows returns the state that a patch sees: rows that the runner keeps, read when they are looked at. failed returns what went
-// wrong with that.
+// rows returns the state that a patch sees: rows that the runner keeps, read when they are looked
+// at. failed returns what went wrong with that.
 func (p *patching) rows(ctx context.Context, _ *state.State, at *pb.Revision) (_ *state.State, failed func() error) {
 	r := &runnerRows{talk: p.talk, ctx: ctx}
 	return state.Remote(state.RevisionOf(at), r), r.failed

@@ -14,9 +14,10 @@ import (
 // flushTimeout is how long the last words of a session may take.
 const flushTimeout = 2 * time.Second
 
-// Run runs a plugin over a carrier until the session ends: Serve without a process around it. It returns nil when the core
-// drained the plugin or ended the session, or ctx ended; otherwise what went wrong: a config that was refused, an error of the
-// plugin's Run, a breach of the contract. All goroutines that it started have ended then, but for author code that ignores its ctx.
+// Run runs a plugin over a carrier until the session ends: Serve without a process around it. It
+// returns nil when the core drained the plugin or ended the session, or ctx ended; otherwise what
+// went wrong: a config that was refused, an error of the plugin's Run, a breach of the contract.
+// All goroutines that it started have ended then, but for author code that ignores its ctx.
 func Run(ctx context.Context, d Declaration, carrier session.Carrier) error {
 	link := session.NewPlugin(carrier)
 	defer link.Close()
@@ -42,14 +43,15 @@ type talk struct {
 	hello  *pb.Hello
 	asked  questions
 	source reach
-	// stores bounds what is asked of stores at once; half of what may be, since an answer is here before the core has noted that it was sent.
+	// stores bounds what is asked of stores at once; half of what may be, since an answer is here
+	// before the core has noted that it was sent.
 	stores chan struct{}
 }
 
 // kind is what a plugin of some kind does with its session.
 type kind interface {
-	// receive takes a message, in order. It must not block: a slow author must not stop the reader. It calls release when it
-	// has dealt with the message.
+	// receive takes a message, in order. It must not block: a slow author must not stop the reader.
+	// It calls release when it has dealt with the message.
 	receive(ctx context.Context, m *pb.FromCore, release func()) error
 	// run works until ctx ends; it returns early only with an error.
 	run(ctx context.Context) error
@@ -94,7 +96,8 @@ func (t *talk) serve(ctx context.Context, k kind) error {
 	return quiet(ctx, err)
 }
 
-// drained waits until the plugin has ended. What it asks as it ends is answered; all else is passed over.
+// drained waits until the plugin has ended. What it asks as it ends is answered; all else is passed
+// over.
 func (t *talk) drained(ctx context.Context, ran <-chan error) error {
 	asking, cease := context.WithCancel(context.WithoutCancel(ctx))
 	ceased := make(chan struct{})

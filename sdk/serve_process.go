@@ -12,9 +12,10 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Serve runs a plugin in the process that the core started for it, and does not return: the process ends with the session,
-// with status 0 if the core ended it and 1 otherwise. Started by hand it says how a plugin is used. Standard output and standard
-// error may be written to; the core keeps the last lines for its error messages.
+// Serve runs a plugin in the process that the core started for it, and does not return: the process
+// ends with the session, with status 0 if the core ended it and 1 otherwise. Started by hand it
+// says how a plugin is used. Standard output and standard error may be written to; the core keeps
+// the last lines for its error messages.
 func Serve(d Declaration) {
 	p := d.declare()
 	err := process.Serve(func(ctx context.Context, c session.Carrier) error {

@@ -15,7 +15,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Serve runs a plugin over standard input and output, and does not return: the module ends with the session.
+// Serve runs a plugin over standard input and output, and does not return: the module ends with the
+// session.
 func Serve(d Declaration) {
 	p := d.declare()
 	if err := Run(context.Background(), d, newStdio()); err != nil {
@@ -33,8 +34,8 @@ type stdio struct {
 	blocks bool
 }
 
-// newStdio makes reading wait in Go's scheduler: a module has one thread, and only when all its goroutines wait does it wait too,
-// for input or the next timer, whichever is first.
+// newStdio makes reading wait in Go's scheduler: a module has one thread, and only when all its
+// goroutines wait does it wait too, for input or the next timer, whichever is first.
 func newStdio() session.Carrier {
 	blocks := syscall.SetNonblock(0, true) != nil
 	return &stdio{in: bufio.NewReaderSize(os.NewFile(0, "stdin"), 64<<10), out: os.NewFile(1, "stdout"), blocks: blocks}
@@ -64,8 +65,9 @@ func (s *stdio) Recv() ([]byte, error) {
 	return frame, err
 }
 
-// letOthers lets all that can still work and write do so before the module blocks; what waits for a timer waits for the next
-// message. The scheduler takes one that yielded when nothing else can run, but every 61st time in any case.
+// letOthers lets all that can still work and write do so before the module blocks; what waits for a
+// timer waits for the next message. The scheduler takes one that yielded when nothing else can run,
+// but every 61st time in any case.
 func letOthers() {
 	const yields = 128
 	for range yields {

@@ -29,7 +29,8 @@ type source struct {
 	newer   chan struct{}
 }
 
-// storer answers what is asked of a Store. It is an interface, so that only programs with config sources have the code.
+// storer answers what is asked of a Store. It is an interface, so that only programs with config
+// sources have the code.
 type storer interface {
 	writes() []string
 	receive(ctx context.Context, m *pb.Store, release func())

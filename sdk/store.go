@@ -10,25 +10,33 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Objects are the objects of config tables where they are kept. An object is JSON text as Kubernetes has it, whole: apiVersion, kind, metadata, spec,
-// status, and whatever else the store gave. What is read, changed and given back loses nothing: labels, finalizers, owner references and fields that
-// nobody knows survive. Methods that return an object return it as the store has it now. Errors are a *StoreError or wrap one; CodeOf tells them apart.
-// All methods may be called by several goroutines.
+// Objects are the objects of config tables where they are kept. An object is JSON text as
+// Kubernetes has it, whole: apiVersion, kind, metadata, spec, status, and whatever else the store
+// gave. What is read, changed and given back loses nothing: labels, finalizers, owner references
+// and fields that nobody knows survive. Methods that return an object return it as the store has it
+// now. Errors are a *StoreError or wrap one; CodeOf tells them apart. All methods may be called by
+// several goroutines.
 type Objects interface {
 	// Get returns an object.
 	Get(ctx context.Context, table, namespace, name string) ([]byte, error)
-	// List returns objects of a namespace, or of all if it is empty: those of one page. p.Page is empty for the first page, and after that what the call before returned as next,
-	// which is empty after the last page.
+	// List returns objects of a namespace, or of all if it is empty: those of one page. p.Page is
+	// empty for the first page, and after that what the call before returned as next, which is
+	// empty after the last page.
 	List(ctx context.Context, table, namespace string, p Page) (objects [][]byte, next string, err error)
-	// Create makes an object that must not be there yet. Its status is left out where a kind has one of its own.
+	// Create makes an object that must not be there yet. Its status is left out where a kind has
+	// one of its own.
 	Create(ctx context.Context, table string, object []byte) ([]byte, error)
-	// Update takes all of the object but its status: what is not in it goes. The object's metadata.resourceVersion must be the one that the store has.
+	// Update takes all of the object but its status: what is not in it goes. The object's
+	// metadata.resourceVersion must be the one that the store has.
 	Update(ctx context.Context, table string, object []byte) ([]byte, error)
-	// UpdateStatus takes the object's status and nothing else of it. The object's metadata.resourceVersion must be the one that the store has.
+	// UpdateStatus takes the object's status and nothing else of it. The object's
+	// metadata.resourceVersion must be the one that the store has.
 	UpdateStatus(ctx context.Context, table string, object []byte) ([]byte, error)
-	// Patch changes what a JSON merge patch (RFC 7386) names, but for the status. If version is not empty, the object must have that resourceVersion.
+	// Patch changes what a JSON merge patch (RFC 7386) names, but for the status. If version is not
+	// empty, the object must have that resourceVersion.
 	Patch(ctx context.Context, table, namespace, name string, patch []byte, version string) ([]byte, error)
-	// Delete deletes an object. If version is not empty, the object must have that resourceVersion. One with finalizers stays until these are gone.
+	// Delete deletes an object. If version is not empty, the object must have that resourceVersion.
+	// One with finalizers stays until these are gone.
 	Delete(ctx context.Context, table, namespace, name, version string) error
 }
 
@@ -40,11 +48,13 @@ type Page struct {
 	Limit int
 }
 
-// Store is an optional extra of config sources: it writes where its objects are kept. Its methods are called by several goroutines at once, beside Run; ctx ends with
-// the core's limits.call, and a later answer is none. What was written is published by Run as any other change is.
+// Store is an optional extra of config sources: it writes where its objects are kept. Its methods
+// are called by several goroutines at once, beside Run; ctx ends with the core's limits.call, and a
+// later answer is none. What was written is published by Run as any other change is.
 type Store interface {
 	Objects
-	// Writes returns the tables that it takes writes of, whether it publishes them or not; none: it takes no writes. It is called once, before Ready.
+	// Writes returns the tables that it takes writes of, whether it publishes them or not; none: it
+	// takes no writes. It is called once, before Ready.
 	Writes() []string
 }
 
@@ -55,12 +65,15 @@ type StoreCode = pb.Code
 const (
 	StoreNotFound      = pb.CodeNotFound
 	StoreAlreadyExists = pb.CodeAlreadyExists
-	// StoreConflict: the object has another version by now, or a list has changed too much to be gone on with: read again.
+	// StoreConflict: the object has another version by now, or a list has changed too much to be
+	// gone on with: read again.
 	StoreConflict = pb.CodeConflict
 	StoreInvalid  = pb.CodeInvalid
-	// StoreUnsupported: nobody writes the table, more than one plugin does, or its writer can't do this.
+	// StoreUnsupported: nobody writes the table, more than one plugin does, or its writer can't do
+	// this.
 	StoreUnsupported = pb.CodeUnsupported
-	// StoreForbidden: the plugin's entry does not grant it the table (allow.store), or the writer's account may not do it.
+	// StoreForbidden: the plugin's entry does not grant it the table (allow.store), or the writer's
+	// account may not do it.
 	StoreForbidden = pb.CodeForbidden
 	// StoreUnavailable and StoreDeadline: try again later; a change may have been made.
 	StoreUnavailable = pb.CodeUnavailable
@@ -70,7 +83,8 @@ const (
 // StoreError is why a store did not do what it was asked.
 type StoreError struct {
 	Code StoreCode
-	// Field is the field at fault of an invalid object, such as `spec.hosts[0]`; empty where it is no single field's.
+	// Field is the field at fault of an invalid object, such as `spec.hosts[0]`; empty where it is
+	// no single field's.
 	Field  string
 	Reason string
 }
@@ -82,7 +96,8 @@ func (e *StoreError) Error() string {
 	return e.Field + ": " + e.Reason
 }
 
-// CodeOf returns the code of an error of Objects; 0 for nil, StoreDeadline for a ctx that ended, and StoreUnavailable for any other error.
+// CodeOf returns the code of an error of Objects; 0 for nil, StoreDeadline for a ctx that ended,
+// and StoreUnavailable for any other error.
 func CodeOf(err error) StoreCode {
 	var e *StoreError
 	switch {
@@ -96,8 +111,9 @@ func CodeOf(err error) StoreCode {
 	return StoreUnavailable
 }
 
-// ObjectsOf returns the objects of all config tables that some plugin writes, by way of the core, given the Publisher of a plugin's Run. The plugin's entry must be granted the
-// tables (allow.store). A Publisher that is not the SDK's has none: then each call fails as unsupported.
+// ObjectsOf returns the objects of all config tables that some plugin writes, by way of the core,
+// given the Publisher of a plugin's Run. The plugin's entry must be granted the tables
+// (allow.store). A Publisher that is not the SDK's has none: then each call fails as unsupported.
 func ObjectsOf(out Publisher) Objects {
 	if p, ok := out.(interface{ objects() Objects }); ok {
 		return p.objects()
@@ -175,7 +191,8 @@ func (a asker) Delete(ctx context.Context, table, namespace, name, version strin
 	return err
 }
 
-// storing answers for a config source's Store: calls at once, each with its deadline. The core bounds how many there are.
+// storing answers for a config source's Store: calls at once, each with its deadline. The core
+// bounds how many there are.
 type storing struct {
 	*talk
 	store Store
@@ -278,7 +295,8 @@ func (s *storing) do(ctx context.Context, m *pb.Store) (answer *pb.Stored, err e
 // mostListed is how many objects a page has where nobody says.
 const mostListed = 500
 
-// list returns a page that fits into a message: what is too large is asked for again in smaller pages.
+// list returns a page that fits into a message: what is too large is asked for again in smaller
+// pages.
 func (s *storing) list(ctx context.Context, m *pb.Store) ([][]byte, string, error) {
 	limit := mostListed
 	if m.Limit > 0 {

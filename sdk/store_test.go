@@ -14,7 +14,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// asks starts a controller that does one thing with objects, which answer gives, and returns what comes of it.
+// asks starts a controller that does one thing with objects, which answer gives, and returns what
+// comes of it.
 func asks(t *testing.T, answer func(*pb.Store) *pb.Stored, do func(context.Context, sdk.Objects) error) error {
 	t.Helper()
 	begin, done := make(chan struct{}), make(chan error, 1)
@@ -74,7 +75,8 @@ func TestObjectsAsk(t *testing.T) {
 	}
 }
 
-// TestObjectsWait: more calls than may be on their way wait; what is too large fails alone; a ctx that ends is a missed deadline.
+// TestObjectsWait: more calls than may be on their way wait; what is too large fails alone; a ctx
+// that ends is a missed deadline.
 func TestObjectsWait(t *testing.T) {
 	do := func(ctx context.Context, o sdk.Objects) error {
 		if _, err := o.Create(ctx, "t", make([]byte, session.MaxMessage)); sdk.CodeOf(err) != sdk.StoreInvalid {

@@ -11,8 +11,9 @@ import (
 // messageRoom is how large the contents of a message may grow; the rest is for what surrounds them.
 const messageRoom = session.MaxMessage - 4096
 
-// room is how large the contents of a message of this session may grow: the core sets it (limits.messageBytes), and has set it by the time
-// anything is sent but Ready. The rest is for what surrounds them.
+// room is how large the contents of a message of this session may grow: the core sets it
+// (limits.messageBytes), and has set it by the time anything is sent but Ready. The rest is for
+// what surrounds them.
 func (t *talk) room() int {
 	most := session.MaxMessage
 	if l := t.hello.Limits; l != nil && l.MessageBytes > 0 {
@@ -21,8 +22,9 @@ func (t *talk) room() int {
 	return most - min(session.MaxMessage-messageRoom, most/4)
 }
 
-// say sends a message. Words that would make it too large — a view's label and facts, why a node is refused, a line of the log — are cut:
-// they may repeat what a client said, and nothing that a client says may keep from the core what it must know.
+// say sends a message. Words that would make it too large — a view's label and facts, why a node is
+// refused, a line of the log — are cut: they may repeat what a client said, and nothing that a
+// client says may keep from the core what it must know.
 func (t *talk) say(ctx context.Context, m *pb.FromPlugin) {
 	wordy := m.View != nil || m.Place != nil || m.Log != nil || m.Done != nil
 	if wordy && m.Size() > t.room() {

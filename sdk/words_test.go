@@ -12,7 +12,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Words that a client may have chosen are cut where they would make a message too large; what the core must know arrives.
+// Words that a client may have chosen are cut where they would make a message too large; what the
+// core must know arrives.
 func TestWordsAreCut(t *testing.T) {
 	long := strings.Repeat("n", 2*session.MaxMessage)
 	for _, most := range []uint32{0, 4096} {
@@ -55,7 +56,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestLostAndFound: the core is told what changes, once, with the reason in one line of a bounded length.
+// TestLostAndFound: the core is told what changes, once, with the reason in one line of a bounded
+// length.
 func TestLostAndFound(t *testing.T) {
 	a, b := session.Pipe()
 	core := session.NewCore(a)

@@ -1,5 +1,7 @@
-// Package envoyrules checks messages by the rules that Envoy's own fields have (protoc-gen-validate): what breaks one, a proxy refuses. The core
-// checks so what generators and patches make, but for types that a generator says it has checked; then it can name the rows at fault, too.
+// Package envoyrules checks messages by the rules that Envoy's own fields have
+// (protoc-gen-validate): what breaks one, a proxy refuses. The core checks so what generators and
+// patches make, but for types that a generator says it has checked; then it can name the rows at
+// fault, too.
 package envoyrules
 
 import (
@@ -12,7 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Check checks a message and the messages in it, up to those that are wrapped (google.protobuf.Any). A message without rules passes.
+// Check checks a message and the messages in it, up to those that are wrapped
+// (google.protobuf.Any). A message without rules passes.
 func Check(m proto.Message) error {
 	if v, ok := m.(interface{ Validate() error }); ok {
 		return v.Validate()
@@ -20,8 +23,9 @@ func Check(m proto.Message) error {
 	return nil
 }
 
-// CheckAll checks wrapped messages too, at any depth. The error says where: filter_chains[0].filters[1].typed_config. A wrapped message of a
-// type that this program doesn't know passes.
+// CheckAll checks wrapped messages too, at any depth. The error says where:
+// filter_chains[0].filters[1].typed_config. A wrapped message of a type that this program doesn't
+// know passes.
 func CheckAll(m proto.Message) error {
 	if err := Check(m); err != nil {
 		return err

@@ -16,7 +16,8 @@ func released() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// TestWatch: what was let go of goes back to the system while the process rests, once; and again where there is something.
+// TestWatch: what was let go of goes back to the system while the process rests, once; and again
+// where there is something.
 func TestWatch(t *testing.T) {
 	const large = 64 << 20
 	ctx, cancel := context.WithCancel(t.Context())
@@ -66,8 +67,8 @@ func TestWatch(t *testing.T) {
 	<-ended
 }
 
-// TestDue: looks come every two seconds; a process that allocates less than 1 MB between two of them
-// rests.
+// TestDue: looks come every two seconds; a process that allocates less than 1 MB between two of
+// them rests.
 func TestDue(t *testing.T) {
 	const mb = 1 << 20
 	type look struct {

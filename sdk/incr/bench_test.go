@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// mesh is a graph as a generator has it: services, and clusters of each for each scope, encoded, and the set of each scope.
+// mesh is a graph as a generator has it: services, and clusters of each for each scope, encoded,
+// and the set of each scope.
 type mesh struct {
 	g        *Graph
 	services *Input[string, int]
@@ -83,7 +84,8 @@ func BenchmarkCutOff(b *testing.B) {
 	}
 }
 
-// BenchmarkFunctions has a million functions that read a row and a projection each, and prints what one costs besides its value.
+// BenchmarkFunctions has a million functions that read a row and a projection each, and prints what
+// one costs besides its value.
 func BenchmarkFunctions(b *testing.B) {
 	for b.Loop() {
 		before := heap()

@@ -16,11 +16,12 @@ type Source[K comparable, V any] interface {
 	source() source
 }
 
-// Collection is a set of elements by key that passes on what changed, element by element: an Input, or made from others by
-// Map, Filter, FlatMap, Each, Join, Group and NewIndex.
+// Collection is a set of elements by key that passes on what changed, element by element: an Input,
+// or made from others by Map, Filter, FlatMap, Each, Join, Group and NewIndex.
 type Collection[K comparable, V any] interface {
 	Source[K, V]
-	// All returns all elements, in the order of their keys. A function that reads them runs again when any of them changes.
+	// All returns all elements, in the order of their keys. A function that reads them runs again
+	// when any of them changes.
 	All(c *Ctx) []Item[K, V]
 }
 
@@ -41,7 +42,8 @@ type rows interface {
 	members(yield func(id) bool)
 	// has says whether a node stands for an element: it may not, or no longer.
 	has(n id) bool
-	// settleMembers brings elements up to date that are computed after the operator ran; membersFloor is above all their heights.
+	// settleMembers brings elements up to date that are computed after the operator ran;
+	// membersFloor is above all their heights.
 	settleMembers(t *task)
 	membersFloor() int32
 }

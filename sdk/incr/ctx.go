@@ -2,7 +2,8 @@ package incr
 
 import "slices"
 
-// Ctx records what a function reads. It is valid while the function runs, and in its goroutine only.
+// Ctx records what a function reads. It is valid while the function runs, and in its goroutine
+// only.
 type Ctx struct {
 	g     *Graph
 	task  *task
@@ -13,7 +14,8 @@ type Ctx struct {
 
 const manyReads = 16
 
-// read records a read of n and brings n up to date. The lock is held; it panics with a *CycleError if n needs who reads it.
+// read records a read of n and brings n up to date. The lock is held; it panics with a *CycleError
+// if n needs who reads it.
 func (c *Ctx) read(n id) {
 	c.record(n)
 	c.g.settle(c.task, n)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// task is one sequential piece of work: a stack of nodes that need each other, and what the top one waits for: the node of
-// another task, or helpers.
+// task is one sequential piece of work: a stack of nodes that need each other, and what the top one
+// waits for: the node of another task, or helpers.
 type task struct {
 	stack   []frame
 	waiting id
@@ -48,7 +48,8 @@ func (e *CycleError) Error() string {
 	return "cycle: " + strings.Join(append(e.Path[:len(e.Path):len(e.Path)], e.Path[0]), " → ")
 }
 
-// poisonCycle follows who waits for whom from n on. If that leads back to t, all nodes on the way are poisoned.
+// poisonCycle follows who waits for whom from n on. If that leads back to t, all nodes on the way
+// are poisoned.
 func (g *Graph) poisonCycle(t *task, n id) bool {
 	owner := g.flights[n]
 	cycle := g.chain(owner, len(owner.stack)-len(owner.above(n)), t, map[*task]bool{})
@@ -59,7 +60,8 @@ func (g *Graph) poisonCycle(t *task, n id) bool {
 	return true
 }
 
-// chain returns the stretches of stacks that lead from a frame of a task to t, nil if the task doesn't wait for t.
+// chain returns the stretches of stacks that lead from a frame of a task to t, nil if the task
+// doesn't wait for t.
 func (g *Graph) chain(from *task, frame int, t *task, seen map[*task]bool) []stretch {
 	if seen[from] {
 		return nil
@@ -82,8 +84,8 @@ func (g *Graph) chain(from *task, frame int, t *task, seen map[*task]bool) []str
 	return nil
 }
 
-// downTo returns the whole stacks of those who help t, from its helper's helper's … down to other, if that is one of them or
-// t itself.
+// downTo returns the whole stacks of those who help t, from its helper's helper's … down to other,
+// if that is one of them or t itself.
 func (t *task) downTo(other *task) (down []stretch, ok bool) {
 	for ; other != nil; other = other.parent {
 		if other == t {
@@ -118,8 +120,8 @@ func (g *Graph) poison(cycle []stretch) {
 	g.done.Broadcast()
 }
 
-// retryCycles makes nodes that were in a cycle as if they had never run, but for their last good values. They run first: their
-// heights mean nothing, and whoever they read must be looked at.
+// retryCycles makes nodes that were in a cycle as if they had never run, but for their last good
+// values. They run first: their heights mean nothing, and whoever they read must be looked at.
 func (g *Graph) retryCycles() {
 	for n := range g.cyclic {
 		g.link(n, nil)
@@ -133,8 +135,8 @@ func (g *Graph) retryCycles() {
 	clear(g.cyclic)
 }
 
-// poisonKnownCycle looks at what a node needs that failed in a cycle in this wave: where that is a node of t's stack, it is
-// in a cycle too.
+// poisonKnownCycle looks at what a node needs that failed in a cycle in this wave: where that is a
+// node of t's stack, it is in a cycle too.
 func (g *Graph) poisonKnownCycle(t *task, n id) {
 	seen := map[id]bool{}
 	var visit func(n id) int

@@ -53,7 +53,8 @@ func membership(s []id) func(id) bool {
 	return func(n id) bool { _, ok := set[n]; return ok }
 }
 
-// settleHeight puts n above all that it reads. Nodes in a cycle stay where they are: they are settled by looking.
+// settleHeight puts n above all that it reads. Nodes in a cycle stay where they are: they are
+// settled by looking.
 func (g *Graph) settleHeight(n id) {
 	nd := g.nodes.at(n)
 	if nd.is(inCycle) {
@@ -87,7 +88,8 @@ func (g *Graph) setHeight(n id, height int32) {
 	g.families[nd.family].lifted(n, from, height)
 }
 
-// cut takes readers that went away out of the lists of those they read, and returns who is without readers now.
+// cut takes readers that went away out of the lists of those they read, and returns who is without
+// readers now.
 func (g *Graph) cut() []id {
 	slices.SortFunc(g.cuts, func(a, b edge) int {
 		if a.node != b.node {

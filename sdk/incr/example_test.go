@@ -24,7 +24,8 @@ type clusterKey struct {
 	port    int
 }
 
-// Clusters are made from services and their endpoints. Only what an edit concerns is computed again.
+// Clusters are made from services and their endpoints. Only what an edit concerns is computed
+// again.
 func Example() {
 	g := incr.New()
 

@@ -9,14 +9,16 @@ type Row struct {
 
 // Explanation is what a result was made from.
 type Explanation struct {
-	// Rows were read; Missing were looked for and are not there. In the order in which functions read them.
+	// Rows were read; Missing were looked for and are not there. In the order in which functions
+	// read them.
 	Rows, Missing []Row
 	// More says that there are more than the bound allowed.
 	More bool
 }
 
-// Explain says what the value of a key was made from, if somebody needs it: rows that were read, directly or by what was read,
-// and rows and index keys that were looked for in vain. It names limit of them at most.
+// Explain says what the value of a key was made from, if somebody needs it: rows that were read,
+// directly or by what was read, and rows and index keys that were looked for in vain. It names
+// limit of them at most.
 func Explain[K comparable, V any](from Source[K, V], k K, limit int) (Explanation, bool) {
 	s := from.source().keys()
 	g := s.g
@@ -78,7 +80,8 @@ func (w *walk) below(n id, nd *node, f family) {
 	f.sources(n, w.visit)
 }
 
-// isCollection says whether a read is that of a collection's operator, which stands for no element of it.
+// isCollection says whether a read is that of a collection's operator, which stands for no element
+// of it.
 func (w *walk) isCollection(n id) bool {
 	ops, ok := w.g.familyOf(n).(*operators)
 	if !ok {

@@ -18,9 +18,11 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Failure is a function that returned an error or panicked when it ran last. It keeps its last good value, if it had one.
+// Failure is a function that returned an error or panicked when it ran last. It keeps its last good
+// value, if it had one.
 type Failure struct {
-	// Function is its name, Key its key; nil for a function that says where elements belong, in an index or a join.
+	// Function is its name, Key its key; nil for a function that says where elements belong, in an
+	// index or a join.
 	Function string
 	Key      any
 	Err      error

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// FlatMap is the collection of all that f makes of the elements: any number of new elements with keys of their own. Where
-// several make the same key, the one from the element that comes first in the order of keys counts.
+// FlatMap is the collection of all that f makes of the elements: any number of new elements with
+// keys of their own. Where several make the same key, the one from the element that comes first in
+// the order of keys counts.
 func FlatMap[K comparable, A any, K2 comparable, V any](from Collection[K, A], name string, equal func(a, b V) bool, f func(c *Ctx, k K, a A) ([]Item[K2, V], error)) Collection[K2, V] {
 	return flatten[K2](rowsOf(Map(from, name, nil, f)), name, equal)
 }
@@ -39,7 +40,8 @@ type flat struct {
 	results results
 	makes   map[id][]id
 	makers  map[id][]id
-	// nodes returns the nodes of the keys in a list of items; assign gives a node the value that its key has in a list.
+	// nodes returns the nodes of the keys in a list of items; assign gives a node the value that
+	// its key has in a list.
 	nodes  func(list unsafe.Pointer) []id
 	assign func(n id, list unsafe.Pointer)
 }

@@ -8,8 +8,9 @@ import (
 // fn is a Func whatever its types: the family of its nodes.
 type fn struct {
 	store
-	// call runs the author's function and writes its result to the node's value, unless it is the same or the node is
-	// poisoned. The lock is not held when it is called, and held when it returns.
+	// call runs the author's function and writes its result to the node's value, unless it is the
+	// same or the node is poisoned. The lock is not held when it is called, and held when it
+	// returns.
 	call func(c *Ctx, key, value unsafe.Pointer, had bool) (same bool, err error)
 	// each are the collections made from this function.
 	each []*members

@@ -5,10 +5,11 @@ import "unsafe"
 // Func is a memoised function: one node for each key that somebody needs.
 type Func[K comparable, V any] struct{ fn fn }
 
-// NewFunc adds a function to the graph. f must depend on its key and on what it reads through c alone; it runs in some
-// goroutine, never twice at once for one key. Its results must not be changed. If it returns Absent the key has no value;
-// if it returns another error, or panics, it keeps its last good value and is listed by Failures. A result that is equal to
-// the one before spreads no further; without equal, every run is a change.
+// NewFunc adds a function to the graph. f must depend on its key and on what it reads through c
+// alone; it runs in some goroutine, never twice at once for one key. Its results must not be
+// changed. If it returns Absent the key has no value; if it returns another error, or panics, it
+// keeps its last good value and is listed by Failures. A result that is equal to the one before
+// spreads no further; without equal, every run is a change.
 func NewFunc[K comparable, V any](g *Graph, name string, equal func(a, b V) bool, f func(c *Ctx, k K) (V, error)) *Func[K, V] {
 	made := &Func[K, V]{fn{store: newStore[K](g, name, equal)}}
 	made.fn.call = func(c *Ctx, key, value unsafe.Pointer, had bool) (same bool, err error) {
@@ -24,7 +25,8 @@ func NewFunc[K comparable, V any](g *Graph, name string, equal func(a, b V) bool
 	return made
 }
 
-// Get returns the value of a key, false if it is absent: the function said so, or failed and never had a good value.
+// Get returns the value of a key, false if it is absent: the function said so, or failed and never
+// had a good value.
 func (f *Func[K, V]) Get(c *Ctx, k K) (V, bool) {
 	s := &f.fn.store
 	s.g.mu.Lock()

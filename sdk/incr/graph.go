@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Graph holds inputs, functions, collections and roots, and everything computed from them. Its methods may be used by
-// several goroutines; waves exclude each other and all readers.
+// Graph holds inputs, functions, collections and roots, and everything computed from them. Its
+// methods may be used by several goroutines; waves exclude each other and all readers.
 type Graph struct {
-	// turn is held for writing by a wave and for reading by those who look at the graph between waves.
+	// turn is held for writing by a wave and for reading by those who look at the graph between
+	// waves.
 	turn    sync.RWMutex
 	workers int
 
@@ -41,7 +42,8 @@ type Graph struct {
 // Option changes how a Graph works.
 type Option func(*Graph)
 
-// Workers sets how many functions a wave runs at once; 1 is sequential. The default is the number of CPUs.
+// Workers sets how many functions a wave runs at once; 1 is sequential. The default is the number
+// of CPUs.
 func Workers(n int) Option { return func(g *Graph) { g.workers = max(n, 1) } }
 
 // New returns an empty graph.
@@ -69,8 +71,9 @@ func New(options ...Option) *Graph {
 // settledFront is the front of a graph in which nothing is left to do.
 const settledFront = math.MaxInt32
 
-// Read calls f with a context that sees the graph between two waves. What f makes the graph compute is let go again after two
-// waves, unless a root needs it. f must not keep c, call Wave or wait for one.
+// Read calls f with a context that sees the graph between two waves. What f makes the graph compute
+// is let go again after two waves, unless a root needs it. f must not keep c, call Wave or wait for
+// one.
 func (g *Graph) Read(f func(c *Ctx)) {
 	g.turn.RLock()
 	defer g.turn.RUnlock()

@@ -5,11 +5,12 @@ import (
 	"unsafe"
 )
 
-// Index finds the elements of a collection by keys made from them. It is itself a collection: of its keys that have members.
+// Index finds the elements of a collection by keys made from them. It is itself a collection: of
+// its keys that have members.
 type Index[I, K comparable, V any] struct{ x index }
 
-// NewIndex adds an index to the graph. by returns the index keys of an element, none if it is in no place; it must depend on
-// its arguments alone.
+// NewIndex adds an index to the graph. by returns the index keys of an element, none if it is in no
+// place; it must depend on its arguments alone.
 func NewIndex[I, K comparable, V any](from Collection[K, V], name string, by func(k K, v V) []I) *Index[I, K, V] {
 	made := &Index[I, K, V]{}
 	x := &made.x
@@ -33,8 +34,8 @@ func sameItems[K comparable, V any](equal func(a, b V) bool) func(a, b []Item[K,
 	}
 }
 
-// Get returns the members of an index key, in the order of their keys; false where it has none. Who reads it runs again
-// when they, or their values, change.
+// Get returns the members of an index key, in the order of their keys; false where it has none. Who
+// reads it runs again when they, or their values, change.
 func (x *Index[I, K, V]) Get(c *Ctx, i I) ([]Item[K, V], bool) {
 	r := &x.x.results
 	r.g.mu.Lock()
@@ -56,7 +57,8 @@ func (x *Index[I, K, V]) All(c *Ctx) []Item[I, []Item[K, V]] {
 	return all[I, []Item[K, V]](c, &x.x.results)
 }
 
-// At returns the members of an index key as a collection, which passes on what changes among them, element by element.
+// At returns the members of an index key as a collection, which passes on what changes among them,
+// element by element.
 func (x *Index[I, K, V]) At(i I) Collection[K, V] {
 	b := &bucket{&x.x, unsafe.Pointer(&i)}
 	return &set[K, V]{b, lookIn[K](b)}

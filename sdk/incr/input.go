@@ -1,6 +1,7 @@
 package incr
 
-// Input is a table of rows that waves change. It is a Collection: functions read single rows, or rows by an index of it.
+// Input is a table of rows that waves change. It is a Collection: functions read single rows, or
+// rows by an index of it.
 type Input[K comparable, V any] struct {
 	rows input
 	// edits since the last wave, the latest of each key.
@@ -15,8 +16,8 @@ type edit[K comparable, V any] struct {
 	ok    bool
 }
 
-// NewInput adds a table to the graph. A row set to an equal value is no change; without equal, every Set is one. Like all
-// functions that compare, equal must not panic.
+// NewInput adds a table to the graph. A row set to an equal value is no change; without equal,
+// every Set is one. Like all functions that compare, equal must not panic.
 func NewInput[K comparable, V any](g *Graph, name string, equal func(a, b V) bool) *Input[K, V] {
 	in := &Input[K, V]{rows: input{store: newStore[K](g, name, equal)}}
 	g.enroll(&in.rows, &in.rows.store)
@@ -68,7 +69,8 @@ func (in *Input[K, V]) Get(c *Ctx, k K) (V, bool) {
 	return *(*V)(s.valueOf(n)), s.has(n)
 }
 
-// All returns all rows, in the order of their keys. A function that reads them runs again when any of them changes.
+// All returns all rows, in the order of their keys. A function that reads them runs again when any
+// of them changes.
 func (in *Input[K, V]) All(c *Ctx) []Item[K, V] { return all[K, V](c, &in.rows) }
 
 // Len returns the number of rows after the last wave.

@@ -6,8 +6,8 @@ type Pair[A, B comparable] struct {
 	Right B
 }
 
-// Join is the collection of what f makes of each pair of elements that have a join key in common. It works pair by pair: what f
-// makes of one pair costs nothing to the others.
+// Join is the collection of what f makes of each pair of elements that have a join key in common.
+// It works pair by pair: what f makes of one pair costs nothing to the others.
 func Join[A, B, J comparable, VA, VB, V any](
 	left Collection[A, VA], right Collection[B, VB], name string,
 	byLeft func(k A, v VA) []J, byRight func(k B, v VB) []J,

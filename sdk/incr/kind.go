@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// kind is what can be done with the keys of one type, of which only pointers are known. All point into the heap.
+// kind is what can be done with the keys of one type, of which only pointers are known. All point
+// into the heap.
 type kind struct {
 	typ   reflect.Type
 	hash  func(seed maphash.Seed, key unsafe.Pointer) uint64

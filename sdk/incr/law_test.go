@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// world is a random program: tables, functions that read what the values they see tell them to, collections of all kinds.
-// Two worlds of one seed are the same program in two graphs.
+// world is a random program: tables, functions that read what the values they see tell them to,
+// collections of all kinds. Two worlds of one seed are the same program in two graphs.
 type world struct {
 	g       *Graph
 	tables  []*Input[int, int]
@@ -51,8 +51,8 @@ func (w *world) addSet(c Collection[int, int]) {
 	w.sources = append(w.sources, c)
 }
 
-// addTangle adds functions that read each other at any smaller key, and those before them at any key: their nodes' heights
-// change all the time, and an edit may turn round who reads whom.
+// addTangle adds functions that read each other at any smaller key, and those before them at any
+// key: their nodes' heights change all the time, and an edit may turn round who reads whom.
 func (w *world) addTangle(r *rand.Rand, n int) {
 	tangle := make([]*Func[int, int], n)
 	for i := range tangle {
@@ -141,7 +141,8 @@ func (w *world) grow(r *rand.Rand, i int) {
 	}
 }
 
-// body is a function that reads a few of the things before it, which and where depending on what it saw.
+// body is a function that reads a few of the things before it, which and where depending on what it
+// saw.
 func (w *world) body(r *rand.Rand, i int) func(c *Ctx, k int) (int, error) {
 	sources, indexes, sets, joined := len(w.sources), len(w.indexes), len(w.sets), len(w.joined)
 	salt, steps, whole := r.IntN(1000), 1+r.IntN(4), r.IntN(12) == 0

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// What has to know the types of keys and values: one small function for each type of key or of value, not for each pair of
-// them. Everything else works on stores. Keys that are looked up stay where the caller has them, which may be its stack.
+// What has to know the types of keys and values: one small function for each type of key or of
+// value, not for each pair of them. Everything else works on stores. Keys that are looked up stay
+// where the caller has them, which may be its stack.
 
 // find returns the node of a key, 0 where there is none.
 func find[K comparable](s *store, k K) id { return probe(s, maphash.Comparable(s.seed, k), k) }

@@ -1,6 +1,7 @@
 package incr
 
-// Each is the collection of a function's values at the keys of another collection; keys without a value are left out.
+// Each is the collection of a function's values at the keys of another collection; keys without a
+// value are left out.
 func Each[K comparable, A, V any](keys Collection[K, A], f *Func[K, V]) Collection[K, V] {
 	from := rowsOf(keys)
 	is := NewFunc(from.keys().g, from.name()+"/is", Same[bool], func(c *Ctx, k K) (bool, error) {
@@ -10,8 +11,8 @@ func Each[K comparable, A, V any](keys Collection[K, A], f *Func[K, V]) Collecti
 	return newEach(from, f, &is.fn)
 }
 
-// Map is the collection of what f makes of each element. f runs again for an element when it, or what f read through c,
-// changed.
+// Map is the collection of what f makes of each element. f runs again for an element when it, or
+// what f read through c, changed.
 func Map[K comparable, A, V any](from Collection[K, A], name string, equal func(a, b V) bool, f func(c *Ctx, k K, a A) (V, error)) Collection[K, V] {
 	rows := rowsOf(from)
 	made := NewFunc(rows.keys().g, name, equal, func(c *Ctx, k K) (V, error) {

@@ -5,14 +5,16 @@ type id uint32
 
 // node is one row, result, element or operator. What it holds is in its family, at slot.
 type node struct {
-	// reads, in the order in which they were read; readers, in no order, with those who went away until the wave's end.
+	// reads, in the order in which they were read; readers, in no order, with those who went away
+	// until the wave's end.
 	reads, readers []id
 	slot           uint32
 	// settled is the last wave in which the node was found to be up to date.
 	settled uint32
 	// idle is the wave in which nothing needed it any more, 0 if something does.
 	idle uint32
-	// pins counts what needs the node without reading it: being a present row, an operator's element, a root.
+	// pins counts what needs the node without reading it: being a present row, an operator's
+	// element, a root.
 	pins   uint32
 	height int32
 	family uint16
@@ -40,7 +42,8 @@ func (n *node) needed() bool { return n.pins > 0 || len(n.readers) > 0 }
 // family is what nodes of one kind have in common. The graph's lock is held in all methods.
 type family interface {
 	name() string
-	// compute brings a dirty node up to date and says whether its value changed. It may let go of the lock meanwhile.
+	// compute brings a dirty node up to date and says whether its value changed. It may let go of
+	// the lock meanwhile.
 	compute(c *Ctx, n id) (changed bool, err error)
 	// changed passes on that the value of n changed to those who don't read it as an edge.
 	changed(n id)
@@ -55,7 +58,8 @@ type family interface {
 	verify(t *task, n id)
 	// input says whether nodes are rows.
 	input() bool
-	// values says whether nodes are values that an operator or a wave writes: one without a value is a vain read.
+	// values says whether nodes are values that an operator or a wave writes: one without a value
+	// is a vain read.
 	values() bool
 	release(n id)
 	// trim gives back the room of nodes that are gone, and returns how many pieces of it.

@@ -2,12 +2,12 @@ package incr
 
 import "reflect"
 
-// op is the changing part of a collection: it takes what changed above it and writes what changes below. The lock is held in
-// all methods; run may let go of it.
+// op is the changing part of a collection: it takes what changed above it and writes what changes
+// below. The lock is held in all methods; run may let go of it.
 type op interface {
 	name() string
-	// run reads what it stands on through c, takes in what changed and says whether those who read the operator itself must
-	// run again.
+	// run reads what it stands on through c, takes in what changed and says whether those who read
+	// the operator itself must run again.
 	run(c *Ctx, self id) (changed bool, err error)
 	// settle brings elements up to date that the operator takes in.
 	settle(t *task)

@@ -8,8 +8,9 @@ import (
 	"unsafe"
 )
 
-// orderOf returns the order of a key type: its own Compare method if it has one, otherwise the order of its fields, one after
-// another. The order of members must not depend on history, so that every key needs one.
+// orderOf returns the order of a key type: its own Compare method if it has one, otherwise the
+// order of its fields, one after another. The order of members must not depend on history, so that
+// every key needs one.
 func orderOf[K comparable](label string) comparer {
 	var zero K
 	if _, ok := any(zero).(interface{ Compare(K) int }); ok {

@@ -18,7 +18,8 @@ type pairs struct {
 	pair func(left, right unsafe.Pointer) id
 }
 
-// side is one of the two collections of a Join: the elements of each join key, and the join keys of each element.
+// side is one of the two collections of a Join: the elements of each join key, and the join keys of
+// each element.
 type side struct {
 	stand
 	has map[id]map[id]struct{}
@@ -117,7 +118,8 @@ func (o *pairs) write(n id) {
 	delete(o.count, n)
 }
 
-// shift takes in what changed on this side and tells with which join keys elements came (1) and went (-1).
+// shift takes in what changed on this side and tells with which join keys elements came (1) and
+// went (-1).
 func (s *side) shift(c *Ctx, self id, tell func(n, j id, by int)) {
 	if s.has == nil {
 		s.has = map[id]map[id]struct{}{}

@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// places knows where each element of a collection is: in an index, or in a side of a join. A place is the id of its key.
+// places knows where each element of a collection is: in an index, or in a side of a join. A place
+// is the id of its key.
 type places struct {
 	// by returns the keys of an element; intern returns the id of a key.
 	by     func(n id) (first unsafe.Pointer, many int)

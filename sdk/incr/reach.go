@@ -2,8 +2,8 @@ package incr
 
 import "slices"
 
-// releaseCycles lets go of failed functions that are needed by each other only. It looks at the whole graph while there is a
-// cycle.
+// releaseCycles lets go of failed functions that are needed by each other only. It looks at the
+// whole graph while there is a cycle.
 func (g *Graph) releaseCycles() {
 	if len(g.cyclic) == 0 {
 		clear(g.lost)

@@ -82,7 +82,8 @@ func (g *Graph) freeOne(n id) {
 	g.nodes.drop(n)
 }
 
-// Trim gives back the memory of what is gone, and says whether there was any. Without it room is kept for what comes next.
+// Trim gives back the memory of what is gone, and says whether there was any. Without it room is
+// kept for what comes next.
 func (g *Graph) Trim() bool {
 	g.turn.Lock()
 	defer g.turn.Unlock()

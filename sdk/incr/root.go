@@ -18,8 +18,8 @@ type Root[K comparable, V any] struct {
 	shown bool
 }
 
-// Observe wants the value of a key of an input, a function or a collection. It is computed by the next wave, with other new
-// roots in parallel, or when Value is called before.
+// Observe wants the value of a key of an input, a function or a collection. It is computed by the
+// next wave, with other new roots in parallel, or when Value is called before.
 func Observe[K comparable, V any](from Source[K, V], k K) *Root[K, V] {
 	r := &Root[K, V]{from: from, key: k}
 	r.op = rootOp{rooted: rooted{g: from.source().keys().g, Observed: r}, look: r.look}
@@ -27,7 +27,8 @@ func Observe[K comparable, V any](from Source[K, V], k K) *Root[K, V] {
 	return r
 }
 
-// Value returns the value, false if it is absent. It waits for a wave that is running, so that functions must not call it.
+// Value returns the value, false if it is absent. It waits for a wave that is running, so that
+// functions must not call it.
 func (r *Root[K, V]) Value() (V, bool) {
 	g := r.op.g
 	g.inspect(r.op.node)

@@ -9,7 +9,8 @@ type SetRoot[K comparable, V any] struct {
 	removes []K
 }
 
-// ObserveAll wants all elements of a collection, such as the members of an index key (see Index.At).
+// ObserveAll wants all elements of a collection, such as the members of an index key (see
+// Index.At).
 func ObserveAll[K comparable, V any](from Collection[K, V]) *SetRoot[K, V] {
 	rows := rowsOf(from)
 	r, s := &SetRoot[K, V]{}, rows.keys()
@@ -30,9 +31,9 @@ func (r *SetRoot[K, V]) Items() []Item[K, V] {
 	return itemsOf[K, V](r.op.from, sorted(r.op.from))
 }
 
-// Delta returns what the last wave changed: elements that are new or have new values, and keys of those that are gone, both
-// in the order of keys. After the first wave that saw the root, or a call of
-// Items before that, it is everything.
+// Delta returns what the last wave changed: elements that are new or have new values, and keys of
+// those that are gone, both in the order of keys. After the first wave that saw the root, or a call
+// of Items before that, it is everything.
 func (r *SetRoot[K, V]) Delta() (upserts []Item[K, V], removes []K) {
 	g := r.op.g
 	g.turn.RLock()
@@ -53,7 +54,8 @@ type setRootOp struct {
 	stand
 	rooted
 	shown map[id]struct{}
-	// show notes an element that is new or has a new value, hide one that is gone; clear forgets both.
+	// show notes an element that is new or has a new value, hide one that is gone; clear forgets
+	// both.
 	show, hide func(n id)
 	clear      func()
 }

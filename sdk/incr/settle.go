@@ -2,8 +2,9 @@ package incr
 
 import "slices"
 
-// settled says whether n is up to date and stays so for the rest of the wave: it has nothing to do, and neither has anything
-// below it, because the wave has passed its height or because that was looked into already.
+// settled says whether n is up to date and stays so for the rest of the wave: it has nothing to do,
+// and neither has anything below it, because the wave has passed its height or because that was
+// looked into already.
 func (g *Graph) settled(n id) bool {
 	nd := g.nodes.at(n)
 	if nd.is(dirty|flying) || !nd.is(computed) {
@@ -12,8 +13,8 @@ func (g *Graph) settled(n id) bool {
 	return g.front == settledFront || nd.settled == g.wave || nd.height < g.front && !nd.is(inCycle)
 }
 
-// settle brings n up to date, or waits for the task that is doing so. If that task waits for this one, all nodes of the
-// cycle are poisoned, the top of t's stack among them.
+// settle brings n up to date, or waits for the task that is doing so. If that task waits for this
+// one, all nodes of the cycle are poisoned, the top of t's stack among them.
 func (g *Graph) settle(t *task, n id) {
 	for !g.settled(n) {
 		owner := g.flights[n]
@@ -58,8 +59,8 @@ func (g *Graph) fly(t *task, n id) {
 	}
 }
 
-// refresh runs n if it has to, which shows when what it read before is settled, in the order in which it was read: what follows
-// a changed read may not be wanted any more.
+// refresh runs n if it has to, which shows when what it read before is settled, in the order in
+// which it was read: what follows a changed read may not be wanted any more.
 func (g *Graph) refresh(t *task, n id) {
 	nd := g.nodes.at(n)
 	for i := 0; nd.is(computed) && !nd.is(dirty) && i < len(nd.reads); i++ {
@@ -114,14 +115,15 @@ func (g *Graph) changed(n id) {
 	g.familyOf(n).changed(n)
 }
 
-// reads says whether r still reads n: one that was settled in this wave may have run, and left n alone.
+// reads says whether r still reads n: one that was settled in this wave may have run, and left n
+// alone.
 func (g *Graph) reads(r, n id) bool {
 	nd := g.nodes.at(r)
 	return nd.settled != g.wave || slices.Contains(nd.reads, n)
 }
 
-// mark says that n must run again. A node that is running reads settled nodes only, so that it has seen, or will see, the
-// change.
+// mark says that n must run again. A node that is running reads settled nodes only, so that it has
+// seen, or will see, the change.
 func (g *Graph) mark(n id) {
 	nd := g.nodes.at(n)
 	if nd.is(executing) || nd.is(inCycle) {

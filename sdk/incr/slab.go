@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// slab keeps cells of one type, of which only pointers are known; cells don't move, slots are used again.
+// slab keeps cells of one type, of which only pointers are known; cells don't move, slots are used
+// again.
 type slab struct {
 	cell   reflect.Type
 	chunk  reflect.Type

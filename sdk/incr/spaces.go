@@ -31,7 +31,8 @@ func (s *spaces) take() (slot uint32, fresh bool) {
 
 func (s *spaces) put(slot uint32) { s.free = append(s.free, slot) }
 
-// trim forgets the slots of chunks of which none is in use, and returns these chunks: their memory may go.
+// trim forgets the slots of chunks of which none is in use, and returns these chunks: their memory
+// may go.
 func (s *spaces) trim() (chunks []uint32) {
 	unused := make([]uint32, s.next>>s.bits)
 	for _, slot := range s.free {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// store keeps the keys and values of one family's nodes, whatever their types are: it knows where they are and leaves it to
-// others what they are (see lookup.go).
+// store keeps the keys and values of one family's nodes, whatever their types are: it knows where
+// they are and leaves it to others what they are (see lookup.go).
 type store struct {
 	g     *Graph
 	label string
@@ -21,9 +21,11 @@ type store struct {
 	value reflect.Type
 	// offset is where in a cell the value is; the key is first.
 	offset uintptr
-	// equal is a func(a, b V) bool that compares values as readers see them; if it is nil, none are equal.
+	// equal is a func(a, b V) bool that compares values as readers see them; if it is nil, none are
+	// equal.
 	equal any
-	// load is a func(value unsafe.Pointer) V where cells hold something else than readers see, as those of an index; nil otherwise.
+	// load is a func(value unsafe.Pointer) V where cells hold something else than readers see, as
+	// those of an index; nil otherwise.
 	load any
 }
 
@@ -99,7 +101,8 @@ func (s *store) verify(*task, id)        {}
 func (s *store) input() bool             { return false }
 func (s *store) values() bool            { return false }
 
-// assigned passes on that a value was written to a node. Present values are pinned by who writes them.
+// assigned passes on that a value was written to a node. Present values are pinned by who writes
+// them.
 func (s *store) assigned(n id) {
 	nd := s.g.nodes.at(n)
 	if !nd.is(present) {

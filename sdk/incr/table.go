@@ -1,7 +1,7 @@
 package incr
 
-// table finds ids by the hash of their key: open addressing with linear probing, 4 bytes a place, at most three quarters
-// full. Keys are kept elsewhere, once.
+// table finds ids by the hash of their key: open addressing with linear probing, 4 bytes a place,
+// at most three quarters full. Keys are kept elsewhere, once.
 type table struct {
 	places []id
 	used   int

@@ -16,8 +16,8 @@ type Wave struct {
 	Runs int
 }
 
-// Wave applies the rows set and deleted since the last one, brings everything that roots need up to date, lets go what none
-// has needed for two waves, and returns which roots changed.
+// Wave applies the rows set and deleted since the last one, brings everything that roots need up to
+// date, lets go what none has needed for two waves, and returns which roots changed.
 func (g *Graph) Wave() Wave {
 	g.turn.Lock()
 	defer g.turn.Unlock()
@@ -55,7 +55,8 @@ func (g *Graph) climb() {
 	g.front = settledFront
 }
 
-// atHeight returns those nodes of a batch that are still to run at this height, and puts back those that were lifted.
+// atHeight returns those nodes of a batch that are still to run at this height, and puts back those
+// that were lifted.
 func (g *Graph) atHeight(batch []id, height int32) []id {
 	due := batch[:0]
 	for _, n := range batch {
@@ -79,7 +80,8 @@ func (g *Graph) settleRoots() {
 	g.inParallel(due)
 }
 
-// inParallel settles nodes with as many tasks as there are workers. The lock is held before and after, not meanwhile.
+// inParallel settles nodes with as many tasks as there are workers. The lock is held before and
+// after, not meanwhile.
 func (g *Graph) inParallel(due []id) {
 	if workers := min(g.workers, len(due)); workers > 1 {
 		g.mu.Unlock()

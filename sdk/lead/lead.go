@@ -1,7 +1,9 @@
-// Package lead has one of several replicas do what only one may: leader election by Leases as Kubernetes has them, which are kept wherever the core's plugins write them. It is
-// for plugins in Go that run as processes.
+// Package lead has one of several replicas do what only one may: leader election by Leases as
+// Kubernetes has them, which are kept wherever the core's plugins write them. It is for plugins in
+// Go that run as processes.
 //
-// Source: Kubernetes, "Leases"; k8s.io/api/coordination/v1, LeaseSpec. Who else elects by the same Lease, such as client-go, is understood and understands.
+// Source: Kubernetes, "Leases"; k8s.io/api/coordination/v1, LeaseSpec. Who else elects by the same
+// Lease, such as client-go, is understood and understands.
 package lead
 
 import (
@@ -20,12 +22,13 @@ import (
 const (
 	// Table has the Leases: the plugin's entry must be granted it (allow.store).
 	Table = "coordination.k8s.io/Lease"
-	// Duration is how long a Lease lasts where nobody says; Shortest and Longest are the least and the most.
+	// Duration is how long a Lease lasts where nobody says; Shortest and Longest are the least and
+	// the most.
 	Duration = 30 * time.Second
 	Shortest = time.Second
 	Longest  = time.Hour
-	// soonest is how soon an attempt is made again that failed for another reason than that somebody
-	// else leads, such as that who keeps Leases has not started; then the wait is doubled.
+	// soonest is how soon an attempt is made again that failed for another reason than that
+	// somebody else leads, such as that who keeps Leases has not started; then the wait is doubled.
 	soonest = 500 * time.Millisecond
 	// pause is how long the same trouble is not said again.
 	pause = time.Minute
@@ -43,12 +46,16 @@ type Election struct {
 	Duration time.Duration
 }
 
-// Run has task run while this replica leads, again whenever it leads anew, until ctx ends or task returns by itself, whose error it returns. The ctx of task ends when
-// ctx does, when somebody else is seen to have the Lease, or when it could not be renewed for half of its duration: task has the other half to return, before another replica
-// may lead. It is waited for; then the Lease is free for others at once. What is in the way (nobody keeps Leases, a right is missing) is logged, once a minute, and tried again:
-// without an answer nobody leads. Clocks of replicas may differ: each measures by its own how long a Lease has not changed.
+// Run has task run while this replica leads, again whenever it leads anew, until ctx ends or task
+// returns by itself, whose error it returns. The ctx of task ends when ctx does, when somebody else
+// is seen to have the Lease, or when it could not be renewed for half of its duration: task has the
+// other half to return, before another replica may lead. It is waited for; then the Lease is free
+// for others at once. What is in the way (nobody keeps Leases, a right is missing) is logged, once
+// a minute, and tried again: without an answer nobody leads. Clocks of replicas may differ: each
+// measures by its own how long a Lease has not changed.
 //
-// A process that was stopped meanwhile finds out when it goes on: task writes with the versions that it has read, which the store compares.
+// A process that was stopped meanwhile finds out when it goes on: task writes with the versions
+// that it has read, which the store compares.
 func (e Election) Run(ctx context.Context, task func(ctx context.Context) error) error {
 	if e.Duration == 0 {
 		e.Duration = Duration
@@ -91,7 +98,8 @@ func (l *lease) acquire(ctx context.Context) bool {
 	}
 }
 
-// retry is when the Lease is looked at again: a quarter of its duration, and somewhat more, so that replicas that began together part.
+// retry is when the Lease is looked at again: a quarter of its duration, and somewhat more, so that
+// replicas that began together part.
 func (l *lease) retry() time.Duration { return l.Duration/4 + mathrand.N(l.Duration/20) }
 
 // term has task run while the Lease is held. done: it ended by itself.
@@ -114,7 +122,8 @@ func (l *lease) term(ctx context.Context, task func(ctx context.Context) error) 
 	return true, err
 }
 
-// renew holds the Lease until ctx ends, it is somebody else's, or it could not be renewed for half of its duration.
+// renew holds the Lease until ctx ends, it is somebody else's, or it could not be renewed for half
+// of its duration.
 func (l *lease) renew(ctx context.Context) {
 	for {
 		until := l.renewed.Add(l.Duration / 2)

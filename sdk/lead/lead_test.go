@@ -238,7 +238,8 @@ func TestOneLeads(t *testing.T) {
 	}
 }
 
-// TestWhoIsCutOff: who can't reach the store leads no more, before another one does; it leads again when it is the only one left.
+// TestWhoIsCutOff: who can't reach the store leads no more, before another one does; it leads again
+// when it is the only one left.
 func TestWhoIsCutOff(t *testing.T) {
 	t.Parallel()
 	c := newCandidates(t, "a", "b")
@@ -258,7 +259,8 @@ func TestWhoIsCutOff(t *testing.T) {
 	}
 }
 
-// TestTakenAway: a Lease that is deleted is made again by who leads, one that is somebody else's ends the term at once, and until it has run out nobody leads.
+// TestTakenAway: a Lease that is deleted is made again by who leads, one that is somebody else's
+// ends the term at once, and until it has run out nobody leads.
 func TestTakenAway(t *testing.T) {
 	t.Parallel()
 	c := newCandidates(t, "a", "b")

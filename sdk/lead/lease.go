@@ -21,7 +21,8 @@ type lease struct {
 	Election
 	identity string
 
-	// kept is the object as it was last read or written, holder who has it then, for how long; seen is since when it has not changed, by this process' clock.
+	// kept is the object as it was last read or written, holder who has it then, for how long; seen
+	// is since when it has not changed, by this process' clock.
 	kept   fields
 	holder string
 	lasts  time.Duration
@@ -30,7 +31,8 @@ type lease struct {
 	// renewed is before it was last written.
 	renewed time.Time
 
-	// troubles are how often in a row it could not be read or written, said what was last said of that, and again from when on it may be said again.
+	// troubles are how often in a row it could not be read or written, said what was last said of
+	// that, and again from when on it may be said again.
 	troubles int
 	said     string
 	again    time.Time
@@ -115,7 +117,8 @@ func (l *lease) keep(text []byte) error {
 	return nil
 }
 
-// write makes the Lease somebody's, or nobody's, from the version that was read last; one that is not there is made.
+// write makes the Lease somebody's, or nobody's, from the version that was read last; one that is
+// not there is made.
 func (l *lease) write(ctx context.Context, holder string, now time.Time) error {
 	object, spec := fields{}, fields{}
 	for name, value := range l.kept {

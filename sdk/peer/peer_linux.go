@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of returns who is at the other end of a connection; known is false where it isn't a Unix socket (SO_PEERCRED, unix(7)).
+// Of returns who is at the other end of a connection; known is false where it isn't a Unix socket
+// (SO_PEERCRED, unix(7)).
 func Of(c net.Conn) (p Peer, known bool) {
 	u, ok := c.(*net.UnixConn)
 	if !ok {

@@ -28,7 +28,8 @@ func (d *doorkeeper) Run(ctx context.Context, out sdk.Publisher) error {
 	return nil
 }
 
-// TestAuthenticator: calls run at once, each has its answer, and a panic is the operator's affair alone.
+// TestAuthenticator: calls run at once, each has its answer, and a panic is the operator's affair
+// alone.
 func TestAuthenticator(t *testing.T) {
 	slow := make(chan struct{})
 	d := &doorkeeper{ended: make(chan struct{}), AuthenticatorFunc: func(ctx context.Context, c sdk.Credentials) ([]string, error) {
@@ -102,7 +103,8 @@ func (r *reader) Authenticate(context.Context, sdk.Credentials) ([]string, error
 	return nil, errors.New("nobody")
 }
 
-// TestAuthenticatorReads: an authenticator is sent the rows that it reads, and what changes in them.
+// TestAuthenticatorReads: an authenticator is sent the rows that it reads, and what changes in
+// them.
 func TestAuthenticatorReads(t *testing.T) {
 	h := plugintest.Start(t, sdk.AuthenticatorPlugin{
 		Name: "reader", Reads: []string{"who"}, New: sdk.WithoutConfig(func() (sdk.Authenticator, error) { return &reader{}, nil }),

@@ -11,8 +11,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/process"
 )
 
-// Built builds the Go package of a folder as a process plugin and as a WASM module, and returns both to be run. Modules run in the coxswain binary that
-// COXSWAIN_PROGRAM names or that is in PATH; where there is none, the module is built, and the log says that it isn't run.
+// Built builds the Go package of a folder as a process plugin and as a WASM module, and returns
+// both to be run. Modules run in the coxswain binary that COXSWAIN_PROGRAM names or that is in
+// PATH; where there is none, the module is built, and the log says that it isn't run.
 func Built(t *testing.T, folder string) []Target {
 	t.Helper()
 	dir := t.TempDir()

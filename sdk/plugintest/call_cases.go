@@ -22,7 +22,8 @@ func patchCases() []suiteCase {
 	}
 }
 
-// samples are the suite's resources of a type, or a few small ones: each type of Envoy's has its name in field 1.
+// samples are the suite's resources of a type, or a few small ones: each type of Envoy's has its
+// name in field 1.
 func (k *kit) samples(r *pb.Ready, typeURL string) []sdk.Resource {
 	if given := k.Resources[typeURL]; given != nil {
 		return given

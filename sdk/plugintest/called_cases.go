@@ -100,7 +100,8 @@ func calledAtOnce(k *kit) {
 	waitCalled(h, ids...)
 }
 
-// calledWhileItEnds: calls in hand, which nobody waits for any more, don't hold the plugin's end up.
+// calledWhileItEnds: calls in hand, which nobody waits for any more, don't hold the plugin's end
+// up.
 func calledWhileItEnds(k *kit) {
 	h := startCalled(k)
 	for range 50 {

@@ -110,7 +110,8 @@ func (h *Harness) ping(id uint64) {
 	}
 }
 
-// reconnect: a new session begins with nothing, and has the same answers to the same questions, byte by byte.
+// reconnect: a new session begins with nothing, and has the same answers to the same questions,
+// byte by byte.
 func (k *kit) reconnect() {
 	if k.Source != nil {
 		k.fill(3)

@@ -91,7 +91,8 @@ func answering(call answers) sdk.Declaration {
 	return sdk.ControllerPlugin{Name: "echo", New: sdk.WithoutConfig(func() (sdk.Controller, error) { return call, nil })}
 }
 
-// holders is a deriver that reads a table, of which it says that its rows are secrets, and does something with each of its rows.
+// holders is a deriver that reads a table, of which it says that its rows are secrets, and does
+// something with each of its rows.
 func holders(do func(sdk.Publisher, *sdk.Row) error) sdk.DeriverPlugin {
 	return sdk.DeriverPlugin{
 		Name: "holders", Reads: []string{"example.com/Account"}, Publishes: []string{"example.com/Holder"}, Secrets: []string{"example.com/Account"},
@@ -126,7 +127,8 @@ func TestConformCalled(t *testing.T) {
 	})))
 }
 
-// TestSuiteFindsFaults: each of these plugins has one, and the case that is for it says so, with the messages that led there.
+// TestSuiteFindsFaults: each of these plugins has one, and the case that is for it says so, with
+// the messages that led there.
 func TestSuiteFindsFaults(t *testing.T) {
 	var n atomic.Int64
 	stuck := make(chan struct{})

@@ -16,14 +16,15 @@ type Rows struct {
 	Deletes []string
 }
 
-// Update sends a State that changes one table, waits for Done if the plugin owes one, and returns the revision. The first Update
-// is the whole state.
+// Update sends a State that changes one table, waits for Done if the plugin owes one, and returns
+// the revision. The first Update is the whole state.
 func (h *Harness) Update(table string, upserts []*sdk.Row, deletes ...string) uint64 {
 	h.t.Helper()
 	return h.Commit(Rows{Table: table, Upserts: upserts, Deletes: deletes})
 }
 
-// Commit sends a State that changes tables, waits for Done if the plugin owes one, and returns the revision.
+// Commit sends a State that changes tables, waits for Done if the plugin owes one, and returns the
+// revision.
 func (h *Harness) Commit(changes ...Rows) uint64 {
 	h.t.Helper()
 	r := h.Send(changes...)
@@ -37,7 +38,8 @@ func (h *Harness) Send(changes ...Rows) uint64 {
 	return h.state(&pb.State{}, changes)
 }
 
-// Overtake sends endpoints that overtake, without waiting; WaitDone waits for the revision that it returns.
+// Overtake sends endpoints that overtake, without waiting; WaitDone waits for the revision that it
+// returns.
 func (h *Harness) Overtake(upserts []*sdk.Row, deletes ...string) uint64 {
 	h.t.Helper()
 	return h.state(&pb.State{Overtakes: true}, []Rows{{Table: state.Endpoints, Upserts: upserts, Deletes: deletes}})
@@ -93,7 +95,8 @@ func (h *Harness) WaitDone(revision uint64) {
 	}
 }
 
-// greet sends a source that reads an empty state, unless it was sent one: it may wait for that before it is in sync.
+// greet sends a source that reads an empty state, unless it was sent one: it may wait for that
+// before it is in sync.
 func (h *Harness) greet() {
 	h.t.Helper()
 	h.mu.Lock()

@@ -23,7 +23,8 @@ func Describe(fromCore bool, frame []byte) string {
 	return "plugin -> " + describeFromPlugin(&m)
 }
 
-// describeFromCore says in one line what a message is. Configs, credentials and payloads are left out: they may be secrets.
+// describeFromCore says in one line what a message is. Configs, credentials and payloads are left
+// out: they may be secrets.
 func describeFromCore(m *pb.FromCore) string {
 	switch {
 	case m.Hello != nil:

@@ -7,8 +7,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// A plugin that is back hears of proxies before it has any rows. Where it places them belongs to its first revision, and is said before that
-// is done.
+// A plugin that is back hears of proxies before it has any rows. Where it places them belongs to
+// its first revision, and is said before that is done.
 func TestAttachBeforeTheFirstState(t *testing.T) {
 	h := plugintest.Start(t, newScripted().plugin(), nil)
 	if err := h.Link().Send(t.Context(), &pb.FromCore{Attach: &pb.Attach{Connection: 1, Types: []string{eds}}}); err != nil {

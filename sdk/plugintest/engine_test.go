@@ -13,8 +13,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// scripted is an engine of one view of all endpoints, number 1, of which each row is a resource. It holds a Commit while the table
-// `hold` has a row, until release.
+// scripted is an engine of one view of all endpoints, number 1, of which each row is a resource. It
+// holds a Commit while the table `hold` has a row, until release.
 type scripted struct {
 	state   *state.State
 	holding chan struct{}
@@ -94,7 +94,8 @@ func endpoints(kv ...string) []*sdk.Row {
 	return rows
 }
 
-// Endpoints overtake a Commit that runs; they are in its result too, though its State had older rows; later States win over them.
+// Endpoints overtake a Commit that runs; they are in its result too, though its State had older
+// rows; later States win over them.
 func TestOvertake(t *testing.T) {
 	e := newScripted()
 	h := plugintest.Start(t, e.plugin(), nil)
@@ -125,7 +126,8 @@ func TestOvertake(t *testing.T) {
 	}
 }
 
-// telling is scripted, but a Commit holds after its report, and nobody says again what was said last.
+// telling is scripted, but a Commit holds after its report, and nobody says again what was said
+// last.
 type telling struct {
 	*scripted
 	mu   sync.Mutex
@@ -157,8 +159,8 @@ func (e *telling) report(c *state.Change, out sdk.Output) {
 	}
 }
 
-// TestOvertakeReported: what Overtake says after a Commit that goes on is what holds, though the Commit had
-// not sent what it said before.
+// TestOvertakeReported: what Overtake says after a Commit that goes on is what holds, though the
+// Commit had not sent what it said before.
 func TestOvertakeReported(t *testing.T) {
 	e := &telling{scripted: newScripted(), told: map[string]string{}}
 	p := e.plugin()
@@ -177,7 +179,8 @@ func TestOvertakeReported(t *testing.T) {
 	}
 }
 
-// Bodies over a message's size come in pieces; the core may let go of bodies and miss them afterwards.
+// Bodies over a message's size come in pieces; the core may let go of bodies and miss them
+// afterwards.
 func TestBodies(t *testing.T) {
 	e := newScripted()
 	h := plugintest.Start(t, e.plugin(), nil)

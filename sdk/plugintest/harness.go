@@ -1,12 +1,15 @@
-// Package plugintest runs a plugin in memory and plays the core, so that an author can test a plugin without one:
+// Package plugintest runs a plugin in memory and plays the core, so that an author can test a
+// plugin without one:
 //
 //	h := plugintest.Start(t, myplugin.Plugin(), `{"file": "testdata/a.yaml"}`)
 //	h.WaitSynced()
 //	rows := h.Rows("services")
 //
-// Every method fails the test when the plugin breaks the contract, ends, or does not answer within Timeout.
+// Every method fails the test when the plugin breaks the contract, ends, or does not answer within
+// Timeout.
 //
-// Conform runs the conformance suite of a plugin's kind, in memory, as a process and as a WASM module:
+// Conform runs the conformance suite of a plugin's kind, in memory, as a process and as a WASM
+// module:
 //
 //	func TestConformance(t *testing.T) {
 //		plugintest.Conform(t, plugintest.Suite{Config: `{"file": "testdata/a.csv"}`}, plugintest.Memory(myplugin.Plugin()))
@@ -29,7 +32,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/session"
 )
 
-// Timeout is how long the harness waits for anything, and startTimeout how long for Ready: a module may have to be compiled first.
+// Timeout is how long the harness waits for anything, and startTimeout how long for Ready: a module
+// may have to be compiled first.
 const (
 	Timeout      = 20 * time.Second
 	startTimeout = 2 * time.Minute
@@ -75,8 +79,9 @@ type Harness struct {
 	owed []int
 }
 
-// Start runs a plugin and waits until it is ready; the test fails if it refuses. config is JSON as a string or []byte, nil, or
-// anything that encoding/json encodes. The plugin is drained at the test's end.
+// Start runs a plugin and waits until it is ready; the test fails if it refuses. config is JSON as
+// a string or []byte, nil, or anything that encoding/json encodes. The plugin is drained at the
+// test's end.
 func Start(t T, p sdk.Declaration, config any) *Harness {
 	t.Helper()
 	return StartTarget(t, Memory(p), config)
@@ -101,7 +106,8 @@ func (target Target) grants(t T) []byte {
 	return encode(t, map[string][]string{"http": target.HTTP})
 }
 
-// Refusal runs a plugin that is expected to refuse its config, and returns the field and the reason.
+// Refusal runs a plugin that is expected to refuse its config, and returns the field and the
+// reason.
 func Refusal(t T, p sdk.Declaration, config any) (field, reason string) {
 	t.Helper()
 	h := start(t, Memory(p), config)
@@ -155,7 +161,8 @@ func (h *Harness) stop() {
 	}
 }
 
-// Drain asks the plugin to end and returns what its run returned. It is called at the test's end if the test didn't.
+// Drain asks the plugin to end and returns what its run returned. It is called at the test's end if
+// the test didn't.
 func (h *Harness) Drain() error {
 	h.mu.Lock()
 	ended := h.ended
@@ -167,7 +174,8 @@ func (h *Harness) Drain() error {
 	_ = h.link.Send(context.Background(), &pb.FromCore{Drain: &pb.Drain{}})
 	patience := h.patient(Timeout)
 	if h.run.hasten != nil {
-		// A core waits until the process ends by itself, and so does the case `drain`; here only the session's end counts.
+		// A core waits until the process ends by itself, and so does the case `drain`; here only
+		// the session's end counts.
 		select {
 		case <-h.link.Done():
 			h.run.hasten()
@@ -348,5 +356,6 @@ func (h *Harness) Logs() []string {
 	return lines
 }
 
-// Link returns the core's side of the session, for what the harness has no method for. Only Send may be used.
+// Link returns the core's side of the session, for what the harness has no method for. Only Send
+// may be used.
 func (h *Harness) Link() *session.Core { return h.link }

@@ -118,7 +118,8 @@ const (
 	eds = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 )
 
-// rowsAsResources generates a resource of each row of services, for the view that the proxy's address names.
+// rowsAsResources generates a resource of each row of services, for the view that the proxy's
+// address names.
 func rowsAsResources() sdk.GeneratorPlugin {
 	return sdk.GeneratorPlugin{
 		Name: "gen", Reads: []string{"services", "endpoints"}, Types: []sdk.Type{{Url: cds}, {Url: eds}},

@@ -7,8 +7,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Attach connects a proxy and returns its placement: view number by type. Types must be set to what is to be served. The number
-// of the connection is chosen if it is 0. The test fails if the plugin refuses the proxy.
+// Attach connects a proxy and returns its placement: view number by type. Types must be set to what
+// is to be served. The number of the connection is chosen if it is 0. The test fails if the plugin
+// refuses the proxy.
 func (h *Harness) Attach(p *sdk.Proxy) map[string]uint64 {
 	h.t.Helper()
 	h.attach(p)
@@ -72,7 +73,8 @@ func (h *Harness) Placement(connection uint64) map[string]uint64 {
 	return at
 }
 
-// Want asks for names of a view, all resources if there are none, and waits until they are answered.
+// Want asks for names of a view, all resources if there are none, and waits until they are
+// answered.
 func (h *Harness) Want(typeURL string, view uint64, names ...string) {
 	h.t.Helper()
 	id := h.nextID()
@@ -92,8 +94,8 @@ func (h *Harness) DropView(typeURL string, view uint64) {
 	h.send(&pb.FromCore{Drop: &pb.Drop{Type: typeURL, View: view, All: true}})
 }
 
-// Resources wants resources (all if there are no names) of the view that a connection is in, and returns them by name; the value of
-// a name that is known to be absent is nil.
+// Resources wants resources (all if there are no names) of the view that a connection is in, and
+// returns them by name; the value of a name that is known to be absent is nil.
 func (h *Harness) Resources(connection uint64, typeURL string, names ...string) map[string][]byte {
 	h.t.Helper()
 	view := h.Placement(connection)[typeURL]

@@ -9,8 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// readerCases are for those that make something of rows: derivers and generators. The law: however the rows came to be, what is made of them is
-// what a fresh start makes.
+// readerCases are for those that make something of rows: derivers and generators. The law: however
+// the rows came to be, what is made of them is what a fresh start makes.
 func readerCases() []suiteCase {
 	return []suiteCase{
 		{"empty state", (*kit).emptyState},
@@ -36,7 +36,8 @@ func (k *kit) said(h *Harness) map[string]string {
 	return k.published(h)
 }
 
-// play sends numbers of endpoints, one State each, and compares with a fresh start that has the last alone.
+// play sends numbers of endpoints, one State each, and compares with a fresh start that has the
+// last alone.
 func (k *kit) play(wait bool, numbers ...int) {
 	h := k.start()
 	h.Commit(k.world(h.Ready(), 0)...)
@@ -90,7 +91,8 @@ func (k *kit) stateDifferences() { k.play(true, 3, 4, 25, 24, 11, 2, 0, 5) }
 
 func (k *kit) stateFlapping() { k.play(true, 1, 0, 1, 0, 1, 2, 1, 2, 1, 2, 0, 2) }
 
-// skippedRevisions: States that come faster than they are dealt with may be taken together; the last one's Done covers them.
+// skippedRevisions: States that come faster than they are dealt with may be taken together; the
+// last one's Done covers them.
 func (k *kit) skippedRevisions() { k.play(false, 1, 5, 30, 2, 0, 7, 3, 40, 41, 12) }
 
 func (k *kit) stateMany() { k.play(true, k.Many, k.Many-1, 10) }
@@ -105,7 +107,8 @@ func generatorCases() []suiteCase {
 	}
 }
 
-// attachOne connects the suite's proxy and waits for its placement. The case is skipped if the plugin refuses the node.
+// attachOne connects the suite's proxy and waits for its placement. The case is skipped if the
+// plugin refuses the node.
 func (k *kit) attachOne(h *Harness) uint64 {
 	h.mu.Lock()
 	h.connection++

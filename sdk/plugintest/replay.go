@@ -18,9 +18,10 @@ type Replayed struct {
 	Notes []string
 }
 
-// Replay says to a plugin, in a session of its own for each that was recorded, what the core said then, as fast as it answers, and compares what it
-// says with what was said: at each moment at which nothing was owed, and for sources, which publish by themselves, in the end. config takes the place of
-// the recorded one, which is masked.
+// Replay says to a plugin, in a session of its own for each that was recorded, what the core said
+// then, as fast as it answers, and compares what it says with what was said: at each moment at
+// which nothing was owed, and for sources, which publish by themselves, in the end. config takes
+// the place of the recorded one, which is masked.
 func Replay(target Target, r *recording.Recording, config any) []Replayed {
 	all := make([]Replayed, len(r.Sessions))
 	for i, messages := range r.Sessions {
@@ -56,7 +57,8 @@ type replay struct {
 	ready    *pb.Ready
 	// views are what recorded views are called now.
 	views map[uint64]uint64
-	// owed are answers that the recorded plugin had still to give, and revision the last that it was told.
+	// owed are answers that the recorded plugin had still to give, and revision the last that it
+	// was told.
 	owed     map[string]bool
 	revision uint64
 	// led describes the last message of the core, and its place.
@@ -99,7 +101,8 @@ func (r *replay) drains(i int, m recording.Message) bool {
 	return false
 }
 
-// fits makes a message one of this session; false for those that belong to the recorded one alone, or whose masked contents would be missed.
+// fits makes a message one of this session; false for those that belong to the recorded one alone,
+// or whose masked contents would be missed.
 func (r *replay) fits(m *pb.FromCore) bool {
 	switch {
 	case m.State != nil:
@@ -153,7 +156,8 @@ func (r *replay) answersStates() bool {
 	return r.ready != nil && (r.ready.Kind == pb.KindGenerator || r.ready.Derives)
 }
 
-// heard takes what was said then, waits until it is said now, where it is an answer, and compares when nothing is owed.
+// heard takes what was said then, waits until it is said now, where it is an answer, and compares
+// when nothing is owed.
 func (r *replay) heard(i int, m recording.Message) {
 	var said pb.FromPlugin
 	if err := said.Unmarshal(m.Frame); err != nil {

@@ -95,7 +95,8 @@ func (r *replay) said(w *world, recorded bool) map[string]string {
 	return found
 }
 
-// eachView hands over the resources of each view of then, and the view of now that stands for it, once.
+// eachView hands over the resources of each view of then, and the view of now that stands for it,
+// once.
 func (r *replay) eachView(w *world, found func(name string, body []byte)) {
 	seen := map[string]bool{}
 	for _, connection := range slices.Sorted(maps.Keys(r.then.placed)) {
@@ -124,7 +125,8 @@ func patchSaid(p *pb.Patched, patch string, found func(name string, body []byte)
 	}
 }
 
-// rows are those that a plugin has published. Of a secret the recording has a hash, which stands for what has it.
+// rows are those that a plugin has published. Of a secret the recording has a hash, which stands
+// for what has it.
 func (r *replay) rows(w *world) map[string]string {
 	found := map[string]string{}
 	for table, rows := range w.rows {

@@ -106,7 +106,8 @@ func TestReplayDeriver(t *testing.T) {
 	}
 }
 
-// TestReplaySecrets: rows of which the recording has hashes are compared by these, whoever said that they are secrets.
+// TestReplaySecrets: rows of which the recording has hashes are compared by these, whoever said
+// that they are secrets.
 func TestReplaySecrets(t *testing.T) {
 	source := func(payload string) plugintest.Target {
 		return plugintest.Memory(sdk.ConfigSourcePlugin{

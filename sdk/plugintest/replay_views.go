@@ -8,7 +8,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// moves is how long a connection that moved to another view then may take to move now. One that does not is compared as it is.
+// moves is how long a connection that moved to another view then may take to move now. One that
+// does not is compared as it is.
 const moves = 2 * time.Second
 
 // view is what a recorded view is called now: where a connection that was in it is, or was.
@@ -26,7 +27,8 @@ func (r *replay) view(typeURL string, number uint64) uint64 {
 	return number
 }
 
-// placed waits until a connection that changed its view then has done so now, and notes which is which.
+// placed waits until a connection that changed its view then has done so now, and notes which is
+// which.
 func (r *replay) placed(p *pb.Place) {
 	at := func(typeURL string) uint64 { return r.now.placed[p.Connection][typeURL] }
 	r.now.waitSoftly(moves, func() bool {

@@ -14,8 +14,8 @@ import (
 // planted is a secret that the suite puts into rows.
 const planted = "hunter2-hunter2-hunter2-hunter2-hunter2"
 
-// plant returns rows that hold the secret, in forms in which a plugin may read it and in such as it can't: new ones, and others in the place of the
-// suite's own.
+// plant returns rows that hold the secret, in forms in which a plugin may read it and in such as it
+// can't: new ones, and others in the place of the suite's own.
 func plant(own []*sdk.Row) []*sdk.Row {
 	in64 := base64.StdEncoding.EncodeToString([]byte(planted))
 	payloads := []string{
@@ -41,8 +41,8 @@ func plant(own []*sdk.Row) []*sdk.Row {
 	return rows
 }
 
-// secretsInWords: nothing of rows that are secrets is in a log, a fault, what is said of a view, a refusal, a row of another table, or a resource of a type
-// that isn't sensitive.
+// secretsInWords: nothing of rows that are secrets is in a log, a fault, what is said of a view, a
+// refusal, a row of another table, or a resource of a type that isn't sensitive.
 func secretsInWords(k *kit) {
 	h := k.start()
 	r := h.Ready()

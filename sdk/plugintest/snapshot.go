@@ -9,7 +9,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/state"
 )
 
-// snapshot is all that a plugin has to say, by what it is about: rows, resources, patched resources or verdicts.
+// snapshot is all that a plugin has to say, by what it is about: rows, resources, patched resources
+// or verdicts.
 func (k *kit) snapshot(h *Harness) map[string]string {
 	r := h.Ready()
 	switch {
@@ -82,7 +83,8 @@ func checkRow(table string, row *sdk.Row) error {
 	return nil
 }
 
-// world is a state with a number of endpoints, a service for each ten, in the tables that the plugin reads.
+// world is a state with a number of endpoints, a service for each ten, in the tables that the
+// plugin reads.
 func (k *kit) world(r *pb.Ready, endpoints int) []Rows {
 	made := map[string][]*sdk.Row{state.Namespaces: {sdk.NamespaceRow(&pb.Namespace{Name: "test"})}}
 	for i := range endpoints {

@@ -28,7 +28,8 @@ func (k *kit) fill(rows int) {
 	}
 }
 
-// wholeState: Synced comes once, after rows of declared tables with the keys that the contract says.
+// wholeState: Synced comes once, after rows of declared tables with the keys that the contract
+// says.
 func (k *kit) wholeState() {
 	h := k.start()
 	h.WaitSynced()
@@ -88,7 +89,8 @@ func (k *kit) sourceMany() {
 	h.waitCount(1)
 }
 
-// many is how many there are of what the suite's Source changes: endpoints where they are published, otherwise rows of all tables. h.mu is held.
+// many is how many there are of what the suite's Source changes: endpoints where they are
+// published, otherwise rows of all tables. h.mu is held.
 func (h *Harness) many() (rows int) {
 	if slices.Contains(h.ready.Publishes, state.Endpoints) {
 		return len(h.rows[state.Endpoints])

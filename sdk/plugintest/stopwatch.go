@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Timing is how long a plugin took for one kind of question, then and now, at the core's end of the session.
+// Timing is how long a plugin took for one kind of question, then and now, at the core's end of the
+// session.
 type Timing struct {
 	// What was asked and answered: `State, Done`.
 	What      string

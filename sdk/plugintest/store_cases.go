@@ -13,7 +13,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// storeCases are of plugins that take writes. The objects that they make have names of their own, and are deleted.
+// storeCases are of plugins that take writes. The objects that they make have names of their own,
+// and are deleted.
 func storeCases() []suiteCase {
 	return []suiteCase{
 		{"objects", (*kit).objects},
@@ -64,8 +65,9 @@ func storedOf(m *pb.FromPlugin) *pb.Stored {
 	return m.Stored
 }
 
-// OnStore sets what answers what the plugin asks of stores: answer is called on a goroutine of its own for each request, and need not set the answer's id. Without it
-// each is answered as unsupported.
+// OnStore sets what answers what the plugin asks of stores: answer is called on a goroutine of its
+// own for each request, and need not set the answer's id. Without it each is answered as
+// unsupported.
 func (h *Harness) OnStore(answer func(*pb.Store) *pb.Stored) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +156,8 @@ func (k *kit) shop() *shop {
 	return s
 }
 
-// fresh returns the object that was given, under a name of this case, without a status. It is deleted at the case's end.
+// fresh returns the object that was given, under a name of this case, without a status. It is
+// deleted at the case's end.
 func (s *shop) fresh(name string) thing {
 	o, _ := decode([]byte(s.k.Object)) // shop has read it
 	delete(o, "status")
@@ -241,7 +244,8 @@ func (s *shop) equal(what string, got, want any) {
 	}
 }
 
-// objects: one is made, read, listed, changed in both ways and deleted; each answer is the object as it is then.
+// objects: one is made, read, listed, changed in both ways and deleted; each answer is the object
+// as it is then.
 func (k *kit) objects() {
 	s := k.shop()
 	o := s.fresh("a")
@@ -264,7 +268,8 @@ func (k *kit) objects() {
 	s.refuses("an object that was deleted", s.named(pb.VerbGet, o, nil), pb.CodeNotFound)
 }
 
-// nothingIsLost: what is read and given back keeps what a writer need not know; a finalizer holds the object.
+// nothingIsLost: what is read and given back keeps what a writer need not know; a finalizer holds
+// the object.
 func (k *kit) nothingIsLost() {
 	s := k.shop()
 	o := s.fresh("a")
@@ -315,7 +320,8 @@ func (k *kit) statusApart() {
 	s.equal("the status after a patch of it", s.patch(o, `{"status":null}`)["status"], s.status)
 }
 
-// versions: a write that was made from another version than the store has is a conflict, and changes nothing.
+// versions: a write that was made from another version than the store has is a conflict, and
+// changes nothing.
 func (k *kit) versions() {
 	s := k.shop()
 	o := s.fresh("a")
@@ -402,7 +408,8 @@ func (s *shop) list(namespace string, limit uint32) map[string]thing {
 	}
 }
 
-// pages: a list in small pages has all objects once, and those of one namespace alone if it is asked for them.
+// pages: a list in small pages has all objects once, and those of one namespace alone if it is
+// asked for them.
 func (k *kit) pages() {
 	s := k.shop()
 	var names []string

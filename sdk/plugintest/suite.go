@@ -13,20 +13,24 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Suite is the conformance suite: what a core may expect of a plugin of any kind. All fields are optional.
+// Suite is the conformance suite: what a core may expect of a plugin of any kind. All fields are
+// optional.
 type Suite struct {
-	// Kind that the plugin must say of itself, as plugins.yaml names it; the plugin's own if it is empty.
+	// Kind that the plugin must say of itself, as plugins.yaml names it; the plugin's own if it is
+	// empty.
 	Kind string
 	// Config of the plugin, as for Start.
 	Config any
 	// BadConfigs must be refused, with a reason.
 	BadConfigs []any
-	// Source makes the source that a registry or config source reads have a number of endpoints, or rows in all where it publishes none; without it cases that change the
-	// source are skipped.
+	// Source makes the source that a registry or config source reads have a number of endpoints, or
+	// rows in all where it publishes none; without it cases that change the source are skipped.
 	Source func(rows int) error
-	// Rows are further rows of tables that the plugin reads. The suite itself makes services, endpoints and namespaces.
+	// Rows are further rows of tables that the plugin reads. The suite itself makes services,
+	// endpoints and namespaces.
 	Rows map[string][]*sdk.Row
-	// Node is the encoded envoy.config.core.v3.Node that a generator is asked about; a sidecar's if it is nil.
+	// Node is the encoded envoy.config.core.v3.Node that a generator is asked about; a sidecar's if
+	// it is nil.
 	Node []byte
 	// Names are what a generator is asked for, by type URL, of types without a wildcard.
 	Names map[string][]string
@@ -34,7 +38,8 @@ type Suite struct {
 	Resources map[string][]sdk.Resource
 	// Credentials that an authenticator is asked about, beside wrong ones.
 	Credentials []sdk.Credentials
-	// Object is an object, as JSON, that a plugin that takes writes takes, if with a status, and BadObject one that it must refuse; without the first the cases of writes are skipped.
+	// Object is an object, as JSON, that a plugin that takes writes takes, if with a status, and
+	// BadObject one that it must refuse; without the first the cases of writes are skipped.
 	Object, BadObject string
 	// Many is how many endpoints are many; 100,000 if it is 0.
 	Many int
@@ -45,7 +50,8 @@ type Suite struct {
 // Result is what became of one case.
 type Result struct {
 	Carrier, Case string
-	// Failures say what went wrong, with the messages that led there; none: it passed, or was skipped.
+	// Failures say what went wrong, with the messages that led there; none: it passed, or was
+	// skipped.
 	Failures []string
 	// Skipped says why.
 	Skipped string
@@ -74,7 +80,8 @@ func Conform(t *testing.T, s Suite, targets ...Target) {
 	}
 }
 
-// Run runs the suite and hands over each case's result when it is there. It ends after a first case, `ready`, that fails.
+// Run runs the suite and hands over each case's result when it is there. It ends after a first
+// case, `ready`, that fails.
 func (s Suite) Run(target Target, report func(Result)) {
 	if s.Many == 0 {
 		s.Many = 100_000

@@ -12,7 +12,8 @@ import (
 type Target struct {
 	// Carrier is memory, process or wasm.
 	Carrier string
-	// Patience multiplies all times in which something must happen, where the machine is slow or busy; 0: 1.
+	// Patience multiplies all times in which something must happen, where the machine is slow or
+	// busy; 0: 1.
 	Patience float64
 	// HTTP names what a module may call, as allow.http in plugins.yaml does.
 	HTTP []string
@@ -25,7 +26,8 @@ type running struct {
 	carrier session.Carrier
 	// ended gets one value when the plugin has ended; for a process that is the end of the process.
 	ended chan error
-	// abandon does what a core's death does; stop ends the plugin however it can; hasten, which may be nil, ends a process whose session is over.
+	// abandon does what a core's death does; stop ends the plugin however it can; hasten, which may
+	// be nil, ends a process whose session is over.
 	abandon, stop, hasten func()
 }
 

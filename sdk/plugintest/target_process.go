@@ -42,8 +42,8 @@ func watch(l *process.Launched, stopped <-chan struct{}, ended chan<- error) {
 	ended <- nil
 }
 
-// Module runs a WASM module. runner is the path of the coxswain binary, whose processes run modules; cache, which may be empty, is where it keeps
-// what it has compiled.
+// Module runs a WASM module. runner is the path of the coxswain binary, whose processes run
+// modules; cache, which may be empty, is where it keeps what it has compiled.
 func Module(runner, module, cache string) Target {
 	absolute, err := filepath.Abs(module)
 	if err == nil {

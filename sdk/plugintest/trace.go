@@ -10,7 +10,8 @@ import (
 // traceLines is how many of the last messages a failure shows.
 const traceLines = 30
 
-// trace is a carrier that remembers the last messages in one line each, without anything that may be secret.
+// trace is a carrier that remembers the last messages in one line each, without anything that may
+// be secret.
 type trace struct {
 	session.Carrier
 	send sync.Mutex

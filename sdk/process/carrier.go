@@ -96,8 +96,8 @@ func (c *Carrier) Close() error {
 // Done is closed when the stream is over.
 func (c *Carrier) Done() <-chan struct{} { return c.done }
 
-// plain makes gRPC's errors what a carrier returns: io.EOF for an end without a reason, otherwise the reason without gRPC's frame
-// around it.
+// plain makes gRPC's errors what a carrier returns: io.EOF for an end without a reason, otherwise
+// the reason without gRPC's frame around it.
 func plain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

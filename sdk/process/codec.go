@@ -14,13 +14,15 @@ import (
 // frame is an encoded message of the contract; it goes over the wire as it is.
 type frame struct{ bytes []byte }
 
-// received are places for frames that arrive. They belong to whoever receives, until it receives again.
+// received are places for frames that arrive. They belong to whoever receives, until it receives
+// again.
 var received sync.Pool
 
 // sent has the places of large frames that were sent.
 var sent places
 
-// places are a mem.BufferPool of large frames. What is sent again is mostly as large as it was: sizes have no tiers, which would take up to twice the room.
+// places are a mem.BufferPool of large frames. What is sent again is mostly as large as it was:
+// sizes have no tiers, which would take up to twice the room.
 type places struct{ pool sync.Pool }
 
 // large is from where on a frame's place is used again.
@@ -45,7 +47,8 @@ func (p *places) Get(size int) *[]byte {
 // Put implements mem.BufferPool.
 func (p *places) Put(place *[]byte) { p.pool.Put(place) }
 
-// codec carries frames as they are and everything else, such as go-plugin's own services, as protobuf does.
+// codec carries frames as they are and everything else, such as go-plugin's own services, as
+// protobuf does.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }

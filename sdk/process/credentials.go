@@ -14,8 +14,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/peer"
 )
 
-// coreAlone takes connections from the core that started this process, and from nobody else. It is for sockets without TLS; with it the core's
-// certificate, whose key no other process has, says the same.
+// coreAlone takes connections from the core that started this process, and from nobody else. It is
+// for sockets without TLS; with it the core's certificate, whose key no other process has, says the
+// same.
 type coreAlone struct {
 	credentials.TransportCredentials
 	// pid of the core; 0: unknown.
@@ -28,8 +29,8 @@ func newCoreAlone() credentials.TransportCredentials {
 	return coreAlone{insecure.NewCredentials(), pid}
 }
 
-// ServerHandshake refuses strangers. A PID of 0 is that of a process in a PID namespace around this one: a core that starts plugins in namespaces
-// of their own is told by its user alone.
+// ServerHandshake refuses strangers. A PID of 0 is that of a process in a PID namespace around this
+// one: a core that starts plugins in namespaces of their own is told by its user alone.
 func (a coreAlone) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	who, known := peer.Of(c)
 	switch {

@@ -17,7 +17,8 @@ import (
 
 // Command is a program to start as a core does.
 type Command struct {
-	// Path of the program and its arguments, without its name; Dir is its working directory, Env its whole environment but for the handshake's.
+	// Path of the program and its arguments, without its name; Dir is its working directory, Env
+	// its whole environment but for the handshake's.
 	Path string
 	Args []string
 	Dir  string
@@ -30,7 +31,8 @@ type Command struct {
 	Stderr io.Writer
 }
 
-// Launched is a plugin that runs as a child process, for tests: package core/host/process is what a core has.
+// Launched is a plugin that runs as a child process, for tests: package core/host/process is what a
+// core has.
 type Launched struct {
 	*Carrier
 	client   *plugin.Client

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// watchLifeline ends the process when the pipe that the core holds open ends: that is the one sign of its death that no signal,
-// no crash and no operating system takes away.
+// watchLifeline ends the process when the pipe that the core holds open ends: that is the one sign
+// of its death that no signal, no crash and no operating system takes away.
 func watchLifeline() {
 	fd, err := strconv.Atoi(os.Getenv(LifelineEnv))
 	if err != nil || fd < 3 {

@@ -28,8 +28,9 @@ const lastWords = time.Second
 // limitTrailer names, at a session's end, the limit of plugins.yaml that the plugin crossed.
 const limitTrailer = "coxswain-limit"
 
-// Serve runs a session with the core that started this process and returns what run returned. The session's end is the end of
-// the process; so is the core's death, which the lifeline tells. It reads the environment, as go-plugin does.
+// Serve runs a session with the core that started this process and returns what run returned. The
+// session's end is the end of the process; so is the core's death, which the lifeline tells. It
+// reads the environment, as go-plugin does.
 func Serve(run func(context.Context, session.Carrier) error) error {
 	if os.Getenv(cookieKey) != cookieValue {
 		return ErrByHand
@@ -72,7 +73,8 @@ func (s *server) talk(stream grpc.ServerStream) error {
 	if !s.taken.CompareAndSwap(false, true) {
 		return status.Error(codes.FailedPrecondition, "this process serves one session, and has had it")
 	}
-	// go-plugin put pipes in their place that it empties only while the core reads them. Author code may write to both.
+	// go-plugin put pipes in their place that it empties only while the core reads them. Author
+	// code may write to both.
 	os.Stdout, os.Stderr = s.stderr, s.stderr
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()

@@ -11,7 +11,8 @@ import (
 const (
 	serviceName = "coxswain.v1.Session"
 	streamName  = "Talk"
-	// maxFrame is what gRPC lets pass; the link refuses what is over session.MaxMessage with a better message.
+	// maxFrame is what gRPC lets pass; the link refuses what is over session.MaxMessage with a
+	// better message.
 	maxFrame = session.MaxMessage + 64<<10
 	// window is the HTTP/2 window of stream and connection: a message fits at once.
 	window = 2 * session.MaxMessage

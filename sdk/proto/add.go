@@ -4,7 +4,8 @@ package proto
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// What the generated code appends fields with. Like cursor's methods these are never inlined, for the size of WASM modules.
+// What the generated code appends fields with. Like cursor's methods these are never inlined, for
+// the size of WASM modules.
 
 //go:noinline
 func addVarint(b []byte, tag, v uint64) []byte {

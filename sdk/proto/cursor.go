@@ -8,8 +8,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// cursor reads an encoded message, for the generated code. Its methods are never inlined, since each field has a call of one, and WASM
-// modules should be small. After an error there is nothing more to read, and values are zero.
+// cursor reads an encoded message, for the generated code. Its methods are never inlined, since
+// each field has a call of one, and WASM modules should be small. After an error there is nothing
+// more to read, and values are zero.
 type cursor struct {
 	b   []byte
 	tag uint64

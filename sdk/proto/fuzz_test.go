@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzFrames reads whatever the other side of a session may send. What is taken must be the same when it is written and read again.
+// FuzzFrames reads whatever the other side of a session may send. What is taken must be the same
+// when it is written and read again.
 func FuzzFrames(f *testing.F) {
 	f.Add((&FromCore{Hello: &Hello{Versions: []uint32{1}, Instance: "a"}}).AppendTo(nil))
 	f.Add((&FromPlugin{Rows: &Rows{Tables: []*TableRows{{Table: "t", Upserts: []*Row{{Key: "k", Payload: []byte("p"), Labels: map[string]string{"a": "b"}}}}}}}).AppendTo(nil))

@@ -33,7 +33,8 @@ var roots = map[protoreflect.FullName]func() message{
 	"coxswain.v1.Namespace":  func() message { return new(Namespace) },
 }
 
-// TestLightMessagesAreProtobuf compares our encoders with the protobuf runtime: what one writes the other reads, with random content in every field.
+// TestLightMessagesAreProtobuf compares our encoders with the protobuf runtime: what one writes the
+// other reads, with random content in every field.
 func TestLightMessagesAreProtobuf(t *testing.T) {
 	files := descriptors(t)
 	for name, fresh := range roots {
@@ -103,7 +104,8 @@ func descriptors(t *testing.T) interface {
 	return files
 }
 
-// fill gives random content to a struct. Of FromCore and FromPlugin, which stand for a oneof, one member is set.
+// fill gives random content to a struct. Of FromCore and FromPlugin, which stand for a oneof, one
+// member is set.
 func fill(v reflect.Value, r *rand.Rand, depth int) {
 	only := -1
 	if n := v.Type().Name(); n == "FromCore" || n == "FromPlugin" {

@@ -9,8 +9,9 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/wire"
 )
 
-// This is the codec of WASM modules: one loop over tables of fields, in place of code for every message, which would be a tenth of a
-// small module. It takes about twice as long as the code that processes have. The build tag smallcodec has it everywhere, for tests.
+// This is the codec of WASM modules: one loop over tables of fields, in place of code for every
+// message, which would be a tenth of a small module. It takes about twice as long as the code that
+// processes have. The build tag smallcodec has it everywhere, for tests.
 
 // layout describes a message to the loop.
 type layout struct {
@@ -85,7 +86,8 @@ func list(p unsafe.Pointer) (first unsafe.Pointer, n int) {
 	return unsafe.Pointer(unsafe.SliceData(s)), len(s)
 }
 
-// text returns the bytes of a string, or the bytes of bytes: both begin with where they are and how many.
+// text returns the bytes of a string, or the bytes of bytes: both begin with where they are and how
+// many.
 func text(p unsafe.Pointer) string { return *(*string)(p) }
 
 // number returns a number as it is on the wire.
@@ -101,7 +103,8 @@ func (k kind) number(p unsafe.Pointer) uint64 {
 	return *(*uint64)(p)
 }
 
-// take reads a number from the beginning of b and returns how many bytes it has; less than 0 if there is none.
+// take reads a number from the beginning of b and returns how many bytes it has; less than 0 if
+// there is none.
 func (k kind) take(b []byte) (uint64, int) {
 	if k.wireType() != wire.Fixed64Type {
 		return wire.Varint(b)

@@ -12,9 +12,11 @@ const Masked = "masked"
 
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// mask takes secrets out of a session: the config, credentials, headers and bodies of HTTP calls, whole objects of stores, rows of tables of secrets, resources of sensitive
-// types, and what texts repeat of the config and of credentials. What may have to be compared becomes its hash. The names of bodies' types are told
-// only later: of a plugin that makes sensitive types all bodies are hashed.
+// mask takes secrets out of a session: the config, credentials, headers and bodies of HTTP calls,
+// whole objects of stores, rows of tables of secrets, resources of sensitive types, and what texts
+// repeat of the config and of credentials. What may have to be compared becomes its hash. The names
+// of bodies' types are told only later: of a plugin that makes sensitive types all bodies are
+// hashed.
 type mask struct {
 	ready  *pb.Ready
 	tables *SecretTables
@@ -116,7 +118,8 @@ func (k *mask) said(m *pb.FromPlugin) {
 	}
 }
 
-// Sensitive reports whether a plugin makes or patches resources that are secrets, so that a recording has hashes of bodies.
+// Sensitive reports whether a plugin makes or patches resources that are secrets, so that a
+// recording has hashes of bodies.
 func Sensitive(r *pb.Ready) bool {
 	return r != nil && slices.ContainsFunc(r.Types, func(t *pb.Type) bool { return SensitiveType(r, t.Url) })
 }

@@ -1,5 +1,6 @@
-// Package recording writes and reads what a plugin and a core said to each other. A recording is a line of JSON that says what it is, and one for each
-// message, in order. What may be secret is masked while it is written.
+// Package recording writes and reads what a plugin and a core said to each other. A recording is a
+// line of JSON that says what it is, and one for each message, in order. What may be secret is
+// masked while it is written.
 package recording
 
 import (

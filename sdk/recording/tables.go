@@ -8,8 +8,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// SecretTables knows the tables whose rows are secrets: those with `secret` in their name, however it is written, and those of which a plugin has said so
-// (Ready.secrets). What was said counts for all plugins, and for good. Any goroutine may call its methods.
+// SecretTables knows the tables whose rows are secrets: those with `secret` in their name, however
+// it is written, and those of which a plugin has said so (Ready.secrets). What was said counts for
+// all plugins, and for good. Any goroutine may call its methods.
 type SecretTables struct {
 	mu       sync.Mutex
 	declared []string

@@ -2,7 +2,8 @@ package recording
 
 import "github.com/coxswain-mesh/coxswain/sdk/session"
 
-// Tap returns a carrier of the core that gives each message to add, too, before it goes on. add must not change it.
+// Tap returns a carrier of the core that gives each message to add, too, before it goes on. add
+// must not change it.
 func Tap(c session.Carrier, add func(fromCore bool, frame []byte)) session.Carrier {
 	return &tap{c, add}
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Writer writes a recording, which ends at a limit. Its methods may be called by several goroutines.
+// Writer writes a recording, which ends at a limit. Its methods may be called by several
+// goroutines.
 type Writer struct {
 	began time.Time
 	limit int64
@@ -21,7 +22,8 @@ type Writer struct {
 	ended    bool
 }
 
-// NewWriter begins a recording of at most limit bytes, and a line that says that there would have been more.
+// NewWriter begins a recording of at most limit bytes, and a line that says that there would have
+// been more.
 func NewWriter(out io.Writer, plugin string, limit int64) *Writer {
 	w := &Writer{began: time.Now(), limit: limit, out: out, over: make(chan struct{})}
 	w.write(header{Recording: version, Plugin: plugin, Began: w.began.UTC()})
@@ -38,8 +40,8 @@ func (w *Writer) End() {
 	w.end()
 }
 
-// Session returns what takes the messages of one more session. Besides what the messages tell to be secret, rows of tables are masked and texts that
-// repeat secrets.
+// Session returns what takes the messages of one more session. Besides what the messages tell to be
+// secret, rows of tables are masked and texts that repeat secrets.
 func (w *Writer) Session(tables *SecretTables, secrets ...string) func(fromCore bool, frame []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

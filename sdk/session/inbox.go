@@ -2,7 +2,8 @@ package session
 
 import "github.com/coxswain-mesh/coxswain/sdk/internal/text"
 
-// maxFree bounds messages that cost no credit and were not taken yet: Hello, Ready, Drain and the like come once.
+// maxFree bounds messages that cost no credit and were not taken yet: Hello, Ready, Drain and the
+// like come once.
 const maxFree = 64
 
 // inbox is the receiving half: what has arrived and was not taken yet. It is guarded by Link.mu.

@@ -32,7 +32,8 @@ type Link[Out, In Message] struct {
 
 // Stats are numbers of a link, for tests and metrics.
 type Stats struct {
-	// Bytes that wait for the carrier, and the most there ever were; cost of what has arrived and was not taken yet, likewise.
+	// Bytes that wait for the carrier, and the most there ever were; cost of what has arrived and
+	// was not taken yet, likewise.
 	OutBytes, MostOut, InBytes, MostIn int
 	// Credit left for sending.
 	Credit uint64
@@ -54,9 +55,10 @@ func newLink[Out, In Message](c Carrier, s side[Out, In]) *Link[Out, In] {
 	return l
 }
 
-// Send queues a message for the carrier. It blocks until there is credit for it, in the order of callers, or ctx ends; messages
-// that cost no credit pass those that wait. The message is encoded before Send returns. ErrTooLarge is returned for messages over
-// MaxMessage; any other error is ctx's or the session's end.
+// Send queues a message for the carrier. It blocks until there is credit for it, in the order of
+// callers, or ctx ends; messages that cost no credit pass those that wait. The message is encoded
+// before Send returns. ErrTooLarge is returned for messages over MaxMessage; any other error is
+// ctx's or the session's end.
 func (l *Link[Out, In]) Send(ctx context.Context, m Out) error {
 	size := m.Size()
 	if size > MaxMessage {
@@ -97,9 +99,10 @@ func (l *Link[Out, In]) wait(ctx context.Context, w *waiter) error {
 	return context.Cause(ctx)
 }
 
-// Recv returns the next message and its cost, which the receiver gives back with Release when it has dealt with it. Credit, Ping,
-// Pong and Progress are dealt with by the link itself. What arrived before the session's end is returned first; then io.EOF if
-// the other side ended it, or what went wrong.
+// Recv returns the next message and its cost, which the receiver gives back with Release when it
+// has dealt with it. Credit, Ping, Pong and Progress are dealt with by the link itself. What
+// arrived before the session's end is returned first; then io.EOF if the other side ended it, or
+// what went wrong.
 func (l *Link[Out, In]) Recv(ctx context.Context) (m In, cost int, err error) {
 	for {
 		l.mu.Lock()
@@ -156,8 +159,9 @@ func (l *Link[Out, In]) Flush(ctx context.Context) error {
 	}
 }
 
-// Close ends the session. What was not with the carrier yet is lost; see Flush. It does not wait for the link's goroutines,
-// which end when the carrier's methods return: a carrier may need its caller to return before they do.
+// Close ends the session. What was not with the carrier yet is lost; see Flush. It does not wait
+// for the link's goroutines, which end when the carrier's methods return: a carrier may need its
+// caller to return before they do.
 func (l *Link[Out, In]) Close() error {
 	l.fail(ErrClosed)
 	return nil
@@ -169,7 +173,8 @@ func (l *Link[Out, In]) Wait() { l.tasks.Wait() }
 // Done is closed when the session is over; Err then says why.
 func (l *Link[Out, In]) Done() <-chan struct{} { return l.done }
 
-// Err returns why the session is over: io.EOF if the other side ended it, ErrClosed if this side did; nil while it lives.
+// Err returns why the session is over: io.EOF if the other side ended it, ErrClosed if this side
+// did; nil while it lives.
 func (l *Link[Out, In]) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +188,8 @@ func (l *Link[Out, In]) LastSeen() time.Time {
 	return l.seen
 }
 
-// LastProgress returns when Done, Bodies, Rows or Progress was last received, or when the session began.
+// LastProgress returns when Done, Bodies, Rows or Progress was last received, or when the session
+// began.
 func (l *Link[Out, In]) LastProgress() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -247,8 +253,8 @@ func (l *Link[Out, In]) writer() {
 	}
 }
 
-// sendFailed ends the session. A carrier on which sending fails has ended, and the reader knows why, if it is given the time
-// to read what came before.
+// sendFailed ends the session. A carrier on which sending fails has ended, and the reader knows
+// why, if it is given the time to read what came before.
 func (l *Link[Out, In]) sendFailed(err error) {
 	const patience = time.Second
 	select {

@@ -6,7 +6,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/sdk/internal/text"
 )
 
-// outbox is the sending half: frames in order, and the credit that they need. It is guarded by Link.mu.
+// outbox is the sending half: frames in order, and the credit that they need. It is guarded by
+// Link.mu.
 type outbox struct {
 	credit  uint64
 	queue   [][]byte
@@ -21,7 +22,8 @@ type waiter struct {
 	ready chan struct{}
 }
 
-// push queues a frame if there is credit for it and nobody waits before it; otherwise it returns a waiter.
+// push queues a frame if there is credit for it and nobody waits before it; otherwise it returns a
+// waiter.
 func (o *outbox) push(frame []byte, free bool) *waiter {
 	if free {
 		o.enqueue(frame)

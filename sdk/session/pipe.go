@@ -8,8 +8,8 @@ import (
 // pipeFrames is how many frames a pipe holds before Send blocks.
 const pipeFrames = 16
 
-// Pipe returns two carriers in memory; what one sends the other receives. Closing either ends both; frames that were sent
-// before can still be received by the other.
+// Pipe returns two carriers in memory; what one sends the other receives. Closing either ends both;
+// frames that were sent before can still be received by the other.
 func Pipe() (Carrier, Carrier) {
 	ab, ba := make(chan []byte, pipeFrames), make(chan []byte, pipeFrames)
 	end := &pipeEnd{done: make(chan struct{})}

@@ -1,9 +1,9 @@
-// Package session carries the contract's messages over any ordered carrier, with credit: the same code for the core and for
-// plugins, for processes, WASM and tests.
+// Package session carries the contract's messages over any ordered carrier, with credit: the same
+// code for the core and for plugins, for processes, WASM and tests.
 //
-// A Link is one side of a session. It owns two goroutines: a reader that is always reading, since the other side sends only
-// what it has credit for, and a writer. So neither side can block the other by being slow, and the memory of a session is
-// bounded by the credit that was given.
+// A Link is one side of a session. It owns two goroutines: a reader that is always reading, since
+// the other side sends only what it has credit for, and a writer. So neither side can block the
+// other by being slow, and the memory of a session is bounded by the credit that was given.
 package session
 
 import (
@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// MaxStores is how many Stores a plugin may have on their way: further ones are answered as unavailable.
+	// MaxStores is how many Stores a plugin may have on their way: further ones are answered as
+	// unavailable.
 	MaxStores = 64
 	// MaxMessage is the largest encoded message, in bytes (session.proto, "Limits and credit").
 	MaxMessage = 1 << 20
 	// InitialCredit is what each side may send before the other gave any back, in bytes.
 	InitialCredit = 16 << 20
-	// MinCost is what a smaller message costs, in bytes: about what it takes in memory once it is decoded. So credit bounds how many
-	// messages wait, too.
+	// MinCost is what a smaller message costs, in bytes: about what it takes in memory once it is
+	// decoded. So credit bounds how many messages wait, too.
 	MinCost = 256
 )
 
@@ -37,12 +38,14 @@ var (
 	ErrClosed = errors.New("session is closed")
 )
 
-// Carrier moves frames in order. Send is called by one goroutine at a time, Recv by another one. Close ends both; it may be
-// called more than once and by any goroutine.
+// Carrier moves frames in order. Send is called by one goroutine at a time, Recv by another one.
+// Close ends both; it may be called more than once and by any goroutine.
 type Carrier interface {
-	// Send hands over a frame; it may block. The carrier owns the frame afterwards, and may write it over.
+	// Send hands over a frame; it may block. The carrier owns the frame afterwards, and may write
+	// it over.
 	Send(frame []byte) error
-	// Recv returns the next frame, which is the caller's until it calls Recv again; io.EOF at the end.
+	// Recv returns the next frame, which is the caller's until it calls Recv again; io.EOF at the
+	// end.
 	Recv() ([]byte, error)
 	Close() error
 }
@@ -69,8 +72,9 @@ type (
 // NewCore starts the core's side of a session.
 func NewCore(c Carrier) *Core { return newLink(c, coreSide()) }
 
-// Observer sees the messages of a session at the core's side, with their encoded sizes: those that are sent when they are queued, those that are received
-// when they arrive. It must not block nor change them, and is called by several goroutines.
+// Observer sees the messages of a session at the core's side, with their encoded sizes: those that
+// are sent when they are queued, those that are received when they arrive. It must not block nor
+// change them, and is called by several goroutines.
 type Observer interface {
 	Sent(m *pb.FromCore, size int)
 	Received(m *pb.FromPlugin, size int)

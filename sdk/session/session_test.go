@@ -39,7 +39,8 @@ func rows(number uint64, size int) *pb.Rows {
 	return &pb.Rows{Revision: &pb.Revision{Number: number}, Tables: []*pb.TableRows{{Upserts: []*pb.Row{{Payload: make([]byte, size)}}}}}
 }
 
-// Both sides have 200 MB for each other at once, and no handler takes anything before its own side has sent half of it.
+// Both sides have 200 MB for each other at once, and no handler takes anything before its own side
+// has sent half of it.
 func TestBothWays(t *testing.T) {
 	const messages, size = 400, 500_000
 	core, plugin := pair(t)
@@ -95,7 +96,8 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// A sender without credit waits, in order; free messages pass; a canceled one leaves; credit lets the rest go.
+// A sender without credit waits, in order; free messages pass; a canceled one leaves; credit lets
+// the rest go.
 func TestCredit(t *testing.T) {
 	core, plugin := pair(t)
 	ctx := limited(t)

@@ -64,7 +64,8 @@ func (w *walk) redirectTo(status int, location string) {
 	w.out.Answer.Header.Set("Location", location)
 }
 
-// location: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto#config-route-v3-redirectaction
+// location:
+// https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto#config-route-v3-redirectaction
 func (s *stream) location(r *routev3.RedirectAction, m *routev3.RouteMatch) string {
 	scheme := cmp.Or(r.GetSchemeRedirect(), s.scheme)
 	if r.GetHttpsRedirect() {
@@ -116,7 +117,8 @@ func rewritePrefix(plain string, m *routev3.RouteMatch, by string) string {
 
 var group = regexp.MustCompile(`\\(\d|\\)`)
 
-// rewriteRegex: https://www.envoyproxy.io/docs/envoy/latest/api-v3/type/matcher/v3/regex.proto#type-matcher-v3-regexmatchandsubstitute
+// rewriteRegex:
+// https://www.envoyproxy.io/docs/envoy/latest/api-v3/type/matcher/v3/regex.proto#type-matcher-v3-regexmatchandsubstitute
 func rewriteRegex(s string, r *matcherv3.RegexMatchAndSubstitute) string {
 	re, err := regexp.Compile(r.GetPattern().GetRegex())
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 )
 
-// balance spreads a cluster's requests over its endpoints: over priorities by their health, within one over localities by their weights if the
-// cluster says so, within these over endpoints by theirs.
+// balance spreads a cluster's requests over its endpoints: over priorities by their health, within
+// one over localities by their weights if the cluster says so, within these over endpoints by
+// theirs.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/load_balancing/load_balancing
 func (w *walk) balance(c *clusterv3.Cluster, a *endpointv3.ClusterLoadAssignment, want *corev3.Metadata) (list []Endpoint, fault string) {
@@ -81,8 +82,8 @@ func (l levels) count() (n int) {
 	return n
 }
 
-// loads are the shares of priorities, in percent: each takes as much as its healthy endpoints can, and leaves the rest to the next. nil: none is
-// healthy.
+// loads are the shares of priorities, in percent: each takes as much as its healthy endpoints can,
+// and leaves the rest to the next. nil: none is healthy.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/intro/arch_overview/upstream/load_balancing/priority
 func (l levels) loads(over float64) []float64 {

@@ -10,14 +10,16 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// criterion is one that filter chains are chosen by. fit is how well a chain fits: 0 not at all, 1 because it asks for nothing, more the more
-// closely it does. found is what the connection has, for people.
+// criterion is one that filter chains are chosen by. fit is how well a chain fits: 0 not at all, 1
+// because it asks for nothing, more the more closely it does. found is what the connection has, for
+// people.
 type criterion struct {
 	name, found string
 	fit         func(*listenerv3.FilterChainMatch) int
 }
 
-// criteria are in their order: those that fit best at one are left for the next, and there is no way back.
+// criteria are in their order: those that fit best at one are left for the next, and there is no
+// way back.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/listener/v3/listener_components.proto#config-listener-v3-filterchainmatch
 func (w *walk) criteria() []criterion {

@@ -8,7 +8,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
-// Config is what an Envoy is configured with. The walk changes nothing of it, so that several may run at once.
+// Config is what an Envoy is configured with. The walk changes nothing of it, so that several may
+// run at once.
 type Config struct {
 	Listeners []*listenerv3.Listener
 	// Routes are those that come by RDS. Those that stand in listeners need not be here.

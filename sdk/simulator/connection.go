@@ -10,11 +10,13 @@ import (
 type Connection struct {
 	// Source and Destination are as the client has them.
 	Source, Destination netip.AddrPort
-	// Intercepted is the port that rules of the system redirect the connection to, as Istio's do to 15001 and 15006; 0: none do.
+	// Intercepted is the port that rules of the system redirect the connection to, as Istio's do to
+	// 15001 and 15006; 0: none do.
 	Intercepted uint16
 	// TLS is what the client says and shows; nil: plain text.
 	TLS *TLS
-	// Protocol is what the client speaks (within TLS, if there is any): "http/1.0", "http/1.1", "h2", or anything else, "" too, for bytes.
+	// Protocol is what the client speaks (within TLS, if there is any): "http/1.0", "http/1.1",
+	// "h2", or anything else, "" too, for bytes.
 	Protocol string
 }
 

@@ -7,7 +7,8 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// cors answers browsers that ask whether they may, and puts on other answers what browsers look for.
+// cors answers browsers that ask whether they may, and puts on other answers what browsers look
+// for.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/cors_filter
 func (w *walk) cors(name string) {

@@ -46,8 +46,9 @@ type item struct {
 	Filter   json.RawMessage `json:"ecds_filter"`
 }
 
-// Read reads a configuration dump: what an Envoy shows under /config_dump?include_eds, or the control plane under /debug/config_dump?proxyID=NODE.
-// Messages of types that this program doesn't know are read as empty ones. The error says which resource is broken.
+// Read reads a configuration dump: what an Envoy shows under /config_dump?include_eds, or the
+// control plane under /debug/config_dump?proxyID=NODE. Messages of types that this program doesn't
+// know are read as empty ones. The error says which resource is broken.
 func Read(text []byte) (*Config, error) {
 	var d dump
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -95,7 +96,8 @@ func add[T proto.Message](list []T, into T, raw json.RawMessage, errs *[]error) 
 	return append(list, into)
 }
 
-// resolver reads messages of types that this program doesn't know as empty ones, so that the rest is read.
+// resolver reads messages of types that this program doesn't know as empty ones, so that the rest
+// is read.
 type resolver struct{ *protoregistry.Types }
 
 func (r resolver) FindMessageByURL(url string) (protoreflect.MessageType, error) {

@@ -5,7 +5,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// extension is a filter's configuration, from where it stands or from ECDS; nil: it isn't there (yet), and the simulator can only assume.
+// extension is a filter's configuration, from where it stands or from ECDS; nil: it isn't there
+// (yet), and the simulator can only assume.
 func (w *walk) extension(name string, config *anypb.Any, discovery *corev3.ExtensionConfigSource) *anypb.Any {
 	if discovery == nil {
 		return config

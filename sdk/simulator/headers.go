@@ -18,7 +18,8 @@ type mutation interface {
 
 type mutations struct{ mutation }
 
-// mutations are in the order in which they are done: of the weighted cluster, then of the route, its host, all, or these the other way round.
+// mutations are in the order in which they are done: of the weighted cluster, then of the route,
+// its host, all, or these the other way round.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/headers#custom-request-response-headers
 func (s *stream) mutations(c *routev3.WeightedCluster_ClusterWeight) (all []mutations) {

@@ -119,7 +119,8 @@ func (w *walk) override(name string) *routev3.FilterConfig {
 	return &c
 }
 
-// perRoute reads what the route, the virtual host or all of them say of a filter, the closest first.
+// perRoute reads what the route, the virtual host or all of them say of a filter, the closest
+// first.
 func (w *walk) perRoute(name string, into proto.Message) bool {
 	s := w.stream
 	a := s.route.GetTypedPerFilterConfig()[name]
@@ -136,7 +137,8 @@ func (w *walk) perRoute(name string, into proto.Message) bool {
 	return true
 }
 
-// answer ends the request with an answer of the proxy's own. Headers that the route adds are on it. Those who speak gRPC are told in its way.
+// answer ends the request with an answer of the proxy's own. Headers that the route adds are on it.
+// Those who speak gRPC are told in its way.
 func (w *walk) answer(status int, body, details, format string, args ...any) {
 	w.end(Answered, format, args...)
 	if w.out.Answer.Header == nil {

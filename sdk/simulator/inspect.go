@@ -13,7 +13,8 @@ const (
 	httpInspector = "envoy.extensions.filters.listener.http_inspector.v3.HttpInspector"
 )
 
-// inspect runs listener filters. restore: the listener itself asks for the original destination, before all of them.
+// inspect runs listener filters. restore: the listener itself asks for the original destination,
+// before all of them.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/listeners/listener_filters/listener_filters
 func (w *walk) inspect(l *listenerv3.Listener, restore bool) {

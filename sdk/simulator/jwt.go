@@ -10,7 +10,8 @@ import (
 	jwtv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 )
 
-// authenticate checks tokens, but for their signatures, and leaves what they say in metadata and headers.
+// authenticate checks tokens, but for their signatures, and leaves what they say in metadata and
+// headers.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/jwt_authn_filter
 func (w *walk) authenticate(name string, f *jwtv3.JwtAuthentication) {
@@ -73,12 +74,14 @@ type check struct {
 	*walk
 	name      string
 	providers map[string]*jwtv3.JwtProvider
-	// anew: a token that counts may change the route. forget are the providers whose tokens are taken off the request.
+	// anew: a token that counts may change the route. forget are the providers whose tokens are
+	// taken off the request.
 	anew   bool
 	forget []*jwtv3.JwtProvider
 }
 
-// meets returns what is wrong with the tokens; audiences take the place of a provider's own, if there are any.
+// meets returns what is wrong with the tokens; audiences take the place of a provider's own, if
+// there are any.
 func (c *check) meets(r *jwtv3.JwtRequirement, audiences []string) (fault string) {
 	switch kind := r.GetRequiresType().(type) {
 	case *jwtv3.JwtRequirement_ProviderName:

@@ -7,9 +7,11 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 )
 
-// accept finds the listener that accepts the connection, and the one that it hands it over to, if it does. Each runs its listener filters.
+// accept finds the listener that accepts the connection, and the one that it hands it over to, if
+// it does. Each runs its listener filters.
 //
-// https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/listener/v3/listener.proto (use_original_dst, bind_to_port)
+// https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/listener/v3/listener.proto
+// (use_original_dst, bind_to_port)
 func (w *walk) accept() *listenerv3.Listener {
 	l := w.listening(w.local, bound)
 	if l == nil {

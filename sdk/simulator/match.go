@@ -16,7 +16,8 @@ func every[T any](list []T, is func(T) bool) bool {
 	return !slices.ContainsFunc(list, func(v T) bool { return !is(v) })
 }
 
-// matchString: https://www.envoyproxy.io/docs/envoy/latest/api-v3/type/matcher/v3/string.proto. Extensions match nothing.
+// matchString: https://www.envoyproxy.io/docs/envoy/latest/api-v3/type/matcher/v3/string.proto.
+// Extensions match nothing.
 func matchString(m *matcherv3.StringMatcher, s string) bool {
 	fold := func(s string) string { return s }
 	if m.GetIgnoreCase() {
@@ -43,8 +44,9 @@ func matchRegex(expression, s string) bool {
 	return err == nil && re.MatchString(s)
 }
 
-// matchHeader matches the values of a header, joined by commas; there is none if has isn't set. A header that is missing matches nothing, inverted
-// or not, unless it counts as empty or its presence is what is asked for.
+// matchHeader matches the values of a header, joined by commas; there is none if has isn't set. A
+// header that is missing matches nothing, inverted or not, unless it counts as empty or its
+// presence is what is asked for.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto#config-route-v3-headermatcher
 func matchHeader(m *routev3.HeaderMatcher, value string, has bool) bool {

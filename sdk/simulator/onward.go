@@ -6,8 +6,9 @@ import (
 	"net/netip"
 )
 
-// Onward is the connection that the proxy opens to the endpoint, for the walk through a proxy that stands there. Source is the proxy's, protocol what
-// it speaks, own what its certificate names. The error is about addresses that are no IP addresses.
+// Onward is the connection that the proxy opens to the endpoint, for the walk through a proxy that
+// stands there. Source is the proxy's, protocol what it speaks, own what its certificate names. The
+// error is about addresses that are no IP addresses.
 func (e Endpoint) Onward(source netip.AddrPort, protocol string, own Identity) (Connection, error) {
 	at, err := netip.ParseAddrPort(e.Address)
 	if err != nil {
@@ -26,7 +27,8 @@ func (e Endpoint) Onward(source netip.AddrPort, protocol string, own Identity) (
 // errStranger is about a server that isn't who it should be.
 var errStranger = errors.New("the server's certificate has none of the names that the proxy accepts")
 
-// Trusts says whether the proxy goes on with a server whose certificate names who; the error says why not.
+// Trusts says whether the proxy goes on with a server whose certificate names who; the error says
+// why not.
 func (t *UpstreamTLS) Trusts(who Identity) error {
 	if len(t.names) > 0 && !who.named(t.names) {
 		return fmt.Errorf("%w: %q, not %q", errStranger, t.Names, who.all())

@@ -59,7 +59,8 @@ type Upstream struct {
 	Clusters []Share
 	// Mirrors get copies, as many as Percent says.
 	Mirrors []Share
-	// Timeout of the whole; 0: none. Retries is how often it is tried again at most, RetryOn after what.
+	// Timeout of the whole; 0: none. Retries is how often it is tried again at most, RetryOn after
+	// what.
 	Timeout time.Duration
 	Retries int
 	RetryOn string
@@ -71,7 +72,8 @@ type Upstream struct {
 type Share struct {
 	Cluster string
 	Percent float64
-	// Endpoints that are there, with their shares of the cluster's requests. Fault says why there are none.
+	// Endpoints that are there, with their shares of the cluster's requests. Fault says why there
+	// are none.
 	Endpoints []Endpoint
 	Fault     string
 	// Request is what is sent; nil for a connection that isn't HTTP.

@@ -9,7 +9,8 @@ import (
 	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 )
 
-// TestPolicies: one policy, with a permission and a principal, of a request GET /a?b to 10.0.0.1:80 for a.example.
+// TestPolicies: one policy, with a permission and a principal, of a request GET /a?b to 10.0.0.1:80
+// for a.example.
 func TestPolicies(t *testing.T) {
 	anyone := `{"any": true}`
 	conn := Connection{Source: addr("10.1.2.3:40000"), Destination: addr("10.0.0.1:80"), TLS: &TLS{SNI: "a.example", Peer: &Identity{URIs: []string{"spiffe://x/ns/a/sa/b"}, DNS: []string{"b.example"}}}}

@@ -21,7 +21,8 @@ import (
 	"github.com/coxswain-mesh/coxswain/test/need"
 )
 
-// TestRecorded walks through what istiod answers, with all kinds of connections: each has an end that the simulator can tell.
+// TestRecorded walks through what istiod answers, with all kinds of connections: each has an end
+// that the simulator can tell.
 func TestRecorded(t *testing.T) {
 	base := os.Getenv("COXSWAIN_SHARED")
 	if base == "" {

@@ -35,7 +35,8 @@ func (w *walk) resolve() {
 	w.step("route", "none", "of the virtual host's %d matches", len(s.host.Routes))
 }
 
-// from names the resource that a route comes from, where those who made it say so, as Istio's control planes do.
+// from names the resource that a route comes from, where those who made it say so, as Istio's
+// control planes do.
 func from(r *routev3.Route) string {
 	if name := r.GetMetadata().GetFilterMetadata()["istio"].GetFields()["config"].GetStringValue(); name != "" {
 		return "; from " + name

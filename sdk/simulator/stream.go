@@ -76,7 +76,8 @@ func (s *stream) query() url.Values {
 	return values
 }
 
-// receive does what the connection manager does to each request before the filters. It returns what is wrong with it.
+// receive does what the connection manager does to each request before the filters. It returns what
+// is wrong with it.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto
 func (s *stream) receive(m *hcmv3.HttpConnectionManager, port uint16) (fault string) {

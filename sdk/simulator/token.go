@@ -126,7 +126,8 @@ func (t token) claim(h *jwtv3.JwtClaimToHeader) any {
 	return at
 }
 
-// places are the headers and parameters where a provider looks: Authorization and access_token if it names no other place.
+// places are the headers and parameters where a provider looks: Authorization and access_token if
+// it names no other place.
 func places(p *jwtv3.JwtProvider) (headers []*jwtv3.JwtHeader, params []string) {
 	if len(p.FromHeaders) == 0 && len(p.FromParams) == 0 && len(p.FromCookies) == 0 {
 		return []*jwtv3.JwtHeader{{Name: "Authorization", ValuePrefix: "Bearer "}}, []string{"access_token"}

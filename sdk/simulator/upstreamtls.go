@@ -11,10 +11,11 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// upstreamTLS is what a proxy says when it opens TLS to an endpoint; nil: it doesn't. The first of the cluster's sockets whose metadata the endpoint
-// has is taken, then the cluster's own.
+// upstreamTLS is what a proxy says when it opens TLS to an endpoint; nil: it doesn't. The first of
+// the cluster's sockets whose metadata the endpoint has is taken, then the cluster's own.
 //
-// https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/cluster.proto (transport_socket_matches)
+// https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/cluster.proto
+// (transport_socket_matches)
 func (w *walk) upstreamTLS(c *clusterv3.Cluster, e *endpointv3.LbEndpoint) *UpstreamTLS {
 	if c.TransportSocketMatcher != nil {
 		w.assume("the matching tree of cluster %s chooses the cluster's own transport socket", c.Name)

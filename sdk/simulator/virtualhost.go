@@ -7,8 +7,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
 
-// virtualHost finds the host of a request, and the domain that it has because of: the whole name first, then the longest `*suffix`, then the
-// longest `prefix*`, then `*`.
+// virtualHost finds the host of a request, and the domain that it has because of: the whole name
+// first, then the longest `*suffix`, then the longest `prefix*`, then `*`.
 //
 // https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto#config-route-v3-virtualhost
 func virtualHost(rc *routev3.RouteConfiguration, host string) (best *routev3.VirtualHost, domain string) {

@@ -12,7 +12,8 @@ import (
 type walk struct {
 	*Config
 	connection Connection
-	// local is the destination as the proxy knows it: where it accepted the connection until a listener filter restores what the client wanted.
+	// local is the destination as the proxy knows it: where it accepted the connection until a
+	// listener filter restores what the client wanted.
 	local netip.AddrPort
 	// transport and protocols are what listener filters found, sni too.
 	transport, sni string
@@ -25,8 +26,8 @@ type walk struct {
 	out    *Outcome
 }
 
-// Walk says where a connection goes; the request that comes over it may be nil where the proxy doesn't look for one.
-// With a request and no other protocol, the client speaks HTTP/1.1.
+// Walk says where a connection goes; the request that comes over it may be nil where the proxy
+// doesn't look for one. With a request and no other protocol, the client speaks HTTP/1.1.
 func (c *Config) Walk(conn Connection, r *Request) *Outcome {
 	if r != nil && conn.Protocol == "" {
 		conn.Protocol = "http/1.1"

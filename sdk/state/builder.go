@@ -8,8 +8,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Builder makes States of the core's State messages. It is used by one goroutine at a time; the States that it returns may be
-// read by any number of them.
+// Builder makes States of the core's State messages. It is used by one goroutine at a time; the
+// States that it returns may be read by any number of them.
 type Builder struct {
 	current *State
 	draft   *draft
@@ -30,8 +30,8 @@ type draft struct {
 // State returns the newest complete state, nil before the first.
 func (b *Builder) State() *State { return b.current }
 
-// Apply applies a message. It returns the change when the message completes a revision, and nil while more follows. The rows of
-// the message belong to the builder afterwards.
+// Apply applies a message. It returns the change when the message completes a revision, and nil
+// while more follows. The rows of the message belong to the builder afterwards.
 func (b *Builder) Apply(m *pb.State) (*Change, error) {
 	switch {
 	case m.Whole:
@@ -50,7 +50,8 @@ func (b *Builder) Apply(m *pb.State) (*Change, error) {
 	return change, nil
 }
 
-// With returns what rows on top of a state make, without changing the builder: for endpoints that overtake.
+// With returns what rows on top of a state make, without changing the builder: for endpoints that
+// overtake.
 func With(base *State, revision Revision, tables []*pb.TableRows) *Change {
 	d := newDraft(base, false)
 	d.apply(tables)

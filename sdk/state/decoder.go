@@ -6,8 +6,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Decoder decodes the payloads of a table's rows when they are first read, and remembers them while the rows stay as they are. It
-// may be used by several goroutines.
+// Decoder decodes the payloads of a table's rows when they are first read, and remembers them while
+// the rows stay as they are. It may be used by several goroutines.
 type Decoder[T any] struct {
 	decode func([]byte) (T, error)
 	mu     sync.RWMutex
@@ -37,8 +37,8 @@ func Of[T any, P interface {
 	})
 }
 
-// Get returns the decoded payload of a table's row; the zero value and false where there is no such row or it can't be decoded.
-// Values are shared: read only.
+// Get returns the decoded payload of a table's row; the zero value and false where there is no such
+// row or it can't be decoded. Values are shared: read only.
 func (d *Decoder[T]) Get(t *Table, key string) (T, bool) {
 	row := t.Get(key)
 	if row == nil {
@@ -65,7 +65,8 @@ func (d *Decoder[T]) Row(row *pb.Row) (T, error) {
 	return known.value, known.err
 }
 
-// Forget lets go of rows that a change deleted. Without it a decoder grows with the number of keys that ever were.
+// Forget lets go of rows that a change deleted. Without it a decoder grows with the number of keys
+// that ever were.
 func (d *Decoder[T]) Forget(table string, change *Change) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

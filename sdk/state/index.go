@@ -6,8 +6,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Index finds rows of a table by something else than their key, such as endpoints by host. It follows changes: one changed row
-// costs its own work. Apply must not run at once with anything else.
+// Index finds rows of a table by something else than their key, such as endpoints by host. It
+// follows changes: one changed row costs its own work. Apply must not run at once with anything
+// else.
 type Index struct {
 	table string
 	terms func(*pb.Row) []string
@@ -21,8 +22,8 @@ func NewIndex(table string, terms func(*pb.Row) []string) *Index {
 	return &Index{table: table, terms: terms, rows: map[string][]string{}, of: map[string][]string{}}
 }
 
-// Apply takes the index to change.State and returns the terms under which rows changed, sorted: those that a changed row had or
-// has. The first change must be a whole state.
+// Apply takes the index to change.State and returns the terms under which rows changed, sorted:
+// those that a changed row had or has. The first change must be a whole state.
 func (x *Index) Apply(change *Change) []string {
 	if change.Before == nil {
 		x.rows, x.of = map[string][]string{}, map[string][]string{}
@@ -43,7 +44,8 @@ func (x *Index) Apply(change *Change) []string {
 	return slices.Compact(touched)
 }
 
-// Keys returns the keys of the rows that a term finds, sorted. Shared: read only, until the next Apply.
+// Keys returns the keys of the rows that a term finds, sorted. Shared: read only, until the next
+// Apply.
 func (x *Index) Keys(term string) []string { return x.rows[term] }
 
 func (x *Index) move(key string, now []string) {

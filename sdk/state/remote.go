@@ -7,8 +7,9 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Source reads rows that are kept elsewhere, as a WASM plugin's are by its runner. Its methods block; they may be called by several
-// goroutines. What can't be read counts as absent: whoever made the source knows of it.
+// Source reads rows that are kept elsewhere, as a WASM plugin's are by its runner. Its methods
+// block; they may be called by several goroutines. What can't be read counts as absent: whoever
+// made the source knows of it.
 type Source interface {
 	// Row returns a row, nil where there is none.
 	Row(table, key string) *pb.Row

@@ -16,12 +16,14 @@ const (
 	Namespaces = "namespaces"
 	Mesh       = "mesh"
 	Networks   = "networks"
-	// ClusterServices are what services are in clusters beside the one whose row of services counts.
+	// ClusterServices are what services are in clusters beside the one whose row of services
+	// counts.
 	ClusterServices = "clusterservices"
-	// NetworkGateways are where networks are entered from others, beside what mesh settings and services say: an endpoint each, of which network, cluster,
-	// address and port count.
+	// NetworkGateways are where networks are entered from others, beside what mesh settings and
+	// services say: an endpoint each, of which network, cluster, address and port count.
 	NetworkGateways = "networkgateways"
-	// Faults is where config sources say what is wrong with what they read; docs/contract.md has the form of its rows.
+	// Faults is where config sources say what is wrong with what they read; docs/contract.md has
+	// the form of its rows.
 	Faults = "faults"
 )
 

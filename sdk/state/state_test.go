@@ -21,8 +21,8 @@ func message(number uint64, upserts []*pb.Row, deletes ...string) *pb.State {
 	}
 }
 
-// A builder holds what a plain map would, through growth, splits and deletes; earlier states stay as they were; the index and a
-// scan agree.
+// A builder holds what a plain map would, through growth, splits and deletes; earlier states stay
+// as they were; the index and a scan agree.
 func TestRandomHistory(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b state.Builder

@@ -9,9 +9,11 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// Table is the rows of one table by key. It never changes: the next revision's table shares with it all that is equal.
+// Table is the rows of one table by key. It never changes: the next revision's table shares with it
+// all that is equal.
 type Table struct {
-	// shards are maps by the key's hash; their number is a power of two, so that one change copies a small map.
+	// shards are maps by the key's hash; their number is a power of two, so that one change copies
+	// a small map.
 	shards []map[string]*pb.Row
 	seed   maphash.Seed
 	rows   int

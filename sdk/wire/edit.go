@@ -1,8 +1,9 @@
 package wire
 
-// Edit returns a message in which every value on a path of fields has become what f makes of it: with the path 3, 4 every value of field 4
-// in every message of field 3. Values of bytes, strings and messages have paths; what f returns nil for is removed. Everything else stays as
-// and where it is, fields that nobody knows of too. Without a path f gets the message itself.
+// Edit returns a message in which every value on a path of fields has become what f makes of it:
+// with the path 3, 4 every value of field 4 in every message of field 3. Values of bytes, strings
+// and messages have paths; what f returns nil for is removed. Everything else stays as and where it
+// is, fields that nobody knows of too. Without a path f gets the message itself.
 func Edit(message []byte, f func(value []byte) []byte, path ...int) ([]byte, error) {
 	if len(path) == 0 {
 		return f(message), nil

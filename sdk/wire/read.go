@@ -37,7 +37,8 @@ type Reader struct {
 // Read returns a reader of a message.
 func Read(b []byte) Reader { return Reader{rest: b} }
 
-// Err returns ErrMalformed if the message was cut or isn't one; call it when Next has returned false.
+// Err returns ErrMalformed if the message was cut or isn't one; call it when Next has returned
+// false.
 func (r *Reader) Err() error { return r.err }
 
 // Next reads the next field. It returns false at the end, or where the message is malformed.
@@ -63,7 +64,8 @@ func (r *Reader) fail() bool {
 	return false
 }
 
-// value reads a value at the beginning of b and returns how many bytes it has; less than 0 if it is malformed.
+// value reads a value at the beginning of b and returns how many bytes it has; less than 0 if it is
+// malformed.
 func (r *Reader) value(b []byte) int {
 	r.Number, r.Bytes = 0, nil
 	switch r.Type {
@@ -125,7 +127,8 @@ func group(field int, b []byte, depth int) (n int) {
 	return -1
 }
 
-// readTag reads a field's tag and returns how many bytes it has; less than 0 if there is no valid one.
+// readTag reads a field's tag and returns how many bytes it has; less than 0 if there is no valid
+// one.
 func readTag(b []byte) (tag uint64, n int) {
 	tag, n = Varint(b)
 	if number := tag >> 3; number == 0 || number > math.MaxInt32 {

@@ -1,10 +1,11 @@
-// Package wire reads, writes and edits encoded protobuf messages by the numbers of their fields, without the types: what a patch
-// needs, in a WASM module that stays small.
+// Package wire reads, writes and edits encoded protobuf messages by the numbers of their fields,
+// without the types: what a patch needs, in a WASM module that stays small.
 //
 //	// Every route of a route configuration (virtual_hosts is 2, routes 3) gets a name (14).
 //	routes, err := wire.Edit(routes, func(route []byte) []byte { return wire.String(route, 14, "checked") }, 2, 3)
 //
-// Of a field that may stand once the last value counts, so that appending sets it; of one that may be repeated appending adds.
+// Of a field that may stand once the last value counts, so that appending sets it; of one that may
+// be repeated appending adds.
 package wire
 
 import "math/bits"
@@ -74,7 +75,8 @@ func SizeVarint(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
 // SizeBytes returns how many bytes n bytes have behind their length.
 func SizeBytes(n int) int { return SizeVarint(uint64(n)) + n }
 
-// Nested returns a message within messages: the value of a field in a message that is the value of a field, and so on, the outermost first.
+// Nested returns a message within messages: the value of a field in a message that is the value of
+// a field, and so on, the outermost first.
 func Nested(value []byte, fields ...int) []byte {
 	for i := len(fields) - 1; i >= 0; i-- {
 		value = Bytes(nil, fields[i], value)

@@ -45,7 +45,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestReaderAgrees compares with protobuf's own reader: messages of all kinds of fields, cut and changed.
+// TestReaderAgrees compares with protobuf's own reader: messages of all kinds of fields, cut and
+// changed.
 func TestReaderAgrees(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -1,7 +1,7 @@
 package connections
 
-// Extensions are lists of Envoy extensions that nodes share. A list goes with the last connection that has it, at both ends of the session:
-// clients can make any number of them.
+// Extensions are lists of Envoy extensions that nodes share. A list goes with the last connection
+// that has it, at both ends of the session: clients can make any number of them.
 type Extensions struct {
 	lists map[uint64][]string
 	users map[uint64]int

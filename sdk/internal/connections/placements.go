@@ -4,8 +4,8 @@ package connections
 
 import "sync"
 
-// Placements are the views that connections were placed in, as far as the plugin has said. They tell a Drop of a view that nobody is in from one
-// that crossed a Place.
+// Placements are the views that connections were placed in, as far as the plugin has said. They
+// tell a Drop of a view that nobody is in from one that crossed a Place.
 type Placements struct {
 	mu    sync.Mutex
 	views map[uint64]map[string]uint64 // by connection and type
@@ -68,7 +68,8 @@ func (p *Placements) Detach(connection uint64) []View {
 	return free
 }
 
-// Keeps reports whether a view that the core drops is to be kept: a connection is in it that the core had not seen there when it said so.
+// Keeps reports whether a view that the core drops is to be kept: a connection is in it that the
+// core had not seen there when it said so.
 func (p *Placements) Keeps(typeURL string, view uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

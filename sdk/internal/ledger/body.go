@@ -30,8 +30,8 @@ func (b *Body) Whole() []byte {
 	return Joined(b.fields)
 }
 
-// Edit returns the message for a new body: what differs from the one that it replaces, where the core
-// has that and most of it stays, and it reads edits.
+// Edit returns the message for a new body: what differs from the one that it replaces, where the
+// core has that and most of it stays, and it reads edits.
 func (l *Ledger) Edit(id uint64, b Body, before uint64, edits bool) *pb.Body {
 	base := l.bodies[before]
 	if b.fields == nil || base == nil || base.fields == nil || !edits {
@@ -68,7 +68,8 @@ func Joined(fields [][]byte) []byte {
 	return out
 }
 
-// fewBytes is up to which size fields are compared as they are, wherever they stand: making them anew costs little.
+// fewBytes is up to which size fields are compared as they are, wherever they stand: making them
+// anew costs little.
 const fewBytes = 256
 
 // placesOf hashes where fields are.

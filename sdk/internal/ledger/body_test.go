@@ -9,7 +9,8 @@ import (
 	pb "github.com/coxswain-mesh/coxswain/sdk/proto"
 )
 
-// told books a resource as an Output does and returns what is sent of its body; nil where the core has it.
+// told books a resource as an Output does and returns what is sent of its body; nil where the core
+// has it.
 func told(l *Ledger, edits bool, name string, bytes []byte, fields [][]byte) (id uint64, sent *pb.Body) {
 	p := Place{Number: 1}
 	b := Of(bytes, fields)
@@ -21,7 +22,8 @@ func told(l *Ledger, edits bool, name string, bytes []byte, fields [][]byte) (id
 	return id, sent
 }
 
-// TestFields: whatever fields come, go and change, what is sent leads to the same bytes, and is no more than what differs where that is one run.
+// TestFields: whatever fields come, go and change, what is sent leads to the same bytes, and is no
+// more than what differs where that is one run.
 func TestFields(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	field := func() []byte { return bytes.Repeat([]byte{byte(rnd.IntN(256))}, 1+rnd.IntN(4000)) }
@@ -82,7 +84,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestEqualFields: resources of the same fields are one body, though small ones were made anew; so are small resources of the same bytes.
+// TestEqualFields: resources of the same fields are one body, though small ones were made anew; so
+// are small resources of the same bytes.
 func TestEqualFields(t *testing.T) {
 	l := New()
 	large := bytes.Repeat([]byte{1}, manyBytes)

@@ -1,6 +1,6 @@
-// Package ledger has what a generator's session has told the core, and makes the messages that tell it:
-// bodies by number, and which entries name them. It is what lets equal bodies be sent once, large ones
-// as an edit, and those that the core let go too early again.
+// Package ledger has what a generator's session has told the core, and makes the messages that tell
+// it: bodies by number, and which entries name them. It is what lets equal bodies be sent once,
+// large ones as an edit, and those that the core let go too early again.
 package ledger
 
 import (
@@ -59,7 +59,8 @@ func New() *Ledger {
 	}
 }
 
-// Number returns the number of a body, and whether it is new to the core. That of an absent resource is 0.
+// Number returns the number of a body, and whether it is new to the core. That of an absent
+// resource is 0.
 func (l *Ledger) Number(b Body) (id uint64, fresh bool) {
 	if b.bytes == nil && b.fields == nil {
 		return 0, false
@@ -84,7 +85,8 @@ func (l *Ledger) Number(b Body) (id uint64, fresh bool) {
 	return l.next, true
 }
 
-// Named returns the number of the body that an entry names; 0 where it names none that the core still has.
+// Named returns the number of the body that an entry names; 0 where it names none that the core
+// still has.
 func (l *Ledger) Named(p Place, name string) uint64 {
 	if e := l.places[p]; e != nil {
 		if b := l.bodies[e.bodies[name]]; b != nil && !b.freed {
@@ -172,8 +174,8 @@ func (l *Ledger) Forget(p Place) {
 	}
 }
 
-// Freed lets go of bodies that the core let go. Those that entries name are kept for the core to ask for, if it takes these entries still; those
-// of names that it dropped are asked for by nobody.
+// Freed lets go of bodies that the core let go. Those that entries name are kept for the core to
+// ask for, if it takes these entries still; those of names that it dropped are asked for by nobody.
 func (l *Ledger) Freed(ids []uint64) {
 	for _, id := range ids {
 		b := l.bodies[id]

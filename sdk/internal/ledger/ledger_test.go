@@ -2,8 +2,9 @@ package ledger
 
 import "testing"
 
-// TestFreed: once the core has let a body go, no number of it may be given out, even where an entry names it that the core dropped with what
-// it wanted. Such an entry's body is kept as long as the entry, for the core may ask for it.
+// TestFreed: once the core has let a body go, no number of it may be given out, even where an entry
+// names it that the core dropped with what it wanted. Such an entry's body is kept as long as the
+// entry, for the core may ask for it.
 func TestFreed(t *testing.T) {
 	l := New()
 	view := Place{Number: 1}

@@ -1,9 +1,11 @@
-// Command protoc-gen-light is a protoc plugin that writes plain Go structs with hand-shaped encoders and decoders.
+// Command protoc-gen-light is a protoc plugin that writes plain Go structs with hand-shaped
+// encoders and decoders.
 //
-// They need no reflection and no protobuf runtime but protowire. Processes have code for every message, which is fast, WASM modules a table
-// of fields, which is small. Bytes are
-// deterministic: fields in order of their numbers, maps sorted by key. Supported is what our own .proto files use: scalars, strings,
-// bytes, enums, messages, repeated fields, maps with string keys, and oneofs of messages (one pointer per member).
+// They need no reflection and no protobuf runtime but protowire. Processes have code for every
+// message, which is fast, WASM modules a table of fields, which is small. Bytes are deterministic:
+// fields in order of their numbers, maps sorted by key. Supported is what our own .proto files use:
+// scalars, strings, bytes, enums, messages, repeated fields, maps with string keys, and oneofs of
+// messages (one pointer per member).
 package main
 
 import (

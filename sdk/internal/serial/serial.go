@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Queue runs jobs one after the other. Credit bounds how many wait: a message's credit is given back when its job is done.
+// Queue runs jobs one after the other. Credit bounds how many wait: a message's credit is given
+// back when its job is done.
 type Queue struct {
 	mu   sync.Mutex
 	jobs []func()

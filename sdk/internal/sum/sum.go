@@ -1,5 +1,5 @@
-// Package sum is SHA-256 (FIPS 180-4) in little code, for WASM plugins: the standard library's brings a self-tested module of half a
-// megabyte with it.
+// Package sum is SHA-256 (FIPS 180-4) in little code, for WASM plugins: the standard library's
+// brings a self-tested module of half a megabyte with it.
 package sum
 
 import (
@@ -22,7 +22,8 @@ func primes(n int) []uint64 {
 	return all
 }
 
-// fraction returns the first 32 bits of the fraction of the root of p: the square root for power 2, the cube root for power 3.
+// fraction returns the first 32 bits of the fraction of the root of p: the square root for power 2,
+// the cube root for power 3.
 func fraction(p uint64, power int) uint32 {
 	// The largest x with (x/2^32)^power <= p, by bits: x has at most 37.
 	var x uint64

@@ -1,4 +1,5 @@
-// Package text puts texts and errors together without package fmt, which would be a tenth of a small WASM module.
+// Package text puts texts and errors together without package fmt, which would be a tenth of a
+// small WASM module.
 package text
 
 // Of joins parts as they are, without anything between.

@@ -4,8 +4,8 @@ package text
 
 import "strconv"
 
-// Value returns a value as fmt.Print has it, if it is one of a basic type, a list of strings, an error or has a String method. Of
-// others it says that they can't be shown.
+// Value returns a value as fmt.Print has it, if it is one of a basic type, a list of strings, an
+// error or has a String method. Of others it says that they can't be shown.
 func Value(v any) string {
 	switch v := v.(type) {
 	case nil:
